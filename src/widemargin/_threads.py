@@ -1,0 +1,86 @@
+"""The one pool of threads. Compiled loops release the interpreter's lock, so threads over row ranges run in parallel.
+
+Ranges depend on the amount of work alone, never on the number of threads, so that sums over ranges come out the
+same to the bit however many threads there are.
+"""
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from joblib import effective_n_jobs
+
+_lock = threading.Lock()
+_pool = None
+_inside = threading.local()
+
+
+def _forget_pool():
+    """Give a forked child no pool: the parent's threads do not exist there."""
+    global _pool, _lock
+    _pool, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def _get_pool():
+    global _pool
+    with _lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="widemargin")
+        return _pool
+
+
+def split(total, n_parts):
+    """Cut range(total) into at most `n_parts` (start, stop) pairs of nearly equal length, none of them empty."""
+    n_parts = max(1, min(n_parts, total))
+    edges = [total * part // n_parts for part in range(n_parts + 1)]
+    return list(zip(edges[:-1], edges[1:], strict=True))
+
+
+def run(function, argument_lists, n_jobs=None):
+    """Return [function(*arguments) for arguments in argument_lists], in order, on at most `n_jobs` threads.
+
+    `n_jobs` has joblib's meaning (None is 1 unless a joblib context says otherwise, -1 all cores). The caller's
+    thread works too. A call from inside a worker runs serially: the outer call already owns the cores.
+    An exception stops the handing out of work and is raised here.
+    """
+    argument_lists = list(argument_lists)
+    n_threads = min(effective_n_jobs(n_jobs), len(argument_lists))
+    if n_threads <= 1 or getattr(_inside, "worker", False):
+        return [function(*arguments) for arguments in argument_lists]
+
+    results = [None] * len(argument_lists)
+    todo = iter(range(len(argument_lists)))
+    todo_lock = threading.Lock()
+    failed = threading.Event()
+
+    def work():
+        _inside.worker = True
+        try:
+            while not failed.is_set():
+                with todo_lock:
+                    k = next(todo, None)
+                if k is None:
+                    return
+                results[k] = function(*argument_lists[k])
+        except BaseException:
+            failed.set()
+            raise
+        finally:
+            _inside.worker = False
+
+    others = [_get_pool().submit(work) for _ in range(n_threads - 1)]
+    try:
+        work()
+    except BaseException:
+        failed.set()
+        raise
+    finally:
+        errors = [future.exception() for future in others]
+    for error in errors:
+        if error is not None:
+            raise error
+    return results

@@ -1,0 +1,1 @@
+"""What people import: scikit-learn estimators, and the files that keep them."""

@@ -1,0 +1,1 @@
+"""What is minimised: each task stated as arrays, and the judge of every solution."""

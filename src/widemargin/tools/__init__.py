@@ -1,0 +1,1 @@
+"""Everything that talks to a person: the command line and the pictures."""
