@@ -79,7 +79,8 @@ def run(function, argument_lists, n_jobs=None):
         failed.set()
         raise
     finally:
-        errors = [future.exception() for future in others]
+        # A worker still waiting in the queue has nothing left to do here.
+        errors = [future.exception() for future in others if not future.cancel()]
     for error in errors:
         if error is not None:
             raise error
