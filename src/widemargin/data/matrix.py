@@ -155,33 +155,26 @@ def row_prefetch(rows, order, k):
 
 @compiled_choice(row_dot)
 def _typed_row_dot(rows, i, w):
-    dot = _sparse_dot if _is_sparse(rows) else _dense_dot
-    return lambda rows, i, w: dot(rows, i, w)
+    return _sparse_dot if _is_sparse(rows) else _dense_dot
 
 
 @compiled_choice(row_axpy)
 def _typed_row_axpy(rows, i, a, w):
-    axpy = _sparse_axpy if _is_sparse(rows) else _dense_axpy
-    return lambda rows, i, a, w: axpy(rows, i, a, w)
+    return _sparse_axpy if _is_sparse(rows) else _dense_axpy
 
 
 @compiled_choice(row_norm)
 def _typed_row_norm(rows, i):
-    norm = _sparse_norm if _is_sparse(rows) else _dense_norm
-    return lambda rows, i: norm(rows, i)
+    return _sparse_norm if _is_sparse(rows) else _dense_norm
 
 
 @compiled_choice(row_prefetch)
 def _typed_row_prefetch(rows, order, k):
-    fetch = _sparse_prefetch if _is_sparse(rows) else _dense_prefetch
-    return lambda rows, order, k: fetch(rows, order, k)
+    return _sparse_prefetch if _is_sparse(rows) else _dense_prefetch
 
 
-@compiled
 def _sparse_dot(rows, i, w):
-    """Sum over the stored values of row i: data[k] w[indices[k]]."""
-    i = np.uint64(i)
-    start, stop = rows.indptr[i], rows.indptr[i + np.uint64(1)]
+    start, stop = rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]
     if stop - start < np.uint64(_LONG_ROW):
         total = _sum_in_order(rows.data, rows.indices, start, stop, w)
     else:
@@ -189,6 +182,56 @@ def _sparse_dot(rows, i, w):
     if rows.constant != 0.0:
         total += rows.constant * w[w.size - 1]
     return total
+
+
+def _dense_dot(rows, i, w):
+    total = _dense_sum(rows.values[np.uint64(i)], w)
+    if rows.constant != 0.0:
+        total += rows.constant * w[w.size - 1]
+    return total
+
+
+def _sparse_axpy(rows, i, a, w):
+    for k in range(rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]):
+        w[rows.indices[k]] += a * np.float64(rows.data[k])
+    if rows.constant != 0.0:
+        w[w.size - 1] += a * rows.constant
+
+
+def _dense_axpy(rows, i, a, w):
+    x = rows.values[np.uint64(i)]
+    for j in range(x.size):
+        w[j] += a * np.float64(x[j])
+    if rows.constant != 0.0:
+        w[w.size - 1] += a * rows.constant
+
+
+def _sparse_norm(rows, i):
+    total = rows.constant * rows.constant
+    for k in range(rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]):
+        total += np.float64(rows.data[k]) ** 2
+    return total
+
+
+def _dense_norm(rows, i):
+    total = rows.constant * rows.constant
+    for value in rows.values[np.uint64(i)]:
+        total += np.float64(value) ** 2
+    return total
+
+
+def _sparse_prefetch(rows, order, k):
+    if k + _EARLY < order.size:
+        prefetch(rows.indptr, np.uint64(order[k + _EARLY]))
+        first = rows.indptr[np.uint64(order[k + _LATE])]
+        prefetch(rows.indices, first)
+        prefetch(rows.data, first)
+        prefetch(rows.data, first + np.uint64(8))
+
+
+def _dense_prefetch(rows, order, k):
+    if k + _LATE < order.size:
+        prefetch(rows.values, np.uint64(order[k + _LATE]))
 
 
 @compiled(fastmath=frozenset({"contract"}))
@@ -210,72 +253,12 @@ def _sum_in_lanes(data, indices, start, stop, w):
 
 
 @compiled(fastmath=SUMS)
-def _dense_dot(rows, i, w):
-    """Sum over all features of row i: values[i, j] w[j]."""
-    x = rows.values[np.uint64(i)]
+def _dense_sum(x, w):
+    """Σ x[j] w[j] over the length of x."""
     total = 0.0
     for j in range(x.size):
         total += np.float64(x[j]) * w[j]
-    if rows.constant != 0.0:
-        total += rows.constant * w[w.size - 1]
     return total
-
-
-@compiled
-def _sparse_axpy(rows, i, a, w):
-    """Add a data[k] to w[indices[k]] for the stored values of row i."""
-    i = np.uint64(i)
-    for k in range(rows.indptr[i], rows.indptr[i + np.uint64(1)]):
-        w[rows.indices[k]] += a * np.float64(rows.data[k])
-    if rows.constant != 0.0:
-        w[w.size - 1] += a * rows.constant
-
-
-@compiled
-def _dense_axpy(rows, i, a, w):
-    """Add a values[i, j] to w[j] for all features j."""
-    x = rows.values[np.uint64(i)]
-    for j in range(x.size):
-        w[j] += a * np.float64(x[j])
-    if rows.constant != 0.0:
-        w[w.size - 1] += a * rows.constant
-
-
-@compiled(fastmath=SUMS)
-def _sparse_norm(rows, i):
-    """Sum the squares of the stored values of row i."""
-    i = np.uint64(i)
-    total = rows.constant * rows.constant
-    for k in range(rows.indptr[i], rows.indptr[i + np.uint64(1)]):
-        total += np.float64(rows.data[k]) ** 2
-    return total
-
-
-@compiled(fastmath=SUMS)
-def _dense_norm(rows, i):
-    """Sum the squares of row i."""
-    total = rows.constant * rows.constant
-    for value in rows.values[np.uint64(i)]:
-        total += np.float64(value) ** 2
-    return total
-
-
-@compiled
-def _sparse_prefetch(rows, order, k):
-    """Fetch the offsets of the row _EARLY places ahead, and the first values of the one _LATE places ahead."""
-    if k + _EARLY < order.size:
-        prefetch(rows.indptr, np.uint64(order[k + _EARLY]))
-        first = rows.indptr[np.uint64(order[k + _LATE])]
-        prefetch(rows.indices, first)
-        prefetch(rows.data, first)
-        prefetch(rows.data, first + np.uint64(8))
-
-
-@compiled
-def _dense_prefetch(rows, order, k):
-    """Fetch the first values of the row _LATE places ahead; the hardware follows from there."""
-    if k + _LATE < order.size:
-        prefetch(rows.values, np.uint64(order[k + _LATE]))
 
 
 @compiled

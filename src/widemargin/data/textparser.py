@@ -1,0 +1,237 @@
+"""Rows of SVM-light text, in compiled code: `label [qid:query] index:value ... [# comment]`.
+
+A chunk of text that ends with a newline is read twice. Counting newlines and colons bounds the rows and the entries
+it can hold, so that the caller allocates once and every chunk writes to its own place; parsing then fills the place.
+The parser knows only right from wrong: at a row that breaks a rule it stops and says where the row starts, and
+`textmistakes` explains it. Nothing is read past the newline that ends the chunk.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from widemargin._compiled import compiled
+from widemargin.data.textnumbers import MALFORMED, TENS, UNDECIDED, read_digits, read_number
+
+N_ROWS, N_ENTRIES, N_UNDECIDED, SMALLEST_INDEX, LARGEST_INDEX, FAILED_AT = range(6)
+"""Places in the tally of a chunk; FAILED_AT is the position of the first row that breaks a rule, or -1."""
+
+_NEWLINE, _RETURN, _TAB, _SPACE, _HASH, _COLON, _PLUS, _MINUS, _POINT = (np.uint8(ord(sign)) for sign in "\n\r\t #:+-.")
+_Q, _I, _D = (np.uint8(ord(letter)) for letter in "qid")
+_HUGE_INDEX = 2**40
+_COUNTED_AT_ONCE = 128  # a byte counts to 255
+_LARGEST_QUERY = 2**63 - 1
+
+
+class Rules(NamedTuple):
+    """What a row may hold."""
+
+    lowest_index: int
+    highest_index: int
+    first_column: int  # the index that becomes column 0
+    largest_value: float
+    with_queries: bool
+
+
+class Place(NamedTuple):
+    """Where the rows of a chunk go: arrays of its own, long enough by the count of its newlines and colons."""
+
+    labels: np.ndarray  # float64
+    queries: np.ndarray  # int64, empty without queries
+    row_ends: np.ndarray  # int64, entries of the chunk up to and including each row
+    indices: np.ndarray  # int32, columns
+    values: np.ndarray  # float64 or float32
+    undecided: np.ndarray  # int64, (position of a number, its entry or -1 - its row); numbers beyond are only counted
+    tally: np.ndarray  # int64, see N_ROWS and the others
+
+
+@compiled
+def count_lines(text):
+    """Count (newlines, colons) of a text: np.sum(text == newline), np.sum(text == colon)."""
+    n_newlines, n_colons = np.intp(0), np.intp(0)
+    for block in range(0, len(text), _COUNTED_AT_ONCE):
+        newlines, colons = np.uint8(0), np.uint8(0)  # counters as narrow as the bytes, so that many fit a register
+        for k in range(np.uint64(block), np.uint64(min(block + _COUNTED_AT_ONCE, len(text)))):
+            newlines = np.uint8(newlines + np.uint8(text[k] == _NEWLINE))
+            colons = np.uint8(colons + np.uint8(text[k] == _COLON))
+        n_newlines += newlines
+        n_colons += colons
+    return n_newlines, n_colons
+
+
+@compiled
+def _skip_blanks(text, position):
+    """Return the position of the first byte that is no blank; a carriage return is blank only before a newline."""
+    while True:
+        byte = text[np.uint64(position)]
+        if byte == _RETURN:
+            return position + 1 if text[np.uint64(position + 1)] == _NEWLINE else position
+        if byte not in (_SPACE, _TAB):
+            return position
+        position += 1
+
+
+@compiled
+def _skip_line(text, position):
+    """Return the position after the next newline, or -1 at a carriage return that stands alone."""
+    while True:
+        byte = text[np.uint64(position)]
+        if byte == _NEWLINE:
+            return position + 1
+        if byte == _RETURN and text[np.uint64(position + 1)] != _NEWLINE:
+            return np.intp(-1)
+        position += 1
+
+
+@compiled
+def _ends_token(byte):
+    return byte in (_SPACE, _NEWLINE, _RETURN, _TAB, _HASH)
+
+
+@compiled
+def _read_index(text, position):
+    """Read digits: (index, position after them); an index too large for any rule stays too large."""
+    index = np.int64(0)
+    while True:
+        digit = np.int64(text[np.uint64(position)]) - 48
+        if digit < 0 or digit > 9:
+            return index, position
+        if index < _HUGE_INDEX:
+            index = index * 10 + digit
+        position += 1
+
+
+@compiled
+def _read_query(text, position):
+    """Read qid:integer: (query, position after it), or position -1 if it is not one."""
+    k = np.uint64(position)
+    one = np.uint64(1)
+    # Compared one after the other: a newline ends the comparison before the text can end.
+    if not (text[k] == _Q and text[k + one] == _I and text[k + one + one] == _D and text[k + np.uint64(3)] == _COLON):
+        return np.int64(0), np.intp(-1)
+    position += 4
+    sign = text[np.uint64(position)]
+    if sign in (_PLUS, _MINUS):
+        position += 1
+    start = position
+    query = np.int64(0)
+    while True:
+        digit = np.int64(text[np.uint64(position)]) - 48
+        if digit < 0 or digit > 9:
+            break
+        if query > (_LARGEST_QUERY - digit) // 10:
+            return query, np.intp(-1)
+        query = query * 10 + digit
+        position += 1
+    if position == start or not _ends_token(text[np.uint64(position)]):
+        return query, np.intp(-1)
+    return (-query if sign == _MINUS else query), position
+
+
+@compiled
+def _note_undecided(place, position, owner):
+    """Put a number on the list for Python's `float`; past the end of the list it is counted all the same."""
+    n_undecided = place.tally[N_UNDECIDED]
+    if n_undecided < len(place.undecided):
+        place.undecided[n_undecided, 0] = position
+        place.undecided[n_undecided, 1] = owner
+    place.tally[N_UNDECIDED] += 1
+
+
+@compiled
+def _read_head(text, start, with_queries):
+    """Read label and query of a row: (label, verdict on the label, query, position after them or -1)."""
+    label, position, verdict = read_number(text, start)
+    query = np.int64(0)
+    if verdict == MALFORMED or not _ends_token(text[np.uint64(position)]):
+        position = np.intp(-1)
+    elif with_queries:
+        query, position = _read_query(text, _skip_blanks(text, position))
+    return label, verdict, query, position
+
+
+@compiled
+def _read_plain_entry(text, start):
+    """Read index:value of at most 10 and 15 digits before a space: (index, value, position after it, whether it is one).
+
+    Most entries are of this form. One way in, one way out and no calls, so that no references are counted.
+    """
+    index, colon = read_digits(text, start, np.int64(0))
+    complete = text[np.uint64(colon)] == _COLON
+    first = colon + np.intp(complete)  # without a colon, stay: the text may end here
+    sign = text[np.uint64(first)]
+    if sign in (_PLUS, _MINUS):
+        first += 1
+    mantissa, end = read_digits(text, first, np.int64(0))
+    n_digits, n_decimals = end - first, np.intp(0)
+    if text[np.uint64(end)] == _POINT:
+        point = end + 1
+        mantissa, end = read_digits(text, point, mantissa)
+        n_decimals = end - point
+        n_digits += n_decimals
+    value = np.float64(mantissa)
+    if 0 < n_decimals < 16:
+        value /= TENS[np.uint64(n_decimals)]
+    if sign == _MINUS:
+        value = -value
+    after = text[np.uint64(end)]
+    complete &= (after == _SPACE) | (after == _NEWLINE)
+    plain = (n_digits > 0) & (n_digits < 16) & (colon > start) & (colon - start < 11)
+    return index, value, end, plain & complete
+
+
+@compiled
+def _parse_entry(text, position, entry, rules, place):
+    """Parse an index:value of any form into `place`: (index, position after it or -1)."""
+    index, colon = _read_index(text, position)
+    if colon == position or text[np.uint64(colon)] != _COLON:
+        return index, np.intp(-1)
+    value, end, verdict = read_number(text, colon + 1)
+    if verdict == MALFORMED or not _ends_token(text[np.uint64(end)]) or abs(value) > rules.largest_value:
+        return index, np.intp(-1)
+    if verdict == UNDECIDED:
+        _note_undecided(place, colon + 1, entry)
+    place.values[entry] = value
+    return index, end
+
+
+@compiled
+def parse_rows(text, rules, place):
+    """Fill `place` with the rows of a text that ends with a newline; the tally says how far it came."""
+    place.tally[:] = 0
+    n_rows, n_entries, in_row = 0, 0, False
+    smallest, largest, previous = np.int64(_HUGE_INDEX), np.int64(-1), np.int64(-1)
+    position = line = np.intp(0)
+    while 0 <= position < len(text):
+        position = _skip_blanks(text, position)
+        if text[np.uint64(position)] in (_NEWLINE, _HASH):
+            if in_row:
+                largest = max(largest, previous)
+                place.row_ends[np.uint64(n_rows)] = n_entries
+                n_rows += 1
+            in_row = False
+            position = _skip_line(text, position)
+            line = position if position >= 0 else line
+        elif in_row:
+            index, value, end, plain = _read_plain_entry(text, position)
+            if plain:
+                place.values[np.uint64(n_entries)] = value
+            else:
+                index, end = _parse_entry(text, position, n_entries, rules, place)
+            if end < 0 or index <= previous or index > rules.highest_index:
+                position = np.intp(-1)
+                break
+            place.indices[np.uint64(n_entries)] = index - rules.first_column
+            position, previous, smallest = end, index, min(smallest, index)
+            n_entries += 1
+        else:
+            label, verdict, query, end = _read_head(text, position, rules.with_queries)
+            place.labels[np.uint64(n_rows)] = label
+            if rules.with_queries:
+                place.queries[np.uint64(n_rows)] = query
+            if verdict == UNDECIDED:
+                _note_undecided(place, position, -1 - n_rows)
+            position, previous, in_row = end, np.int64(rules.lowest_index - 1), True
+    place.tally[N_ROWS], place.tally[N_ENTRIES] = n_rows, n_entries
+    place.tally[SMALLEST_INDEX], place.tally[LARGEST_INDEX] = smallest, largest
+    place.tally[FAILED_AT] = line if position < 0 else -1

@@ -1,0 +1,157 @@
+"""What every solver takes and returns, and the watch that every solver's loop reports to.
+
+A solver is a function of a problem and `Settings`. Its loop is in Python and hands each turn to a `Watch`, so that
+limits, callbacks, interruption and history are the same everywhere; it returns a `Solution` whose certificate was
+measured at the returned point, never estimated.
+"""
+
+import threading
+import time
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from widemargin.problems.certificates import relative_gap
+
+
+class Status(Enum):
+    """Why a solver stopped."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter reached"
+    MAX_SECONDS = "max_seconds reached"
+    CALLBACK = "stopped by a callback"
+    INTERRUPTED = "interrupted"
+    STALLED = "no further progress in double precision"
+
+
+class Progress(NamedTuple):
+    """What a callback is given after each turn of a solver's loop.
+
+    `primal`, `dual` and `gap` are those of the last measurement; `iteration` counts turns (sweeps), `passes` the
+    visits of rows divided by the number of rows. `task` tells which of several problems this is (one per class),
+    out of `n_tasks`. A callback that returns a true value stops the solver, which keeps the model so far.
+    """
+
+    solver: str
+    iteration: int
+    seconds: float
+    passes: float
+    primal: float
+    dual: float
+    gap: float
+    tol: float
+    task: int
+    n_tasks: int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How far and how long to go.
+
+    `stopping` is "gap" (relative duality gap <= tol) or "kkt" (largest violation of an optimality condition < tol);
+    `max_iter` and `max_seconds` None mean no limit; `interrupt`, once set by anyone, stops the solver.
+    """
+
+    tol: float = 1e-3
+    stopping: str = "gap"
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    seed: int = 0
+    n_jobs: int | None = None
+    callbacks: tuple = ()
+    interrupt: threading.Event = field(default_factory=threading.Event)
+    task: int = 0
+    n_tasks: int = 1
+
+
+HISTORY = np.dtype(
+    [("iteration", "i8"), ("seconds", "f8"), ("passes", "f8"), ("primal", "f8"), ("dual", "f8"), ("gap", "f8")]
+)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A point, its proof, and how it came about.
+
+    `w` are the weights, the constant column's last; `beta` the multipliers, with w = X'beta;
+    `history` is an array of type HISTORY, one entry per measurement, the last one that of this point.
+    """
+
+    w: np.ndarray
+    beta: np.ndarray
+    primal: float
+    dual: float
+    n_iter: int
+    status: Status
+    solver: str
+    history: np.ndarray
+
+    @property
+    def gap(self):
+        """Relative duality gap of this point."""
+        return relative_gap(self.primal, self.dual)
+
+
+class Watch:
+    """Keeps the time, the history and the limits of one run; `with` catches Ctrl-C and leaves the model intact."""
+
+    def __init__(self, settings, solver):
+        self.settings, self.solver = settings, solver
+        self.status = None
+        self._start = time.perf_counter()
+        self._history = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self.settings.interrupt.set()
+            self.status = Status.INTERRUPTED
+            return True
+        return False
+
+    @property
+    def seconds(self):
+        """Seconds since the run began."""
+        return time.perf_counter() - self._start
+
+    @property
+    def gap(self):
+        """The relative gap last measured."""
+        return self._history[-1][-1]
+
+    def measured(self, iteration, passes, primal, dual):
+        """Write a measurement into the history; return its relative gap."""
+        gap = relative_gap(primal, dual)
+        self._history.append((iteration, self.seconds, passes, primal, dual, gap))
+        return gap
+
+    def turn(self, iteration, passes):
+        """Tell the callbacks about a finished turn; return True, with `status` set, if the run has to end."""
+        settings = self.settings
+        if settings.callbacks and self._told(iteration, passes):
+            self.status = Status.CALLBACK
+        elif settings.interrupt.is_set():
+            self.status = Status.INTERRUPTED
+        elif settings.max_iter is not None and iteration >= settings.max_iter:
+            self.status = Status.MAX_ITER
+        elif settings.max_seconds is not None and self.seconds >= settings.max_seconds:
+            self.status = Status.MAX_SECONDS
+        return self.status is not None
+
+    def _told(self, iteration, passes):
+        primal, dual, gap = self._history[-1][-3:]
+        settings = self.settings
+        progress = Progress(
+            self.solver, iteration, self.seconds, passes, primal, dual, gap,
+            settings.tol, settings.task, settings.n_tasks,
+        )  # fmt: skip
+        return any([callback(progress) for callback in settings.callbacks])
+
+    def history(self):
+        """Return the measurements as an array of type HISTORY."""
+        return np.array(self._history, dtype=HISTORY)
