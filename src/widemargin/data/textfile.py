@@ -1,32 +1,44 @@
-"""SVM-light / LIBSVM text: one row per line, `label [qid:query] index:value ... [# comment]`, indices increasing.
+"""SVM-light / LIBSVM text: a row per line, `label [qid:query] index:value ... [# comment]`, indices increasing.
 
 Reading: the file is memory-mapped and cut at newlines into chunks, which threads parse with compiled code
-(`textparser`) straight into the arrays of one CSR matrix. Every number is the double nearest to its decimal text, as
-Python's `float` would give. A file that breaks a rule is refused with its first mistake, by line and column.
+(`textparser`) straight into the arrays of one CSR matrix. Every number is the double nearest to its decimal
+text, as Python's `float` would give. A file that breaks a rule is refused with its first mistake, by line and
+column (`textmistakes`).
 
-Writing: every number in the fewest digits that read back as the same number, and a file is replaced only when the
-new one is complete.
+Writing: every number in the fewest digits that read back as the same number, and a file is replaced only when
+the new one is complete.
 """
 
+import io
 import mmap
 import os
 import re
 import stat
+import uuid
+from contextlib import suppress
+from itertools import chain, pairwise
+from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from widemargin._threads import run
-from widemargin.data import textparser
-from widemargin.data.compression import compress_by_suffix, decompress
+from widemargin.data.textcompression import LONGEST_MAGIC, compression_of, decompress, open_compressed
 from widemargin.data.textmistakes import LARGEST_INDEX, explain
-from widemargin.data.textparser import Place, Rules, count_lines, parse_rows
+from widemargin.data.textparser import FAILED_AT, N_UNDECIDED, Place, Rules, count_lines, parse_rows
 from widemargin.errors import FormatError
 
 _CHUNK_BYTES = 1 << 20
 _LISTED_UNDECIDED = 64
 _SHORTEST_ENTRY = 4  # a blank, a digit, a colon, a digit
+_BLOCK_ENTRIES = 1 << 16
 _LARGEST_INT32 = 2**31 - 1
+_NEWLINE = np.uint8(ord("\n"))
+_LARGEST_VALUES = {  # the largest doubles that are finite once converted
+    np.dtype(np.float64): float(np.finfo(np.float64).max),
+    np.dtype(np.float32): float(np.nextafter(2.0**128 - 2.0**103, 0.0)),
+}
+_NUMBER_AT = re.compile(rb"[-+.0-9eE]+")
 # Blank and comment lines, a label, and then a query.
 _STARTS_WITH_QUERY = re.compile(rb"(?:[ \t\r]*+(?:#[^\n]*+)?\n)*+[ \t\r]*+[^ \t\r\n#]++[ \t\r]++qid:")
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
@@ -38,8 +50,9 @@ def read_svmlight(path_or_file, *, n_features=None, dtype=np.float64, zero_based
     Parameters
     ----------
     path_or_file : str, path or file object
-        Plain text, or compressed with gzip, bzip2, xz or zstandard, which is told from the first bytes. A file
-        object may be open in binary or text mode and is read to its end.
+        Plain text, or compressed with gzip, bzip2, xz or zstandard, which is told from the first bytes. A
+        file object may be open in binary or text mode and is read to its end. A file must not be cut short by
+        others while it is read, as it is memory-mapped.
     n_features : int, default=None
         Number of columns; None takes the largest index in the file.
     dtype : float64 or float32, default=float64
@@ -67,6 +80,302 @@ def read_svmlight(path_or_file, *, n_features=None, dtype=np.float64, zero_based
         raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}.")
     if not (isinstance(zero_based, bool) or zero_based == "auto"):
         raise ValueError(f'zero_based must be True, False or "auto", got {zero_based!r}.')
-    source, buffer = _load(path_or_file)
-    rules = _make_rules(n_features, np.dtype(dtype), zero_based, bool(_STARTS_WITH_QUERY.match(buffer)))
-    return _read_chunks(_Text(source, buffer, n_features), rules, np.dtype(dtype), zero_based)
+    dtype = np.dtype(dtype)
+    name, buffer = _load(path_or_file)
+    text = _Text(name, buffer, bool(_STARTS_WITH_QUERY.match(buffer)), n_features)
+    rows = _parse(text, _make_rules(text, dtype, zero_based), dtype)
+    if zero_based == "auto" and rows.smallest == 0:
+        if n_features is not None and rows.largest >= n_features:
+            # Counted from 0 there is one index too many: read again for the place of the first.
+            _parse(text, _make_rules(text, dtype, zero_based=True), dtype)
+        rows.indices[:] += 1  # parsed as if from 1
+        zero_based = True
+    if n_features is None:
+        n_features = max(rows.largest + (zero_based is True), 0)
+    X = csr_array((rows.values, rows.indices, rows.indptr), shape=(len(rows.labels), n_features))
+    X.has_canonical_format = True  # indices increase in each row: the parser saw to it
+    return X, rows.labels, rows.queries
+
+
+class _Text(NamedTuple):
+    """A text to be parsed, and what has to be known to explain its mistakes."""
+
+    name: str
+    buffer: bytes | mmap.mmap
+    with_queries: bool
+    n_features: int | None
+
+
+class _Rows(NamedTuple):
+    """All rows of a text: a CSR matrix whose columns may still be off by one, labels and queries."""
+
+    labels: np.ndarray
+    queries: np.ndarray | None
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    smallest: int  # of the indices as written
+    largest: int
+
+
+def _load(path_or_file):
+    """Return (name for messages, bytes or memory map) of a plain or compressed file or file object."""
+    if hasattr(path_or_file, "read"):
+        name = getattr(path_or_file, "name", None)
+        name = name if isinstance(name, str) else "<stream>"
+        data = path_or_file.read()
+        if isinstance(data, str):
+            data = data.encode("utf-8", "surrogatepass")
+    else:
+        if not isinstance(path_or_file, (str, bytes, os.PathLike)):
+            kind = type(path_or_file).__name__
+            raise TypeError(f"path_or_file must be a path or a file object, got {kind}.")
+        name = os.fsdecode(path_or_file)
+        with open(path_or_file, "rb") as file:
+            status = os.fstat(file.fileno())
+            mappable = stat.S_ISREG(status.st_mode) and status.st_size > 0
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if mappable else file.read()
+    compression = compression_of(data[:LONGEST_MAGIC])
+    if compression is not None:
+        method, module = compression
+        try:
+            data = decompress(data, module)
+        except ValueError as error:
+            raise FormatError(name, f"the {method} data are damaged or cut short ({error})") from error
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if data[: len(mark)] == mark:
+            rule = f"the text starts with a {encoding} byte order mark; save it as plain ASCII"
+            raise FormatError(name, rule, 1, 1)
+    return name, data
+
+
+def _make_rules(text, dtype, zero_based):
+    """State what the parser may accept; "auto" accepts what either way of counting would."""
+    highest = LARGEST_INDEX
+    if text.n_features is not None:
+        highest = min(highest, text.n_features - (zero_based is True))
+    return Rules(
+        lowest_index=int(zero_based is False),
+        highest_index=highest,
+        first_column=int(zero_based is not True),
+        largest_value=_LARGEST_VALUES[dtype],
+        with_queries=text.with_queries,
+    )
+
+
+def _cut(buffer):
+    """Cut a text after newlines into arrays of about `_CHUNK_BYTES`; the last line is given a newline."""
+    text = np.frombuffer(buffer, dtype=np.uint8)
+    chunks, start = [], 0
+    while start < len(text):
+        stop = buffer.find(b"\n", start + _CHUNK_BYTES - 1) + 1 or len(text)
+        chunks.append(text[start:stop])
+        start = stop
+    if chunks and chunks[-1][-1] != _NEWLINE:
+        chunks[-1] = np.append(chunks[-1], _NEWLINE)
+        chunks[-1].flags.writeable = False  # like the others: another type would be compiled again
+    return chunks
+
+
+def _parse(text, rules, dtype):
+    """Parse a text in two parallel passes, one to count and one to fill; raise its first mistake."""
+    chunks = _cut(text.buffer)
+    counts = run(count_lines, [(chunk,) for chunk in chunks], n_jobs=-1)
+    n_lines, n_colons = zip(*counts, strict=True) if chunks else ((), ())
+    room = [min(colons, len(chunk) // _SHORTEST_ENTRY) for chunk, colons in zip(chunks, n_colons, strict=True)]
+    labels, row_ends = np.empty(sum(n_lines)), np.empty(sum(n_lines), dtype=np.int64)
+    queries = np.empty(sum(n_lines) if rules.with_queries else 0, dtype=np.int64)
+    indices, values = np.empty(sum(room), dtype=np.int32), np.empty(sum(room), dtype=dtype)
+    lines, entries = _slices(n_lines), _slices(room)
+    calls = [
+        (chunk, rules, labels[rows], queries[rows], row_ends[rows], indices[cells], values[cells])
+        for chunk, rows, cells in zip(chunks, lines, entries, strict=True)
+    ]
+    tallies = run(_parse_chunk, calls, n_jobs=-1)
+    _raise_first_mistake(text, rules, chunks, n_lines, tallies)
+    n_rows, n_entries, _, smallest, largest, _ = np.array(tallies).reshape(-1, 6).T
+    if n_rows.sum() == 0:
+        raise FormatError(text.name, "holds no rows")
+    return _Rows(
+        labels=_close_gaps(labels, lines, n_rows),
+        queries=_close_gaps(queries, lines, n_rows) if rules.with_queries else None,
+        indptr=_make_indptr(row_ends, lines, n_rows, n_entries),
+        indices=_close_gaps(indices, entries, n_entries),
+        values=_close_gaps(values, entries, n_entries),
+        smallest=int(smallest.min()),
+        largest=int(largest.max()),
+    )
+
+
+def _slices(lengths):
+    """Return slices of the given lengths, one after the other."""
+    edges = np.cumsum([0, *lengths]).tolist()
+    return [slice(start, stop) for start, stop in pairwise(edges)]
+
+
+def _parse_chunk(chunk, rules, *arrays):
+    """Parse one chunk into its slices of the arrays, to the last number; return its tally."""
+    n_listed = _LISTED_UNDECIDED
+    while True:
+        undecided = np.empty((n_listed, 2), dtype=np.int64)
+        place = Place(*arrays, undecided=undecided, tally=np.empty(6, dtype=np.int64))
+        with np.errstate(over="ignore"):  # uncompiled, integers that are meant to wrap would warn
+            parse_rows(chunk, rules, place)
+        if place.tally[N_UNDECIDED] <= n_listed:
+            break
+        n_listed = place.tally[N_UNDECIDED]
+    for position, owner in undecided[: place.tally[N_UNDECIDED]].tolist():
+        value = float(_NUMBER_AT.match(chunk, position).group())
+        largest = rules.largest_value if owner >= 0 else _LARGEST_VALUES[np.dtype(np.float64)]
+        if abs(value) > largest:
+            # Numbers come in the order of the text, and the parser stopped at the first mistake it saw.
+            failed_at = place.tally[FAILED_AT]
+            place.tally[FAILED_AT] = position if failed_at < 0 else min(failed_at, position)
+            break
+        if owner >= 0:
+            place.values[owner] = value
+        else:
+            place.labels[-1 - owner] = value
+    return place.tally
+
+
+def _raise_first_mistake(text, rules, chunks, n_lines, tallies):
+    """Raise a FormatError for the first line of the text that was refused, if there is one."""
+    for k, (chunk, tally) in enumerate(zip(chunks, tallies, strict=True)):
+        if tally[FAILED_AT] >= 0:
+            before = chunk[: tally[FAILED_AT]].tobytes()
+            line = before[before.rfind(b"\n") + 1 :] + chunk[tally[FAILED_AT] :].tobytes()
+            column, rule = explain(line[: line.index(b"\n")], rules, text.n_features)
+            raise FormatError(text.name, rule, sum(n_lines[:k]) + before.count(b"\n") + 1, column)
+
+
+def _close_gaps(array, slices, counts):
+    """Return the first `counts` elements of each slice, one after the other; the array itself if that is all."""
+    if counts.sum() == len(array):
+        return array
+    return np.concatenate([array[part][:count] for part, count in zip(slices, counts, strict=True)])
+
+
+def _make_indptr(row_ends, lines, n_rows, n_entries):
+    """Return where rows start, from where they end in each chunk; 32 bits wide if that is enough."""
+    dtype = np.int32 if n_entries.sum() <= _LARGEST_INT32 else np.int64
+    indptr = np.zeros(n_rows.sum() + 1, dtype=dtype)
+    before = np.cumsum(n_entries) - n_entries
+    for part, target, start in zip(lines, _slices(n_rows), before, strict=True):
+        ends = row_ends[part][: target.stop - target.start]
+        np.add(ends, start, out=indptr[1:][target], casting="unsafe")
+    return indptr
+
+
+def write_svmlight(path_or_file, X, y, *, qid=None, zero_based=False, comment=None):
+    """Write rows as SVM-light / LIBSVM text; `read_svmlight` gives the same numbers back, to the bit.
+
+    Parameters
+    ----------
+    path_or_file : str, path or file object
+        A path is replaced when the new file is complete, and compressed if it ends with .gz, .bz2, .xz or
+        .zst. A file object may be open in binary or text mode.
+    X : array or sparse matrix of shape (n_rows, n_features)
+        Of a sparse matrix every stored entry is written, of an array every entry but positive zero.
+    y : array of shape (n_rows,)
+        Labels, finite.
+    qid : array of shape (n_rows,), default=None
+        Queries, integers.
+    zero_based : bool, default=False
+        Whether indices count from 0 rather than from 1.
+    comment : str, default=None
+        Written before the rows, each line after a `#`.
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite, or lengths differ; nothing is written then.
+    """
+    X, y, qid = _check_rows(X, y, qid)
+    blocks = _format_blocks(X, y, qid, 0 if zero_based else 1)
+    if comment is not None:
+        blocks = chain(["".join(f"# {line}\n" for line in comment.splitlines())], blocks)
+    if hasattr(path_or_file, "write"):
+        in_text = isinstance(path_or_file, io.TextIOBase)
+        for block in blocks:
+            path_or_file.write(block if in_text else block.encode())
+    else:
+        _write_path(os.fsdecode(path_or_file), blocks)
+
+
+def _write_path(path, blocks):
+    """Write blocks of text to a new file beside `path`, which then takes its place, or on failure goes."""
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device cannot be replaced
+        with open(path, "wb") as file:
+            file.writelines(block.encode() for block in blocks)
+        return
+    temporary = f"{path}.{uuid.uuid4().hex}.part"
+    try:
+        with open(temporary, "xb") as file, open_compressed(file, path) as target:
+            target.writelines(block.encode() for block in blocks)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _check_rows(X, y, qid):
+    """Return X as CSR with sorted, single entries, y and qid as arrays; refuse what cannot be written."""
+    if issparse(X):
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+    else:
+        X = np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"X must have 2 dimensions, got {X.ndim}.")
+        rows, columns = np.nonzero((X != 0) | np.signbit(X) if X.dtype.kind == "f" else X)
+        indptr = np.searchsorted(rows, np.arange(len(X) + 1))
+        X = csr_array((X[rows, columns], columns, indptr), shape=X.shape)
+    if X.dtype.kind not in "buif":
+        raise ValueError(f"X must hold real numbers, got {X.dtype}.")
+    y, qid = np.asarray(y), None if qid is None else np.asarray(qid)
+    for name, array in (("y", y), ("qid", qid)):
+        if array is not None and array.shape != (X.shape[0],):
+            raise ValueError(f"{name} must have shape ({X.shape[0]},), one per row of X, got {array.shape}.")
+    if qid is not None and qid.dtype.kind not in "iu":
+        raise ValueError(f"qid must hold integers, got {qid.dtype}.")
+    y = y.astype(np.float64)
+    if not np.isfinite(y).all():
+        row = np.flatnonzero(~np.isfinite(y))[0]
+        raise ValueError(f"y must be finite, got {y[row]} in row {row}.")
+    if not np.isfinite(X.data).all():
+        k = np.flatnonzero(~np.isfinite(X.data))[0]
+        row = np.searchsorted(X.indptr, k, side="right") - 1
+        raise ValueError(f"X must be finite, got {X.data[k]} in row {row}, column {X.indices[k]}.")
+    return X, y, qid
+
+
+def _format_blocks(X, y, qid, first_index):
+    """Yield the text of the rows, about `_BLOCK_ENTRIES` entries at a time."""
+    n_rows, start = X.shape[0], 0
+    while start < n_rows:
+        stop = int(np.searchsorted(X.indptr, X.indptr[start] + _BLOCK_ENTRIES, side="right")) - 1
+        stop = min(max(stop, start + 1), start + _BLOCK_ENTRIES, n_rows)
+        first, last = X.indptr[start], X.indptr[stop]
+        indices = (X.indices[first:last].astype(np.int64) + first_index).tolist()
+        pairs = [f"{j}:{value}" for j, value in zip(indices, _shortest(X.data[first:last]), strict=True)]
+        heads = _shortest(y[start:stop])
+        if qid is not None:
+            queries = qid[start:stop].tolist()
+            heads = [f"{label} qid:{query}" for label, query in zip(heads, queries, strict=True)]
+        edges = pairwise((X.indptr[start : stop + 1] - first).tolist())
+        rows = [" ".join([head, *pairs[a:b]]) for head, (a, b) in zip(heads, edges, strict=True)]
+        # "1.0" is longer than need be; a repr ends with ".0" only if the number is whole.
+        yield ("\n".join(rows) + "\n").replace(".0 ", " ").replace(".0\n", "\n")
+        start = stop
+
+
+def _shortest(numbers):
+    """Return the shortest texts that read back as these numbers, but for a last ".0"."""
+    if numbers.dtype.kind == "f" and numbers.itemsize < 8:
+        return numbers.astype(str).tolist()  # NumPy knows the shortest for narrow floats, Python for doubles
+    return list(map(repr, numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.int64).tolist()))

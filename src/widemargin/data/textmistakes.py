@@ -1,7 +1,7 @@
 """What is wrong with a row of SVM-light text, in words.
 
-The compiled parser only says which line it refused. This slow, plain reading of that one line finds the first token
-that breaks a rule, in the order of the line, and says which rule.
+The compiled parser only says which line it refused. This slow, plain reading of that one line finds the first
+token that breaks a rule, in the order of the line, and says which rule.
 """
 
 import re
@@ -49,7 +49,7 @@ def explain(line, rules, n_features):
 
 
 def _mistakes(tokens, rules, n_features):
-    """Yield (column, rule broken or None) for each token of a row; a generator, to be left at the first rule."""
+    """Yield (column, rule broken or None) for each token of a row; to be left at the first rule."""
     previous = None
     for place, (column, token) in enumerate(tokens):
         if token == b"\r":
@@ -95,7 +95,8 @@ def _entry_mistake(token, place, previous, rules, n_features):
     index, colon, value = token.partition(b":")
     if not colon:
         return f"the colon of index:value is missing in {_show(token)}"
-    return _index_mistake(index, previous, rules, n_features) or _number_mistake("value", value, rules.largest_value)
+    mistake = _index_mistake(index, previous, rules, n_features)
+    return mistake or _number_mistake("value", value, rules.largest_value)
 
 
 def _index_mistake(token, previous, rules, n_features):

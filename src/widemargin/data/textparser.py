@@ -1,9 +1,12 @@
 """Rows of SVM-light text, in compiled code: `label [qid:query] index:value ... [# comment]`.
 
-A chunk of text that ends with a newline is read twice. Counting newlines and colons bounds the rows and the entries
-it can hold, so that the caller allocates once and every chunk writes to its own place; parsing then fills the place.
-The parser knows only right from wrong: at a row that breaks a rule it stops and says where the row starts, and
-`textmistakes` explains it. Nothing is read past the newline that ends the chunk.
+A chunk of text that ends with a newline is read twice. Counting newlines and colons bounds the rows and the
+entries it can hold, so that the caller allocates once and every chunk writes to its own place; parsing then
+fills the place. The parser knows only right from wrong: at a row that breaks a rule it stops and says where the
+row starts, and `textmistakes` explains it. Nothing is read past the newline that ends the chunk.
+
+Functions on the hot path take the text and return numbers, since passing on many arrays costs more, by counting
+references to them, than the parsing.
 """
 
 from typing import NamedTuple
@@ -16,7 +19,8 @@ from widemargin.data.textnumbers import MALFORMED, TENS, UNDECIDED, read_digits,
 N_ROWS, N_ENTRIES, N_UNDECIDED, SMALLEST_INDEX, LARGEST_INDEX, FAILED_AT = range(6)
 """Places in the tally of a chunk; FAILED_AT is the position of the first row that breaks a rule, or -1."""
 
-_NEWLINE, _RETURN, _TAB, _SPACE, _HASH, _COLON, _PLUS, _MINUS, _POINT = (np.uint8(ord(sign)) for sign in "\n\r\t #:+-.")
+_NEWLINE, _RETURN, _TAB, _SPACE, _HASH = (np.uint8(ord(sign)) for sign in "\n\r\t #")
+_COLON, _PLUS, _MINUS, _POINT = (np.uint8(ord(sign)) for sign in ":+-.")
 _Q, _I, _D = (np.uint8(ord(letter)) for letter in "qid")
 _HUGE_INDEX = 2**40
 _COUNTED_AT_ONCE = 128  # a byte counts to 255
@@ -34,14 +38,14 @@ class Rules(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where the rows of a chunk go: arrays of its own, long enough by the count of its newlines and colons."""
+    """Where the rows of a chunk go: arrays of its own, long enough by the count of newlines and colons."""
 
     labels: np.ndarray  # float64
     queries: np.ndarray  # int64, empty without queries
     row_ends: np.ndarray  # int64, entries of the chunk up to and including each row
     indices: np.ndarray  # int32, columns
     values: np.ndarray  # float64 or float32
-    undecided: np.ndarray  # int64, (position of a number, its entry or -1 - its row); numbers beyond are only counted
+    undecided: np.ndarray  # int64, (position of a number, its entry or -1 - its row); what is beyond is counted
     tally: np.ndarray  # int64, see N_ROWS and the others
 
 
@@ -50,7 +54,7 @@ def count_lines(text):
     """Count (newlines, colons) of a text: np.sum(text == newline), np.sum(text == colon)."""
     n_newlines, n_colons = np.intp(0), np.intp(0)
     for block in range(0, len(text), _COUNTED_AT_ONCE):
-        newlines, colons = np.uint8(0), np.uint8(0)  # counters as narrow as the bytes, so that many fit a register
+        newlines, colons = np.uint8(0), np.uint8(0)  # as narrow as the text, so that many fit a register
         for k in range(np.uint64(block), np.uint64(min(block + _COUNTED_AT_ONCE, len(text)))):
             newlines = np.uint8(newlines + np.uint8(text[k] == _NEWLINE))
             colons = np.uint8(colons + np.uint8(text[k] == _COLON))
@@ -61,7 +65,7 @@ def count_lines(text):
 
 @compiled
 def _skip_blanks(text, position):
-    """Return the position of the first byte that is no blank; a carriage return is blank only before a newline."""
+    """Return the position of the first byte that is no blank; a carriage return is one only before a newline."""
     while True:
         byte = text[np.uint64(position)]
         if byte == _RETURN:
@@ -104,12 +108,10 @@ def _read_index(text, position):
 @compiled
 def _read_query(text, position):
     """Read qid:integer: (query, position after it), or position -1 if it is not one."""
-    k = np.uint64(position)
-    one = np.uint64(1)
-    # Compared one after the other: a newline ends the comparison before the text can end.
-    if not (text[k] == _Q and text[k + one] == _I and text[k + one + one] == _D and text[k + np.uint64(3)] == _COLON):
-        return np.int64(0), np.intp(-1)
-    position += 4
+    for letter in (_Q, _I, _D, _COLON):
+        if text[np.uint64(position)] != letter:
+            return np.int64(0), np.intp(-1)
+        position += 1
     sign = text[np.uint64(position)]
     if sign in (_PLUS, _MINUS):
         position += 1
@@ -152,7 +154,7 @@ def _read_head(text, start, with_queries):
 
 @compiled
 def _read_plain_entry(text, start):
-    """Read index:value of at most 10 and 15 digits before a space: (index, value, position after it, whether it is one).
+    """Read index:value of at most 10 and 15 digits, then a space: (index, value, position after, whether it is).
 
     Most entries are of this form. One way in, one way out and no calls, so that no references are counted.
     """

@@ -1,0 +1,45 @@
+"""Compressed text: told from its first bytes when read, chosen by its suffix when written."""
+
+import bz2
+import gzip
+import lzma
+import os
+import sys
+import zlib
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_FORMATS = {  # first bytes of a file: name, module
+    b"\x1f\x8b": ("gzip", gzip),
+    b"BZh": ("bzip2", bz2),
+    b"\xfd7zXZ\x00": ("xz", lzma),
+    b"\x28\xb5\x2f\xfd": ("zstandard", zstd),
+}
+_SUFFIXES = {".gz": gzip, ".bz2": bz2, ".xz": lzma, ".zst": zstd}
+_DAMAGE = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, zstd.ZstdError)
+LONGEST_MAGIC = max(len(magic) for magic in _FORMATS)
+
+
+def compression_of(head):
+    """Return (name, module) of the compression that the first bytes of a file announce, or None."""
+    for magic, compression in _FORMATS.items():
+        if head.startswith(magic):
+            return compression
+    return None
+
+
+def decompress(data, module):
+    """Decompress bytes held in memory; a ValueError says what is wrong with damaged or truncated ones."""
+    try:
+        return module.decompress(data)
+    except _DAMAGE as error:  # no file is read here, so an OSError too speaks of the data
+        raise ValueError(str(error) or type(error).__name__) from error
+
+
+def open_compressed(file, path):
+    """Return a file that compresses into the binary `file` as the suffix of `path` says, or `file` itself."""
+    module = _SUFFIXES.get(os.path.splitext(path)[1].lower())
+    return file if module is None else module.open(file, "wb")

@@ -1,0 +1,131 @@
+"""`avsf`: dual coordinate descent with adaptive variable selection frequencies.
+
+Each row has a preference p_i in [1/20, 20], 1 at first. A sweep's schedule holds about n rows, row i with the
+frequency p_i / Σp, in random order. After a step that raised the dual by `gain`, against the fading average gain,
+
+    p_i <- clip( p_i exp( (gain / average − 1) / 5 ) ),        average <- (1 − 1/n) average + gain / n
+
+so that rows which lately paid are visited up to 400 times as often as those that did not. It replaces shrinking.
+
+Reference: Glasmachers and Dogan, "Accelerated linear SVM training with adaptive variable selection frequencies",
+2013, Algorithms 3 (sweeps), 4 (schedule) and 5 (preferences).
+"""
+
+import math
+
+import numpy as np
+
+from widemargin._compiled import compiled, prefetch
+from widemargin.data.matrix import row_dot, row_prefetch
+from widemargin.solvers.coordinates import (
+    Coordinates,
+    Sweep,
+    best_beta,
+    loss_and_value,
+    move,
+    one_sided_slopes,
+    random_below,
+    random_state,
+    shuffle,
+)
+from widemargin.solvers.descent import descend
+
+_RATE, _LEAST, _MOST = 1 / 5, 1 / 20, 20.0
+_NO_GAIN = math.exp(-_RATE)  # the factor for a step that gained nothing
+_AHEAD = 16  # rows ahead that a row's record is prefetched
+
+
+def avsf(problem, settings, start=None):
+    """Minimise a DualQP by coordinate descent with adaptive frequencies; `start` are multipliers to begin with."""
+    return descend(AdaptiveSweeps(problem, settings, start), settings, "avsf")
+
+
+class AdaptiveSweeps:
+    """Sweeps by schedules drawn according to preferences.
+
+    Attributes
+    ----------
+    uniform : whether all preferences are 1.
+    average : the fading average of the gains; None before the first sweep.
+    """
+
+    def __init__(self, problem, settings, start=None):
+        self.coordinates = Coordinates(problem, start, settings.n_jobs)
+        self.schedule = np.empty(problem.X.n_rows, dtype=np.uint32)
+        self.random = random_state(settings.seed)
+        self.average = None
+        self.uniform = True
+
+    def widen(self):
+        """Give all rows the same preference again."""
+        self.coordinates.rows["preference"] = 1.0
+        self.uniform = True
+
+    def sweep(self):
+        """Draw a schedule and visit its rows."""
+        state = self.coordinates
+        total = state.rows["preference"].sum()
+        full = self.uniform
+        schedule = self.schedule[: _draw(state.rows, total, self.schedule, self.random)]
+        shuffle(schedule, self.random)
+        learning = self.average is not None
+        result = _sweep(state.X.rows, state.rows, schedule, total, self.average or 0.0, learning, state.w)
+        violation, excess, loss, self.average, moved = result
+        self.uniform = not learning
+        return Sweep(schedule.size, violation, excess, loss, moved, full)
+
+
+@compiled
+def _draw(rows, total, schedule, random):
+    """Fill `schedule` with row i about n p_i / total times; return its length, at most n. Rounding is carried on."""
+    n, n_drawn = rows.size, 0
+    for i in range(n):
+        preference = rows[i]["preference"]
+        times = preference * (n - n_drawn) / total
+        whole = int(times)
+        if random_below(random, 1 << 31) < (times - whole) * (1 << 31):
+            whole += 1
+        for _ in range(min(whole, n - n_drawn)):
+            schedule[n_drawn] = i
+            n_drawn += 1
+        total = max(total - preference, preference)  # rounding must not leave less than the next row's share
+    return n_drawn
+
+
+@compiled
+def _sweep(X, rows, schedule, total, average, learning, w):
+    """Visit the scheduled rows. Kept true: w = Σ beta_i x_i, preferences within their bounds."""
+    violation = excess = loss = 0.0
+    moved = False
+    fading = 1.0 / rows.size
+    for k in range(schedule.size):
+        row_prefetch(X, schedule, k)
+        if k + _AHEAD < schedule.size:
+            prefetch(rows, np.uint64(schedule[k + _AHEAD]))
+        i = schedule[k]
+        row = rows[i]
+        score = row_dot(X, i, w)
+        # A row met p times as often as others counts 1/p each time, so that the sums are those over all rows.
+        weight = total * fading / row["preference"]
+        row_loss, value = loss_and_value(row, score)
+        loss += weight * row_loss
+        excess += weight * (row_loss - value + row["beta"] * score)
+        slope = row["target"] - score - row["shift"] * row["beta"]
+        rise, fall = one_sided_slopes(row, slope)
+        if row["beta"] < row["upper"]:
+            violation = max(violation, rise)
+        if row["beta"] > row["lower"]:
+            violation = max(violation, -fall)
+        gain = 0.0
+        beta = best_beta(row, slope)
+        if beta != row["beta"]:
+            step = beta - row["beta"]
+            gain = step * (slope - 0.5 * step * row["curvature"]) - row["epsilon"] * (abs(beta) - abs(row["beta"]))
+            move(X, i, row, beta, w)
+            moved = True
+        if learning and average > 0.0:
+            factor = _NO_GAIN if gain == 0.0 else math.exp(_RATE * (gain / average - 1.0))
+            row["preference"] = min(max(factor * row["preference"], _LEAST), _MOST)
+            average -= fading * average
+        average += fading * gain
+    return violation, excess, loss, average, moved

@@ -1,0 +1,111 @@
+"""The loop that dual coordinate methods share: sweep, now and then measure, stop when the proof is good enough.
+
+Measuring the gap costs a pass over all rows. It is done when the sweep's own estimate says that the target may be
+reached, and otherwise only after as many visits as make it a small part of the work: never by the clock, so that
+the same seed gives the same model. Each measurement also corrects the estimate.
+"""
+
+from widemargin.problems.certificates import relative_gap
+from widemargin.solvers.contract import Solution, Status, Watch
+
+_PASSES_BETWEEN = 5.0  # passes after which the gap is measured anyway; a measurement costs 0.1 to 0.3 of a pass
+_HOPE = 0.5  # how much of a sweep's estimate is taken to be left at its end, until a measurement knows better
+_SWEEPS_BETWEEN_RECOMPUTING = 64  # rounding of w stays at the level of 1e-14; one pass in 64 sweeps
+
+
+def descend(method, settings, name):
+    """Run a dual coordinate method until it is within the tolerance or a limit is reached.
+
+    Parameters
+    ----------
+    method : object with `coordinates`, `sweep() -> Sweep` and `widen()`
+        `widen` gives all rows equal terms again: it undoes shrinking or preferences.
+    settings : Settings
+    name : str
+        The solver's name, for the history and the callbacks.
+    """
+    state = method.coordinates
+    with Watch(settings, name) as watch:
+        loop = _Loop(method, settings, watch)
+        while not loop.turn():
+            pass
+    if loop.stale:
+        loop.measure()
+    return Solution(
+        w=state.w,
+        beta=state.beta.copy(),
+        primal=loop.primal,
+        dual=loop.dual,
+        n_iter=loop.iteration,
+        status=watch.status,
+        solver=name,
+        history=watch.history(),
+    )
+
+
+class _Loop:
+    """The turns of one descent and what they remember.
+
+    Sets: `iteration` (sweeps done), `passes`, `primal` and `dual` (last measured), `stale` (whether w moved since).
+    """
+
+    def __init__(self, method, settings, watch):
+        self.method, self.settings, self.watch = method, settings, watch
+        self.iteration, self.passes, self.stale = 0, 0.0, True
+        self._since, self._trust = 0.0, _HOPE
+        self.measure()
+
+    def measure(self):
+        """Measure the gap at the present point and write it into the history."""
+        self.primal, self.dual = self.method.coordinates.measure()
+        self.watch.measured(self.iteration, self.passes, self.primal, self.dual)
+        self._since, self.stale = 0.0, False
+
+    def turn(self):
+        """Sweep once and decide; return True when the run is over, with the watch's status set."""
+        if self.iteration and self.iteration % _SWEEPS_BETWEEN_RECOMPUTING == 0:
+            self.method.coordinates.recompute()
+        sweep = self.method.sweep()
+        visited = sweep.visits / self.method.coordinates.X.n_rows
+        self.iteration += 1
+        self.passes += visited
+        self._since += visited
+        self.stale = self.stale or sweep.moved
+        if self._finished(sweep):
+            self.watch.status = Status.CONVERGED
+        elif not sweep.moved and sweep.full:
+            self.watch.status = Status.STALLED
+        over = self.watch.status is not None
+        return self.watch.turn(self.iteration, self.passes) or over
+
+    def _finished(self, sweep):
+        if self.settings.stopping == "kkt":
+            return self._within_violation(sweep)
+        return self._within_gap(sweep)
+
+    def _within_violation(self, sweep):
+        """The paper's rule: all violations small in one sweep over all rows on equal terms."""
+        if sweep.violation < self.settings.tol:
+            if sweep.full:
+                return True
+            self.method.widen()
+        return False
+
+    def _within_gap(self, sweep):
+        """Measure if the estimate promises success or a measurement is due; True if the gap is small enough."""
+        half_norm = 0.5 * self.method.coordinates.w @ self.method.coordinates.w
+        promise = self._trust * sweep.excess
+        goal = self.settings.tol * (sweep.loss + half_norm)
+        idle = not sweep.moved
+        if promise > goal and self._since < _PASSES_BETWEEN and not idle:
+            return False
+        self.measure()
+        gap = relative_gap(self.primal, self.dual)
+        if gap <= self.settings.tol:
+            return True
+        if sweep.excess > 0.0:
+            # What this sweep's estimate was worth; one that promises too much is believed less next time.
+            self._trust = min(max((self.primal - self.dual) / sweep.excess, 0.1), 1e6)
+        if promise <= goal or idle:
+            self.method.widen()
+        return False

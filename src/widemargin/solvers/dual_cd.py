@@ -1,0 +1,122 @@
+"""`dcd`: dual coordinate descent for linear support vector machines.
+
+Each sweep visits the active rows in a new random order and sets each multiplier to its best value, the others fixed.
+A row whose multiplier presses against its bound harder than any multiplier was pulled away from such a bound in the
+sweep before leaves the active rows (shrinking); all return when the active ones are good enough but the whole is not.
+
+Reference: Hsieh, Chang, Lin, Keerthi, Sundararajan, "A dual coordinate descent method for large-scale linear SVM",
+ICML 2008; regression: Ho and Lin, "Large-scale linear support vector regression", JMLR 2012.
+"""
+
+import numpy as np
+
+from widemargin._compiled import compiled, prefetch
+from widemargin.data.matrix import row_dot, row_prefetch
+from widemargin.solvers.coordinates import (
+    Coordinates,
+    Sweep,
+    best_beta,
+    loss_and_value,
+    move,
+    one_sided_slopes,
+    random_state,
+    shuffle,
+)
+from widemargin.solvers.descent import descend
+
+_AHEAD = 16  # rows ahead that a row's record is prefetched
+
+
+def dcd(problem, settings, start=None):
+    """Minimise a DualQP by dual coordinate descent; `start` are multipliers to begin with."""
+    return descend(ShrinkingSweeps(problem, settings, start), settings, "dcd")
+
+
+class ShrinkingSweeps:
+    """Sweeps over the active rows.
+
+    Attributes
+    ----------
+    order : the rows, the active ones first.
+    n_active : how many are active.
+    inward, outward : the largest violations in the last sweep by multipliers that had to shrink, and to grow.
+    """
+
+    def __init__(self, problem, settings, start=None):
+        self.coordinates = Coordinates(problem, start, settings.n_jobs)
+        self.order = np.arange(problem.X.n_rows, dtype=np.uint32)
+        self.random = random_state(settings.seed)
+        self.widen()
+
+    def widen(self):
+        """Make all rows active again."""
+        self.n_active = self.order.size
+        self.inward = self.outward = np.inf
+        self._shrunk_loss = 0.0
+
+    def sweep(self):
+        """Visit every active row once."""
+        state = self.coordinates
+        n_visits = self.n_active
+        active = self.order[:n_visits]
+        shuffle(active, self.random)
+        result = _sweep(state.X.rows, state.rows, active, self.inward, self.outward, state.w)
+        self.n_active, inward, outward, excess, loss, shrunk_loss, moved = result
+        self._shrunk_loss += shrunk_loss
+        # Nothing was pulled away from a bound of this kind: the sweep says nothing about who may leave.
+        self.inward, self.outward = inward or np.inf, outward or np.inf
+        return Sweep(
+            visits=n_visits,
+            violation=max(inward, outward),
+            excess=excess,
+            loss=loss + self._shrunk_loss,
+            moved=moved,
+            full=n_visits == self.order.size,
+        )
+
+
+@compiled
+def _sweep(X, rows, active, inward_limit, outward_limit, w):
+    """Visit the active rows in order. Kept true: w = Σ beta_i x_i; rows that leave stand behind those that stay."""
+    inward = outward = excess = loss = shrunk_loss = 0.0
+    moved = False
+    n_kept = 0
+    for k in range(active.size):
+        row_prefetch(X, active, k)
+        if k + _AHEAD < active.size:
+            prefetch(rows, np.uint64(active[k + _AHEAD]))
+        i = active[k]
+        row = rows[i]
+        score = row_dot(X, i, w)
+        row_loss, value = loss_and_value(row, score)
+        excess += row_loss - value + row["beta"] * score
+        slope = row["target"] - score - row["shift"] * row["beta"]
+        rise, fall = one_sided_slopes(row, slope)
+        if row["beta"] < row["upper"] and rise > 0.0:
+            pull = rise
+        elif row["beta"] > row["lower"] and fall < 0.0:
+            pull = fall
+        else:
+            # Pressed against a bound, or into the kink at zero: by how much at least?
+            press = np.inf
+            if row["beta"] < row["upper"]:
+                press = -rise
+            if row["beta"] > row["lower"]:
+                press = min(press, fall)
+            if press > (inward_limit if row["beta"] == 0.0 else outward_limit):
+                shrunk_loss += row_loss
+                continue
+            pull = 0.0
+        loss += row_loss
+        active[k], active[n_kept] = active[n_kept], active[k]
+        n_kept += 1
+        if pull != 0.0:
+            if pull * row["beta"] < 0.0:
+                inward = max(inward, abs(pull))
+            else:
+                outward = max(outward, abs(pull))
+            beta = best_beta(row, slope)
+            if beta != row["beta"]:
+                move(X, i, row, beta, w)
+                moved = True
+    return n_kept, inward, outward, excess, loss, shrunk_loss, moved
