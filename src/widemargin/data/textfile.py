@@ -1,4 +1,4 @@
-"""SVM-light / LIBSVM text: a row per line, `label [qid:query] index:value ... [# comment]`, indices increasing.
+"""SVM-light / LIBSVM text: a row per line, `label [qid:query] index:value ... [# comment]`, by rising index.
 
 Reading: the file is memory-mapped and cut at newlines into chunks, which threads parse with compiled code
 (`textparser`) straight into the arrays of one CSR matrix. Every number is the double nearest to its decimal
@@ -182,7 +182,7 @@ def _parse(text, rules, dtype):
     chunks = _cut(text.buffer)
     counts = run(count_lines, [(chunk,) for chunk in chunks], n_jobs=-1)
     n_lines, n_colons = zip(*counts, strict=True) if chunks else ((), ())
-    room = [min(colons, len(chunk) // _SHORTEST_ENTRY) for chunk, colons in zip(chunks, n_colons, strict=True)]
+    room = [min(n, len(chunk) // _SHORTEST_ENTRY) for chunk, n in zip(chunks, n_colons, strict=True)]
     labels, row_ends = np.empty(sum(n_lines)), np.empty(sum(n_lines), dtype=np.int64)
     queries = np.empty(sum(n_lines) if rules.with_queries else 0, dtype=np.int64)
     indices, values = np.empty(sum(room), dtype=np.int32), np.empty(sum(room), dtype=dtype)
@@ -250,7 +250,7 @@ def _raise_first_mistake(text, rules, chunks, n_lines, tallies):
 
 
 def _close_gaps(array, slices, counts):
-    """Return the first `counts` elements of each slice, one after the other; the array itself if that is all."""
+    """Return the first `counts` elements of each slice, joined; the array itself if that is all of it."""
     if counts.sum() == len(array):
         return array
     return np.concatenate([array[part][:count] for part, count in zip(slices, counts, strict=True)])

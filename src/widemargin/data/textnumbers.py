@@ -4,12 +4,12 @@ A number is m · 10^q with an integer m of at most 19 digits. Three ways, tried 
 
 1. m <= 2^53 and |q| <= 22: both m and 10^|q| are doubles, so one multiplication or division rounds once.
 2. m · 10^q = m · 5^q · 2^q, with 5^q kept to 128 bits, rounded down. The product is then known from below to
-   within two units of its last word; unless half-way between two doubles lies in that narrow gap, it is decided.
+   within two units of its last word; unless a tie of two doubles lies in that narrow gap, it is decided.
 3. What is left (ties, subnormals, the edge of overflow, a 20th digit that matters) is reported as undecided,
    and the caller asks Python's `float`.
 
 References: W. Clinger, How to read floating point numbers accurately, PLDI 1990, for the first way;
-D. Lemire, Number parsing at a gigabyte per second, Software: Practice and Experience 51, 2021, for the second.
+D. Lemire, Number parsing at a gigabyte per second, Softw. Pract. Exper. 51, 2021, for the second.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ _ALMOST_FULL = np.uint64(2**64 - 2)
 
 
 def _powers_of_five():
-    """Return for every q the leading 128 bits of 5^q in two words, and e: 10^q = (high, low) / 2^128 · 2^e."""
+    """Return for each q the leading 128 bits of 5^q in two words, and e: 10^q = (high, low) / 2^128 · 2^e."""
     high, low, binary = [], [], []
     for q in range(_LOWEST_POWER, _HIGHEST_POWER + 1):
         five = 5 ** abs(q)
@@ -47,14 +47,14 @@ def _powers_of_five():
     return np.array(high, dtype=np.uint64), np.array(low, dtype=np.uint64), np.array(binary, dtype=np.int64)
 
 
-# Constants of the compiled code, no arguments: counting references to arguments costs more than the arithmetic.
+# Constants of the compiled code, no arguments: counting references to those costs more than the arithmetic.
 _FIVE_HIGH, _FIVE_LOW, _BINARY_EXPONENT = _powers_of_five()
 TENS = np.array([float(10**q) for q in range(23)])
 
 
 @compiled
 def read_digits(text, position, integer):
-    """Append the digits at `position` to `integer`: (integer, position after them); past 18 digits it wraps."""
+    """Append the digits at `position` to `integer`: (integer, position after them). It wraps past 18."""
     # One by one, since the length of most numbers can be foreseen: eight at once, as a word, were slower.
     while True:
         digit = np.int64(text[np.uint64(position)]) - 48
@@ -66,7 +66,7 @@ def read_digits(text, position, integer):
 
 @compiled
 def _read_exponent(text, start):
-    """Read [+-]digits: (exponent, position after it or -1 if it is none), held near 10^17 so as not to wrap."""
+    """Read [+-]digits: (exponent, position after it or -1 if there is none), held near 10^17."""
     sign = text[np.uint64(start)]
     if sign in (_PLUS, _MINUS):
         start += 1

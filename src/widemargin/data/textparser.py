@@ -2,11 +2,11 @@
 
 A chunk of text that ends with a newline is read twice. Counting newlines and colons bounds the rows and the
 entries it can hold, so that the caller allocates once and every chunk writes to its own place; parsing then
-fills the place. The parser knows only right from wrong: at a row that breaks a rule it stops and says where the
-row starts, and `textmistakes` explains it. Nothing is read past the newline that ends the chunk.
+fills the place. The parser knows only right from wrong: at a row that breaks a rule it stops and says where
+the row starts, and `textmistakes` explains it. Nothing is read past the newline that ends the chunk.
 
-Functions on the hot path take the text and return numbers, since passing on many arrays costs more, by counting
-references to them, than the parsing.
+Functions on the hot path take the text and return numbers: passing on many arrays, with references counted
+each time, would cost more than the parsing.
 """
 
 from typing import NamedTuple
@@ -45,7 +45,7 @@ class Place(NamedTuple):
     row_ends: np.ndarray  # int64, entries of the chunk up to and including each row
     indices: np.ndarray  # int32, columns
     values: np.ndarray  # float64 or float32
-    undecided: np.ndarray  # int64, (position of a number, its entry or -1 - its row); what is beyond is counted
+    undecided: np.ndarray  # int64, (position of a number, its entry or -1 - its row)
     tally: np.ndarray  # int64, see N_ROWS and the others
 
 
@@ -65,7 +65,7 @@ def count_lines(text):
 
 @compiled
 def _skip_blanks(text, position):
-    """Return the position of the first byte that is no blank; a carriage return is one only before a newline."""
+    """Return the position of the first byte that is no blank; a carriage return is one before a newline."""
     while True:
         byte = text[np.uint64(position)]
         if byte == _RETURN:
@@ -154,7 +154,7 @@ def _read_head(text, start, with_queries):
 
 @compiled
 def _read_plain_entry(text, start):
-    """Read index:value of at most 10 and 15 digits, then a space: (index, value, position after, whether it is).
+    """Read index:value of up to 10 and 15 digits, then a space: (index, value, position after, success).
 
     Most entries are of this form. One way in, one way out and no calls, so that no references are counted.
     """
