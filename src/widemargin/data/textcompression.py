@@ -42,4 +42,8 @@ def decompress(data, module):
 def open_compressed(file, path):
     """Return a file that compresses into the binary `file` as the suffix of `path` says, or `file` itself."""
     module = _SUFFIXES.get(os.path.splitext(path)[1].lower())
-    return file if module is None else module.open(file, "wb")
+    if module is None:
+        return file
+    # The others carry a checksum without being asked.
+    options = {"options": {zstd.CompressionParameter.checksum_flag: True}} if module is zstd else {}
+    return module.open(file, "wb", **options)

@@ -47,7 +47,7 @@ def _powers_of_five():
     return np.array(high, dtype=np.uint64), np.array(low, dtype=np.uint64), np.array(binary, dtype=np.int64)
 
 
-# Constants of the compiled code, no arguments: counting references to those costs more than the arithmetic.
+# Constants of the compiled code rather than arguments: nobody who reads a number need know them.
 _FIVE_HIGH, _FIVE_LOW, _BINARY_EXPONENT = _powers_of_five()
 TENS = np.array([float(10**q) for q in range(23)])
 

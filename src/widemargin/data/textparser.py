@@ -4,9 +4,6 @@ A chunk of text that ends with a newline is read twice. Counting newlines and co
 entries it can hold, so that the caller allocates once and every chunk writes to its own place; parsing then
 fills the place. The parser knows only right from wrong: at a row that breaks a rule it stops and says where
 the row starts, and `textmistakes` explains it. Nothing is read past the newline that ends the chunk.
-
-Functions on the hot path take the text and return numbers: passing on many arrays, with references counted
-each time, would cost more than the parsing.
 """
 
 from typing import NamedTuple
@@ -141,99 +138,113 @@ def _note_undecided(place, position, owner):
 
 
 @compiled
-def _read_head(text, start, with_queries):
-    """Read label and query of a row: (label, verdict on the label, query, position after them or -1)."""
-    label, position, verdict = read_number(text, start)
-    query = np.int64(0)
-    if verdict == MALFORMED or not _ends_token(text[np.uint64(position)]):
-        position = np.intp(-1)
-    elif with_queries:
-        query, position = _read_query(text, _skip_blanks(text, position))
-    return label, verdict, query, position
+def _parse_plain_entries(text, position, previous, n_entries, rules, place):
+    """Parse entries of up to 10 and 15 digits, as most are: (position of the first other token, n_entries)."""
+    while True:
+        position = _skip_blanks(text, position)
+        index, colon = read_digits(text, position, np.int64(0))
+        if colon == position or colon - position > 10 or text[np.uint64(colon)] != _COLON:
+            return position, n_entries
+        first = colon + 1
+        sign = text[np.uint64(first)]
+        if sign in (_PLUS, _MINUS):
+            first += 1
+        mantissa, end = read_digits(text, first, np.int64(0))
+        n_digits, n_decimals = end - first, np.intp(0)
+        if text[np.uint64(end)] == _POINT:
+            point = end + 1
+            mantissa, end = read_digits(text, point, mantissa)
+            n_decimals = end - point
+            n_digits += n_decimals
+        if n_digits == 0 or n_digits > 15 or not _ends_token(text[np.uint64(end)]):
+            return position, n_entries
+        if index <= previous or index > rules.highest_index:
+            return position, n_entries
+        value = np.float64(mantissa)
+        if n_decimals > 0:
+            value /= TENS[np.uint64(n_decimals)]
+        place.values[np.uint64(n_entries)] = -value if sign == _MINUS else value
+        place.indices[np.uint64(n_entries)] = index - rules.first_column
+        previous, position = index, end
+        n_entries += 1
 
 
 @compiled
-def _read_plain_entry(text, start):
-    """Read index:value of up to 10 and 15 digits, then a space: (index, value, position after, success).
-
-    Most entries are of this form. One way in, one way out and no calls, so that no references are counted.
-    """
-    index, colon = read_digits(text, start, np.int64(0))
-    complete = text[np.uint64(colon)] == _COLON
-    first = colon + np.intp(complete)  # without a colon, stay: the text may end here
-    sign = text[np.uint64(first)]
-    if sign in (_PLUS, _MINUS):
-        first += 1
-    mantissa, end = read_digits(text, first, np.int64(0))
-    n_digits, n_decimals = end - first, np.intp(0)
-    if text[np.uint64(end)] == _POINT:
-        point = end + 1
-        mantissa, end = read_digits(text, point, mantissa)
-        n_decimals = end - point
-        n_digits += n_decimals
-    value = np.float64(mantissa)
-    if 0 < n_decimals < 16:
-        value /= TENS[np.uint64(n_decimals)]
-    if sign == _MINUS:
-        value = -value
-    after = text[np.uint64(end)]
-    complete &= (after == _SPACE) | (after == _NEWLINE)
-    plain = (n_digits > 0) & (n_digits < 16) & (colon > start) & (colon - start < 11)
-    return index, value, end, plain & complete
-
-
-@compiled
-def _parse_entry(text, position, entry, rules, place):
-    """Parse an index:value of any form into `place`: (index, position after it or -1)."""
+def _parse_entry(text, position, previous, entry, rules, place):
+    """Parse an entry of any form into `place`; return the position after it, or -1."""
     index, colon = _read_index(text, position)
     if colon == position or text[np.uint64(colon)] != _COLON:
-        return index, np.intp(-1)
+        return np.intp(-1)
+    if index <= previous or index > rules.highest_index:
+        return np.intp(-1)
     value, end, verdict = read_number(text, colon + 1)
     if verdict == MALFORMED or not _ends_token(text[np.uint64(end)]) or abs(value) > rules.largest_value:
-        return index, np.intp(-1)
+        return np.intp(-1)
     if verdict == UNDECIDED:
         _note_undecided(place, colon + 1, entry)
     place.values[entry] = value
-    return index, end
+    place.indices[entry] = index - rules.first_column
+    return end
+
+
+@compiled
+def _parse_entries(text, position, first, rules, place):
+    """Parse the entries of a row: (position of the newline or comment after them or -1, n_entries)."""
+    n_entries, previous = first, np.int64(rules.lowest_index - 1)
+    while True:
+        if n_entries > first:
+            previous = np.int64(place.indices[n_entries - 1]) + rules.first_column
+        position, n_plain = _parse_plain_entries(text, position, previous, n_entries, rules, place)
+        if text[np.uint64(position)] in (_NEWLINE, _HASH):
+            return position, n_plain
+        if n_plain > n_entries:
+            previous = np.int64(place.indices[n_plain - 1]) + rules.first_column
+        position = _parse_entry(text, position, previous, n_plain, rules, place)
+        if position < 0:
+            return position, n_plain
+        n_entries = n_plain + 1
+
+
+@compiled
+def _parse_head(text, start, row, rules, place):
+    """Parse label and query of a row into `place`; return the position after them, or -1."""
+    label, position, verdict = read_number(text, start)
+    if verdict == MALFORMED or not _ends_token(text[np.uint64(position)]):
+        return np.intp(-1)
+    if verdict == UNDECIDED:
+        _note_undecided(place, start, -1 - row)
+    place.labels[row] = label
+    if rules.with_queries:
+        query, position = _read_query(text, _skip_blanks(text, position))
+        place.queries[row] = query
+    return position
 
 
 @compiled
 def parse_rows(text, rules, place):
     """Fill `place` with the rows of a text that ends with a newline; the tally says how far it came."""
-    place.tally[:] = 0
-    n_rows, n_entries, in_row = 0, 0, False
-    smallest, largest, previous = np.int64(_HUGE_INDEX), np.int64(-1), np.int64(-1)
-    position = line = np.intp(0)
-    while 0 <= position < len(text):
-        position = _skip_blanks(text, position)
-        if text[np.uint64(position)] in (_NEWLINE, _HASH):
-            if in_row:
-                largest = max(largest, previous)
-                place.row_ends[np.uint64(n_rows)] = n_entries
-                n_rows += 1
-            in_row = False
+    tally = place.tally
+    tally[:] = 0
+    tally[FAILED_AT] = -1
+    smallest, largest = np.int64(_HUGE_INDEX), np.int64(-1)
+    n_rows, n_entries, line = np.int64(0), np.int64(0), np.intp(0)
+    while line < len(text):
+        position = _skip_blanks(text, line)
+        if text[np.uint64(position)] not in (_NEWLINE, _HASH):
+            first = n_entries
+            position = _parse_head(text, position, n_rows, rules, place)
+            if position >= 0:
+                position, n_entries = _parse_entries(text, position, first, rules, place)
+            if n_entries > first:  # indices increase, so the ends of the row are its extremes
+                smallest = min(smallest, np.int64(place.indices[first]) + rules.first_column)
+                largest = max(largest, np.int64(place.indices[n_entries - 1]) + rules.first_column)
+            place.row_ends[n_rows] = n_entries
+            n_rows += 1
+        if position >= 0:
             position = _skip_line(text, position)
-            line = position if position >= 0 else line
-        elif in_row:
-            index, value, end, plain = _read_plain_entry(text, position)
-            if plain:
-                place.values[np.uint64(n_entries)] = value
-            else:
-                index, end = _parse_entry(text, position, n_entries, rules, place)
-            if end < 0 or index <= previous or index > rules.highest_index:
-                position = np.intp(-1)
-                break
-            place.indices[np.uint64(n_entries)] = index - rules.first_column
-            position, previous, smallest = end, index, min(smallest, index)
-            n_entries += 1
-        else:
-            label, verdict, query, end = _read_head(text, position, rules.with_queries)
-            place.labels[np.uint64(n_rows)] = label
-            if rules.with_queries:
-                place.queries[np.uint64(n_rows)] = query
-            if verdict == UNDECIDED:
-                _note_undecided(place, position, -1 - n_rows)
-            position, previous, in_row = end, np.int64(rules.lowest_index - 1), True
-    place.tally[N_ROWS], place.tally[N_ENTRIES] = n_rows, n_entries
-    place.tally[SMALLEST_INDEX], place.tally[LARGEST_INDEX] = smallest, largest
-    place.tally[FAILED_AT] = line if position < 0 else -1
+        if position < 0:
+            tally[FAILED_AT] = line
+            break
+        line = position
+    tally[N_ROWS], tally[N_ENTRIES] = n_rows, n_entries
+    tally[SMALLEST_INDEX], tally[LARGEST_INDEX] = smallest, largest

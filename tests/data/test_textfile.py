@@ -1,0 +1,629 @@
+"""The reader is judged by a slow reference reader on generated, damaged and real text; the writer by the reader."""
+
+import bz2
+import gzip
+import importlib.util
+import io
+import lzma
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.sparse import coo_array, csr_array, csr_matrix
+from sklearn.datasets import load_svmlight_file
+
+from widemargin.data import textfile
+from widemargin.data.textcompression import zstd
+from widemargin.data.textfile import read_svmlight, write_svmlight
+from widemargin.errors import FormatError
+
+_HERE = Path(__file__).parent
+_SPEC = importlib.util.spec_from_file_location("reference_reader", _HERE / "reference_reader.py")
+reference = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(reference)
+
+DATA = Path(os.environ.get("WIDEMARGIN_DATA", _HERE.parents[2] / "shared" / "data"))
+COMPRESS = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda data: zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: True}),
+}
+
+
+def read_bytes(data, **options):
+    return read_svmlight(io.BytesIO(data), **options)
+
+
+def same_bits(a, b):
+    return a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(params=[1, 7, 50, 1 << 20])
+def chunk_bytes(request, monkeypatch):
+    monkeypatch.setattr(textfile, "_CHUNK_BYTES", request.param)
+    return request.param
+
+
+def assert_agrees_with_reference(data, **options):
+    """Either both give the same matrix to the bit, or both refuse at the same line and column."""
+    try:
+        labels, queries, rows, n_features = reference.read(data, **options)
+    except reference.Refused as refused:
+        with pytest.raises(FormatError, match="<stream>") as caught:
+            read_bytes(data, **options)
+        assert (caught.value.line, caught.value.column) == (refused.line, refused.column)
+        assert "cannot be read" not in caught.value.rule
+        return
+    X, y, qid = read_bytes(data, **options)
+    dtype = options.get("dtype", np.float64)
+    assert X.shape == (len(rows), n_features)
+    assert same_bits(y, np.array(labels, dtype=np.float64))
+    assert (qid is None) == (queries is None)
+    assert qid is None or same_bits(qid, np.array(queries, dtype=np.int64))
+    assert X.indptr.tolist() == np.cumsum([0, *map(len, rows)]).tolist()
+    assert X.indices.tolist() == [column for row in rows for column, _ in row]
+    assert same_bits(X.data, np.array([value for row in rows for _, value in row], dtype=dtype))
+    X.check_format(full_check=True)
+
+
+# What the format allows
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "columns", "values"),
+    [
+        (b"1 1:2 3:4\n", 1, [0, 2], [2, 4]),
+        (b"+1 1:2", 1, [0], [2]),
+        (b"-1.5e-3 1:1e-5 2:1E+5\n", -1.5e-3, [0, 1], [1e-5, 1e5]),
+        (b"0 1:.5 2:5. 3:-.5\n", 0, [0, 1, 2], [0.5, 5, -0.5]),
+        (b"  1 \t 1:2   2:3\t\n", 1, [0, 1], [2, 3]),
+        (b"1 1:2\r\n", 1, [0], [2]),
+        (b"1 1:2\r", 1, [0], [2]),
+        (b"# all\n\n \t\n1 1:2# end 3:4\n", 1, [0], [2]),
+        (b"1 1:0 2:-0\n", 1, [0, 1], [0.0, -0.0]),
+        (b"7\n", 7, [], []),
+        (b"1 0000000000000000000001:2\n", 1, [0], [2]),
+        (b"1 1:2 # \xc3\xa9\x00 ok\n", 1, [0], [2]),
+        (b"1 2147483646:1", 1, [2147483645], [1]),
+    ],
+)
+def test_what_the_format_allows_is_read(text, label, columns, values):
+    X, y, qid = read_bytes(text)
+    assert y.tolist() == [label]
+    assert X.indices.tolist() == columns
+    assert same_bits(X.data, np.array(values, dtype=np.float64))
+    assert qid is None
+
+
+def test_queries_are_read_as_integers_of_64_bits():
+    X, _, qid = read_bytes(b"2 qid:9223372036854775807 1:1\n1 qid:-3 # docid = 5:5\n0 qid:+07 2:1\n")
+    assert qid.tolist() == [2**63 - 1, -3, 7]
+    assert X.toarray().tolist() == [[1, 0], [0, 0], [0, 1]]
+
+
+def test_index_zero_anywhere_makes_auto_count_from_zero():
+    X, _, _ = read_bytes(b"1 1:5\n1 0:6\n")
+    assert X.toarray().tolist() == [[0, 5], [6, 0]]
+
+
+def test_n_features_widens_the_matrix():
+    assert read_bytes(b"1 1:5\n", n_features=9)[0].shape == (1, 9)
+    assert read_bytes(b"1\n", n_features=0)[0].shape == (1, 0)
+
+
+def test_results_are_32_bit_indices_and_a_canonical_matrix():
+    X, _, _ = read_bytes(b"1 1:5\n")
+    assert isinstance(X, csr_array)
+    assert X.indices.dtype == X.indptr.dtype == np.int32
+    assert X.has_canonical_format
+
+
+def test_row_pointers_widen_when_entries_outgrow_32_bits(monkeypatch):
+    monkeypatch.setattr(textfile, "_LARGEST_INT32", 2)
+    X, _, _ = read_bytes(b"1 1:5 2:6 3:7\n")
+    assert X.indptr.tolist() == [0, 3]
+    assert textfile._make_indptr(np.array([3]), [slice(0, 1)], np.array([1]), np.array([3])).dtype == np.int64
+
+
+# Numbers
+
+HARD_NUMBERS = [
+    "9007199254740993",  # half-way between two doubles
+    "9007199254740992.999999999999999999999",
+    "9007199254740993.000000000000000000001",
+    "1.7976931348623157e308",
+    "1.7976931348623158e308",
+    "2.2250738585072011e-308",
+    "2.2250738585072014e-308",
+    "4.9406564584124654e-324",
+    "2.4703282292062327e-324",
+    "2.4703282292062328e-324",
+    "1e-400",
+    "0e999999999999999999999999",
+    "0." + "0" * 400 + "1e401",
+    "1" + "0" * 400 + "e-400",
+    "179769313486231580793728971405301e275",
+    "0.1000000000000000055511151231257827",
+    "123456789012345678901234567890",
+    "8.41e+21",
+    "9.5e22",
+    "1e23",
+    "5e-20",
+    "6.9294956446009195e15",
+    "0.000000000000000000000000000000000000000000000000123456789012345678",
+    "3.4028235677973366e38",
+    "1.00000017881393432617187499",
+    "00000000000000000000000000000000001.5",
+    "1e+0000000000000000000000000001",
+]
+
+
+@pytest.mark.parametrize("token", HARD_NUMBERS)
+def test_hard_numbers_are_rounded_as_python_rounds_them(token):
+    X, y, _ = read_bytes(f"{token} 1:{token} 2:-{token}\n".encode())
+    assert same_bits(y, np.array([float(token)]))
+    assert same_bits(X.data, np.array([float(token), -float(token)]))
+
+
+def test_doubles_of_every_exponent_survive_their_shortest_decimal(rng):
+    numbers = rng.integers(0, 2**64, 20_000, dtype=np.uint64).view(np.float64)
+    numbers = numbers[np.isfinite(numbers)]
+    text = "\n".join(f"{number!r} 1:{number!r}" for number in numbers.tolist())
+    X, y, _ = read_bytes(text.encode())
+    assert same_bits(X.data, numbers)
+    assert same_bits(y, numbers)
+
+
+def test_ties_and_their_neighbours_are_rounded_right(rng):
+    """Exact half-way points, spelled to the last digit, then cut and raised at the 18th to 25th digit."""
+    tokens = []
+    for double in rng.integers(1, 2**62, 300, dtype=np.uint64).view(np.float64).tolist():
+        if not 1e-30 < double < 1e30:
+            double = math.ldexp(1 + double % 1, int(rng.integers(-60, 60)))
+        top, bottom = double.as_integer_ratio()
+        above_top, above_bottom = math.nextafter(double, math.inf).as_integer_ratio()
+        scale = 10**150
+        tie = (top * scale // bottom + above_top * scale // above_bottom) // 2
+        whole, fraction = divmod(tie, scale)
+        spelled = f"{whole}.{fraction:0150d}".rstrip("0")
+        tokens += [spelled, spelled + "0001", spelled[: int(rng.integers(18, 25))].rstrip(".") or "0"]
+    X, _, _ = read_bytes("".join(f"1 1:{token}\n" for token in tokens).encode())
+    assert same_bits(X.data, np.array([float(token) for token in tokens]))
+
+
+def test_more_undecided_numbers_than_the_list_holds_are_all_decided():
+    tokens = [f"{k}.4e-324" for k in range(1, 500)]
+    X, _, _ = read_bytes("".join(f"{token} 7:{token}\n" for token in tokens).encode())
+    assert same_bits(X.data, np.array([float(token) for token in tokens]))
+
+
+def test_float32_is_rounded_by_way_of_the_double_as_numpy_does():
+    tokens = ["0.1", "16777217", "1.00000017881393432617187499", "3.4028235677973362e38", "1e-46", "1e-50"]
+    X, y, _ = read_bytes("".join(f"0.1 1:{token}\n" for token in tokens).encode(), dtype=np.float32)
+    assert same_bits(X.data, np.array([np.float32(float(token)) for token in tokens]))
+    assert y[0] == 0.1
+    assert y.dtype == np.float64
+
+
+# What the format refuses
+
+MISTAKES = [
+    (b"1 1:2\n1 a:2\n", 2, 3, "index must be an integer, got 'a'"),
+    (b"1 1.5:2\n", 1, 3, "index must be an integer"),
+    (b"1 :2\n", 1, 3, "index must be an integer, got ''"),
+    (b"1 3:1 2:1\n", 1, 7, "indices must increase, got 2 after 3"),
+    (b"1 2:1 2:1\n", 1, 7, "index 2 stands twice"),
+    (b"1 -2:1\n", 1, 3, "index '-2' is negative"),
+    (b"1 2147483647:1\n", 1, 3, "too large; the largest is 2147483646"),
+    (b"1 " + b"9" * 5000 + b":1\n", 1, 3, "too large; the largest is 2147483646"),
+    (b"1 1:2 2\n", 1, 7, "colon of index:value is missing in '2'"),
+    (b"1 1:x\n", 1, 3, "value must be a number, got 'x'"),
+    (b"1 1:\n", 1, 3, "value must be a number, got ''"),
+    (b"1 1: 2\n", 1, 3, "value must be a number, got ''"),
+    (b"1 1:1_0\n", 1, 3, "value must be a number"),
+    (b"1 1:0x10\n", 1, 3, "value must be a number"),
+    (b"1 1:1e\n", 1, 3, "value must be a number"),
+    (b"1 1:.\n", 1, 3, "value must be a number"),
+    (b"1 1:+-1\n", 1, 3, "value must be a number"),
+    (b"1 1:1:2\n", 1, 3, "value must be a number"),
+    (b"1 1:NaN\n", 1, 3, "value must be finite, got 'NaN'"),
+    (b"1 1:-inf\n", 1, 3, "value must be finite"),
+    (b"1 1:1e999\n", 1, 3, "value '1e999' is too large"),
+    (b"1\n\n#\n2 1:1\n1e999 1:1\n", 5, 1, "label '1e999' is too large"),
+    (b"nan 1:1\n", 1, 1, "label must be finite, got 'nan'"),
+    (b"x 1:1\n", 1, 1, "label must be a number, got 'x'"),
+    (b"1,2 3:4\n", 1, 1, "'1,2' lists several labels; a row has one"),
+    (b" 3:4\n", 1, 2, "label is missing: the row starts with '3:4'"),
+    (b"1 qid:a 1:2\n", 1, 3, "qid must be an integer"),
+    (b"1 qid: 1:2\n", 1, 3, "qid must be an integer"),
+    (b"1 qid:9223372036854775808\n", 1, 3, "qid must fit 64 bits"),
+    (b"1 1:2 qid:3\n", 1, 7, "must come right after the label"),
+    (b"1 qid:2 qid:3\n", 1, 9, "must come right after the label"),
+    (b"1 1:2\n1 qid:2 1:2\n", 2, 3, "the first row has no qid"),
+    (b"1 qid:1\n1 1:2\n", 2, 3, "qid must follow the label"),
+    (b"1 qid:1\n1\n", 2, 1, "the row has no qid"),
+    (b"1 1:2\r2 1:3\r", 1, 6, "carriage return stands alone"),
+    (b"1 1:2 # a\r2 1:3\n", 1, 10, "carriage return stands alone"),
+    (b"1 1:2\x00\n", 1, 3, r"value must be a number, got '2\\x00'"),
+    (b"1 1:\xff\n", 1, 3, r"value must be a number, got '\\xff'"),
+    (b"\x00\x00\x00", 1, 1, "label must be a number"),
+    (b"\xef\xbb\xbf1 1:2\n", 1, 1, "UTF-8 byte order mark"),
+    (b"\xff\xfe1\x00", 1, 1, "UTF-16 byte order mark"),
+    (b"", None, None, "holds no rows"),
+    (b"\n# nothing\n\n", None, None, "holds no rows"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "column", "rule"), MISTAKES)
+def test_mistakes_are_refused_by_line_column_and_rule(text, line, column, rule):
+    with pytest.raises(FormatError, match=rule) as caught:
+        read_bytes(text)
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_the_first_mistake_is_reported_whatever_the_chunks(chunk_bytes):
+    good, late = b"1 1:2 5:1e-310\n# c\n\n" * 20, b"1 3:1 2:1\n"
+    for first, column in ((b"1 1:2 4:1e400\n", 7), (b"1 1:y\n", 3), (b"2 qid:3\n", 3), (b"x\n", 1)):
+        with pytest.raises(FormatError, match="<stream>:61:") as caught:
+            read_bytes(good + first + good + late + b"1 1:2 2:1e999\n" + good)
+        assert caught.value.column == column
+
+
+def test_an_overflow_before_another_mistake_of_its_line_comes_first():
+    with pytest.raises(FormatError, match="<stream>:2:3: value '1e999' is too large"):
+        read_bytes(b"1 1:1\n1 1:1e999 2:x\n")
+
+
+def test_index_zero_is_refused_when_counting_from_one():
+    with pytest.raises(FormatError, match="<stream>:2:3: index 0 in a file that counts from 1"):
+        read_bytes(b"1 1:2\n1 0:2\n", zero_based=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "zero_based", "place"),
+    [
+        (b"1 1:1\n1 3:1\n", False, "2:3: index 3 .counted from 1. does not fit n_features=2"),
+        (b"1 1:1\n1 2:1\n", True, "2:3: index 2 .counted from 0. does not fit n_features=2"),
+        (b"1 1:1\n1 2:1\n1 0:1\n", "auto", "2:3: index 2 .counted from 0. does not fit n_features=2"),
+        (b"1 1:1\n1 3:1\n1 0:1\n", "auto", "2:3: index 3 .counted from 1. does not fit n_features=2"),
+    ],
+)
+def test_an_index_beyond_n_features_is_refused_at_its_place(text, zero_based, place):
+    with pytest.raises(FormatError, match=place):
+        read_bytes(text, zero_based=zero_based, n_features=2)
+
+
+def test_a_value_beyond_float32_is_refused_as_float32_only():
+    assert read_bytes(b"1 1:3.5e38\n")[0].data[0] == 3.5e38
+    for text in (b"1 1:3.5e38\n", b"1 1:3.4028235677973366e38\n"):
+        with pytest.raises(FormatError, match="<stream>:1:3: value .* is too large"):
+            read_bytes(text, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_features": -1}, "n_features must be between 0 and 2147483647, got -1"),
+        ({"dtype": np.int64}, "dtype must be float64 or float32, got int64"),
+        ({"zero_based": "yes"}, "zero_based must be True, False or .auto., got 'yes'"),
+    ],
+)
+def test_wrong_arguments_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        read_bytes(b"1 1:1\n", **options)
+
+
+def test_something_that_is_no_file_is_refused():
+    with pytest.raises(TypeError, match="path_or_file must be a path or a file object, got int"):
+        read_svmlight(3)
+
+
+# Where text comes from
+
+
+def test_missing_files_and_directories_are_refused_by_the_system(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no\.svm"):
+        read_svmlight(tmp_path / "no.svm")
+    with pytest.raises(OSError, match=tmp_path.name):
+        read_svmlight(tmp_path)
+
+
+def test_an_empty_file_holds_no_rows(tmp_path):
+    (tmp_path / "empty.svm").write_bytes(b"")
+    with pytest.raises(FormatError, match=r"empty\.svm: holds no rows"):
+        read_svmlight(tmp_path / "empty.svm")
+
+
+@pytest.mark.parametrize("suffix", ["", *COMPRESS])
+def test_compressed_files_are_known_by_their_first_bytes(suffix, tmp_path):
+    text = b"1 1:2\n-1 2:3\n" * 100
+    path = tmp_path / "rows"  # no suffix on purpose
+    path.write_bytes(COMPRESS.get(suffix, bytes)(text))
+    X, y, _ = read_svmlight(str(path))
+    assert X.sum() == 500
+    assert y.sum() == 0
+    with open(path, "rb") as file:
+        assert read_svmlight(file)[0].nnz == 200
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_truncated_and_damaged_compressed_files_are_refused(suffix, tmp_path, rng):
+    packed = COMPRESS[suffix](rng.bytes(300).hex().encode())
+    path = tmp_path / f"rows{suffix}"
+    for broken in (packed[: len(packed) // 2], packed[:8], packed[:60] + b"\x00\xff" * 20 + packed[100:]):
+        path.write_bytes(broken)
+        with pytest.raises(FormatError, match=r"rows.*data are damaged or cut short"):
+            read_svmlight(path)
+
+
+def test_text_files_and_nameless_streams_are_read(tmp_path):
+    (tmp_path / "rows.svm").write_bytes(b"1 1:2\r\n# \xc3\xa9\n")
+    with open(tmp_path / "rows.svm", encoding="utf-8") as file:
+        assert read_svmlight(file)[0].data.tolist() == [2]
+    assert read_svmlight(io.StringIO("1 1:2"))[0].data.tolist() == [2]
+    with pytest.raises(FormatError, match="<stream>:1:1: .*byte order mark"):
+        read_svmlight(io.StringIO("\ufeff1 1:2"))
+
+
+def test_a_mistake_names_the_file(tmp_path):
+    (tmp_path / "rows.svm").write_bytes(b"1 1:2\nx\n")
+    with pytest.raises(FormatError, match=r"rows\.svm:2:1: label must be a number"):
+        read_svmlight(tmp_path / "rows.svm")
+
+
+# Against the reference reader
+
+BLANK = st.sampled_from([" ", " ", " ", "  ", "\t", " \t "])
+NUMBER = st.one_of(
+    st.integers(-300, 300).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.floats(-10, 10).map("{:.6f}".format),
+    st.floats(allow_nan=False, allow_infinity=False).map("{:.25e}".format),
+    st.floats(width=32, allow_nan=False, allow_infinity=False).map("{:.9E}".format),
+    st.from_regex(r"[+-]?([0-9]{1,25}\.?[0-9]{0,25}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,2})?", fullmatch=True),
+    st.sampled_from(HARD_NUMBERS),
+)
+
+
+@st.composite
+def texts(draw):
+    """Well-formed text of a few rows, with all the freedom the format gives."""
+    with_queries, lines = draw(st.booleans()), []
+    for _ in range(draw(st.integers(1, 6))):
+        label, blank = draw(NUMBER), draw(BLANK)
+        indices = sorted(draw(st.sets(st.integers(0, 40) | st.integers(0, 2**31 - 2), max_size=5)))
+        tokens = [label, *([f"qid:{draw(st.integers(-9, 10**18))}"] if with_queries else [])]
+        tokens += [f"{index}:{draw(NUMBER)}" for index in indices]
+        comment = draw(st.sampled_from(["", "", " # 3:4", "#", " ", "\t# é \x00"]))
+        lines += [blank.join(tokens) + comment, *draw(st.sampled_from([[], [], ["# c:c"], [""], [" \t"]]))]
+    end = draw(st.sampled_from(["\n", "\n", "\r\n"]))
+    return (end.join(lines) + draw(st.sampled_from(["", end]))).encode()
+
+
+OPTIONS = st.fixed_dictionaries(
+    {
+        "dtype": st.sampled_from([np.float64, np.float64, np.float32]),
+        "zero_based": st.sampled_from(["auto", "auto", True, False]),
+        "n_features": st.sampled_from([None, None, None, 20, 2**31 - 1]),
+    }
+)
+FUZZ = settings(
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+
+@FUZZ
+@given(text=texts(), options=OPTIONS)
+def test_well_formed_text_is_read_like_the_reference(chunk_bytes, text, options):
+    assert_agrees_with_reference(text, **options)
+
+
+@FUZZ
+@given(text=texts(), options=OPTIONS, data=st.data())
+def test_damaged_text_is_read_or_refused_like_the_reference(chunk_bytes, text, options, data):
+    text = bytearray(text)
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(text)))
+        length = data.draw(st.sampled_from([0, 0, 1, 1, 4]))
+        pieces = [
+            b"",
+            b":",
+            b" ",
+            b"\n",
+            b"\r",
+            b"#",
+            b"-",
+            b"+",
+            b".",
+            b"e",
+            b"0",
+            b"9",
+            b",",
+            b"qid:1",
+            b"\x00",
+        ]
+        pieces += [b"\xff", b"nan", b"1e999", b" 1:1 ", b"99999999999", b"\t", b"_"]
+        text[place : place + length] = data.draw(st.sampled_from(pieces) | st.binary(max_size=3))
+    if text[:4].startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b", b"BZh")):
+        return
+    assert_agrees_with_reference(bytes(text), **options)
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.lists(st.sampled_from(list(b"0019:. -+e#\n\r\tqid")), max_size=40).map(bytes))
+def test_noise_is_read_or_refused_like_the_reference(text):
+    assert_agrees_with_reference(text)
+
+
+def test_the_uncompiled_reader_agrees_with_the_compiled_one(tmp_path):
+    tokens = [*HARD_NUMBERS, "0.5", "-3", "99999999999999999999999"]
+    text = "".join(f"{token} qid:4 1:{token} 12:1 # c\n" for token in tokens)
+    (tmp_path / "rows.svm").write_text(text)
+    script = (
+        "import sys; from widemargin.data.textfile import read_svmlight\n"
+        "X, y, qid = read_svmlight(sys.argv[1]); print(X.data.tobytes().hex(), y.tobytes().hex(), qid.sum())"
+    )
+    command = [sys.executable, "-W", "error", "-c", script, str(tmp_path / "rows.svm")]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    printed = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout.split()
+    X, y, qid = read_bytes(text.encode())
+    assert printed == [X.data.tobytes().hex(), y.tobytes().hex(), str(qid.sum())]
+
+
+@pytest.mark.parametrize("name", ["a9a", "heart_scale", "MQ2008.S1", "svmrank-example3.train"])
+def test_real_files_are_read_as_scikit_learn_reads_them(name):
+    path = DATA / f"{name}.svm.xz"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not in the data directory")
+    X, y, qid = read_svmlight(path)
+    expected, labels, *queries = load_svmlight_file(
+        io.BytesIO(lzma.decompress(path.read_bytes())), query_id=qid is not None
+    )
+    assert X.shape == expected.shape
+    assert same_bits(X.data, expected.data)
+    assert np.array_equal(X.indices, expected.indices)
+    assert np.array_equal(X.indptr, expected.indptr)
+    assert np.array_equal(y, labels)
+    assert qid is None or np.array_equal(qid, queries[0])
+
+
+# Writing
+
+
+def round_trip(X, y, **options):
+    file = io.BytesIO()
+    write_svmlight(file, X, y, **options)
+    file.seek(0)
+    return read_svmlight(
+        file, n_features=X.shape[1], zero_based=options.get("zero_based", False), dtype=X.dtype
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("zero_based", [True, False])
+def test_what_is_written_reads_back_to_the_bit(dtype, zero_based, rng):
+    bits = {np.float64: np.uint64, np.float32: np.uint32}[dtype]
+    values = rng.integers(0, np.iinfo(bits).max, 3000, dtype=bits).view(dtype)
+    values = np.append(
+        values[np.isfinite(values)], np.array([0.0, -0.0, 1, -1, 1e16, 123456, 0.1], dtype=dtype)
+    )
+    rows, columns = np.divmod(rng.permutation(500 * 40)[: len(values)], 40)
+    X = csr_array(coo_array((values, (rows, columns)), shape=(500, 40)))
+    y = np.concatenate([[0.0, -0.0, 1.0, -1.0, 1e300, 5e-324], rng.normal(size=494)])
+    qid = rng.integers(-(2**62), 2**62, 500)
+    read, labels, queries = round_trip(X, y, qid=qid, zero_based=zero_based)
+    assert same_bits(read.data, X.data)
+    assert np.array_equal(read.indices, X.indices)
+    assert np.array_equal(read.indptr, X.indptr)
+    assert same_bits(labels, y)
+    assert np.array_equal(queries, qid)
+
+
+def test_text_is_as_short_as_can_be():
+    file = io.StringIO()
+    X = csr_matrix(np.array([[0.5, 0, 1e-7], [0, 0, 0], [100, -3, 0.1]]))
+    write_svmlight(file, X, [1, -1, 2.5], comment="one\ntwo")
+    assert file.getvalue() == "# one\n# two\n1 1:0.5 3:1e-07\n-1\n2.5 1:100 2:-3 3:0.1\n"
+
+
+@pytest.mark.parametrize(
+    "convert", [np.asarray, csr_array, csr_matrix, coo_array, lambda X: X.astype(int).astype(bool)]
+)
+def test_dense_sparse_and_whole_numbers_are_written_alike(convert):
+    X = np.array([[0.0, 1.0], [1.0, 0.0]])
+    file = io.BytesIO()
+    write_svmlight(file, convert(X), [0, 1], zero_based=True)
+    assert file.getvalue() == b"0 1:1\n1 0:1\n"
+
+
+def test_dense_negative_zero_is_written_and_integers_keep_their_digits():
+    file = io.BytesIO()
+    write_svmlight(file, np.array([[-0.0, 0.0]]), [1])
+    write_svmlight(file, np.array([[0, 2**53 + 1]]), [1])
+    assert file.getvalue() == b"1 1:-0\n1 2:9007199254740993\n"
+
+
+def test_entries_out_of_order_and_duplicates_are_put_right_without_touching_the_input():
+    X = csr_array((np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    file = io.BytesIO()
+    write_svmlight(file, X, [1])
+    assert file.getvalue() == b"1 1:2 3:5\n"
+    assert X.indices.tolist() == [2, 0, 2]
+
+
+def test_blocks_of_rows_make_no_difference(monkeypatch, rng):
+    X, y = csr_array(rng.random((50, 7)) * (rng.random((50, 7)) < 0.4)), np.arange(50)
+    whole, parts = io.BytesIO(), io.BytesIO()
+    write_svmlight(whole, X, y, qid=y)
+    monkeypatch.setattr(textfile, "_BLOCK_ENTRIES", 3)
+    write_svmlight(parts, X, y, qid=y)
+    assert whole.getvalue() == parts.getvalue()
+
+
+@pytest.mark.parametrize("suffix", ["", ".svm", ".GZ", *COMPRESS])
+def test_paths_are_compressed_by_suffix(suffix, tmp_path):
+    path = tmp_path / f"rows{suffix}"
+    write_svmlight(path, np.eye(3), [1, 2, 3])
+    packed = suffix.lower() in COMPRESS
+    assert (path.read_bytes() == b"1 1:1\n2 2:1\n3 3:1\n") != packed
+    assert np.array_equal(read_svmlight(path)[0].toarray(), np.eye(3))
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "rows.svm"
+    path.write_text("old")
+
+    def break_off(*arguments):
+        yield "1 1:1\n"
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr(textfile, "_format_blocks", break_off)
+    with pytest.raises(RuntimeError, match="no more"):
+        write_svmlight(path, np.eye(2), [1, 2])
+    assert os.listdir(tmp_path) == ["rows.svm"]
+    assert path.read_text() == "old"
+
+
+def test_a_link_stays_a_link_to_the_new_rows(tmp_path):
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    write_svmlight(tmp_path / "link", np.eye(1), [1])
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "1 1:1\n"
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "qid", "message"),
+    [
+        (np.array([[1, 2], [3, np.nan]]), [1, 2], None, "X must be finite, got nan in row 1, column 1"),
+        (csr_array([[0, 0], [0, np.inf]]), [1, 2], None, "X must be finite, got inf in row 1, column 1"),
+        (np.eye(2), [1, np.nan], None, "y must be finite, got nan in row 1"),
+        (np.eye(2), [1], None, r"y must have shape \(2,\), one per row of X, got \(1,\)"),
+        (np.eye(2), [1, 2], [1], r"qid must have shape \(2,\), one per row of X, got \(1,\)"),
+        (np.eye(2), [1, 2], [1.5, 2], "qid must hold integers, got float64"),
+        (np.ones(2), [1, 2], None, "X must have 2 dimensions, got 1"),
+        (np.eye(2) * 1j, [1, 2], None, "X must hold real numbers, got complex128"),
+        (np.array([["a"]]), [1], None, "X must hold real numbers, got <U1"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_writing(X, y, qid, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        write_svmlight(tmp_path / "rows.svm", X, y, qid=qid)
+    assert os.listdir(tmp_path) == []
