@@ -139,7 +139,7 @@ def _note_undecided(place, position, owner):
 
 @compiled
 def _parse_plain_entries(text, position, previous, n_entries, rules, place):
-    """Parse entries of up to 10 and 15 digits, as most are: (position of the first other token, n_entries)."""
+    """Parse entries of up to 10 and 15 digits, as most are: (position of the first other, n_entries)."""
     while True:
         position = _skip_blanks(text, position)
         index, colon = read_digits(text, position, np.int64(0))
