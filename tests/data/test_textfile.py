@@ -299,6 +299,33 @@ def test_what_is_written_reads_back_to_the_bit(dtype, zero_based, rng):
     assert np.array_equal(queries, qid)
 
 
+def test_no_double_is_written_longer_than_python_writes_it(rng):
+    bits = rng.integers(0, 2**64, 4000, dtype=np.uint64).view(np.float64)
+    edges = [
+        1e15,
+        1e16,
+        1e22,
+        1e23,
+        1e-4,
+        1e-5,
+        9999999999999998.0,
+        99999999999999.9,
+        2.0**53 + 2,
+        2.0**-1022,
+    ]
+    for number in [
+        *bits[np.isfinite(bits)].tolist(),
+        *rng.normal(size=4000).round(5).tolist(),
+        *edges,
+        *rng.random(4000),
+    ]:
+        file = io.StringIO()
+        write_svmlight(file, np.empty((1, 0)), [number])
+        text = file.getvalue().removesuffix("\n")
+        assert float(text) == number
+        assert len(text) <= len(repr(float(number)).removesuffix(".0"))
+
+
 def test_text_is_as_short_as_can_be():
     file = io.StringIO()
     X = csr_matrix(np.array([[0.5, 0, 1e-7], [0, 0, 0], [100, -3, 0.1]]))

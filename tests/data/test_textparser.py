@@ -1,4 +1,4 @@
-"""The compiled reader is judged by a slow reference reader, on hard numbers, generated, damaged and real text."""
+"""The compiled reader is judged by a slow reference reader, on hard, generated, damaged and real text."""
 
 import importlib.util
 import io
@@ -238,21 +238,30 @@ def test_noise_is_read_or_refused_like_the_reference(text):
     assert_agrees_with_reference(text)
 
 
-def test_the_uncompiled_reader_agrees_with_the_compiled_one(tmp_path):
-    tokens = [*HARD_NUMBERS, "0.5", "-3", "99999999999999999999999"]
-    text = "".join(f"{token} qid:4 1:{token} 12:1 # c\n" for token in tokens)
-    (tmp_path / "rows.svm").write_text(text)
+def test_uncompiled_reader_and_writer_agree_with_the_compiled_ones(tmp_path):
+    tokens = [*HARD_NUMBERS, "0.5", "-3", "99999999999999999999999", "0.1234567890123456", "1.7e-200"]
+    (tmp_path / "rows.svm").write_text("".join(f"{token} qid:4 1:{token} 12:1 # c\n" for token in tokens))
     script = (
-        "import sys; from widemargin.data.textfile import read_svmlight\n"
-        "X, y, qid = read_svmlight(sys.argv[1]); print(X.data.tobytes().hex(), y.tobytes().hex(), qid.sum())"
+        "import sys; from widemargin.data.textfile import read_svmlight, write_svmlight\n"
+        "X, y, qid = read_svmlight(sys.argv[1]); write_svmlight(sys.argv[2], X[-5:], y[-5:], qid=qid[-5:])\n"
+        "print(X.data.tobytes().hex(), y.tobytes().hex(), qid.sum())"
     )
-    command = [sys.executable, "-W", "error", "-c", script, str(tmp_path / "rows.svm")]
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    printed = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=True
-    ).stdout.split()
-    X, y, qid = read_bytes(text.encode())
-    assert printed == [X.data.tobytes().hex(), y.tobytes().hex(), str(qid.sum())]
+    printed, written = [], []
+    for name in ("0", "1"):
+        command = [
+            sys.executable,
+            "-W",
+            "error",
+            "-c",
+            script,
+            str(tmp_path / "rows.svm"),
+            str(tmp_path / name),
+        ]
+        environment = {**os.environ, "NUMBA_DISABLE_JIT": name}
+        printed.append(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
+        written.append((tmp_path / name).read_bytes())
+    assert printed[0] == printed[1]
+    assert written[0] == written[1]
 
 
 @pytest.mark.parametrize("name", ["a9a", "heart_scale", "MQ2008.S1", "svmrank-example3.train"])

@@ -24,6 +24,7 @@ from scipy.sparse import csr_array, issparse
 
 from widemargin._threads import run
 from widemargin.data.textcompression import LONGEST_MAGIC, compression_of, decompress, open_compressed
+from widemargin.data.textformatter import LONGEST_ENTRY, LONGEST_HEAD, format_rows
 from widemargin.data.textmistakes import LARGEST_INDEX, explain
 from widemargin.data.textparser import FAILED_AT, N_UNDECIDED, Place, Rules, count_lines, parse_rows
 from widemargin.errors import FormatError
@@ -356,22 +357,36 @@ def _check_rows(X, y, qid):
 
 def _format_blocks(X, y, qid, first_index):
     """Yield the text of the rows, about `_BLOCK_ENTRIES` entries at a time."""
+    queries = np.empty(0, dtype=np.int64) if qid is None else qid
     n_rows, start = X.shape[0], 0
     while start < n_rows:
         stop = int(np.searchsorted(X.indptr, X.indptr[start] + _BLOCK_ENTRIES, side="right")) - 1
         stop = min(max(stop, start + 1), start + _BLOCK_ENTRIES, n_rows)
         first, last = X.indptr[start], X.indptr[stop]
-        indices = (X.indices[first:last].astype(np.int64) + first_index).tolist()
-        pairs = [f"{j}:{value}" for j, value in zip(indices, _shortest(X.data[first:last]), strict=True)]
-        heads = _shortest(y[start:stop])
-        if qid is not None:
-            queries = qid[start:stop].tolist()
-            heads = [f"{label} qid:{query}" for label, query in zip(heads, queries, strict=True)]
-        edges = pairwise((X.indptr[start : stop + 1] - first).tolist())
-        rows = [" ".join([head, *pairs[a:b]]) for head, (a, b) in zip(heads, edges, strict=True)]
-        # "1.0" is longer than need be; a repr ends with ".0" only if the number is whole.
-        yield ("\n".join(rows) + "\n").replace(".0 ", " ").replace(".0\n", "\n")
+        edges = (X.indptr[start : stop + 1] - first).astype(np.int64)
+        indices, values = X.indices[first:last].astype(np.int64) + first_index, X.data[first:last]
+        yield _format_rows(y[start:stop], queries[start:stop], edges, indices, values)
         start = stop
+
+
+def _format_rows(labels, queries, edges, indices, values):
+    """Return the text of rows: by compiled code, or by Python where that leaves a number to us."""
+    if values.dtype in (np.float64, np.float32) and queries.dtype == np.int64:
+        room = len(labels) * LONGEST_HEAD + len(values) * LONGEST_ENTRY
+        buffer = np.empty(room, dtype=np.uint8)
+        with np.errstate(over="ignore"):  # uncompiled, integers that are meant to wrap would warn
+            n_bytes = format_rows(labels, queries, edges, indices, values, buffer)
+        if n_bytes >= 0:
+            return buffer[:n_bytes].tobytes().decode("ascii")
+    pairs = [f"{j}:{value}" for j, value in zip(indices.tolist(), _shortest(values), strict=True)]
+    heads = _shortest(labels)
+    if len(queries) > 0:
+        heads = [f"{label} qid:{query}" for label, query in zip(heads, queries.tolist(), strict=True)]
+    rows = [
+        " ".join([head, *pairs[a:b]]) for head, (a, b) in zip(heads, pairwise(edges.tolist()), strict=True)
+    ]
+    # "1.0" is longer than need be; a repr ends with ".0" only if the number is whole.
+    return ("\n".join(rows) + "\n").replace(".0 ", " ").replace(".0\n", "\n")
 
 
 def _shortest(numbers):

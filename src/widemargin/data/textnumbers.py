@@ -120,6 +120,15 @@ def _high_product(a, b):
 
 
 @compiled
+def leading_product(shifted, power):
+    """Return (p, e) such that shifted · 10^power is p · 2^e or less than p + 2 of it; (0, 0) out of reach."""
+    if power < _LOWEST_POWER or power > _HIGHEST_POWER:
+        return _U0, np.int64(0)
+    row = np.uint64(power - _LOWEST_POWER)
+    return _high_product(shifted, _FIVE_HIGH[row]), _BINARY_EXPONENT[row]
+
+
+@compiled
 def _round_product(mantissa, row):
     """Round mantissa · 10^q, mantissa > 0, by way of the leading bits of the product: (double, verdict)."""
     top = (np.float64(mantissa).view(np.uint64) >> _U52) - np.uint64(1023)
@@ -149,7 +158,7 @@ def _round_product(mantissa, row):
 
 
 @compiled
-def _nearest_double(mantissa, scale):
+def nearest_double(mantissa, scale):
     """Round mantissa · 10^scale to the nearest double, ties to even: (double, verdict)."""
     if mantissa <= _LARGEST_EXACT and -22 <= scale <= 22:
         exact = np.float64(np.int64(mantissa))
@@ -177,9 +186,9 @@ def read_number(text, start):
         if end < 0:
             return 0.0, start, MALFORMED
         scale += exponent
-    value, verdict = _nearest_double(mantissa, scale)
+    value, verdict = nearest_double(mantissa, scale)
     if not complete and verdict == DECIDED:  # the digits left out matter if one more in the last would
-        above, verdict = _nearest_double(mantissa + _U1, scale)
+        above, verdict = nearest_double(mantissa + _U1, scale)
         if value != above:
             verdict = UNDECIDED
     return (-value if sign == _MINUS else value), end, verdict
