@@ -149,6 +149,16 @@ def row_norm(rows, i):
     return (_sparse_norm if isinstance(rows, SparseRows) else _dense_norm)(rows, i)
 
 
+def row_dots(rows, i, W, out):
+    """Set out[m] = <x_i, W[:, m]> for every column m of W, the constant column included."""
+    (_sparse_dots if isinstance(rows, SparseRows) else _dense_dots)(rows, i, W, out)
+
+
+def row_axpys(rows, i, a, W):
+    """Add a[m] x_i to every column m of W in place, the constant column included."""
+    (_sparse_axpys if isinstance(rows, SparseRows) else _dense_axpys)(rows, i, a, W)
+
+
 def row_prefetch(rows, order, k):
     """Fetch ahead for a loop that visits rows in the sequence `order` and now stands at position k."""
 
@@ -166,6 +176,16 @@ def _typed_row_axpy(rows, i, a, w):
 @compiled_choice(row_norm)
 def _typed_row_norm(rows, i):
     return _sparse_norm if _is_sparse(rows) else _dense_norm
+
+
+@compiled_choice(row_dots)
+def _typed_row_dots(rows, i, W, out):
+    return _sparse_dots if _is_sparse(rows) else _dense_dots
+
+
+@compiled_choice(row_axpys)
+def _typed_row_axpys(rows, i, a, W):
+    return _sparse_axpys if _is_sparse(rows) else _dense_axpys
 
 
 @compiled_choice(row_prefetch)
@@ -220,6 +240,36 @@ def _dense_norm(rows, i):
     return total
 
 
+def _sparse_dots(rows, i, W, out):
+    for m in range(out.size):
+        out[m] = rows.constant * W[W.shape[0] - 1, m]
+    for k in range(rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]):
+        _add_scaled(np.float64(rows.data[k]), W[rows.indices[k]], out)
+
+
+def _dense_dots(rows, i, W, out):
+    for m in range(out.size):
+        out[m] = rows.constant * W[W.shape[0] - 1, m]
+    x = rows.values[np.uint64(i)]
+    for j in range(x.size):
+        _add_scaled(np.float64(x[j]), W[j], out)
+
+
+def _sparse_axpys(rows, i, a, W):
+    for k in range(rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]):
+        _add_scaled(np.float64(rows.data[k]), a, W[rows.indices[k]])
+    if rows.constant != 0.0:
+        _add_scaled(rows.constant, a, W[W.shape[0] - 1])
+
+
+def _dense_axpys(rows, i, a, W):
+    x = rows.values[np.uint64(i)]
+    for j in range(x.size):
+        _add_scaled(np.float64(x[j]), a, W[j])
+    if rows.constant != 0.0:
+        _add_scaled(rows.constant, a, W[W.shape[0] - 1])
+
+
 def _sparse_prefetch(rows, order, k):
     if k + _EARLY < order.size:
         prefetch(rows.indptr, np.uint64(order[k + _EARLY]))
@@ -232,6 +282,13 @@ def _sparse_prefetch(rows, order, k):
 def _dense_prefetch(rows, order, k):
     if k + _LATE < order.size:
         prefetch(rows.values, np.uint64(order[k + _LATE]))
+
+
+@compiled
+def _add_scaled(a, x, y):
+    """Add a x to y in place."""
+    for m in range(y.size):
+        y[m] += a * x[m]
 
 
 @compiled(fastmath=frozenset({"contract"}))

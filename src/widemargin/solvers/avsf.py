@@ -46,14 +46,14 @@ class AdaptiveSweeps:
     Attributes
     ----------
     uniform : whether all preferences are 1.
-    average : the fading average of the gains; None before the first sweep.
+    average : the fading average of the gains; negative before the first sweep, which only learns it.
     """
 
     def __init__(self, problem, settings, start=None):
         self.coordinates = Coordinates(problem, start, settings.n_jobs)
         self.schedule = np.empty(problem.X.n_rows, dtype=np.uint32)
         self.random = random_state(settings.seed)
-        self.average = None
+        self.average = -1.0
         self.uniform = True
 
     def widen(self):
@@ -61,18 +61,34 @@ class AdaptiveSweeps:
         self.coordinates.rows["preference"] = 1.0
         self.uniform = True
 
-    def sweep(self):
-        """Draw a schedule and visit its rows."""
+    def sweep(self, times):
+        """Draw a schedule and visit its rows, and that `times` times; stop early if nothing moves."""
         state = self.coordinates
-        total = state.rows["preference"].sum()
-        full = self.uniform
-        schedule = self.schedule[: _draw(state.rows, total, self.schedule, self.random)]
-        shuffle(schedule, self.random)
-        learning = self.average is not None
-        result = _sweep(state.X.rows, state.rows, schedule, total, self.average or 0.0, learning, state.w)
-        violation, excess, loss, self.average, moved = result
-        self.uniform = not learning
-        return Sweep(schedule.size, violation, excess, loss, moved, full)
+        full = self.uniform and times == 1
+        self.uniform = full and self.average < 0.0
+        result = _sweeps(state.X.rows, state.rows, self.schedule, self.average, times, self.random, state.w)
+        n_sweeps, visits, violation, excess, loss, self.average, moved = result
+        return Sweep(n_sweeps, visits, violation, excess, loss, moved, full)
+
+
+@compiled
+def _sweeps(X, rows, schedule, average, times, random, w):
+    """Sweep `times` times, each with a schedule of its own."""
+    violation = excess = loss = 0.0
+    n_sweeps = visits = 0
+    moved = True
+    while n_sweeps < times and moved:
+        total = 0.0
+        for i in range(rows.size):
+            total += rows[i]["preference"]
+        drawn = schedule[: _draw(rows, total, schedule, random)]
+        shuffle(drawn, random)
+        learning = average >= 0.0
+        result = _sweep(X, rows, drawn, total, max(average, 0.0), learning, w)
+        violation, excess, loss, average, moved = result
+        visits += drawn.size
+        n_sweeps += 1
+    return n_sweeps, visits, violation, excess, loss, average, moved
 
 
 @compiled

@@ -39,6 +39,7 @@ class Coordinates:
     Parameters
     ----------
     problem : DualQP
+        `scale` keeps the size of its targets, by which violations are judged.
     start : ndarray or None
         Multipliers to start from, clipped to the box; None is zero.
     n_jobs : int or None
@@ -55,6 +56,7 @@ class Coordinates:
         if not np.isfinite(self.rows["curvature"]).all():
             i = int(np.argmin(np.isfinite(self.rows["curvature"])))
             raise ValueError(f"Row {i} of X is too long: its squared norm overflows. Scale the features.")
+        self.scale = np.abs(problem.target).max()
         self.w = np.zeros(problem.X.n_columns)
         if start is not None:
             self.rows["beta"] = np.clip(start, problem.lower, problem.upper)
@@ -69,21 +71,26 @@ class Coordinates:
         """Set w = X'beta anew, free of the rounding that many small steps leave."""
         self.w[:] = self.X.combine(self.beta, self.n_jobs)
 
+    def half_norm(self):
+        """Return ½|w|²."""
+        return 0.5 * self.w @ self.w
+
     def measure(self):
-        """Return primal, dual and each range's part of the gap, by one threaded pass over all rows."""
+        """Return primal and dual, by one threaded pass over all rows."""
         arguments = [(self.X.rows, self.rows, self.w, *ends) for ends in self.X.ranges()]
         loss, value = np.sum(run(_measure, arguments, self.n_jobs), axis=0)
-        half_norm = 0.5 * self.w @ self.w
-        return half_norm + loss, value - half_norm
+        return self.half_norm() + loss, value - self.half_norm()
 
 
 class Sweep(NamedTuple):
-    """What a sweep reports of itself.
+    """What one turn of sweeps reports of itself.
 
-    `violation` is the largest violation met of an optimality condition, `excess` and `loss` are sums over rows as
-    each was met, `moved` whether any multiplier changed, `full` whether all rows took part on equal terms.
+    `n_sweeps` and `visits` (of rows) were done; of the last sweep, `violation` is the largest violation met of an
+    optimality condition, `excess` and `loss` are sums over rows as each was met, `moved` tells whether any multiplier
+    changed, `full` whether all rows took part on equal terms.
     """
 
+    n_sweeps: int
     visits: int
     violation: float
     excess: float

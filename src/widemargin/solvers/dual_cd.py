@@ -54,25 +54,38 @@ class ShrinkingSweeps:
         self.inward = self.outward = np.inf
         self._shrunk_loss = 0.0
 
-    def sweep(self):
-        """Visit every active row once."""
+    def sweep(self, times):
+        """Visit every active row once, and that `times` times; stop early if nothing moves."""
         state = self.coordinates
-        n_visits = self.n_active
-        active = self.order[:n_visits]
-        shuffle(active, self.random)
-        result = _sweep(state.X.rows, state.rows, active, self.inward, self.outward, state.w)
-        self.n_active, inward, outward, excess, loss, shrunk_loss, moved = result
-        self._shrunk_loss += shrunk_loss
-        # Nothing was pulled away from a bound of this kind: the sweep says nothing about who may leave.
-        self.inward, self.outward = inward or np.inf, outward or np.inf
-        return Sweep(
-            visits=n_visits,
-            violation=max(inward, outward),
-            excess=excess,
-            loss=loss + self._shrunk_loss,
-            moved=moved,
-            full=n_visits == self.order.size,
+        result = _sweeps(
+            state.X.rows, state.rows, self.order, self.n_active, self.inward, self.outward, times, self.random, state.w
         )
+        n_sweeps, visits, n_visited, self.n_active, inward, outward, excess, loss, shrunk_loss, moved = result
+        self.inward, self.outward = inward or np.inf, outward or np.inf
+        self._shrunk_loss += shrunk_loss
+        full = n_visited == self.order.size
+        return Sweep(n_sweeps, visits, max(inward, outward), excess, loss + self._shrunk_loss, moved, full)
+
+
+@compiled
+def _sweeps(X, rows, order, n_active, inward, outward, times, random, w):
+    """Sweep `times` times, each time over what the sweep before has left active."""
+    excess = loss = shrunk_loss = 0.0
+    n_sweeps = visits = n_visited = 0
+    moved = True
+    while n_sweeps < times and moved:
+        n_visited = n_active
+        active = order[:n_visited]
+        shuffle(active, random)
+        # Nothing was pulled away from a bound of this kind: the sweep before says nothing about who may leave.
+        inward_limit = inward if inward > 0.0 else np.inf
+        outward_limit = outward if outward > 0.0 else np.inf
+        result = _sweep(X, rows, active, inward_limit, outward_limit, w)
+        n_active, inward, outward, excess, loss, left, moved = result
+        shrunk_loss += left
+        visits += n_visited
+        n_sweeps += 1
+    return n_sweeps, visits, n_visited, n_active, inward, outward, excess, loss, shrunk_loss, moved
 
 
 @compiled
