@@ -7,6 +7,7 @@ same to the bit however many threads there are.
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 from joblib import effective_n_jobs
 
@@ -37,15 +38,16 @@ def split(total, n_parts):
     """Cut range(total) into at most `n_parts` (start, stop) pairs of nearly equal length, none of them empty."""
     n_parts = max(1, min(n_parts, total))
     edges = [total * part // n_parts for part in range(n_parts + 1)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
-def run(function, argument_lists, n_jobs=None):
+def run(function, argument_lists, n_jobs=None, interrupt=None):
     """Return [function(*arguments) for arguments in argument_lists], in order, on at most `n_jobs` threads.
 
     `n_jobs` has joblib's meaning (None is 1 unless a joblib context says otherwise, -1 all cores). The caller's
     thread works too. A call from inside a worker runs serially: the outer call already owns the cores.
-    An exception stops the handing out of work and is raised here.
+    An exception stops the handing out of work and is raised here. If an `interrupt` event is given, Ctrl-C while
+    waiting for other threads sets it and waits on, for functions that watch the event and return early.
     """
     argument_lists = list(argument_lists)
     n_threads = min(effective_n_jobs(n_jobs), len(argument_lists))
@@ -80,8 +82,19 @@ def run(function, argument_lists, n_jobs=None):
         raise
     finally:
         # A worker still waiting in the queue has nothing left to do here.
-        errors = [future.exception() for future in others if not future.cancel()]
+        errors = [_outcome(future, interrupt) for future in others if not future.cancel()]
     for error in errors:
         if error is not None:
             raise error
     return results
+
+
+def _outcome(future, interrupt):
+    """Wait for a worker; return the exception it ended with, or None."""
+    try:
+        return future.exception()
+    except KeyboardInterrupt:
+        if interrupt is None or interrupt.is_set():
+            raise
+        interrupt.set()
+        return future.exception()

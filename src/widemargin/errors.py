@@ -1,9 +1,9 @@
 """What can go wrong, by name.
 
-    ValueError
-     ├── FormatError      a data or model file breaks a rule of its format
-    UserWarning
-     └── ConvergenceWarning   (scikit-learn's) a solver stopped short of the tolerance asked for
+ValueError
+ ├── FormatError      a data or model file breaks a rule of its format
+UserWarning
+ └── ConvergenceWarning   (scikit-learn's) a solver stopped short of the tolerance asked for
 """
 
 from sklearn.exceptions import ConvergenceWarning

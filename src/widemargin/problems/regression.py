@@ -16,9 +16,7 @@ def squared_epsilon_insensitive(X, y, cost, epsilon):
 
 
 def _two_sided(X, y, ceiling, shift, epsilon):
-    return DualQP(
-        X, target=y, lower=-ceiling, upper=ceiling, shift=shift, epsilon=np.full_like(shift, epsilon)
-    )
+    return DualQP(X, target=y, lower=-ceiling, upper=ceiling, shift=shift, epsilon=np.full_like(shift, epsilon))
 
 
 LOSSES = {

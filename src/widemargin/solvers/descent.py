@@ -8,7 +8,6 @@ A problem so small that several sweeps fit into one turn goes on past the tolera
 condition: that takes milliseconds, and makes the model independent of the order of rows and of the seed.
 """
 
-
 from widemargin.problems.certificates import relative_gap
 from widemargin.solvers.contract import Solution, Status, Watch
 

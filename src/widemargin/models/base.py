@@ -1,0 +1,155 @@
+"""What all estimators share: settings from parameters, solving several problems at once, warnings.
+
+This is the only place that warns. A solver returns its status; whoever fits a model must hear of it.
+"""
+
+import threading
+import time
+import warnings
+from dataclasses import replace
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from widemargin._compiled import announcing_compilation
+from widemargin._threads import run
+from widemargin.data.matrix import Matrix
+from widemargin.errors import ConvergenceWarning
+from widemargin.progress import ProgressReport
+from widemargin.solvers.contract import Settings, Status
+
+_ADVICE = {
+    Status.MAX_ITER: "Scale the features, lower C, raise tol or max_iter.",
+    Status.MAX_SECONDS: "Scale the features, lower C, raise tol or max_seconds.",
+    Status.CALLBACK: "A callback asked to stop; the model so far was kept.",
+    Status.INTERRUPTED: "Interrupted by Ctrl-C; the model so far was kept.",
+    Status.STALLED: "This is as exact as double precision gets; raise tol.",
+}
+
+
+class LinearModel(BaseEstimator):
+    """A linear model fitted by a solver with a certificate. Subclasses state the problems.
+
+    Sets after fit: `coef_`, `intercept_`, `dual_coef_`, `n_iter_`, `gap_`, `objective_`, `history_`, `solver_`,
+    `status_`.
+    """
+
+    _parameter_constraints: dict = {
+        "dual": ["boolean", StrOptions({"auto"})],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+        "max_iter": [Interval(Integral, 0, None, closed="left"), None],
+        "solver": [StrOptions({"auto", "dcd", "avsf"})],
+        "stopping": [StrOptions({"gap", "kkt"})],
+        "penalize_intercept": ["boolean"],
+        "warm_start": ["boolean"],
+        "max_seconds": [Interval(Real, 0.0, None, closed="left"), None],
+        "n_jobs": [Integral, None],
+        "callbacks": [callable, "array-like", None],
+    }
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_rows(self, X, y, sample_weight, **options):
+        """Return X, y and one weight per row, checked; refuse what no solver here can do."""
+        self._validate_params()
+        if not self.penalize_intercept and self.fit_intercept:
+            raise ValueError(
+                "penalize_intercept=False is not available: dual coordinate solvers need the intercept in the "
+                "penalty. A large intercept_scaling makes that penalty as small as you like."
+            )
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **options)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():
+            raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+        return X, y, weight
+
+    def _matrix(self, X):
+        return Matrix(X, constant=self.intercept_scaling if self.fit_intercept else 0.0)
+
+    def _solve(self, solver, problems):
+        """Solve the problems, in parallel if there are several; return their solutions in order."""
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        begun = time.perf_counter()
+        starts = self._starts(len(problems))
+        with ProgressReport(self.verbose) as report, announcing_compilation(report.compiling):
+            settings = self._settings(report, len(problems))
+
+            def solve(task):
+                problem = problems[task]()
+                left = None if self.max_seconds is None else self.max_seconds - (time.perf_counter() - begun)
+                mine = replace(settings, task=task, seed=(seed, task), max_seconds=left)
+                return solver(problem, mine, starts[task])
+
+            arguments = [(task,) for task in range(len(problems))]
+            return run(solve, arguments, self.n_jobs, settings.interrupt)
+
+    def _settings(self, report, n_tasks):
+        if self.callbacks is None:
+            callbacks = ()
+        else:
+            callbacks = (self.callbacks,) if callable(self.callbacks) else tuple(self.callbacks)
+        return Settings(
+            tol=self.tol,
+            stopping=self.stopping,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+            callbacks=callbacks + ((report,) if self.verbose else ()),
+            interrupt=threading.Event(),
+            n_tasks=n_tasks,
+        )
+
+    def _starts(self, n_problems):
+        """Return the multipliers of the last fit for each problem if a warm start is wanted, else None."""
+        return [None] * n_problems
+
+    def _keep(self, solutions, W):
+        """Set the fitted attributes from the solutions and W (n_outputs x n_columns); warn if any fell short."""
+        if self.fit_intercept:
+            self.coef_ = np.ascontiguousarray(W[:, :-1])
+            self.intercept_ = self.intercept_scaling * W[:, -1]
+        else:
+            self.coef_, self.intercept_ = W, 0.0
+        worst = max(solutions, key=lambda solution: solution.gap)
+        self.n_iter_ = max(solution.n_iter for solution in solutions)
+        self.gap_ = float(worst.gap)
+        self.objective_ = float(sum(solution.primal for solution in solutions))
+        self.history_ = solutions[0].history if len(solutions) == 1 else [s.history for s in solutions]
+        self.solver_ = solutions[0].solver
+        self._warn(solutions)
+        return self
+
+    def _warn(self, solutions):
+        """Set `status_`; warn, with the gap reached, if a solver stopped short of what was asked."""
+        short = [solution for solution in solutions if solution.status is not Status.CONVERGED]
+        self.status_ = short[0].status.value if short else Status.CONVERGED.value
+        if not short:
+            return
+        worst = max(short, key=lambda solution: solution.gap)
+        which = f" in {len(short)} of {len(solutions)} problems" if len(solutions) > 1 else ""
+        asked = f"gap asked {self.tol:.1e}" if self.stopping == "gap" else f"KKT violation asked {self.tol:.1e}"
+        warnings.warn(
+            f"{worst.solver} stopped after {worst.n_iter} sweeps ({worst.status.value}){which}: "
+            f"gap {worst.gap:.1e}, {asked}. {_ADVICE[worst.status]}",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+    def _scores(self, X):
+        """Return X coef' + intercept for checked rows, one column per output."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        coef = self.coef_ if self.coef_.ndim == 2 else self.coef_[np.newaxis]
+        return safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_

@@ -1,0 +1,363 @@
+"""`LinearSVC` and `LinearSVR`: drop-in replacements for scikit-learn's, with a certificate.
+
+    LinearSVC   minimise ½|w|² + Σ C_i max(0, 1 − y_i <w, x_i>)          (loss="hinge"), or its square
+    LinearSVR   minimise ½|w|² + Σ C_i max(0, |y_i − <w, x_i>| − epsilon)    or its square
+
+with C_i = C * class_weight[y_i] * sample_weight[i]. The intercept is the weight of a constant feature
+`intercept_scaling` and is penalised with the others, as in LIBLINEAR.
+"""
+
+from numbers import Real
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin.models.base import LinearModel
+from widemargin.problems import classification, regression
+from widemargin.problems.multiclass import CrammerSinger
+from widemargin.solvers.auto import SOLVERS, choose
+from widemargin.solvers.crammer_singer import crammer_singer
+
+_SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
+        Kept for compatibility. The optimum is the same either way and the certificate proves it;
+        `dual=False` with a loss that scikit-learn cannot solve that way is refused as there.
+    tol : float, default=1e-4
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this.
+        With `stopping="kkt"`: when no optimality condition is violated by this much.
+    C : float, default=1.0
+        Weight of the losses against ½|w|².
+    fit_intercept : bool, default=True
+        Whether to have an intercept.
+    intercept_scaling : float, default=1.0
+        Value of the constant feature whose weight is the intercept; the larger, the less the intercept is penalised.
+    verbose : int, default=0
+        1 shows progress on standard error, 2 more of it.
+    random_state : int, RandomState or None, default=None
+        Seeds the order in which rows are visited. The same seed gives the same model, bit for bit.
+    max_iter : int or None, default=1000
+        Most sweeps over the rows; None is no limit.
+    solver : {"auto", "dcd", "avsf"}, default="auto"
+        "dcd" is dual coordinate descent with shrinking, "avsf" the same with adaptive selection frequencies,
+        better for large C. "auto" chooses by a measured rule.
+    stopping : {"gap", "kkt"}, default="gap"
+        What `tol` is compared with.
+    penalize_intercept : bool, default=True
+        Only True so far: False raises a ValueError if there is an intercept.
+    warm_start : bool, default=False
+        Start from the multipliers of the last fit if there are as many rows and classes.
+    max_seconds : float or None, default=None
+        Stop after about this time, with what has been reached.
+    n_jobs : int or None, default=None
+        Threads: over classes, or over rows where a pass allows it. None is 1 unless in a joblib context; -1 all cores.
+        The model does not depend on it.
+    callbacks : callable or list of callables, default=None
+        Called after each turn with a `Progress`; one that returns a true value stops the fit. With several classes
+        and threads they are called from several threads."""
+
+_SHARED_ATTRIBUTES = """dual_coef_ : ndarray
+        The signed multipliers, one per row: coef_ = dual_coef_ @ X up to rounding.
+    n_iter_ : int
+        Sweeps done; the largest number over classes.
+    gap_ : float
+        The relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
+        The largest over classes.
+    objective_ : float
+        The objective at the model, summed over classes.
+    history_ : structured ndarray, or a list of them, one per class
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why it stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names."""
+
+
+def _documented(cls):
+    """Fill what both estimators share into the class's docstring."""
+    cls.__doc__ = cls.__doc__.replace("{parameters}", _SHARED_PARAMETERS).replace("{attributes}", _SHARED_ATTRIBUTES)
+    return cls
+
+
+@_documented
+class LinearSVC(ClassifierMixin, LinearModel):
+    """Linear support vector classification, two classes or more, with a proof of how good the model is.
+
+    Parameters
+    ----------
+    penalty : {"l2"}, default="l2"
+        Only ½|w|²; scikit-learn's "l1" is refused.
+    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
+        The loss of one row; with `multi_class="crammer_singer"` it has no effect, as in scikit-learn.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        With three classes or more: one problem per class against the rest, solved in parallel, or all at once.
+    class_weight : dict, "balanced" or None, default=None
+        Factor of C for each class.
+    {parameters}
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray of shape (1,) or (n_classes,); 0.0 without an intercept
+    classes_ : ndarray of the class labels
+    {attributes}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import LinearSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LinearSVC(random_state=0, max_iter=100_000).fit(X, y)
+    >>> model.gap_ <= 1e-4
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **LinearModel._parameter_constraints,
+        "penalty": [StrOptions({"l1", "l2"})],
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
+        "class_weight": [None, dict, StrOptions({"balanced"})],
+    }
+
+    def __init__(
+        self,
+        penalty="l2",
+        loss="squared_hinge",
+        *,
+        dual="auto",
+        tol=1e-4,
+        C=1.0,
+        multi_class="ovr",
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        class_weight=None,
+        verbose=0,
+        random_state=None,
+        max_iter=1000,
+        solver="auto",
+        stopping="gap",
+        penalize_intercept=True,
+        warm_start=False,
+        max_seconds=None,
+        n_jobs=None,
+        callbacks=None,
+    ):
+        self.penalty = penalty
+        self.loss = loss
+        self.dual = dual
+        self.tol = tol
+        self.C = C
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.solver = solver
+        self.stopping = stopping
+        self.penalize_intercept = penalize_intercept
+        self.warm_start = warm_start
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            float32 and float64 are used as they are.
+        y : array-like of shape (n_samples,)
+            Two classes or more.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factor of C for each row; a row of weight zero is as good as absent.
+
+        Returns
+        -------
+        self
+        """
+        X, label, cost = self._check(X, y, sample_weight)
+        if self.multi_class == "crammer_singer" and len(self.classes_) > 2:
+            problem = CrammerSinger(X, label, cost, len(self.classes_))
+            (solution,) = self._solve(crammer_singer, [lambda: problem])
+            self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
+            return self._keep([solution], np.ascontiguousarray(solution.w.T))
+        problems = self._one_against_rest(X, label, cost)
+        name = choose(problems[0]()) if self.solver == "auto" else self.solver
+        solutions = self._solve(SOLVERS[name], problems)
+        self.dual_coef_ = np.stack([solution.beta for solution in solutions])
+        return self._keep(solutions, np.stack([solution.w for solution in solutions]))
+
+    def _check(self, X, y, sample_weight):
+        """Return the matrix, labels 0 .. n_classes − 1 and costs. Sets `classes_`."""
+        X, y, weight = self._check_rows(X, y, sample_weight)
+        if self.penalty == "l1":
+            raise ValueError("penalty='l1' is not available: the certificate here is that of ½|w|². Use penalty='l2'.")
+        if self.loss == "hinge" and self.dual is False:
+            raise ValueError("loss='hinge' needs dual=True or dual='auto', as in scikit-learn; got dual=False.")
+        check_classification_targets(y)
+        self.classes_, label = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must hold at least 2 classes, got 1 class: {self.classes_.tolist()}.")
+        factor = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        return self._matrix(X), label, self.C * weight * factor[label]
+
+    def _one_against_rest(self, X, label, cost):
+        """Return one problem per class, or one for two classes, each to be stated when its turn comes."""
+        state = classification.LOSSES[self.loss]
+        positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        return [lambda k=k: state(X, np.where(label == k, 1.0, -1.0), cost) for k in positives]
+
+    def _starts(self, n_problems):
+        last = getattr(self, "dual_coef_", None)
+        if not self.warm_start or last is None:
+            return super()._starts(n_problems)
+        return [last.T] if len(last) != n_problems else list(last)
+
+    def decision_function(self, X):
+        """Return the score of each row for each class (n_samples, n_classes), or of the second of two (n_samples,)."""
+        scores = self._scores(X)
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X):
+        """Return the class of each row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def sparsify(self):
+        """Turn `coef_` into a sparse matrix; predictions stay the same."""
+        check_is_fitted(self)
+        self.coef_ = csr_matrix(self.coef_)
+        return self
+
+    def densify(self):
+        """Turn `coef_` back into an array."""
+        check_is_fitted(self)
+        self.coef_ = self.coef_.toarray() if issparse(self.coef_) else self.coef_
+        return self
+
+
+@_documented
+class LinearSVR(RegressorMixin, LinearModel):
+    """Linear support vector regression, with a proof of how good the model is.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+        Residuals up to this size are free.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
+        The loss of one row.
+    {parameters}
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : ndarray of shape (1,); 0.0 without an intercept
+    {attributes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import LinearSVR
+    >>> X = np.arange(20.0).reshape(-1, 1) / 10
+    >>> model = LinearSVR(C=100.0, intercept_scaling=10, random_state=0).fit(X, 3 * X.ravel() + 1)
+    >>> print(f"{model.coef_[0]:.3f} {model.intercept_[0]:.3f}")
+    3.000 1.000
+    """
+
+    _parameter_constraints: dict = {
+        **LinearModel._parameter_constraints,
+        "epsilon": [Interval(Real, 0.0, None, closed="left")],
+        "loss": [StrOptions(set(regression.LOSSES))],
+    }
+
+    def __init__(
+        self,
+        *,
+        epsilon=0.0,
+        tol=1e-4,
+        C=1.0,
+        loss="epsilon_insensitive",
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        dual="auto",
+        verbose=0,
+        random_state=None,
+        max_iter=1000,
+        solver="auto",
+        stopping="gap",
+        penalize_intercept=True,
+        warm_start=False,
+        max_seconds=None,
+        n_jobs=None,
+        callbacks=None,
+    ):
+        self.epsilon = epsilon
+        self.tol = tol
+        self.C = C
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.dual = dual
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.solver = solver
+        self.stopping = stopping
+        self.penalize_intercept = penalize_intercept
+        self.warm_start = warm_start
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            float32 and float64 are used as they are.
+        y : array-like of shape (n_samples,)
+            The targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factor of C for each row; a row of weight zero is as good as absent.
+
+        Returns
+        -------
+        self
+        """
+        X, y, cost = self._check(X, y, sample_weight)
+        problem = regression.LOSSES[self.loss](X, y, cost, self.epsilon)
+        name = choose(problem) if self.solver == "auto" else self.solver
+        (solution,) = self._solve(SOLVERS[name], [lambda: problem])
+        self.dual_coef_ = solution.beta
+        self._keep([solution], solution.w[np.newaxis])
+        self.coef_ = self.coef_.ravel()
+        return self
+
+    def _check(self, X, y, sample_weight):
+        """Return the matrix, targets and costs."""
+        X, y, weight = self._check_rows(X, y, sample_weight, y_numeric=True)
+        if self.loss == "epsilon_insensitive" and self.dual is False:
+            raise ValueError(
+                "loss='epsilon_insensitive' needs dual=True or dual='auto', as in scikit-learn; got dual=False."
+            )
+        return self._matrix(X), y.astype(np.float64), self.C * weight
+
+    def _starts(self, n_problems):
+        last = getattr(self, "dual_coef_", None)
+        return [last] if self.warm_start and last is not None else super()._starts(n_problems)
+
+    def predict(self, X):
+        """Return the predicted target of each row."""
+        return self._scores(X).ravel()

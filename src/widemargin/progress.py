@@ -1,0 +1,89 @@
+"""Progress for people: a bar on a terminal, plain lines elsewhere. A callback like any other; solvers know nothing of it."""
+
+import sys
+import threading
+import time
+
+from rich.console import Console
+from rich.progress import Progress as Bars
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+_SECONDS_BETWEEN_LINES = 2.0
+
+
+class ProgressReport:
+    """Draws what solvers report, on standard error.
+
+    Parameters
+    ----------
+    verbose : int or bool
+        0 is silent. On a terminal anything else is one bar per problem; in a pipe 1 is a line every two
+        seconds and at the end, 2 a line per turn.
+    stream : file or None
+        Where to write; None is standard error.
+    """
+
+    def __init__(self, verbose=1, stream=None):
+        self.verbose = int(verbose)
+        self._stream = sys.stderr if stream is None else stream
+        self._lock = threading.Lock()
+        self._bars, self._tasks, self._last_line, self._latest = None, {}, {}, {}
+
+    def __enter__(self):
+        if self.verbose and self._stream.isatty():
+            columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+            self._bars = Bars(*columns, console=Console(file=self._stream), transient=False)
+            self._bars.start()
+        return self
+
+    def __exit__(self, *error):
+        if self._bars is not None:
+            self._bars.stop()
+        elif self.verbose == 1:
+            for progress in self._latest.values():
+                self._write(describe(progress))
+        return False
+
+    def __call__(self, progress):
+        """Show one solver's progress; never asks it to stop."""
+        with self._lock:
+            if self._bars is not None:
+                self._draw(progress)
+            elif self.verbose:
+                self._line(progress)
+
+    def compiling(self):
+        """Explain a wait: compiled loops are being built, once per installation."""
+        if self.verbose:
+            self._write("compiling (first use after installation; kept for later runs)")
+
+    def _draw(self, progress):
+        if progress.task not in self._tasks:
+            self._tasks[progress.task] = self._bars.add_task("", total=None)
+        self._bars.update(self._tasks[progress.task], description=describe(progress))
+
+    def _line(self, progress):
+        now = time.monotonic()
+        last = self._last_line.setdefault(progress.task, now)
+        if self.verbose > 1 or now - last >= _SECONDS_BETWEEN_LINES:
+            self._last_line[progress.task] = now
+            self._latest.pop(progress.task, None)
+            self._write(describe(progress))
+        else:
+            self._latest[progress.task] = progress
+
+    def _write(self, text):
+        if self._bars is not None:
+            self._bars.console.print(text, highlight=False)
+        else:
+            self._stream.write(text + "\n")
+            self._stream.flush()
+
+
+def describe(progress):
+    """Return one line about a solver's progress."""
+    which = f"[{progress.task + 1}/{progress.n_tasks}] " if progress.n_tasks > 1 else ""
+    return (
+        f"{which}{progress.solver}: sweep {progress.iteration}, gap {progress.gap:.2e} (asked {progress.tol:.0e}), "
+        f"objective {progress.primal:.6g}, {progress.seconds:.1f} s"
+    )
