@@ -1,4 +1,4 @@
-"""Progress for people: a bar on a terminal, plain lines elsewhere. A callback like any other; solvers know nothing of it."""
+"""Progress for people: a bar on a terminal, plain lines elsewhere. A callback; solvers know nothing of it."""
 
 import sys
 import threading

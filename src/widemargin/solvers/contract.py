@@ -150,7 +150,8 @@ class Watch:
             self.solver, iteration, self.seconds, passes, primal, dual, gap,
             settings.tol, settings.task, settings.n_tasks,
         )  # fmt: skip
-        return any([callback(progress) for callback in settings.callbacks])
+        wishes = [callback(progress) for callback in settings.callbacks]  # each is told, whatever another says
+        return any(wishes)
 
     def history(self):
         """Return the measurements as an array of type HISTORY."""

@@ -123,7 +123,7 @@ def best_beta(row, slope):
 
 @compiled
 def one_sided_slopes(row, slope):
-    """Return the dual's slopes to the right and to the left of the multiplier; they differ where |beta| has its kink."""
+    """Return the dual's slopes to the right and to the left of the multiplier; they differ at the kink of |beta|."""
     epsilon = row["epsilon"]
     rise = slope - epsilon if row["beta"] >= 0.0 else slope + epsilon
     fall = slope + epsilon if row["beta"] <= 0.0 else slope - epsilon

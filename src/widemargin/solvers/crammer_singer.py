@@ -1,8 +1,8 @@
 """`crammer_singer`: dual coordinate descent for several classes at once, one row's multipliers at a time.
 
 With the other rows fixed, the multipliers b of row i minimise ½ A |b|² + <B, b> under Σ b = 0 and b <= capacity, where
-A = |x_i|² and B[m] = [m ≠ label] + <w_m, x_i> − A beta[m]. The solution is b[m] = min(capacity[m], (t − B[m]) / A) with the
-one t that makes the sum zero, found by leaving out, step by step, the classes that reach their capacity.
+A = |x_i|² and B[m] = [m ≠ label] + <w_m, x_i> − A beta[m]. The solution is b[m] = min(capacity[m], (t − B[m]) / A)
+with the one t that makes the sum zero, found by leaving out, step by step, the classes that reach their capacity.
 
 Reference: Keerthi, Sundararajan, Chang, Hsieh, Lin, "A sequential dual method for large scale multi-class linear
 SVMs", KDD 2008.
