@@ -111,6 +111,7 @@ MISTAKES = [
     (b"1 2:1 2:1\n", 1, 7, "index 2 stands twice"),
     (b"1 -2:1\n", 1, 3, "index '-2' is negative"),
     (b"1 2147483647:1\n", 1, 3, "too large; the largest is 2147483646"),
+    (b"1 18446744073709551617:1\n", 1, 3, "too large; the largest is 2147483646"),  # 2^64 + 1
     (b"1 " + b"9" * 5000 + b":1\n", 1, 3, "too large; the largest is 2147483646"),
     (b"1 1:2 2\n", 1, 7, "colon of index:value is missing in '2'"),
     (b"1 1:x\n", 1, 3, "value must be a number, got 'x'"),
@@ -274,9 +275,7 @@ def round_trip(X, y, **options):
     file = io.BytesIO()
     write_svmlight(file, X, y, **options)
     file.seek(0)
-    return read_svmlight(
-        file, n_features=X.shape[1], zero_based=options.get("zero_based", False), dtype=X.dtype
-    )
+    return read_svmlight(file, n_features=X.shape[1], zero_based=options.get("zero_based", False), dtype=X.dtype)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -284,9 +283,7 @@ def round_trip(X, y, **options):
 def test_what_is_written_reads_back_to_the_bit(dtype, zero_based, rng):
     bits = {np.float64: np.uint64, np.float32: np.uint32}[dtype]
     values = rng.integers(0, np.iinfo(bits).max, 3000, dtype=bits).view(dtype)
-    values = np.append(
-        values[np.isfinite(values)], np.array([0.0, -0.0, 1, -1, 1e16, 123456, 0.1], dtype=dtype)
-    )
+    values = np.append(values[np.isfinite(values)], np.array([0.0, -0.0, 1, -1, 1e16, 123456, 0.1], dtype=dtype))
     rows, columns = np.divmod(rng.permutation(500 * 40)[: len(values)], 40)
     X = csr_array(coo_array((values, (rows, columns)), shape=(500, 40)))
     y = np.concatenate([[0.0, -0.0, 1.0, -1.0, 1e300, 5e-324], rng.normal(size=494)])

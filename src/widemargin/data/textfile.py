@@ -11,6 +11,7 @@ the new one is complete.
 
 import io
 import mmap
+import operator
 import os
 import re
 import stat
@@ -75,22 +76,32 @@ def read_svmlight(path_or_file, *, n_features=None, dtype=np.float64, zero_based
     FormatError
         At the first place where the file breaks a rule of the format.
     """
-    if n_features is not None and not 0 <= n_features <= _LARGEST_INT32:
+    _check_options(n_features, dtype, zero_based)
+    name, buffer = _load(path_or_file)
+    text = _Text(name, buffer, bool(_STARTS_WITH_QUERY.match(buffer)), n_features)
+    return _read(text, np.dtype(dtype), zero_based)
+
+
+def _check_options(n_features, dtype, zero_based):
+    """Refuse options of `read_svmlight` that mean nothing."""
+    if n_features is not None and not 0 <= operator.index(n_features) <= _LARGEST_INT32:
         raise ValueError(f"n_features must be between 0 and {_LARGEST_INT32}, got {n_features}.")
     if np.dtype(dtype) not in (np.float64, np.float32):
         raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}.")
     if not (isinstance(zero_based, bool) or zero_based == "auto"):
         raise ValueError(f'zero_based must be True, False or "auto", got {zero_based!r}.')
-    dtype = np.dtype(dtype)
-    name, buffer = _load(path_or_file)
-    text = _Text(name, buffer, bool(_STARTS_WITH_QUERY.match(buffer)), n_features)
+
+
+def _read(text, dtype, zero_based):
+    """Return (X, labels, queries) of a text; settle first from where its indices count."""
     rows = _parse(text, _make_rules(text, dtype, zero_based), dtype)
     if zero_based == "auto" and rows.smallest == 0:
-        if n_features is not None and rows.largest >= n_features:
+        if text.n_features is not None and rows.largest >= text.n_features:
             # Counted from 0 there is one index too many: read again for the place of the first.
             _parse(text, _make_rules(text, dtype, zero_based=True), dtype)
         rows.indices[:] += 1  # parsed as if from 1
         zero_based = True
+    n_features = text.n_features
     if n_features is None:
         n_features = max(rows.largest + (zero_based is True), 0)
     X = csr_array((rows.values, rows.indices, rows.indptr), shape=(len(rows.labels), n_features))
@@ -382,9 +393,7 @@ def _format_rows(labels, queries, edges, indices, values):
     heads = _shortest(labels)
     if len(queries) > 0:
         heads = [f"{label} qid:{query}" for label, query in zip(heads, queries.tolist(), strict=True)]
-    rows = [
-        " ".join([head, *pairs[a:b]]) for head, (a, b) in zip(heads, pairwise(edges.tolist()), strict=True)
-    ]
+    rows = [" ".join([head, *pairs[a:b]]) for head, (a, b) in zip(heads, pairwise(edges.tolist()), strict=True)]
     # "1.0" is longer than need be; a repr ends with ".0" only if the number is whole.
     return ("\n".join(rows) + "\n").replace(".0 ", " ").replace(".0\n", "\n")
 
