@@ -51,14 +51,16 @@ class AdaptiveSweeps:
 
     def __init__(self, problem, settings, start=None):
         self.coordinates = Coordinates(problem, start, settings.n_jobs)
-        self.schedule = np.empty(problem.X.n_rows, dtype=np.uint32)
+        # One place more than rows: the last draw may write, and then not count, a row beyond the end.
+        self.schedule = np.empty(problem.X.n_rows + 1, dtype=np.uint32)
         self.random = random_state(settings.seed)
         self.average = -1.0
-        self.uniform = True
+        self.widen()
 
     def widen(self):
         """Give all rows the same preference again."""
         self.coordinates.rows["preference"] = 1.0
+        self.total = float(self.coordinates.rows.size)
         self.uniform = True
 
     def sweep(self, times):
@@ -66,29 +68,28 @@ class AdaptiveSweeps:
         state = self.coordinates
         full = self.uniform and times == 1
         self.uniform = full and self.average < 0.0
-        result = _sweeps(state.X.rows, state.rows, self.schedule, self.average, times, self.random, state.w)
-        n_sweeps, visits, violation, excess, loss, self.average, moved = result
+        result = _sweeps(
+            state.X.rows, state.rows, self.schedule, self.total, self.average, times, self.random, state.w
+        )
+        n_sweeps, visits, violation, excess, loss, self.total, self.average, moved = result
         return Sweep(n_sweeps, visits, violation, excess, loss, moved, full)
 
 
 @compiled
-def _sweeps(X, rows, schedule, average, times, random, w):
-    """Sweep `times` times, each with a schedule of its own."""
+def _sweeps(X, rows, schedule, total, average, times, random, w):
+    """Sweep `times` times, each with a schedule of its own. Kept true: total = Σ preferences, up to rounding."""
     violation = excess = loss = 0.0
     n_sweeps = visits = 0
     moved = True
     while n_sweeps < times and moved:
-        total = 0.0
-        for i in range(rows.size):
-            total += rows[i]["preference"]
         drawn = schedule[: _draw(rows, total, schedule, random)]
         shuffle(drawn, random)
         learning = average >= 0.0
         result = _sweep(X, rows, drawn, total, max(average, 0.0), learning, w)
-        violation, excess, loss, average, moved = result
+        violation, excess, loss, total, average, moved = result
         visits += drawn.size
         n_sweeps += 1
-    return n_sweeps, visits, violation, excess, loss, average, moved
+    return n_sweeps, visits, violation, excess, loss, total, average, moved
 
 
 @compiled
@@ -98,12 +99,13 @@ def _draw(rows, total, schedule, random):
     for i in range(n):
         preference = rows[i]["preference"]
         times = preference * (n - n_drawn) / total
-        whole = int(times)
-        if random_below(random, 1 << 31) < (times - whole) * (1 << 31):
-            whole += 1
-        for _ in range(min(whole, n - n_drawn)):
-            schedule[n_drawn] = i
-            n_drawn += 1
+        # Rounded up or down at random, so that the expected number is right.
+        whole = int(times + random_below(random, 1 << 31) * 2.0**-31)
+        # Written whether it is drawn or not: a branch taken at random would cost more than the store.
+        schedule[n_drawn] = i
+        for k in range(1, whole):
+            schedule[min(n_drawn + k, n)] = i
+        n_drawn = min(n_drawn + whole, n)
         total = max(total - preference, preference)  # rounding must not leave less than the next row's share
     return n_drawn
 
@@ -114,6 +116,7 @@ def _sweep(X, rows, schedule, total, average, learning, w):
     violation = excess = loss = 0.0
     moved = False
     fading = 1.0 / rows.size
+    share = total * fading
     for k in range(schedule.size):
         row_prefetch(X, schedule, k)
         if k + _AHEAD < schedule.size:
@@ -122,7 +125,7 @@ def _sweep(X, rows, schedule, total, average, learning, w):
         row = rows[i]
         score = row_dot(X, i, w)
         # A row met p times as often as others counts 1/p each time, so that the sums are those over all rows.
-        weight = total * fading / row["preference"]
+        weight = share / row["preference"]
         row_loss, value = loss_and_value(row, score)
         loss += weight * row_loss
         excess += weight * (row_loss - value + row["beta"] * score)
@@ -141,7 +144,9 @@ def _sweep(X, rows, schedule, total, average, learning, w):
             moved = True
         if learning and average > 0.0:
             factor = _NO_GAIN if gain == 0.0 else math.exp(_RATE * (gain / average - 1.0))
-            row["preference"] = min(max(factor * row["preference"], _LEAST), _MOST)
+            preference = min(max(factor * row["preference"], _LEAST), _MOST)
+            total += preference - row["preference"]
+            row["preference"] = preference
             average -= fading * average
         average += fading * gain
-    return violation, excess, loss, average, moved
+    return violation, excess, loss, total, average, moved

@@ -13,6 +13,7 @@ from widemargin.solvers.contract import Solution, Status, Watch
 
 _PASSES_BETWEEN = 5.0  # passes after which the gap is measured anyway; a measurement costs 0.1 to 0.3 of a pass
 _HOPE = 0.5  # how much of a sweep's estimate is taken to be left at its end, until a measurement knows better
+_HIDDEN = 3.0  # a gap this many times the sweep's estimate sits in rows that were left out of the sweep
 _TURNS_BETWEEN_RECOMPUTING = 64  # turns after which w = X'beta is computed anew, free of accumulated rounding
 _TURN_WORK = 1 << 16  # stored values visited in one turn: small problems do many sweeps before Python hears of it
 _FINISHING_TURNS = 16  # turns, some milliseconds, in which a small problem is brought to full precision
@@ -128,9 +129,10 @@ class _Loop:
         gap = relative_gap(self.primal, self.dual)
         if gap <= self.settings.tol:
             return True
+        open_gap = self.primal - self.dual
+        if promise <= goal or idle or open_gap > _HIDDEN * sweep.excess:
+            self.method.widen()
         if sweep.excess > 0.0:
             # What this sweep's estimate was worth; one that promises too much is believed less next time.
-            self._trust = min(max((self.primal - self.dual) / sweep.excess, 0.1), 1e6)
-        if promise <= goal or idle:
-            self.method.widen()
+            self._trust = min(max(open_gap / sweep.excess, 0.1), 1e6)
         return False
