@@ -1,0 +1,129 @@
+"""Model files: saved whole or not at all, and recognised by their content when loaded.
+
+    "widemargin"   arrays and JSON in a safetensors file: everything a model has (`tensorfile`)
+    "liblinear"    LIBLINEAR's model text: the weights and what LIBLINEAR needs to predict (`liblinearfile`)
+
+A new file is written beside the old one and takes its place when it is complete and on disk. Loading runs no code
+from the file: a file that is damaged, or of another kind, is refused with a `FormatError`.
+"""
+
+import os
+import shutil
+import uuid
+from contextlib import suppress
+
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin.errors import FormatError
+from widemargin.models import liblinearfile, tensorfile
+from widemargin.models.tensorfile import ESTIMATORS
+
+_FORMATS = {"widemargin": tensorfile, "liblinear": liblinearfile}
+_RELATIVES = {  # how files begin that people may take for model files of ours
+    b"svm_type": "a LIBSVM model",
+    b"SVM-light": "an SVM-light model",
+    b"\x80": "a pickle, which could run code",
+}
+_HEAD_BYTES = 64
+
+
+def save_model(model, path, *, format="widemargin", keep_dual=True):  # noqa: A002
+    """Save a fitted model to a file; a file of that name is replaced only when the new one is complete.
+
+    Parameters
+    ----------
+    model : LinearSVC or LinearSVR
+        A fitted model of exactly such a class.
+    path : str or path
+        Where to; any suffix will do.
+    format : {"widemargin", "liblinear"}, default="widemargin"
+        "widemargin" keeps all parameters and fitted attributes; the loaded model predicts the same to the bit.
+        Parameters that are not numbers, strings, None or lists and dicts of them (callbacks, a RandomState) are not
+        kept and come back as their defaults.
+        "liblinear" is LIBLINEAR's text, for its `predict`: weights to the bit, labels, the kind of loss and
+        `intercept_scaling`; labels must be integers.
+    keep_dual : bool, default=True
+        Whether "widemargin" keeps `dual_coef_`, one number per training row, which only a warm start needs.
+        "liblinear" has no place for it.
+
+    Raises
+    ------
+    TypeError
+        If there is no place in the format for a model of this class, or for its labels.
+    NotFittedError
+        If the model has not been fitted.
+    ValueError
+        If `format` is unknown, or the model is not whole: weights that are not finite, shapes that disagree.
+    OSError
+        If the file cannot be written; a file that was there stays as it was.
+    """
+    if ESTIMATORS.get(type(model).__name__) is not type(model):
+        raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}.")
+    if format not in _FORMATS:
+        raise ValueError(f"format must be one of {', '.join(map(repr, _FORMATS))}, got {format!r}.")
+    check_is_fitted(model, "coef_")
+    options = {"keep_dual": keep_dual} if format == "widemargin" else {}
+    _replace(os.path.realpath(os.fsdecode(path)), _FORMATS[format].write(model, **options))
+
+
+def load_model(path):
+    """Load a model from a file of `save_model` or of LIBLINEAR, whichever its content says it is.
+
+    Parameters
+    ----------
+    path : str or path
+        The file. Files from strangers are safe to load: no code in them is run, and sizes they state are checked
+        against what is there before memory is taken.
+
+    Returns
+    -------
+    model : LinearSVC or LinearSVR
+        From LIBLINEAR's text a model has `coef_`, `intercept_`, `n_features_in_` and, for classes, `classes_`, sorted
+        as always here. Nothing else is known, so `gap_`, `history_` and their like are absent, and `C`, `epsilon` and
+        `tol` are the defaults. It predicts as LIBLINEAR does; a row whose scores tie exactly (say, an empty row
+        without an intercept) belongs to the first class here, and there to the one that the file's order favours.
+
+    Raises
+    ------
+    FormatError
+        If the file is not a model file, or breaks a rule of its format: path, line where there is one, and rule.
+    OSError
+        If the file cannot be read.
+    """
+    path = os.fsdecode(path)
+    with open(path, "rb") as file:
+        head = file.read(_HEAD_BYTES)
+        reader = _reader_of(head, path)
+        return reader.read(head + file.read(), path)
+
+
+def _reader_of(head, path):
+    """Return the module that reads files with these first bytes; refuse the file if there is none."""
+    for reader in _FORMATS.values():
+        if reader.recognises(head):
+            return reader
+    if not head:
+        raise FormatError(path, "not a model file: it is empty.")
+    kind = next((kind for start, kind in _RELATIVES.items() if head.startswith(start)), f"it begins with {head[:16]!r}")
+    raise FormatError(path, f"not a model file of widemargin or LIBLINEAR: {kind}.")
+
+
+def _replace(path, content):
+    """Write bytes to a new file beside `path`, which takes its place once on disk, or on failure goes."""
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device cannot be replaced, nor a directory
+        with open(path, "wb") as file:
+            file.write(content)
+        return
+    temporary = os.path.join(os.path.dirname(path), f".{uuid.uuid4().hex}.part")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileNotFoundError):
+            shutil.copymode(path, temporary)  # a private model stays private
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
