@@ -1,0 +1,57 @@
+"""The pool of threads: order, errors, nesting, and ranges that do not depend on the number of threads."""
+
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from widemargin._threads import run, split
+
+
+@given(total=st.integers(1, 1000), n_parts=st.integers(1, 70))
+def test_ranges_cover_everything_once_and_none_is_empty(total, n_parts):
+    ranges = split(total, n_parts)
+    assert [i for start, stop in ranges for i in range(start, stop)] == list(range(total))
+    assert all(start < stop for start, stop in ranges)
+    assert len(ranges) == min(total, n_parts)
+
+
+def test_results_come_in_the_order_of_the_arguments():
+    def late(k):
+        time.sleep(0.002 * (10 - k))
+        return k
+
+    assert run(late, [(k,) for k in range(10)], n_jobs=2) == list(range(10))
+
+
+def test_two_threads_really_work_at_the_same_time():
+    meeting = threading.Barrier(2, timeout=10)
+    run(lambda _: meeting.wait(), [(0,), (1,)], n_jobs=2)
+
+
+def test_one_job_stays_on_the_callers_thread():
+    assert run(lambda _: threading.get_ident(), [(0,), (1,)]) == [threading.get_ident()] * 2
+
+
+def test_an_error_in_any_thread_is_raised_and_stops_the_rest():
+    done = []
+
+    def fail(k):
+        if k == 1:
+            raise ValueError("row 1 is bad")
+        time.sleep(0.01)
+        done.append(k)
+
+    with pytest.raises(ValueError, match="row 1 is bad"):
+        run(fail, [(k,) for k in range(200)], n_jobs=2)
+    assert len(done) < 100
+
+
+def test_a_call_from_inside_a_worker_runs_serially():
+    def outer(k):
+        names = run(lambda _: threading.get_ident(), [(0,), (1,), (2,)], n_jobs=2)
+        return len(set(names))
+
+    assert run(outer, [(0,), (1,)], n_jobs=2) == [1, 1]
