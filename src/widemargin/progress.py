@@ -1,14 +1,16 @@
 """Progress for people: a bar on a terminal, plain lines elsewhere. A callback; solvers know nothing of it."""
 
+import math
 import sys
 import threading
 import time
 
 from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bars
-from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 _SECONDS_BETWEEN_LINES = 2.0
+_MOST_LAST_LINES = 3  # of several problems, say one per class; of more only the worst is worth a last line
 
 
 class ProgressReport:
@@ -17,8 +19,8 @@ class ProgressReport:
     Parameters
     ----------
     verbose : int or bool
-        0 is silent. On a terminal anything else is one bar per problem; in a pipe 1 is a line every two
-        seconds and at the end, 2 a line per turn.
+        0 is silent. On a terminal anything else is one bar per thread, filled as the logarithm of the gap falls to
+        that of the tolerance; in a pipe 1 is a line every two seconds and at the end, 2 a line per turn.
     stream : file or None
         Where to write; None is standard error.
     """
@@ -31,7 +33,7 @@ class ProgressReport:
 
     def __enter__(self):
         if self.verbose and self._stream.isatty():
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+            columns = (SpinnerColumn(), BarColumn(bar_width=20), TextColumn("{task.description}", markup=False))
             self._bars = Bars(*columns, console=Console(file=self._stream), transient=False)
             self._bars.start()
         return self
@@ -39,9 +41,9 @@ class ProgressReport:
     def __exit__(self, *error):
         if self._bars is not None:
             self._bars.stop()
+            self._bars = None
         elif self.verbose == 1:
-            for progress in self._latest.values():
-                self._write(describe(progress))
+            self._write_last_lines()
         return False
 
     def __call__(self, progress):
@@ -58,9 +60,11 @@ class ProgressReport:
             self._write("compiling (first use after installation; kept for later runs)")
 
     def _draw(self, progress):
-        if progress.task not in self._tasks:
-            self._tasks[progress.task] = self._bars.add_task("", total=None)
-        self._bars.update(self._tasks[progress.task], description=describe(progress))
+        # A thread solves one problem at a time, so that there are never more bars than threads.
+        thread = threading.get_ident()
+        if thread not in self._tasks:
+            self._tasks[thread] = self._bars.add_task("", total=1.0)
+        self._bars.update(self._tasks[thread], completed=fraction(progress), description=describe(progress))
 
     def _line(self, progress):
         now = time.monotonic()
@@ -72,9 +76,17 @@ class ProgressReport:
         else:
             self._latest[progress.task] = progress
 
+    def _write_last_lines(self):
+        """Write what has not been written yet; of many problems, only about the one with the largest gap."""
+        latest = list(self._latest.values())
+        if len(latest) > _MOST_LAST_LINES:
+            latest = [max(latest, key=lambda progress: progress.gap)]
+        for progress in latest:
+            self._write(describe(progress))
+
     def _write(self, text):
         if self._bars is not None:
-            self._bars.console.print(text, highlight=False)
+            self._bars.console.print(text, highlight=False, markup=False)
         else:
             self._stream.write(text + "\n")
             self._stream.flush()
@@ -87,3 +99,12 @@ def describe(progress):
         f"{which}{progress.solver}: sweep {progress.iteration}, gap {progress.gap:.2e} (asked {progress.tol:.0e}), "
         f"objective {progress.primal:.6g}, {progress.seconds:.1f} s"
     )
+
+
+def fraction(progress):
+    """Return how far the gap has come from 1 to the tolerance, on a logarithmic scale, between 0 and 1."""
+    if progress.gap <= progress.tol:
+        return 1.0
+    if progress.tol <= 0.0 or progress.gap >= 1.0:
+        return 0.0
+    return min(math.log(progress.gap) / math.log(progress.tol), 1.0) if progress.tol < 1.0 else 0.0

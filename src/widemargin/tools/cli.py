@@ -1,0 +1,113 @@
+"""The command `widemargin`: finds the command, runs it, and turns what went wrong into one line and an exit status.
+
+Exit status 0 is done, 1 the data or the run failed, 2 wrong usage; 130 after Ctrl-C with nothing written, 141 if
+whoever read the output went away.
+"""
+
+import difflib
+import os
+import sys
+
+from widemargin import __version__
+from widemargin.errors import FormatError
+from widemargin.tools import demo, predict, train
+from widemargin.tools.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines
+
+COMMANDS = {"train": train.run, "predict": predict.run, "demo": demo.run}
+
+_FAILED, _MISUSED, _INTERRUPTED, _NOBODY_READS = 1, 2, 130, 141
+
+_HELP = """\
+usage: widemargin COMMAND [options] FILES
+
+Support vector machines at the speed of memory, each model with a proof of how good it is.
+
+commands:
+  train     train a model on a file of SVM-light / LIBSVM text, or cross-validate
+  predict   predict the rows of a file with a model
+  demo      a tour on small data sets: solvers compared in a table and a picture
+
+options:
+  -h, --help   show this help and exit; widemargin COMMAND --help shows that of a command
+  --version    show the version and exit
+
+examples:
+  widemargin train -c 10 heart_scale heart.model
+  widemargin train -v 5 heart_scale
+  widemargin predict heart_scale.t heart.model heart.out
+  widemargin demo
+
+"-" stands for standard input or output wherever a file is named. Progress is shown on standard error: a bar on a
+terminal, plain lines in a pipe, nothing with --quiet. --json prints results for programs.
+
+exit status:
+  0  done      1  the data or the run failed      2  wrong usage      130  interrupted, nothing written"""
+
+
+def main(argv=None):
+    """Run the command line; return the exit status.
+
+    Parameters
+    ----------
+    argv : list of str or None
+        The words after `widemargin`; None takes those of the process.
+    """
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file name may hold bytes that are no characters
+    try:
+        with warnings_as_lines():
+            status = _run(sys.argv[1:] if argv is None else list(argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _abandon_output()
+        return _NOBODY_READS
+    except OSError as error:
+        _abandon_output()
+        say("error", explain_os_error(error))
+        return _FAILED
+    return status
+
+
+def _run(words):
+    """Run a command; return its exit status, with what went wrong said."""
+    try:
+        return _dispatch(words)
+    except SystemExit as stop:  # argparse, after it has shown a help text
+        return stop.code or 0
+    except UsageError as error:
+        say("error", error)
+        return _MISUSED
+    except (CommandError, FormatError) as error:
+        say("error", error)
+    except MemoryError:
+        say("error", "the data do not fit into memory; --float32 halves it")
+    except KeyboardInterrupt:
+        say("error", "interrupted; nothing was written")
+        return _INTERRUPTED
+    return _FAILED
+
+
+def _dispatch(words):
+    """Find the command of the first word and run it with the others."""
+    if not words:
+        print(_HELP, file=sys.stderr)
+        return _MISUSED
+    command, *rest = words
+    if command in ("-h", "--help", "help"):
+        print(_HELP)
+    elif command == "--version":
+        print(f"widemargin {__version__}")
+    elif command in COMMANDS:
+        return COMMANDS[command](rest)
+    else:
+        near = difflib.get_close_matches(command, [*COMMANDS, "--help", "--version"], n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"unknown command {command!r}{hint} (see widemargin --help)")
+    return 0
+
+
+def _abandon_output():
+    """Point standard output at nothing, so that the interpreter does not fail on it once more when it ends."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)

@@ -1,0 +1,94 @@
+"""The files of a command: `-` is standard input or output; targets are checked first and replaced when complete."""
+
+import errno
+import os
+import sys
+import tempfile
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+from widemargin.data.textfile import read_svmlight
+from widemargin.errors import FormatError
+from widemargin.models.modelfile import load_model, save_model
+from widemargin.tools.messages import CommandError, UsageError, naming
+
+ZERO_BASED = {"auto": "auto", "yes": True, "no": False}
+
+
+def read_rows(path, **options):
+    """Return (X, y) of a data file; `-` is standard input."""
+    with naming(path if path != "-" else "standard input"):
+        X, y, _ = read_svmlight(sys.stdin.buffer if path == "-" else path, **options)
+    return X, y
+
+
+def read_model(path):
+    """Return the model of a file; `-` is standard input."""
+    if path != "-":
+        with naming(path):
+            return load_model(path)
+    with tempfile.TemporaryDirectory() as directory:
+        copy = Path(directory, "model")
+        copy.write_bytes(sys.stdin.buffer.read())
+        try:
+            return load_model(copy)
+        except FormatError as error:
+            raise FormatError("<stdin>", error.rule, error.line, error.column) from error
+
+
+def check_target(path, *sources):
+    """Refuse a target that cannot be written, or that is one of the sources, before any work is done."""
+    if path == "-":
+        return
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "is a directory", path)
+    for source in sources:
+        if source != "-" and os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):
+            raise UsageError(f"{path} would be overwritten by the result; name another file")
+    directory = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(directory):
+        raise CommandError(f"{path}: there is no directory {directory}; create it or name another place")
+    if not os.access(path if _is_special(path) else directory, os.W_OK):
+        raise PermissionError(errno.EACCES, "permission denied", path)
+
+
+def write_model(model, path, form):
+    """Write a model to a file, which is replaced when the new one is complete; `-` is standard output.
+
+    The multipliers, a number per training row, are left out: only a warm start would need them.
+    """
+    if path != "-":
+        with naming(path):
+            save_model(model, path, format=form, keep_dual=False)
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        made = Path(directory, "model")
+        save_model(model, made, format=form, keep_dual=False)
+        sys.stdout.buffer.write(made.read_bytes())
+        sys.stdout.buffer.flush()
+
+
+def write_text(text, path):
+    """Write text to a file, which is replaced when the new one is complete; `-` is standard output."""
+    if path == "-":
+        print(text, end="", flush=True)
+        return
+    with naming(path):
+        if _is_special(path):
+            Path(path).write_text(text, encoding="utf-8")
+            return
+        path = os.path.realpath(path)
+        temporary = Path(f"{path}.{uuid.uuid4().hex}.part")
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                temporary.unlink()
+            raise
+
+
+def _is_special(path):
+    """Whether a path is a pipe or a device, which is written to and never replaced."""
+    return os.path.exists(path) and not os.path.isfile(path)

@@ -1,0 +1,90 @@
+"""How the command line speaks: one line per message, on standard error, and what each way of failing says."""
+
+import errno
+import json
+import math
+import sys
+import warnings
+from contextlib import contextmanager
+
+_CURES = {
+    errno.ENOENT: "no such file; check the path",
+    errno.EISDIR: "is a directory; name a file",
+    errno.ENOTDIR: "a part of the path is not a directory; check the path",
+    errno.EACCES: "permission denied; change its permissions or name another file",
+    errno.EROFS: "the file system is read-only; name another place",
+    errno.ENOSPC: "no space left; free some or name another place",
+}
+
+
+class UsageError(Exception):
+    """The command was given wrongly: exit status 2."""
+
+
+class CommandError(Exception):
+    """The data or the run failed: exit status 1."""
+
+
+def say(kind, message):
+    """Print `widemargin: kind: message` as one line on standard error."""
+    print(f"widemargin: {kind}: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
+
+
+def explain_os_error(error):
+    """Return what went wrong with which file, and the way out."""
+    name = "standard output" if error.filename is None else error.filename
+    reason = _CURES.get(error.errno) or (error.strerror or str(error) or type(error).__name__)
+    return f"{name}: {reason}"
+
+
+@contextmanager
+def naming(name):
+    """Within the block, an OSError that names no file, or a temporary one, is about the file `name`."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        error.filename, error.filename2 = name, None
+        raise
+
+
+@contextmanager
+def warnings_as_lines():
+    """Within the block, show warnings meant for users as plain lines and leave out those meant for programmers."""
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        say("warning", message)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("always", category=UserWarning)
+        warnings.filterwarnings("always", category=RuntimeWarning)
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def warnings_afterwards():
+    """Hold the warnings of the block back until its end: a line in the middle of a progress bar is lost."""
+    try:
+        with warnings.catch_warnings(record=True) as held:
+            yield
+    finally:
+        for warning in held:
+            say("warning", warning.message)
+
+
+def print_json(facts, stream):
+    """Print facts as one object of strict JSON: a number that is not finite becomes null."""
+    clean = {
+        name: None if isinstance(fact, float) and not math.isfinite(fact) else fact for name, fact in facts.items()
+    }
+    print(json.dumps(clean, allow_nan=False), file=stream)
+
+
+def print_facts(facts, stream):
+    """Print facts as two aligned columns."""
+    width = max(map(len, facts))
+    for name, fact in facts.items():
+        print(f"{name:<{width}}  {fact}", file=stream)

@@ -1,0 +1,170 @@
+"""Options: a parser that raises instead of exiting, LIBSVM's letters with LIBSVM's meaning, and checked numbers."""
+
+import argparse
+import difflib
+import math
+import re
+
+from widemargin.tools.messages import UsageError
+
+_CLASS_WEIGHT = re.compile(r"-w(?P<label>.+)")
+_KERNEL_LETTERS = {
+    "-b": "probability estimates",
+    "-g": "gamma of a kernel",
+    "-d": "degree of a kernel",
+    "-r": "coef0 of a kernel",
+    "-m": "the kernel cache",
+    "-n": "nu",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of one command, whose mistakes are UsageErrors and whose files may stand anywhere among the options.
+
+    Parameters
+    ----------
+    command : str
+        The name after `widemargin`.
+    files : list of str
+        Names of the files the command takes, those that may be left out in brackets.
+    description, examples : str
+        For `--help`.
+    """
+
+    def __init__(self, command, files, *, description, examples):
+        super().__init__(
+            prog=f"widemargin {command}",
+            usage=" ".join(["widemargin", command, "[options]", *files]),
+            description=description,
+            epilog=examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            add_help=False,
+            allow_abbrev=False,
+        )
+        self._names = files
+        self.add_argument("-h", "--help", action="help", help="show this help and exit")
+        self.add_argument("files", nargs="*", help=argparse.SUPPRESS)
+
+    def error(self, message):
+        """Raise a UsageError."""
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+    def parse(self, tokens):
+        """Return the options, with as many `files` as the command takes, None for those left out."""
+        options, unknown = self.parse_known_intermixed_args(tokens)
+        for token in unknown:
+            if token.startswith("-") and len(token) > 1:
+                self.error(f"unknown option {token}{self._suggestion(token)}")
+        files = [*options.files, *unknown]
+        required = [name for name in self._names if not name.startswith("[")]
+        if len(files) < len(required):
+            self.error(f"{' '.join(required[len(files) :])} is missing")
+        if len(files) > len(self._names):
+            self.error(f"unexpected argument {files[len(self._names)]!r}")
+        options.files = files + [None] * (len(self._names) - len(files))
+        return options
+
+    def refuse_kernel_letters(self):
+        """Add LIBSVM's letters that mean nothing without kernels, so that they are refused by name."""
+        for letter, meaning in _KERNEL_LETTERS.items():
+            self.add_argument(letter, action=_KernelLetter, help=argparse.SUPPRESS, dest=meaning, metavar="X")
+
+    def _suggestion(self, token):
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        near = difflib.get_close_matches(token.split("=")[0], known, n=1)
+        return f"; did you mean {near[0]}?" if near else ""
+
+
+class _KernelLetter(argparse.Action):
+    """Refuses an option of kernel machines."""
+
+    def __call__(self, parser, options, value, letter=None):
+        parser.error(
+            f"{letter} ({self.dest}) belongs to kernel machines, which this release does not have; leave it out"
+        )
+
+
+def translate_letters(tokens):
+    """Return the tokens with LIBSVM's `-wLABEL WEIGHT` and `-h 0|1` in a form that argparse can read.
+
+    `-h` before anything but 0 or 1 stays a request for help. `-h 1` is dropped: shrinking is what happens anyway.
+    """
+    rest, translated = list(tokens), []
+    while rest:
+        token = rest.pop(0)
+        weight = _CLASS_WEIGHT.fullmatch(token)
+        if token == "--":
+            return [*translated, token, *rest]
+        if weight:
+            translated.append(f"--class-weight={weight['label']}:{rest.pop(0) if rest else ''}")
+        elif token == "-h" and rest and rest[0] in ("0", "1"):
+            if rest.pop(0) == "0":
+                raise UsageError("-h 0: the solvers here always shrink; leave it out (the optimum is the same)")
+        else:
+            translated.append(token)
+    return translated
+
+
+def positive(text):
+    """Return a finite number > 0."""
+    value = number(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"must be > 0, got {text}")
+    return value
+
+
+def non_negative(text):
+    """Return a finite number >= 0."""
+    value = number(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"must be >= 0, got {text}")
+    return value
+
+
+def number(text):
+    """Return a finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"must be a finite number, got {text!r}")
+    return value
+
+
+def whole(lowest, also=None):
+    """Return a reader of whole numbers from `lowest` on; the word `also`, if given, is read as None."""
+
+    def read(text):
+        if also is not None and text == also:
+            return None
+        try:
+            value = int(text)
+        except ValueError:
+            value = lowest - 1
+        if value < lowest:
+            words = f" or {also}" if also else ""
+            raise argparse.ArgumentTypeError(f"must be a whole number >= {lowest}{words}, got {text!r}")
+        return value
+
+    return read
+
+
+def threads(text):
+    """Return a number of threads, or -1 for one per core."""
+    value = whole(-1)(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError("must be a number of threads, or -1 for all cores, got 0")
+    return value
+
+
+def class_weight(text):
+    """Return "balanced", or (label, weight) of LABEL:WEIGHT."""
+    if text == "balanced":
+        return text
+    label, _, weight = text.rpartition(":")
+    try:
+        return number(label), positive(weight)
+    except argparse.ArgumentTypeError as error:
+        form = "expected LABEL:WEIGHT with WEIGHT > 0 (or -wLABEL WEIGHT, or balanced)"
+        raise argparse.ArgumentTypeError(f"{form}, got {text!r}") from error
