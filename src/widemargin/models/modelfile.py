@@ -63,7 +63,7 @@ def save_model(model, path, *, format="widemargin", keep_dual=True):  # noqa: A0
         raise ValueError(f"format must be one of {', '.join(map(repr, _FORMATS))}, got {format!r}.")
     check_is_fitted(model, "coef_")
     options = {"keep_dual": keep_dual} if format == "widemargin" else {}
-    _replace(os.path.realpath(os.fsdecode(path)), _FORMATS[format].write(model, **options))
+    _replace(os.fsdecode(path), _FORMATS[format].write(model, **options))
 
 
 def load_model(path):
@@ -114,6 +114,7 @@ def _replace(path, content):
         with open(path, "wb") as file:
             file.write(content)
         return
+    path = os.path.realpath(path)  # what a link points to is replaced, not the link
     temporary = os.path.join(os.path.dirname(path), f".{uuid.uuid4().hex}.part")
     try:
         with open(temporary, "xb") as file:
