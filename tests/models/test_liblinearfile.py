@@ -61,6 +61,14 @@ def test_we_predict_from_their_classifiers_as_liblinear_does(solver, labels, bia
         np.testing.assert_allclose(loaded.decision_function(X), scores[:, np.argsort(theirs.get_labels())], rtol=1e-12)
 
 
+@pytest.mark.parametrize(("bias", "fit_intercept", "scaling"), [(-1, False, 1.0), (0, False, 1.0), (2.5, True, 2.5)])
+def test_their_bias_is_our_intercept_scaling(bias, fit_intercept, scaling, X, tmp_path):
+    theirs_of(labelled(X, [1, 2]), X, tmp_path / "model", f"-s 1 -B {bias}")
+    loaded = load_model(tmp_path / "model")
+    assert (loaded.fit_intercept, loaded.intercept_scaling) == (fit_intercept, scaling)
+    assert np.ndim(loaded.intercept_) == int(fit_intercept)
+
+
 @pytest.mark.parametrize("bias", [-1, 1, 2.5])
 @pytest.mark.parametrize("solver", REGRESSORS)
 def test_we_predict_from_their_regressors_as_liblinear_does(solver, bias, X, tmp_path):
@@ -71,7 +79,7 @@ def test_we_predict_from_their_regressors_as_liblinear_does(solver, bias, X, tmp
     np.testing.assert_allclose(load_model(tmp_path / "model").predict(X), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("container", [np.asarray, csr_matrix, lambda X: X.astype(np.float32)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
     "settings",
     [
@@ -84,8 +92,8 @@ def test_we_predict_from_their_regressors_as_liblinear_does(solver, bias, X, tmp
     ids=str,
 )
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
-def test_liblinear_predicts_from_our_classifiers_as_we_do(labels, settings, container, X, tmp_path):
-    model = LinearSVC(random_state=0, max_iter=100_000, **settings).fit(container(X), labelled(X, labels))
+def test_liblinear_predicts_from_our_classifiers_as_we_do(labels, settings, dtype, X, tmp_path):
+    model = LinearSVC(random_state=0, max_iter=100_000, **settings).fit(X.astype(dtype), labelled(X, labels))
     save_model(model, tmp_path / "model", format="liblinear")
     predictions, scores = predicted_by_liblinear(liblinearutil.load_model(str(tmp_path / "model")), X)
     np.testing.assert_array_equal(predictions, model.predict(X))

@@ -89,7 +89,7 @@ def test_files_of_another_kind_are_refused(content, rule, tmp_path):
     assert rule in refusal(content, tmp_path / "model")
 
 
-@pytest.mark.parametrize("n_columns", [2**40, 2**62, 2**63])
+@pytest.mark.parametrize("n_columns", [2**40, 2**62, 2**63, 2**64 - 1])
 def test_a_header_that_claims_enormous_sizes_is_refused(n_columns, tmp_path):
     for shape, end in (([n_columns], 8 * n_columns), ([0, n_columns], 0)):
         entry = {"dtype": "F64", "shape": shape, "data_offsets": [0, end]}

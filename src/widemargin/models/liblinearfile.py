@@ -73,14 +73,13 @@ def write(model):
 
 
 def _weights_of_constant(intercept, bias):
-    """Return weights with bias * weight = intercept to the bit; they are there if `fit` made the intercept so."""
+    """Return intercept / bias, finite.
+
+    If intercept is bias * w rounded, as `fit` makes it, then bias times this is that intercept again, to the bit: the
+    quotient is the number nearest to intercept / bias, so its product is no farther from the intercept than w's was.
+    """
     with np.errstate(all="ignore"):
         weight = intercept.astype(np.float64) / bias
-        for end in (-np.inf, np.inf):  # the quotient is rounded: the weight may be its neighbour, or the next one
-            near = weight
-            for _ in range(2):
-                near = np.nextafter(near, end)
-                weight = np.where((weight * bias != intercept) & (near * bias == intercept), near, weight)
     if not bias > 0 or not np.isfinite(weight).all():
         raise ValueError(f"intercept_ / intercept_scaling must be finite to be written, got {intercept} / {bias}.")
     return weight

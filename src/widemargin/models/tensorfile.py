@@ -159,7 +159,7 @@ def read(content, path):
         raise FormatError(path, f"not a whole safetensors file: {error}.") from error
     except RecursionError as error:
         raise FormatError(path, "the metadata is nested too deeply.") from error
-    except (ValueError, OverflowError) as error:  # OverflowError: a shape beyond what an array can have
+    except ValueError as error:
         raise FormatError(path, str(error)) from error
 
 
