@@ -62,7 +62,8 @@ def main(argv=None):
         _abandon_output()
         return _NOBODY_READS
     except OSError as error:
-        _abandon_output()
+        if error.filename is None:  # every other file is named by whoever opened it
+            _abandon_output()
         say("error", explain_os_error(error))
         return _FAILED
     return status

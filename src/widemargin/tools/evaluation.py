@@ -55,7 +55,8 @@ def cross_validation_lines(facts):
 def cross_predict(model, X, y, n_folds, seed):
     """Return a prediction for each row by the model, fitted anew without the row's fold.
 
-    Ctrl-C in a fold ends them all. Folds are shuffled by the seed, and for classification have each class in the proportion it has in y.
+    Ctrl-C in a fold ends them all. Folds are shuffled by the seed; for classification each has the classes in the
+    proportion they have in y.
     """
     _check_folds(model, y, n_folds)
     folds = (StratifiedKFold if is_classifier(model) else KFold)(n_folds, shuffle=True, random_state=seed)

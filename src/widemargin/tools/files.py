@@ -69,23 +69,25 @@ def write_model(model, path, form):
         sys.stdout.buffer.flush()
 
 
-def write_text(text, path):
-    """Write text to a file, which is replaced when the new one is complete; `-` is standard output."""
+def write_lines(lines, path):
+    """Write lines to a file, which is replaced when the new one is complete; `-` is standard output."""
+    text = (f"{line}\n" for line in lines)
     if path == "-":
-        print(text, end="", flush=True)
+        sys.stdout.writelines(text)
+        sys.stdout.flush()
         return
+    special = _is_special(path)
+    written = path if special else f"{os.path.realpath(path)}.{uuid.uuid4().hex}.part"
     with naming(path):
-        if _is_special(path):
-            Path(path).write_text(text, encoding="utf-8")
-            return
-        path = os.path.realpath(path)
-        temporary = Path(f"{path}.{uuid.uuid4().hex}.part")
         try:
-            temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, path)
+            with open(written, "w", encoding="ascii") as file:
+                file.writelines(text)
+            if not special:
+                os.replace(written, os.path.realpath(path))
         except BaseException:
-            with suppress(FileNotFoundError):
-                temporary.unlink()
+            if not special:
+                with suppress(FileNotFoundError):
+                    os.unlink(written)
             raise
 
 

@@ -45,7 +45,7 @@ def naming(name):
     except BrokenPipeError:
         raise
     except OSError as error:
-        error.filename, error.filename2 = name, None
+        error.filename = name
         raise
 
 

@@ -8,7 +8,7 @@ from sklearn.base import is_classifier
 from widemargin._compiled import announcing_compilation
 from widemargin.progress import ProgressReport
 from widemargin.tools.evaluation import measure, prediction_lines
-from widemargin.tools.files import ZERO_BASED, check_target, read_model, read_rows, write_text
+from widemargin.tools.files import ZERO_BASED, check_target, read_model, read_rows, write_lines
 from widemargin.tools.messages import UsageError, print_json, say
 from widemargin.tools.options import Parser
 
@@ -56,7 +56,7 @@ def run(tokens):
         X, y = read_rows(data, zero_based=ZERO_BASED[options.zero_based])
         X = _fit_width(X, model.n_features_in_, data)
         predicted = model.predict(X)
-    write_text(_output_text(model, X, predicted, options.scores), output)
+    write_lines(_output_lines(model, X, predicted, options.scores), output)
     facts = measure(y, predicted, is_classifier(model))
     stream = sys.stderr if output == "-" else sys.stdout
     if options.json:
@@ -75,7 +75,7 @@ def _fit_width(X, n_features, data):
     return X
 
 
-def _output_text(model, X, predicted, with_scores):
+def _output_lines(model, X, predicted, with_scores):
     """Return the lines of OUTPUT: labels, or a heading and labels with decision values."""
     lines = _number_texts(predicted)
     if with_scores:
@@ -83,7 +83,7 @@ def _output_text(model, X, predicted, with_scores):
         named = model.classes_ if scores.shape[1] > 1 else model.classes_[1:]
         rows = [" ".join(map(repr, row)) for row in scores.tolist()]
         lines = [" ".join(["label", *_number_texts(named)]), *map(" ".join, zip(lines, rows, strict=True))]
-    return "".join(f"{line}\n" for line in lines)
+    return lines
 
 
 def _number_texts(numbers):
