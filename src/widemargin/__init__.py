@@ -3,6 +3,8 @@
 from widemargin.data.textfile import read_svmlight, write_svmlight
 from widemargin.errors import ConvergenceWarning, FormatError
 from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.modelfile import load_model, save_model
+from widemargin.tools.plots import plot_convergence
 
 __version__ = "0.1.0"
 
@@ -11,6 +13,9 @@ __all__ = [
     "FormatError",
     "LinearSVC",
     "LinearSVR",
+    "load_model",
+    "plot_convergence",
     "read_svmlight",
+    "save_model",
     "write_svmlight",
 ]

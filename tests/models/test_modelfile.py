@@ -13,8 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from widemargin import LinearSVC, LinearSVR
-from widemargin.models import modelfile
+from widemargin import LinearSVC, LinearSVR, _replace
 from widemargin.models.modelfile import load_model, save_model
 from widemargin.solvers.contract import HISTORY
 
@@ -273,7 +272,7 @@ class FullDisk:
 def test_a_full_disk_leaves_the_old_file_and_no_other(format, fitted, tmp_path, monkeypatch):  # noqa: A002
     path = tmp_path / "model"
     path.write_bytes(b"the old model")
-    monkeypatch.setattr(modelfile, "open", FullDisk, raising=False)
+    monkeypatch.setattr(_replace, "open", FullDisk, raising=False)
     with pytest.raises(OSError, match="No space left"):
         save_model(fitted["hinge"], path, format=format)
     assert path.read_bytes() == b"the old model"
@@ -288,7 +287,7 @@ def test_a_failure_at_any_step_leaves_the_old_file_and_no_other(step, error, fit
 
     path = tmp_path / "model"
     path.write_bytes(b"the old model")
-    monkeypatch.setattr(modelfile.os, step, fail)
+    monkeypatch.setattr(_replace.os, step, fail)
     with pytest.raises(error, match="failed on purpose"):
         save_model(fitted["binary"], path)
     assert path.read_bytes() == b"the old model"
@@ -312,7 +311,7 @@ def test_a_read_only_directory_keeps_its_file(fitted, tmp_path, monkeypatch):
         def refuse(path, mode):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-        monkeypatch.setattr(modelfile, "open", refuse, raising=False)
+        monkeypatch.setattr(_replace, "open", refuse, raising=False)
     with pytest.raises(PermissionError, match="Permission denied"):
         save_model(fitted["binary"], path)
     tmp_path.chmod(0o700)

@@ -42,9 +42,7 @@ def test_no_dual_value_exceeds_any_primal_value(loss, clouds, rng):
         assert dual(problem, beta) <= primal(problem, w)
 
 
-@given(
-    x=st.floats(-3, 3), y=st.floats(-2, 2), cost=st.floats(0.01, 5), loss=st.sampled_from(sorted(regression.LOSSES))
-)
+@given(x=st.floats(-3, 3), y=st.floats(-2, 2), cost=st.floats(0.01, 5), loss=st.sampled_from(sorted(regression.LOSSES)))
 def test_one_row_has_no_gap_at_the_best_multiplier_found_by_brute_force(x, y, cost, loss):
     problem = regression.LOSSES[loss](Matrix(np.array([[x]])), np.array([y]), np.array([cost]), 0.1)
     high = min(cost, 100.0) if loss == "epsilon_insensitive" else 20.0 * cost

@@ -1,4 +1,4 @@
-"""Crammer and Singer's problem: judged by certificate, against scikit-learn, and on rows that break careless solvers."""
+"""Crammer and Singer's problem: judged by certificate, against scikit-learn, and on rows that break solvers."""
 
 import numpy as np
 import pytest
@@ -46,9 +46,7 @@ def test_empty_rows_and_rows_of_no_cost_behave(three_classes):
     solution = crammer_singer(problem, Settings(tol=1e-8, max_iter=100_000))
     assert certify(problem, solution.w, solution.beta).gap <= 1e-8
     without = CrammerSinger(Matrix(X[6:]), label[6:], cost[6:], 3)
-    np.testing.assert_allclose(
-        solution.w, crammer_singer(without, Settings(tol=1e-8, max_iter=100_000)).w, atol=1e-6
-    )
+    np.testing.assert_allclose(solution.w, crammer_singer(without, Settings(tol=1e-8, max_iter=100_000)).w, atol=1e-6)
 
 
 def test_a_warm_start_is_made_feasible_and_ends_at_the_same_optimum(three_classes, rng):

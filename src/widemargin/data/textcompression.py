@@ -6,6 +6,7 @@ import lzma
 import os
 import sys
 import zlib
+from contextlib import nullcontext
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -40,10 +41,10 @@ def decompress(data, module):
 
 
 def open_compressed(file, path):
-    """Return a file that compresses into the binary `file` as the suffix of `path` says, or `file` itself."""
+    """Return a context whose file compresses into the binary `file` as the suffix of `path` says; `file` stays open."""
     module = _SUFFIXES.get(os.path.splitext(path)[1].lower())
     if module is None:
-        return file
+        return nullcontext(file)
     # The others carry a checksum without being asked.
     options = {"options": {zstd.CompressionParameter.checksum_flag: True}} if module is zstd else {}
     return module.open(file, "wb", **options)

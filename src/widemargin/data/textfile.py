@@ -15,14 +15,13 @@ import operator
 import os
 import re
 import stat
-import uuid
-from contextlib import suppress
 from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from widemargin._replace import replacing
 from widemargin._threads import run
 from widemargin.data.textcompression import LONGEST_MAGIC, compression_of, decompress, open_compressed
 from widemargin.data.textformatter import LONGEST_ENTRY, LONGEST_HEAD, format_rows
@@ -316,21 +315,9 @@ def write_svmlight(path_or_file, X, y, *, qid=None, zero_based=False, comment=No
 
 
 def _write_path(path, blocks):
-    """Write blocks of text to a new file beside `path`, which then takes its place, or on failure goes."""
-    path = os.path.realpath(path)
-    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device cannot be replaced
-        with open(path, "wb") as file:
-            file.writelines(block.encode() for block in blocks)
-        return
-    temporary = f"{path}.{uuid.uuid4().hex}.part"
-    try:
-        with open(temporary, "xb") as file, open_compressed(file, path) as target:
-            target.writelines(block.encode() for block in blocks)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    """Write blocks of text to `path`, compressed as its name says, whole or not at all."""
+    with replacing(path) as file, open_compressed(file, path) as target:
+        target.writelines(block.encode() for block in blocks)
 
 
 def _check_rows(X, y, qid):

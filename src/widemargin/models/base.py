@@ -48,7 +48,7 @@ class LinearModel(BaseEstimator):
         "verbose": ["verbose"],
         "random_state": ["random_state"],
         "max_iter": [Interval(Integral, 0, None, closed="left"), None],
-        "solver": [StrOptions({"auto", "dcd", "avsf"})],
+        "solver": [StrOptions({"auto", "dcd", "avsf", "climb"})],
         "stopping": [StrOptions({"gap", "kkt"})],
         "penalize_intercept": ["boolean"],
         "warm_start": ["boolean"],

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin.models.base import LinearModel
 from widemargin.problems import classification, regression
 from widemargin.problems.multiclass import CrammerSinger
-from widemargin.solvers.auto import SOLVERS, choose
+from widemargin.solvers.auto import SOLVERS
 from widemargin.solvers.crammer_singer import crammer_singer
 
 _SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
@@ -41,9 +41,9 @@ _SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
         Seeds the order in which rows are visited. The same seed gives the same model, bit for bit.
     max_iter : int or None, default=1000
         Most sweeps over the rows; None is no limit.
-    solver : {"auto", "dcd", "avsf"}, default="auto"
-        "dcd" is dual coordinate descent with shrinking, "avsf" the same with adaptive selection frequencies,
-        better for large C. "auto" chooses by a measured rule.
+    solver : {"auto", "dcd", "avsf", "climb"}, default="auto"
+        "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
+        instead; "climb" comes to a large C by way of small ones. "auto" chooses by a measured rule.
     stopping : {"gap", "kkt"}, default="gap"
         What `tol` is compared with.
     penalize_intercept : bool, default=True
@@ -193,8 +193,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
             return self._keep([solution], np.ascontiguousarray(solution.w.T))
         problems = self._one_against_rest(X, label, cost)
-        name = choose(problems[0]()) if self.solver == "auto" else self.solver
-        solutions = self._solve(SOLVERS[name], problems)
+        solutions = self._solve(SOLVERS[self.solver], problems)
         self.dual_coef_ = np.stack([solution.beta for solution in solutions])
         return self._keep(solutions, np.stack([solution.w for solution in solutions]))
 
@@ -338,8 +337,7 @@ class LinearSVR(RegressorMixin, LinearModel):
         """
         X, y, cost = self._check(X, y, sample_weight)
         problem = regression.LOSSES[self.loss](X, y, cost, self.epsilon)
-        name = choose(problem) if self.solver == "auto" else self.solver
-        (solution,) = self._solve(SOLVERS[name], [lambda: problem])
+        (solution,) = self._solve(SOLVERS[self.solver], [lambda: problem])
         self.dual_coef_ = solution.beta
         self._keep([solution], solution.w[np.newaxis])
         self.coef_ = self.coef_.ravel()

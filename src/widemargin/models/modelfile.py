@@ -8,12 +8,10 @@ from the file: a file that is damaged, or of another kind, is refused with a `Fo
 """
 
 import os
-import shutil
-import uuid
-from contextlib import suppress
 
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._replace import replacing
 from widemargin.errors import FormatError
 from widemargin.models import liblinearfile, tensorfile
 from widemargin.models.tensorfile import ESTIMATORS
@@ -63,7 +61,9 @@ def save_model(model, path, *, format="widemargin", keep_dual=True):  # noqa: A0
         raise ValueError(f"format must be one of {', '.join(map(repr, _FORMATS))}, got {format!r}.")
     check_is_fitted(model, "coef_")
     options = {"keep_dual": keep_dual} if format == "widemargin" else {}
-    _replace(os.fsdecode(path), _FORMATS[format].write(model, **options))
+    content = _FORMATS[format].write(model, **options)
+    with replacing(path) as file:
+        file.write(content)
 
 
 def load_model(path):
@@ -106,25 +106,3 @@ def _reader_of(head, path):
         raise FormatError(path, "not a model file: it is empty.")
     kind = next((kind for start, kind in _RELATIVES.items() if head.startswith(start)), f"it begins with {head[:16]!r}")
     raise FormatError(path, f"not a model file of widemargin or LIBLINEAR: {kind}.")
-
-
-def _replace(path, content):
-    """Write bytes to a new file beside `path`, which takes its place once on disk, or on failure goes."""
-    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device cannot be replaced, nor a directory
-        with open(path, "wb") as file:
-            file.write(content)
-        return
-    path = os.path.realpath(path)  # what a link points to is replaced, not the link
-    temporary = os.path.join(os.path.dirname(path), f".{uuid.uuid4().hex}.part")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileNotFoundError):
-            shutil.copymode(path, temporary)  # a private model stays private
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise

@@ -37,7 +37,8 @@ _AHEAD = 16  # rows ahead that a row's record is prefetched
 
 def avsf(problem, settings, start=None):
     """Minimise a DualQP by coordinate descent with adaptive frequencies; `start` are multipliers to begin with."""
-    return descend(AdaptiveSweeps(problem, settings, start), settings, "avsf")
+    state = Coordinates(problem, start, settings.n_jobs)
+    return descend(AdaptiveSweeps(state, settings), settings, "avsf")
 
 
 class AdaptiveSweeps:
@@ -49,10 +50,10 @@ class AdaptiveSweeps:
     average : the fading average of the gains; negative before the first sweep, which only learns it.
     """
 
-    def __init__(self, problem, settings, start=None):
-        self.coordinates = Coordinates(problem, start, settings.n_jobs)
+    def __init__(self, coordinates, settings):
+        self.coordinates = coordinates
         # One place more than rows: the last draw may write, and then not count, a row beyond the end.
-        self.schedule = np.empty(problem.X.n_rows + 1, dtype=np.uint32)
+        self.schedule = np.empty(coordinates.rows.size + 1, dtype=np.uint32)
         self.random = random_state(settings.seed)
         self.average = -1.0
         self.widen()
@@ -63,14 +64,16 @@ class AdaptiveSweeps:
         self.total = float(self.coordinates.rows.size)
         self.uniform = True
 
+    def advance(self, half_norm, loss):
+        """There is no further stage."""
+        return False
+
     def sweep(self, times):
         """Draw a schedule and visit its rows, and that `times` times; stop early if nothing moves."""
         state = self.coordinates
         full = self.uniform and times == 1
         self.uniform = full and self.average < 0.0
-        result = _sweeps(
-            state.X.rows, state.rows, self.schedule, self.total, self.average, times, self.random, state.w
-        )
+        result = _sweeps(state.X.rows, state.rows, self.schedule, self.total, self.average, times, self.random, state.w)
         n_sweeps, visits, violation, excess, loss, self.total, self.average, moved = result
         return Sweep(n_sweeps, visits, violation, excess, loss, moved, full)
 
@@ -98,7 +101,7 @@ def _draw(rows, total, schedule, random):
     n, n_drawn = rows.size, 0
     for i in range(n):
         preference = rows[i]["preference"]
-        times = preference * (n - n_drawn) / total
+        times = min(preference / total, 1.0) * (n - n_drawn)
         # Rounded up or down at random, so that the expected number is right.
         whole = int(times + random_below(random, 1 << 31) * 2.0**-31)
         # Written whether it is drawn or not: a branch taken at random would cost more than the store.
@@ -106,7 +109,7 @@ def _draw(rows, total, schedule, random):
         for k in range(1, whole):
             schedule[min(n_drawn + k, n)] = i
         n_drawn = min(n_drawn + whole, n)
-        total = max(total - preference, preference)  # rounding must not leave less than the next row's share
+        total = max(total - preference, _LEAST)  # rounding must not leave less than the last row's share
     return n_drawn
 
 

@@ -40,6 +40,7 @@ class Coordinates:
     ----------
     problem : DualQP
         `scale` keeps the size of its targets, by which violations are judged.
+        `factor` is what its costs are multiplied by at present.
     start : ndarray or None
         Multipliers to start from, clipped to the box; None is zero.
     n_jobs : int or None
@@ -47,20 +48,34 @@ class Coordinates:
     """
 
     def __init__(self, problem, start=None, n_jobs=None):
-        self.X, self.n_jobs = problem.X, n_jobs
-        self.rows = _aligned(problem.X.n_rows)
-        for name in ("target", "lower", "upper", "shift", "epsilon"):
-            self.rows[name] = getattr(problem, name)
-        self.rows["curvature"] = problem.X.squared_norms(n_jobs) + problem.shift
-        self.rows["preference"] = 1.0
-        if not np.isfinite(self.rows["curvature"]).all():
-            i = int(np.argmin(np.isfinite(self.rows["curvature"])))
-            raise ValueError(f"Row {i} of X is too long: its squared norm overflows. Scale the features.")
+        self.problem, self.X, self.n_jobs = problem, problem.X, n_jobs
         self.scale = np.abs(problem.target).max()
+        self.norms = problem.X.squared_norms(n_jobs)
+        if not np.isfinite(self.norms).all():
+            i = int(np.argmin(np.isfinite(self.norms)))
+            raise ValueError(f"Row {i} of X is too long: its squared norm overflows. Scale the features.")
+        self.rows = _aligned(problem.X.n_rows)
+        for name in ("target", "epsilon"):
+            self.rows[name] = getattr(problem, name)
+        self.rows["preference"] = 1.0
         self.w = np.zeros(problem.X.n_columns)
+        self.set_costs(1.0)
         if start is not None:
             self.rows["beta"] = np.clip(start, problem.lower, problem.upper)
             self.recompute()
+
+    def set_costs(self, factor):
+        """State the problem with all costs times `factor`: intervals scaled by it, springs by its inverse."""
+        self.factor = factor
+        self.rows["lower"] = self.problem.lower * factor
+        self.rows["upper"] = self.problem.upper * factor
+        self.rows["shift"] = self.problem.shift / factor
+        self.rows["curvature"] = self.norms + self.rows["shift"]
+
+    def stretch(self, times):
+        """Multiply all multipliers by `times` and bring them back into their intervals."""
+        self.rows["beta"] = np.clip(self.beta * times, self.rows["lower"], self.rows["upper"])
+        self.recompute()
 
     @property
     def beta(self):
@@ -76,10 +91,10 @@ class Coordinates:
         return 0.5 * self.w @ self.w
 
     def measure(self):
-        """Return primal and dual, by one threaded pass over all rows."""
+        """Return ½|w|², the sum of losses, and the multipliers' value in the dual, by one threaded pass."""
         arguments = [(self.X.rows, self.rows, self.w, *ends) for ends in self.X.ranges()]
         loss, value = np.sum(run(_measure, arguments, self.n_jobs), axis=0)
-        return self.half_norm() + loss, value - self.half_norm()
+        return self.half_norm(), loss, value
 
 
 class Sweep(NamedTuple):

@@ -26,7 +26,7 @@ class MulticlassCoordinates:
     """W and beta. Kept true by every step: W = X'beta, rows of beta feasible."""
 
     def __init__(self, problem, start, n_jobs):
-        self.X, self.n_jobs, self.scale = problem.X, n_jobs, 1.0
+        self.X, self.n_jobs, self.scale, self.factor = problem.X, n_jobs, 1.0, 1.0
         self.label, self.cost = problem.label.astype(np.intp), problem.cost
         self.curvature = problem.X.squared_norms(n_jobs)
         self.beta = np.zeros((problem.X.n_rows, problem.n_classes))
@@ -64,13 +64,13 @@ class MulticlassCoordinates:
         return 0.5 * np.vdot(self.w, self.w)
 
     def measure(self):
-        """Return primal and dual, by one threaded pass over all rows."""
+        """Return ½ Σ|w_m|², the sum of losses, and the multipliers' value in the dual, by one threaded pass."""
         arguments = [
             (self.X.rows, self.label, self.cost, self.w, *ends, np.empty(self.w.shape[1])) for ends in self.X.ranges()
         ]
         loss = sum(run(_loss, arguments, self.n_jobs))
         value = self.beta[np.arange(self.label.size), self.label].sum()
-        return self.half_norm() + loss, value - self.half_norm()
+        return self.half_norm(), loss, value
 
 
 class RowSweeps:
@@ -84,6 +84,10 @@ class RowSweeps:
 
     def widen(self):
         """All rows always take part."""
+
+    def advance(self, half_norm, loss):
+        """There is no further stage."""
+        return False
 
     def sweep(self, times):
         """Visit every row once, and that `times` times; stop early if nothing moves."""

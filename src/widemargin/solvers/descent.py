@@ -8,13 +8,13 @@ A problem so small that several sweeps fit into one turn goes on past the tolera
 condition: that takes milliseconds, and makes the model independent of the order of rows and of the seed.
 """
 
-from widemargin.problems.certificates import relative_gap
 from widemargin.solvers.contract import Solution, Status, Watch
 
 _PASSES_BETWEEN = 5.0  # passes after which the gap is measured anyway; a measurement costs 0.1 to 0.3 of a pass
 _HOPE = 0.5  # how much of a sweep's estimate is taken to be left at its end, until a measurement knows better
 _HIDDEN = 3.0  # a gap this many times the sweep's estimate sits in rows that were left out of the sweep
 _TURNS_BETWEEN_RECOMPUTING = 64  # turns after which w = X'beta is computed anew, free of accumulated rounding
+_STAGE_TOL = 1e-3  # relative gap to which a stage before the last is solved; 1e-2 makes the next ones much longer
 _TURN_WORK = 1 << 16  # stored values visited in one turn: small problems do many sweeps before Python hears of it
 _FINISHING_TURNS = 16  # turns, some milliseconds, in which a small problem is brought to full precision
 _EXACT = 1e-13  # violation, relative to the largest target, that counts as none
@@ -25,8 +25,10 @@ def descend(method, settings, name):
 
     Parameters
     ----------
-    method : object with `coordinates`, `sweep(times) -> Sweep` and `widen()`
-        `widen` gives all rows equal terms again: it undoes shrinking or preferences.
+    method : object with `coordinates`, `sweep(times) -> Sweep`, `widen()` and `advance(half_norm, loss) -> bool`
+        `widen` gives all rows equal terms again: it undoes shrinking or preferences. `advance` is called when the
+        problem as it is stated at present is solved; it may state the next one, nearer to the real one, and
+        return True, or return False if this is the real one.
     settings : Settings
     name : str
         The solver's name, for the history and the callbacks.
@@ -67,10 +69,17 @@ class _Loop:
         self.measure()
 
     def measure(self):
-        """Measure the gap at the present point and write it into the history."""
-        self.primal, self.dual = self.method.coordinates.measure()
+        """Measure the gap at the present point, write it into the history, and return the measured parts.
+
+        While costs are scaled down, the losses are those of the real problem again in the history, and the dual value
+        is a lower bound of the real one, since intervals only grow and springs only weaken.
+        """
+        state = self.method.coordinates
+        half_norm, loss, value = state.measure()
+        self.primal, self.dual = half_norm + loss / state.factor, value - half_norm
         self.watch.measured(self.iteration, self.passes, self.primal, self.dual)
         self._since, self.stale = 0.0, False
+        return half_norm, loss, value
 
     def turn(self):
         """Sweep, and decide; return True when the run is over, with the watch's status set."""
@@ -121,18 +130,23 @@ class _Loop:
     def _within_gap(self, sweep):
         """Measure if the estimate promises success or a measurement is due; True if the gap is small enough."""
         promise = self._trust * sweep.excess
-        goal = self.settings.tol * (sweep.loss + self.method.coordinates.half_norm())
+        tol = self.settings.tol if self.method.coordinates.factor == 1.0 else max(self.settings.tol, _STAGE_TOL)
+        goal = tol * (sweep.loss + self.method.coordinates.half_norm())
         idle = not sweep.moved
         if promise > goal and self._since < _PASSES_BETWEEN and not idle:
             return False
-        self.measure()
-        gap = relative_gap(self.primal, self.dual)
-        if gap <= self.settings.tol:
-            return True
-        open_gap = self.primal - self.dual
+        half_norm, loss, value = self.measure()
+        open_gap = 2.0 * half_norm + loss - value
+        if open_gap <= tol * (half_norm + loss):
+            return not self._advanced(half_norm, loss)
         if promise <= goal or idle or open_gap > _HIDDEN * sweep.excess:
             self.method.widen()
         if sweep.excess > 0.0:
             # What this sweep's estimate was worth; one that promises too much is believed less next time.
             self._trust = min(max(open_gap / sweep.excess, 0.1), 1e6)
         return False
+
+    def _advanced(self, half_norm, loss):
+        """Go on to the next stage if there is one."""
+        self._trust = _HOPE
+        return self.method.advance(half_norm, loss)

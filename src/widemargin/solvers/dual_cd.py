@@ -29,7 +29,8 @@ _AHEAD = 16  # rows ahead that a row's record is prefetched
 
 def dcd(problem, settings, start=None):
     """Minimise a DualQP by dual coordinate descent; `start` are multipliers to begin with."""
-    return descend(ShrinkingSweeps(problem, settings, start), settings, "dcd")
+    state = Coordinates(problem, start, settings.n_jobs)
+    return descend(ShrinkingSweeps(state, settings), settings, "dcd")
 
 
 class ShrinkingSweeps:
@@ -42,9 +43,9 @@ class ShrinkingSweeps:
     inward, outward : the largest violations in the last sweep by multipliers that had to shrink, and to grow.
     """
 
-    def __init__(self, problem, settings, start=None):
-        self.coordinates = Coordinates(problem, start, settings.n_jobs)
-        self.order = np.arange(problem.X.n_rows, dtype=np.uint32)
+    def __init__(self, coordinates, settings):
+        self.coordinates = coordinates
+        self.order = np.arange(coordinates.rows.size, dtype=np.uint32)
         self.random = random_state(settings.seed)
         self.widen()
 
@@ -53,6 +54,10 @@ class ShrinkingSweeps:
         self.n_active = self.order.size
         self.inward = self.outward = np.inf
         self._shrunk_loss = 0.0
+
+    def advance(self, half_norm, loss):
+        """There is no further stage."""
+        return False
 
     def sweep(self, times):
         """Visit every active row once, and that `times` times; stop early if nothing moves."""

