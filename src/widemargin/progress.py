@@ -33,7 +33,7 @@ class ProgressReport:
 
     def __enter__(self):
         if self.verbose and self._stream.isatty():
-            columns = (SpinnerColumn(), BarColumn(bar_width=20), TextColumn("{task.description}", markup=False))
+            columns = (SpinnerColumn(), BarColumn(bar_width=16), TextColumn("{task.description}", markup=False))
             self._bars = Bars(*columns, console=Console(file=self._stream), transient=False)
             self._bars.start()
         return self
@@ -64,7 +64,9 @@ class ProgressReport:
         thread = threading.get_ident()
         if thread not in self._tasks:
             self._tasks[thread] = self._bars.add_task("", total=1.0)
-        self._bars.update(self._tasks[thread], completed=fraction(progress), description=describe(progress))
+        self._bars.update(
+            self._tasks[thread], completed=fraction(progress), description=describe(progress, briefly=True)
+        )
 
     def _line(self, progress):
         now = time.monotonic()
@@ -92,12 +94,13 @@ class ProgressReport:
             self._stream.flush()
 
 
-def describe(progress):
-    """Return one line about a solver's progress."""
+def describe(progress, *, briefly=False):
+    """Return one line about a solver's progress; briefly, it fits beside a bar into 80 columns."""
     which = f"[{progress.task + 1}/{progress.n_tasks}] " if progress.n_tasks > 1 else ""
+    objective = "" if briefly else f"objective {progress.primal:.6g}, "
     return (
-        f"{which}{progress.solver}: sweep {progress.iteration}, gap {progress.gap:.2e} (asked {progress.tol:.0e}), "
-        f"objective {progress.primal:.6g}, {progress.seconds:.1f} s"
+        f"{which}{progress.solver}: sweep {progress.iteration}, gap {progress.gap:.1e} (asked {progress.tol:.0e}), "
+        f"{objective}{progress.seconds:.1f} s"
     )
 
 

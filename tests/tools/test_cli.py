@@ -45,6 +45,9 @@ def test_train_writes_the_model_that_the_estimator_fits(call, two, tmp_path):
 def test_options_may_stand_anywhere_among_the_files(call, two, tmp_path):
     assert call("train", two, "-c", "2", "here.model", "-q") == (0, "", "")
     assert load_model(tmp_path / "here.model").C == 2.0
+    two.rename(tmp_path / "-two")
+    assert call("train", "-q", "--", "-two") == (0, "", "")
+    assert (tmp_path / "-two.model").exists()
 
 
 def test_json_of_train_is_one_strict_object(call, three):
@@ -342,6 +345,31 @@ def test_ctrl_c_keeps_the_model_so_far(endless, tmp_path):
     assert load_model(tmp_path / "endless.model").status_ == "interrupted"
 
 
+def test_ctrl_c_before_there_is_a_model_is_status_130(call, two, tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("widemargin.tools.files.read_svmlight", interrupted)
+    assert call("train", two) == (130, "", "widemargin: error: interrupted; nothing was written\n")
+    assert sorted(tmp_path.iterdir()) == [two]
+
+
+def test_ctrl_c_in_a_fold_ends_cross_validation(call, two, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("widemargin.progress.ProgressReport.__call__", interrupted)
+    status, out, err = call("train", "-v", "3", two)
+    assert (status, out) == (130, "")
+    assert "widemargin: error: interrupted; nothing was written" in err
+
+
+def test_closed_streams_do_no_harm(two, tmp_path):
+    command = f"{sys.executable} -m widemargin train --json two <&- >&- 2>&-"
+    assert subprocess.run(["sh", "-c", command], cwd=tmp_path, timeout=60).returncode == 0
+    assert (tmp_path / "two.model").exists()
+
+
 # Around
 
 
@@ -367,7 +395,7 @@ def test_demo_prints_a_table_and_writes_the_picture(call, tmp_path):
     status, out, _ = call("demo", "-q", "--output", "pictures")
     assert status == 0
     heading, *rows = out.split("\n\n")[0].splitlines()
-    assert re.split(r"\s{2,}", heading.strip()) == ["data set", "solver", "test score", "sweeps", "gap", "seconds"]
+    assert re.split(r"\s{2,}", heading.strip()) == ["data set", "solver", "score", "sweeps", "gap", "seconds"]
     assert [re.split(r"\s{2,}", row.strip())[1] for row in rows] == ["dcd", "avsf", "scikit-learn"] * 3
     assert all(float(re.split(r"\s{2,}", row.strip())[4]) < 1e-2 for row in rows)
     assert (tmp_path / "pictures" / "widemargin-demo.png").read_bytes().startswith(b"\x89PNG")

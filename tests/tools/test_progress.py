@@ -79,7 +79,7 @@ def test_of_many_problems_only_the_worst_has_a_last_line():
         for task in range(10):
             report(make_progress(task=task, n_tasks=10, gap=1e-3 if task == 4 else 1e-5))
     (line,) = stream.getvalue().splitlines()
-    assert line.startswith("[5/10] dcd: sweep 7, gap 1.00e-03 (asked 1e-04)")
+    assert line.startswith("[5/10] dcd: sweep 7, gap 1.0e-03 (asked 1e-04)")
 
 
 def test_a_verbosity_of_two_is_a_line_per_turn_and_of_zero_silence():
@@ -109,3 +109,8 @@ def test_the_bar_fills_with_the_logarithm_of_the_gap(gap, tol, share):
 def test_a_line_names_the_problem_only_if_there_are_several():
     assert describe(make_progress()).startswith("dcd: sweep 7")
     assert describe(make_progress(task=2, n_tasks=3)).startswith("[3/3] dcd: sweep 7")
+
+
+def test_a_bar_and_its_words_fit_into_80_columns():
+    words = describe(make_progress(task=98, n_tasks=99, iteration=12345, seconds=123.4), briefly=True)
+    assert len(words) + len("⠋ " + "━" * 16 + " ") <= 80

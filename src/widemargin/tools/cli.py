@@ -52,8 +52,7 @@ def main(argv=None):
     argv : list of str or None
         The words after `widemargin`; None takes those of the process.
     """
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a file name may hold bytes that are no characters
+    _prepare_streams()
     try:
         with warnings_as_lines():
             status = _run(sys.argv[1:] if argv is None else list(argv))
@@ -67,6 +66,15 @@ def main(argv=None):
         say("error", explain_os_error(error))
         return _FAILED
     return status
+
+
+def _prepare_streams():
+    """Stand in for streams that are closed, and let file names hold bytes that are no characters."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (for the rest of the process)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _run(words):

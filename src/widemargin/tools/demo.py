@@ -30,7 +30,7 @@ from widemargin.tools.options import Parser
 from widemargin.tools.plots import make_figure, plot_convergence
 
 _SOLVERS = ("dcd", "avsf")
-_HEADINGS = ("data set", "solver", "test score", "sweeps", "gap", "seconds")
+_HEADINGS = ("data set", "solver", "score", "sweeps", "gap", "seconds")
 _PICTURE = "widemargin-demo.png"
 _DESCRIPTION = """\
 Train on three small data sets that come with scikit-learn, with the solvers dcd and avsf and with scikit-learn's own
@@ -92,7 +92,7 @@ def run(tokens):
             lines, models[case.title] = compare(case)
             results += lines
     print_table(results, sys.stdout)
-    print("\ntest score: accuracy, or R2 for regression. gap: proved relative distance to the optimum.")
+    print("\nscore: accuracy, or R2 for regression, on rows held out. gap: proved relative distance to the optimum.")
     print(_draw(models, Path(options.output, _PICTURE)))
     return 0
 

@@ -32,8 +32,8 @@ examples:
   widemargin train --task regression -p 0.1 abalone       support vector regression
   xzcat big.xz | widemargin train --format liblinear - big.model
 
-LIBSVM's letters keep LIBSVM's meaning: -s 0|3 with -t 0, -c, -p, -e, -wLABEL, -v, -q, and -h 1 (shrinking, which is
-always on); the intercept, however, is penalised with the other weights.
+LIBSVM's letters keep LIBSVM's meaning: -s 0|3 with -t 0, -c, -p, -wLABEL, -v, -q, and -h 1 (shrinking, which is always
+on). Two things differ: the intercept is penalised with the other weights, and -e is a relative duality gap.
 
 exit status:
   0  done, also if a warning says that the solver stopped short of the tolerance
@@ -87,7 +87,12 @@ def _add_file_options(group):
     add("--zero-based", choices=list(ZERO_BASED), default="auto",
         help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
     add("--float32", action="store_true", help="keep the values in single precision: half the memory")
-    add("-q", "--quiet", action="store_true", help="no progress, notes or summary; warnings and errors stay")
+    add(
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="no progress, notes or summary; warnings, errors and the result of -v stay",
+    )
     add("--json", action="store_true", help="print one JSON object instead of text")
 
 

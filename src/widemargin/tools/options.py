@@ -50,12 +50,17 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message} (see {self.prog} --help)")
 
     def parse(self, tokens):
-        """Return the options, with as many `files` as the command takes, None for those left out."""
+        """Return the options, with as many `files` as the command takes, None for those left out.
+
+        Whatever follows a word `--` is a file, even if it begins with a dash.
+        """
+        cut = tokens.index("--") if "--" in tokens else len(tokens)
+        tokens, plain = tokens[:cut], tokens[cut + 1 :]
         options, unknown = self.parse_known_intermixed_args(tokens)
         for token in unknown:
             if token.startswith("-") and len(token) > 1:
                 self.error(f"unknown option {token}{self._suggestion(token)}")
-        files = [*options.files, *unknown]
+        files = [*options.files, *unknown, *plain]
         required = [name for name in self._names if not name.startswith("[")]
         if len(files) < len(required):
             self.error(f"{' '.join(required[len(files) :])} is missing")
