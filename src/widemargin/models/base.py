@@ -71,6 +71,8 @@ class LinearModel(BaseEstimator):
                 "penalty. A large intercept_scaling makes that penalty as small as you like."
             )
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **options)
+        if sample_weight is None:
+            return X, y, np.ones(X.shape[0])
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():
             raise ValueError("sample_weight is zero for every row; at least one must be positive.")

@@ -208,8 +208,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self.classes_, label = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y must hold at least 2 classes, got 1 class: {self.classes_.tolist()}.")
-        factor = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-        return self._matrix(X), label, self.C * weight * factor[label]
+        cost = self.C * weight
+        if self.class_weight is not None:
+            cost *= compute_class_weight(self.class_weight, classes=self.classes_, y=y)[label]
+        return self._matrix(X), label, cost
 
     def _one_against_rest(self, X, label, cost):
         """Return one problem per class, or one for two classes, each to be stated when its turn comes."""

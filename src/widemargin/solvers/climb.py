@@ -6,7 +6,8 @@ rows that are lost stay lost, and their multipliers scale with their cost. So th
 divided by 1000, 100, 10, say, one after the other, and each solution, stretched by 10, is where the next begins.
 
 How far it pays to stretch can be read off: D(t beta) is largest at t = 1 + (losses / |w|²). Where losses are small
-against |w|², as on text, where most rows can be had right, the stages in between are left out.
+against |w|², as on text, where most rows can be had right, there is nothing to stretch. One sweep is enough to tell:
+then the stage is left after it, and the next is tried.
 
 The steps are those of `avsf`. Measured to a relative gap of 1e-3, hinge loss: a9a at C = 1000 needs 91 passes
 instead of more than 15,000, covertype 45 where coordinate descent alone has a gap of 5% after 600.
@@ -19,7 +20,7 @@ from widemargin.solvers.coordinates import Coordinates
 from widemargin.solvers.descent import descend
 
 _STEP = 10.0
-_WORTH_CLIMBING = 3.0  # losses / |w|² above which the next stage is the next power of ten
+_WORTH_SOLVING = 3.0  # losses / |w|² from which on a stage is solved before the next
 
 
 def climb(problem, settings, start=None):
@@ -44,18 +45,28 @@ class ClimbingSweeps(AdaptiveSweeps):
 
     def __init__(self, coordinates, settings):
         super().__init__(coordinates, settings)
-        coordinates.set_costs(_STEP ** -round(np.log10(height(coordinates))))
+        self._tens = round(np.log10(height(coordinates)))
+        coordinates.set_costs(_STEP**-self._tens)
+
+    def sweep(self, times):
+        """Sweep, one at a time while a stage may turn out not to be worth solving."""
+        if not self._tens:
+            return super().sweep(times)
+        report = super().sweep(1)
+        if report.loss < _WORTH_SOLVING * 2.0 * self.coordinates.half_norm():
+            self._raise_costs()
+        return report._replace(full=False)  # not a sweep of the real problem: that nothing moves means nothing
 
     def advance(self, half_norm, loss):
-        """State the problem with costs nearer to the real ones, and take the multipliers along."""
-        state = self.coordinates
-        if state.factor == 1.0:
+        """State the problem with costs ten times as large, and take the multipliers along."""
+        if not self._tens:
             return False
-        stretch = 1.0 + loss / max(2.0 * half_norm, np.finfo(float).tiny)
-        last = state.factor
-        following = min(1.0, _STEP * last * (1 + 1e-9))
-        state.set_costs(following if stretch > 1.0 + _WORTH_CLIMBING and following < 1.0 else 1.0)
-        state.stretch(min(stretch, state.factor / last))
+        self._raise_costs()
+        self.coordinates.stretch(min(1.0 + loss / max(2.0 * half_norm, np.finfo(float).tiny), _STEP))
+        return True
+
+    def _raise_costs(self):
+        self._tens -= 1
+        self.coordinates.set_costs(_STEP**-self._tens)
         self.average = -1.0  # gains have another size now: learn them anew
         self.widen()
-        return True

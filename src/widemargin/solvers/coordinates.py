@@ -92,8 +92,11 @@ class Coordinates:
 
     def measure(self):
         """Return ½|w|², the sum of losses, and the multipliers' value in the dual, by one threaded pass."""
-        arguments = [(self.X.rows, self.rows, self.w, *ends) for ends in self.X.ranges()]
-        loss, value = np.sum(run(_measure, arguments, self.n_jobs), axis=0)
+        if not self.w.any():  # a cold start: all scores are zero, and no pass is needed to know it
+            loss, value = _measure_at_zero(self.rows)
+        else:
+            arguments = [(self.X.rows, self.rows, self.w, *ends) for ends in self.X.ranges()]
+            loss, value = np.sum(run(_measure, arguments, self.n_jobs), axis=0)
         return self.half_norm(), loss, value
 
 
@@ -171,6 +174,17 @@ def _measure(X, rows, w, start, stop):
     loss = value = 0.0
     for i in range(start, stop):
         a, b = loss_and_value(rows[i], row_dot(X, i, w))
+        loss += a
+        value += b
+    return loss, value
+
+
+@compiled
+def _measure_at_zero(rows):
+    """Return the sums of losses and of dual values where all scores are zero."""
+    loss = value = 0.0
+    for row in rows:
+        a, b = loss_and_value(row, 0.0)
         loss += a
         value += b
     return loss, value
