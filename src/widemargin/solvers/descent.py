@@ -111,13 +111,25 @@ class _Loop:
             return self._within_violation(sweep)
         if self._finishing == 0 and not self._within_gap(sweep):
             return False
-        # Within the tolerance. A small problem goes on for a while, to full precision.
+        return self._finished_small(sweep) if self._small else True
+
+    def _finished_small(self, sweep):
+        """Within the tolerance, a small problem goes on for some turns, to full precision or until its time is up."""
+        state = self.method.coordinates
+        if self._finishing == 0:
+            self._within = state.w.copy(), state.beta.copy()
         self._finishing += 1
-        exact = sweep.violation <= _EXACT * self.method.coordinates.scale or not sweep.moved
+        exact = sweep.violation <= _EXACT * state.scale or not sweep.moved
         if exact and not sweep.full:
             self.method.widen()
             self._times, exact = 1, False
-        return not self._small or exact or self._finishing > _FINISHING_TURNS or self.watch.status is not None
+        if not exact and self._finishing <= _FINISHING_TURNS and self.watch.status is None:
+            return False
+        self.measure()
+        if self.watch.gap > self.settings.tol:  # the primal value of an iterate can rise: go back to where it was good
+            state.w[:], state.beta[:] = self._within
+            self.measure()
+        return True
 
     def _within_violation(self, sweep):
         """The paper's rule: all violations small in one sweep over all rows on equal terms."""
