@@ -1,5 +1,6 @@
 """The command line: results, letters of LIBSVM, and every mistake as one line with the right exit status."""
 
+import contextlib
 import json
 import os
 import re
@@ -352,6 +353,23 @@ def test_ctrl_c_before_there_is_a_model_is_status_130(call, two, tmp_path, monke
     monkeypatch.setattr("widemargin.tools.files.read_svmlight", interrupted)
     assert call("train", two) == (130, "", "widemargin: error: interrupted; nothing was written\n")
     assert sorted(tmp_path.iterdir()) == [two]
+
+
+def test_ctrl_c_that_a_compiler_swallows_is_still_ctrl_c(call, two, monkeypatch):
+    def fail_once_interrupted(*_, **__):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise RuntimeError("no compiled object yet")
+
+    monkeypatch.setattr("widemargin.tools.files.read_svmlight", fail_once_interrupted)
+    assert call("train", two) == (130, "", "widemargin: error: interrupted; nothing was written\n")
+
+
+def test_a_model_that_has_seen_no_row_replaces_nothing(call, two, tmp_path, monkeypatch):
+    (tmp_path / "two.model").write_text("old")
+    monkeypatch.setattr("widemargin.solvers.descent._Loop.turn", lambda loop: signal.raise_signal(signal.SIGINT))
+    assert call("train", "-q", two)[0] == 130
+    assert (tmp_path / "two.model").read_text() == "old"
 
 
 def test_ctrl_c_in_a_fold_ends_cross_validation(call, two, monkeypatch):

@@ -11,6 +11,7 @@ import sys
 from widemargin import __version__
 from widemargin.errors import FormatError
 from widemargin.tools import demo, predict, train
+from widemargin.tools.interrupts import remembering_interrupts
 from widemargin.tools.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines
 
 COMMANDS = {"train": train.run, "predict": predict.run, "demo": demo.run}
@@ -79,21 +80,27 @@ def _prepare_streams():
 
 def _run(words):
     """Run a command; return its exit status, with what went wrong said."""
-    try:
-        return _dispatch(words)
-    except SystemExit as stop:  # argparse, after it has shown a help text
-        return stop.code or 0
-    except UsageError as error:
-        say("error", error)
-        return _MISUSED
-    except (CommandError, FormatError) as error:
-        say("error", error)
-    except MemoryError:
-        say("error", "the data do not fit into memory; --float32 halves it")
-    except KeyboardInterrupt:
-        say("error", "interrupted; nothing was written")
-        return _INTERRUPTED
-    return _FAILED
+    with remembering_interrupts() as interrupted:
+        try:
+            return _dispatch(words)
+        except SystemExit as stop:  # argparse, after it has shown a help text
+            return stop.code or 0
+        except UsageError as error:
+            say("error", error)
+            return _MISUSED
+        except (CommandError, FormatError) as error:
+            say("error", error)
+            return _FAILED
+        except MemoryError:
+            say("error", "the data do not fit into memory; --float32 halves it")
+            return _FAILED
+        except OSError:
+            raise
+        except BaseException as error:
+            if not (isinstance(error, KeyboardInterrupt) or interrupted.is_set()):
+                raise
+            say("error", "interrupted; nothing was written")
+            return _INTERRUPTED
 
 
 def _dispatch(words):

@@ -4,10 +4,9 @@ import errno
 import os
 import sys
 import tempfile
-import uuid
-from contextlib import suppress
 from pathlib import Path
 
+from widemargin._replace import replacing
 from widemargin.data.textfile import read_svmlight
 from widemargin.errors import FormatError
 from widemargin.models.modelfile import load_model, save_model
@@ -76,19 +75,8 @@ def write_lines(lines, path):
         sys.stdout.writelines(text)
         sys.stdout.flush()
         return
-    special = _is_special(path)
-    written = path if special else f"{os.path.realpath(path)}.{uuid.uuid4().hex}.part"
-    with naming(path):
-        try:
-            with open(written, "w", encoding="ascii") as file:
-                file.writelines(text)
-            if not special:
-                os.replace(written, os.path.realpath(path))
-        except BaseException:
-            if not special:
-                with suppress(FileNotFoundError):
-                    os.unlink(written)
-            raise
+    with naming(path), replacing(path) as file:
+        file.writelines(line.encode("ascii") for line in text)
 
 
 def _is_special(path):

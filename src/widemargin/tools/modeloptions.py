@@ -1,6 +1,7 @@
 """Options of `widemargin train`: what they are, and the estimator they describe."""
 
 from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.solvers.auto import SOLVERS
 from widemargin.tools import options as reading
 from widemargin.tools.files import ZERO_BASED
 from widemargin.tools.options import Parser
@@ -71,7 +72,7 @@ def _add_solver_options(group):
     add = group.add_argument
     add("-e", "--tol", type=reading.non_negative, default=1e-4, help="relative duality gap asked for (default: 1e-4)")
     add("--stopping", choices=["gap", "kkt"], default="gap", help="what --tol is compared with (default: gap)")
-    add("--solver", choices=["auto", "dcd", "avsf"], default="auto", help="default: auto")
+    add("--solver", choices=list(SOLVERS), default="auto", help="default: auto")
     add("--max-iter", type=reading.whole(1, also="none"), default=1000, metavar="N",
         help="most sweeps over the rows, or none for no limit (default: 1000)")  # fmt: skip
     add("--max-seconds", type=reading.positive, metavar="S", help="stop after about this time (default: no limit)")

@@ -42,13 +42,16 @@ def _train(model, options):
         started = time.perf_counter()
         _blaming(data, model.fit, X, y)
         seconds = time.perf_counter() - started
+    interrupted = model.status_ == Status.INTERRUPTED.value
+    if interrupted and model.n_iter_ == 0:
+        raise KeyboardInterrupt  # a model that has seen no row must not take the place of a file
     write_model(model, target, options.format)
     stream = sys.stderr if target == "-" else sys.stdout
     if options.json:
         print_json(_facts(model, X, seconds, target), stream)
     elif not options.quiet:
         print_facts(_in_words(model, _facts(model, X, seconds, target)), stream)
-    if model.status_ == Status.INTERRUPTED.value:
+    if interrupted:
         say("warning", f"interrupted: {target} holds the model so far")
         return 1
     return 0
