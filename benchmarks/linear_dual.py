@@ -108,6 +108,8 @@ def grid_table(names, limit, repeats):
     ]
     for name in names:
         peer = Liblinear(name)
+        for solver in ("dcd", "avsf"):  # compile, apart from what is timed
+            LinearSVC(loss="hinge", fit_intercept=False, solver=solver, max_iter=2).fit(*binary(name))
         cells = []
         for C in GRID:
             cell = Cell(name, C, peer, limit, repeats)

@@ -81,11 +81,10 @@ class LinearModel(BaseEstimator):
     def _matrix(self, X):
         return Matrix(X, constant=self.intercept_scaling if self.fit_intercept else 0.0)
 
-    def _solve(self, solver, problems):
+    def _solve(self, solver, problems, starts):
         """Solve the problems, in parallel if there are several; return their solutions in order."""
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         begun = time.perf_counter()
-        starts = self._starts(len(problems))
         with ProgressReport(self.verbose) as report, announcing_compilation(report.compiling):
             settings = self._settings(report, len(problems))
 
@@ -113,9 +112,10 @@ class LinearModel(BaseEstimator):
             n_tasks=n_tasks,
         )
 
-    def _starts(self, n_problems):
-        """Return the multipliers of the last fit for each problem if a warm start is wanted, else None."""
-        return [None] * n_problems
+    def _last_multipliers(self, *shape):
+        """Return `dual_coef_` of the last fit if a warm start is wanted and it has this shape, else None."""
+        last = getattr(self, "dual_coef_", None)
+        return last if self.warm_start and np.shape(last) == shape else None
 
     def _keep(self, solutions, W):
         """Set the fitted attributes from the solutions and W (n_outputs x n_columns); warn if any fell short."""

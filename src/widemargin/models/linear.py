@@ -189,11 +189,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
         X, label, cost = self._check(X, y, sample_weight)
         if self.multi_class == "crammer_singer" and len(self.classes_) > 2:
             problem = CrammerSinger(X, label, cost, len(self.classes_))
-            (solution,) = self._solve(crammer_singer, [lambda: problem])
+            last = self._last_multipliers(len(self.classes_), X.n_rows)
+            (solution,) = self._solve(crammer_singer, [lambda: problem], [None if last is None else last.T])
             self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
             return self._keep([solution], np.ascontiguousarray(solution.w.T))
         problems = self._one_against_rest(X, label, cost)
-        solutions = self._solve(SOLVERS[self.solver], problems)
+        last = self._last_multipliers(len(problems), X.n_rows)
+        solutions = self._solve(SOLVERS[self.solver], problems, [None] * len(problems) if last is None else last)
         self.dual_coef_ = np.stack([solution.beta for solution in solutions])
         return self._keep(solutions, np.stack([solution.w for solution in solutions]))
 
@@ -218,12 +220,6 @@ class LinearSVC(ClassifierMixin, LinearModel):
         state = classification.LOSSES[self.loss]
         positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         return [lambda k=k: state(X, np.where(label == k, 1.0, -1.0), cost) for k in positives]
-
-    def _starts(self, n_problems):
-        last = getattr(self, "dual_coef_", None)
-        if not self.warm_start or last is None:
-            return super()._starts(n_problems)
-        return [last.T] if len(last) != n_problems else list(last)
 
     def decision_function(self, X):
         """Return the score of each row for each class (n_samples, n_classes), or of the second of two (n_samples,)."""
@@ -339,7 +335,7 @@ class LinearSVR(RegressorMixin, LinearModel):
         """
         X, y, cost = self._check(X, y, sample_weight)
         problem = regression.LOSSES[self.loss](X, y, cost, self.epsilon)
-        (solution,) = self._solve(SOLVERS[self.solver], [lambda: problem])
+        (solution,) = self._solve(SOLVERS[self.solver], [lambda: problem], [self._last_multipliers(X.n_rows)])
         self.dual_coef_ = solution.beta
         self._keep([solution], solution.w[np.newaxis])
         self.coef_ = self.coef_.ravel()
@@ -353,10 +349,6 @@ class LinearSVR(RegressorMixin, LinearModel):
                 "loss='epsilon_insensitive' needs dual=True or dual='auto', as in scikit-learn; got dual=False."
             )
         return self._matrix(X), y.astype(np.float64), self.C * weight
-
-    def _starts(self, n_problems):
-        last = getattr(self, "dual_coef_", None)
-        return [last] if self.warm_start and last is not None else super()._starts(n_problems)
 
     def predict(self, X):
         """Return the predicted target of each row."""
