@@ -320,8 +320,9 @@ from scipy.sparse import csr_array
 from widemargin import LinearSVC, LinearSVR
 rng = np.random.default_rng(0)
 X, y = np.round(rng.standard_normal((12, 3)), 1), np.arange(12) % 3
-for model in (LinearSVC(max_iter=4, random_state=0), LinearSVC(loss="hinge", C=100., solver="climb", max_iter=4, random_state=0),
-              LinearSVC(multi_class="crammer_singer", max_iter=4, random_state=0), LinearSVR(max_iter=4, random_state=0)):
+common = dict(max_iter=4, random_state=0)
+for model in (LinearSVC(**common), LinearSVC(loss="hinge", C=100.0, solver="climb", **common),
+              LinearSVC(multi_class="crammer_singer", **common), LinearSVR(**common)):
     for rows in (X, csr_array(X)):
         print(np.round(model.fit(rows, y).coef_, 9).tolist())
 """

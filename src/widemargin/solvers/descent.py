@@ -99,8 +99,10 @@ class _Loop:
 
     def _decide(self, sweep):
         """Set the watch's status if the run is over."""
+        finished = self._finished(sweep)
         over = self.watch.turn(self.iteration, self.passes)
-        if self._finished(sweep):
+        if finished or (over and self._finishing):
+            self._settle()
             self.watch.status = Status.CONVERGED
         elif not over and not sweep.moved and sweep.full:
             self.watch.status = Status.STALLED
@@ -111,10 +113,10 @@ class _Loop:
             return self._within_violation(sweep)
         if self._finishing == 0 and not self._within_gap(sweep):
             return False
-        return self._finished_small(sweep) if self._small else True
+        return self._exact(sweep) if self._small else True
 
-    def _finished_small(self, sweep):
-        """Within the tolerance, a small problem goes on for some turns, to full precision or until its time is up."""
+    def _exact(self, sweep):
+        """Within the tolerance, a small problem goes on for some turns; True once it is exact or has had them."""
         state = self.method.coordinates
         if self._finishing == 0:
             self._within = state.w.copy(), state.beta.copy()
@@ -123,13 +125,17 @@ class _Loop:
         if exact and not sweep.full:
             self.method.widen()
             self._times, exact = 1, False
-        if not exact and self._finishing <= _FINISHING_TURNS and self.watch.status is None:
-            return False
+        return exact or self._finishing > _FINISHING_TURNS
+
+    def _settle(self):
+        """After finishing turns, measure; the primal value can rise: then go back to where it was good enough."""
+        if self._finishing == 0:
+            return
         self.measure()
-        if self.watch.gap > self.settings.tol:  # the primal value of an iterate can rise: go back to where it was good
+        if self.watch.gap > self.settings.tol:
+            state = self.method.coordinates
             state.w[:], state.beta[:] = self._within
             self.measure()
-        return True
 
     def _within_violation(self, sweep):
         """The paper's rule: all violations small in one sweep over all rows on equal terms."""

@@ -29,7 +29,7 @@ from widemargin.tools.messages import naming
 from widemargin.tools.options import Parser
 from widemargin.tools.plots import make_figure, plot_convergence
 
-_SOLVERS = ("dcd", "avsf")
+_SOLVERS = ("dcd", "avsf", "climb")
 _HEADINGS = ("data set", "solver", "score", "sweeps", "gap", "seconds")
 _PICTURE = "widemargin-demo.png"
 _DESCRIPTION = """\
