@@ -91,15 +91,11 @@ def writing_rows(path, folder, repeats):
         theirs = partial(dump_svmlight_file, rows, y, str(target))
         ours, theirs = medians([ours, theirs], repeats)
         size = target.stat().st_size / 1e6
-        lines.append(
-            f"| write {kind} | {size:.1f} | {ours * 1e3:.0f} | {theirs * 1e3:.0f} | {theirs / ours:.1f} |"
-        )
+        lines.append(f"| write {kind} | {size:.1f} | {ours * 1e3:.0f} | {theirs * 1e3:.0f} | {theirs / ours:.1f} |")
     write_svmlight(target, long, y)
     ours, theirs = medians([lambda: read_svmlight(target), lambda: load_svmlight_file(str(target))], repeats)
     size = target.stat().st_size / 1e6
-    lines.append(
-        f"| read 17-digit | {size:.1f} | {ours * 1e3:.0f} | {theirs * 1e3:.0f} | {theirs / ours:.1f} |"
-    )
+    lines.append(f"| read 17-digit | {size:.1f} | {ours * 1e3:.0f} | {theirs * 1e3:.0f} | {theirs / ours:.1f} |")
     return lines
 
 

@@ -193,7 +193,10 @@ def test_sample_weight_is_routed_through_pipelines_and_searches(two_classes):
 def test_a_warm_start_begins_where_the_last_fit_ended(rng):
     X = rng.standard_normal((4000, 30))
     y = np.where(X[:, 0] + rng.standard_normal(4000) > 0, 1, 0)
-    for model in (LinearSVC(warm_start=True, tol=1e-6, max_iter=None), LinearSVR(warm_start=True, tol=1e-6, max_iter=None)):
+    for model in (
+        LinearSVC(warm_start=True, tol=1e-6, max_iter=None),
+        LinearSVR(warm_start=True, tol=1e-6, max_iter=None),
+    ):
         first = model.fit(X, y).n_iter_
         assert model.fit(X, y).n_iter_ <= max(1, first // 3)
     several = LinearSVC(warm_start=True, multi_class="crammer_singer", tol=1e-5, max_iter=None)
@@ -236,9 +239,8 @@ def test_a_converged_fit_says_nothing_and_proves_its_gap(two_classes):
     model = LinearSVC(C=0.1).fit(X, y)
     assert model.status_ == "converged"
     assert model.gap_ <= 1e-4
-    np.testing.assert_allclose(
-        model.dual_coef_ @ np.c_[X, np.ones(300)], np.c_[model.coef_, model.intercept_], atol=1e-9
-    )
+    weights = np.c_[model.coef_, model.intercept_]
+    np.testing.assert_allclose(model.dual_coef_ @ np.c_[X, np.ones(300)], weights, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -314,10 +314,10 @@ def test_preferences_follow_the_papers_rule(rng):
     problem = classification.hinge(Matrix(X), np.where(rng.random(3000) < 0.5, 1.0, -1.0), np.full(3000, 1.0))
     sweeps = AdaptiveSweeps(Coordinates(problem), Settings())
     rows = sweeps.coordinates.rows
-    sweeps.sweep(1)
+    sweeps.sweep(0, 1)
     assert (rows["preference"] == 1.0).all(), "the first sweep only learns the average gain"
     for _ in range(30):
-        report = sweeps.sweep(1)
+        report = sweeps.sweep(0, 1)
         assert 0.97 * 3000 <= report.visits <= 3000
         assert sweeps.total == pytest.approx(rows["preference"].sum())
     assert rows["preference"].min() >= 1 / 20
@@ -377,12 +377,30 @@ def test_every_entry_of_a_climbs_history_is_a_valid_bound(clouds):
     assert (history["primal"] >= optimum * (1 - 1e-9)).all()
 
 
+def auto_choice(X, sign, cost, **options):
+    return SOLVERS["auto"](state("hinge", X, sign, cost), Settings(max_iter=200), **options).solver
+
+
 def test_auto_takes_dcd_for_small_costs_and_climbs_for_large_ones(clouds):
     X, sign, cost = clouds
-    for factor, expected in ((0.1, "dcd"), (1e4, "climb")):
-        assert SOLVERS["auto"](state("hinge", X, sign, factor * cost), Settings(max_iter=5)).solver == expected
-    warm = SOLVERS["auto"](state("hinge", X, sign, 1e4 * cost), Settings(max_iter=5), start=np.zeros(80))
-    assert warm.solver == "avsf"
+    assert auto_choice(X, sign, 0.01 * cost) == "dcd"
+    assert auto_choice(X, sign, 1e4 * cost) == "climb"
+    assert auto_choice(X, sign, 1e4 * cost, start=np.zeros(80)) == "dcd"
+
+
+def test_auto_takes_dcd_for_rows_that_can_be_separated_and_climb_for_more_columns_than_rows(clouds, rng):
+    X, sign, cost = clouds
+    assert auto_choice(X + 100 * sign[:, None], sign, cost) == "dcd"
+    wide = rng.standard_normal((80, 200))
+    assert auto_choice(wide, sign, 10 * cost) == "climb"
+    assert auto_choice(wide, sign, 10 * cost, start=np.zeros(80)) == "avsf"
+
+
+def test_auto_chooses_the_same_whatever_the_order_of_rows(clouds, rng):
+    X, sign, cost = clouds
+    for factor in (0.01, 1.0, 100.0):
+        order = rng.permutation(80)
+        assert auto_choice(X, sign, factor * cost) == auto_choice(X[order], sign[order], factor * cost[order])
 
 
 @pytest.mark.parametrize("solver", ["dcd", "avsf", "climb"])

@@ -38,7 +38,7 @@ _AHEAD = 16  # rows ahead that a row's record is prefetched
 def avsf(problem, settings, start=None):
     """Minimise a DualQP by coordinate descent with adaptive frequencies; `start` are multipliers to begin with."""
     state = Coordinates(problem, start, settings.n_jobs)
-    return descend(AdaptiveSweeps(state, settings), settings, "avsf")
+    return descend(AdaptiveSweeps(state, settings), settings)
 
 
 class AdaptiveSweeps:
@@ -49,6 +49,8 @@ class AdaptiveSweeps:
     uniform : whether all preferences are 1.
     average : the fading average of the gains; negative before the first sweep, which only learns it.
     """
+
+    name = "avsf"
 
     def __init__(self, coordinates, settings):
         self.coordinates = coordinates
@@ -68,23 +70,27 @@ class AdaptiveSweeps:
         """There is no further stage."""
         return False
 
-    def sweep(self, times):
-        """Draw a schedule and visit its rows, and that `times` times; stop early if nothing moves."""
+    def sweep(self, budget, most):
+        """Draw a schedule and visit its rows; again, up to `most` times, while rows move and visits stay in budget."""
         state = self.coordinates
-        full = self.uniform and times == 1
-        self.uniform = full and self.average < 0.0
-        result = _sweeps(state.X.rows, state.rows, self.schedule, self.total, self.average, times, self.random, state.w)
+        uniform, learnt = self.uniform, self.average >= 0.0
+        bounds = budget, most
+        result = _sweeps(
+            state.X.rows, state.rows, self.schedule, self.total, self.average, bounds, self.random, state.w
+        )
         n_sweeps, visits, violation, excess, loss, self.total, self.average, moved = result
-        return Sweep(n_sweeps, visits, violation, excess, loss, moved, full)
+        self.uniform = uniform and not learnt and n_sweeps == 1
+        return Sweep(n_sweeps, visits, violation, excess, loss, moved, full=uniform and n_sweeps == 1)
 
 
 @compiled
-def _sweeps(X, rows, schedule, total, average, times, random, w):
-    """Sweep `times` times, each with a schedule of its own. Kept true: total = Σ preferences, up to rounding."""
+def _sweeps(X, rows, schedule, total, average, bounds, random, w):
+    """Sweep within bounds (visits, sweeps), each with a schedule of its own. Kept true: total = Σ preferences."""
+    budget, most = bounds
     violation = excess = loss = 0.0
     n_sweeps = visits = 0
     moved = True
-    while n_sweeps < times and moved:
+    while n_sweeps == 0 or (moved and n_sweeps < most and visits + rows.size <= budget):
         drawn = schedule[: _draw(rows, total, schedule, random)]
         shuffle(drawn, random)
         learning = average >= 0.0

@@ -20,15 +20,15 @@ from widemargin.solvers.coordinates import Coordinates
 from widemargin.solvers.descent import descend
 
 _STEP = 10.0
-_WORTH_SOLVING = 3.0  # losses / |w|² from which on a stage is solved before the next
+WORTH_SOLVING = 3.0  # losses / |w|² from which on a stage is solved before the next
 
 
 def climb(problem, settings, start=None):
     """Minimise a DualQP in stages of growing cost; from a given `start`, or by the KKT rule, in one stage as `avsf`."""
     state = Coordinates(problem, start, settings.n_jobs)
     if start is not None or settings.stopping == "kkt":
-        return descend(AdaptiveSweeps(state, settings), settings, "avsf")
-    return descend(ClimbingSweeps(state, settings), settings, "climb")
+        return descend(AdaptiveSweeps(state, settings), settings)
+    return descend(ClimbingSweeps(state, settings), settings)
 
 
 def height(state):
@@ -41,32 +41,39 @@ def height(state):
 
 
 class ClimbingSweeps(AdaptiveSweeps):
-    """Adaptive sweeps whose problem begins with costs divided by as many tens as make its height about 1."""
+    """Adaptive sweeps whose problem begins with costs divided by as many tens as make its height about 1.
+
+    Attributes
+    ----------
+    tens : how often costs are still to be multiplied by ten.
+    """
+
+    name = "climb"
 
     def __init__(self, coordinates, settings):
         super().__init__(coordinates, settings)
-        self._tens = round(np.log10(height(coordinates)))
-        coordinates.set_costs(_STEP**-self._tens)
+        self.tens = round(np.log10(height(coordinates)))
+        coordinates.set_costs(_STEP**-self.tens)
 
-    def sweep(self, times):
+    def sweep(self, budget, most):
         """Sweep, one at a time while a stage may turn out not to be worth solving."""
-        if not self._tens:
-            return super().sweep(times)
-        report = super().sweep(1)
-        if report.loss < _WORTH_SOLVING * 2.0 * self.coordinates.half_norm():
+        if not self.tens:
+            return super().sweep(budget, most)
+        report = super().sweep(0, 1)
+        if report.loss < WORTH_SOLVING * 2.0 * self.coordinates.half_norm():
             self._raise_costs()
         return report._replace(full=False)  # not a sweep of the real problem: that nothing moves means nothing
 
     def advance(self, half_norm, loss):
         """State the problem with costs ten times as large, and take the multipliers along."""
-        if not self._tens:
+        if not self.tens:
             return False
         self._raise_costs()
         self.coordinates.stretch(min(1.0 + loss / max(2.0 * half_norm, np.finfo(float).tiny), _STEP))
         return True
 
     def _raise_costs(self):
-        self._tens -= 1
-        self.coordinates.set_costs(_STEP**-self._tens)
+        self.tens -= 1
+        self.coordinates.set_costs(_STEP**-self.tens)
         self.average = -1.0  # gains have another size now: learn them anew
         self.widen()

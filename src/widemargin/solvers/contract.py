@@ -98,8 +98,8 @@ class Solution:
 class Watch:
     """Keeps the time, the history and the limits of one run; `with` catches Ctrl-C and leaves the model intact."""
 
-    def __init__(self, settings, solver):
-        self.settings, self.solver = settings, solver
+    def __init__(self, settings):
+        self.settings = settings
         self.status = None
         self._start = time.perf_counter()
         self._history = []
@@ -130,10 +130,10 @@ class Watch:
         self._history.append((iteration, self.seconds, passes, primal, dual, gap))
         return gap
 
-    def turn(self, iteration, passes):
-        """Tell the callbacks about a finished turn; return True, with `status` set, if the run has to end."""
+    def turn(self, solver, iteration, passes):
+        """Tell the callbacks about a turn of `solver`; return True, with `status` set, if the run has to end."""
         settings = self.settings
-        if settings.callbacks and self._told(iteration, passes):
+        if settings.callbacks and self._told(solver, iteration, passes):
             self.status = Status.CALLBACK
         elif settings.interrupt.is_set():
             self.status = Status.INTERRUPTED
@@ -143,11 +143,11 @@ class Watch:
             self.status = Status.MAX_SECONDS
         return self.status is not None
 
-    def _told(self, iteration, passes):
+    def _told(self, solver, iteration, passes):
         primal, dual, gap = self._history[-1][-3:]
         settings = self.settings
         progress = Progress(
-            self.solver, iteration, self.seconds, passes, primal, dual, gap,
+            solver, iteration, self.seconds, passes, primal, dual, gap,
             settings.tol, settings.task, settings.n_tasks,
         )  # fmt: skip
         wishes = [callback(progress) for callback in settings.callbacks]  # each is told, whatever another says

@@ -19,7 +19,7 @@ from widemargin.solvers.descent import descend
 
 def crammer_singer(problem, settings, start=None):
     """Minimise a CrammerSinger problem; `start` (n_rows x n_classes) are multipliers to begin with."""
-    return descend(RowSweeps(problem, settings, start), settings, "crammer_singer")
+    return descend(RowSweeps(problem, settings, start), settings)
 
 
 class MulticlassCoordinates:
@@ -76,6 +76,8 @@ class MulticlassCoordinates:
 class RowSweeps:
     """Sweeps over all rows in random order."""
 
+    name = "crammer_singer"
+
     def __init__(self, problem, settings, start=None):
         self.coordinates = MulticlassCoordinates(problem, start, settings.n_jobs)
         self.order = np.arange(problem.X.n_rows, dtype=np.uint32)
@@ -89,11 +91,11 @@ class RowSweeps:
         """There is no further stage."""
         return False
 
-    def sweep(self, times):
-        """Visit every row once, and that `times` times; stop early if nothing moves."""
+    def sweep(self, budget, most):
+        """Visit every row once; again, up to `most` times, while rows move and visits stay in the budget."""
         state = self.coordinates
         result = _sweeps(
-            state.X.rows, state.label, state.cost, state.curvature, self.order, times, self.random,
+            state.X.rows, state.label, state.cost, state.curvature, self.order, (budget, most), self.random,
             self._work, state.beta, state.w,
         )  # fmt: skip
         n_sweeps, violation, excess, loss, moved = result
@@ -101,12 +103,13 @@ class RowSweeps:
 
 
 @compiled
-def _sweeps(X, label, cost, curvature, order, times, random, work, beta, W):
-    """Sweep `times` times over all rows, each time in a new random order."""
+def _sweeps(X, label, cost, curvature, order, bounds, random, work, beta, W):
+    """Sweep over all rows within bounds (visits, sweeps), each time in a new random order."""
+    budget, most = bounds
     violation = excess = loss = 0.0
     n_sweeps = 0
     moved = True
-    while n_sweeps < times and moved:
+    while n_sweeps == 0 or (moved and n_sweeps < most and (n_sweeps + 1) * order.size <= budget):
         shuffle(order, random)
         violation, excess, loss, moved = _sweep(X, label, cost, curvature, order, work, beta, W)
         n_sweeps += 1

@@ -8,6 +8,8 @@ A problem so small that several sweeps fit into one turn goes on past the tolera
 condition: that takes milliseconds, and makes the model independent of the order of rows and of the seed.
 """
 
+import numpy as np
+
 from widemargin.solvers.contract import Solution, Status, Watch
 
 _PASSES_BETWEEN = 5.0  # passes after which the gap is measured anyway; a measurement costs 0.1 to 0.3 of a pass
@@ -15,29 +17,32 @@ _HOPE = 0.5  # how much of a sweep's estimate is taken to be left at its end, un
 _HIDDEN = 3.0  # a gap this many times the sweep's estimate sits in rows that were left out of the sweep
 _TURNS_BETWEEN_RECOMPUTING = 64  # turns after which w = X'beta is computed anew, free of accumulated rounding
 _STAGE_TOL = 1e-3  # relative gap to which a stage before the last is solved; 1e-2 makes the next ones much longer
-_TURN_WORK = 1 << 16  # stored values visited in one turn: small problems do many sweeps before Python hears of it
+_TURN_WORK = 1 << 16  # stored values visited in one turn: short sweeps are many before Python hears of them
 _FINISHING_TURNS = 16  # turns, some milliseconds, in which a small problem is brought to full precision
 _EXACT = 1e-13  # violation, relative to the largest target, that counts as none
 
 
-def descend(method, settings, name):
+def descend(method, settings):
     """Run a dual coordinate method until it is within the tolerance or a limit is reached.
 
     Parameters
     ----------
-    method : object with `coordinates`, `sweep(times) -> Sweep`, `widen()` and `advance(half_norm, loss) -> bool`
-        `widen` gives all rows equal terms again: it undoes shrinking or preferences. `advance` is called when the
-        problem as it is stated at present is solved; it may state the next one, nearer to the real one, and
-        return True, or return False if this is the real one.
+    method : object with `name`, `coordinates`, `sweep`, `widen` and `advance`
+        `name` is the solver's, for the callbacks and the solution.
+        `sweep(budget, most) -> Sweep` does one sweep, and more, at most `most`, while their visits of rows stay
+        within the budget. `widen()` gives all rows equal terms again: it undoes shrinking or preferences.
+        `advance(half_norm, loss)` is called when the problem as it is stated at present is solved; it may state the
+        next one, nearer to the real one, and return True, or return False if this is the real one.
     settings : Settings
-    name : str
-        The solver's name, for the history and the callbacks.
     """
     state = method.coordinates
-    with Watch(settings, name) as watch:
-        loop = _Loop(method, settings, watch)
+    loop = _Loop(method, settings, Watch(settings))
+    with loop.watch as watch:
         while not loop.turn():
             pass
+    if state.factor != 1.0:  # stopped on the way: the real problem is the one to be measured
+        state.set_costs(1.0)
+        loop.stale = True
     if loop.stale:
         loop.measure()
     return Solution(
@@ -47,7 +52,7 @@ def descend(method, settings, name):
         dual=loop.dual,
         n_iter=loop.iteration,
         status=watch.status,
-        solver=name,
+        solver=method.name,
         history=watch.history(),
     )
 
@@ -64,8 +69,8 @@ class _Loop:
         self._turns, self._finishing = 0, 0
         self._since, self._trust = 0.0, _HOPE
         X = method.coordinates.X
-        self._times = 1 if settings.stopping == "kkt" else max(1, _TURN_WORK // (X.n_stored + X.n_rows))
-        self._small = self._times > 1
+        self._budget = 0 if settings.stopping == "kkt" else _TURN_WORK * X.n_rows // (X.n_stored + X.n_rows)
+        self._small = self._budget >= 2 * X.n_rows
         self.measure()
 
     def measure(self):
@@ -86,10 +91,8 @@ class _Loop:
         self._turns += 1
         if self._turns % _TURNS_BETWEEN_RECOMPUTING == 0:
             self.method.coordinates.recompute()
-        times = self._times
-        if self.settings.max_iter is not None:
-            times = min(times, self.settings.max_iter - self.iteration)
-        sweep = self.method.sweep(times)
+        most = np.iinfo(np.int64).max if self.settings.max_iter is None else self.settings.max_iter - self.iteration
+        sweep = self.method.sweep(self._budget, most)
         visited = sweep.visits / self.method.coordinates.X.n_rows
         self.iteration += sweep.n_sweeps
         self.passes += visited
@@ -100,7 +103,7 @@ class _Loop:
     def _decide(self, sweep):
         """Set the watch's status if the run is over."""
         finished = self._finished(sweep)
-        over = self.watch.turn(self.iteration, self.passes)
+        over = self.watch.turn(self.method.name, self.iteration, self.passes)
         if finished or (over and self._finishing):
             self._settle()
             self.watch.status = Status.CONVERGED
@@ -124,7 +127,7 @@ class _Loop:
         exact = sweep.violation <= _EXACT * state.scale or not sweep.moved
         if exact and not sweep.full:
             self.method.widen()
-            self._times, exact = 1, False
+            self._budget, exact = 0, False
         return exact or self._finishing > _FINISHING_TURNS
 
     def _settle(self):

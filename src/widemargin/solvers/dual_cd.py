@@ -30,7 +30,7 @@ _AHEAD = 16  # rows ahead that a row's record is prefetched
 def dcd(problem, settings, start=None):
     """Minimise a DualQP by dual coordinate descent; `start` are multipliers to begin with."""
     state = Coordinates(problem, start, settings.n_jobs)
-    return descend(ShrinkingSweeps(state, settings), settings, "dcd")
+    return descend(ShrinkingSweeps(state, settings), settings)
 
 
 class ShrinkingSweeps:
@@ -42,6 +42,8 @@ class ShrinkingSweeps:
     n_active : how many are active.
     inward, outward : the largest violations in the last sweep by multipliers that had to shrink, and to grow.
     """
+
+    name = "dcd"
 
     def __init__(self, coordinates, settings):
         self.coordinates = coordinates
@@ -59,11 +61,12 @@ class ShrinkingSweeps:
         """There is no further stage."""
         return False
 
-    def sweep(self, times):
-        """Visit every active row once, and that `times` times; stop early if nothing moves."""
+    def sweep(self, budget, most):
+        """Visit every active row once; again, up to `most` times, while rows move and visits stay in the budget."""
         state = self.coordinates
+        limits = self.inward, self.outward
         result = _sweeps(
-            state.X.rows, state.rows, self.order, self.n_active, self.inward, self.outward, times, self.random, state.w
+            state.X.rows, state.rows, self.order, self.n_active, limits, (budget, most), self.random, state.w
         )
         n_sweeps, visits, n_visited, self.n_active, inward, outward, excess, loss, shrunk_loss, moved = result
         self.inward, self.outward = inward or np.inf, outward or np.inf
@@ -73,12 +76,14 @@ class ShrinkingSweeps:
 
 
 @compiled
-def _sweeps(X, rows, order, n_active, inward, outward, times, random, w):
-    """Sweep `times` times, each time over what the sweep before has left active."""
+def _sweeps(X, rows, order, n_active, limits, bounds, random, w):
+    """Sweep within bounds (visits, sweeps), each time over what the sweep before has left active."""
+    inward, outward = limits
+    budget, most = bounds
     excess = loss = shrunk_loss = 0.0
     n_sweeps = visits = n_visited = 0
     moved = True
-    while n_sweeps < times and moved:
+    while n_sweeps == 0 or (moved and n_sweeps < most and visits + n_active <= budget):
         n_visited = n_active
         active = order[:n_visited]
         shuffle(active, random)
