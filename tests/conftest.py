@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -10,6 +11,10 @@ _SOURCES = sorted((_ROOT / "src").rglob("*.py"))
 _DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()[:16]
 # Set before anything imports numba; an edited helper does not invalidate its cached callers in other files.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"widemargin-numba-{_DIGEST}"))
+
+# A shell that runs the tests in the background has them ignore Ctrl-C, and all they start; tests of Ctrl-C need it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402

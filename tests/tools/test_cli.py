@@ -414,7 +414,7 @@ def test_demo_prints_a_table_and_writes_the_picture(call, tmp_path):
     assert status == 0
     heading, *rows = out.split("\n\n")[0].splitlines()
     assert re.split(r"\s{2,}", heading.strip()) == ["data set", "solver", "score", "sweeps", "gap", "seconds"]
-    assert [re.split(r"\s{2,}", row.strip())[1] for row in rows] == ["dcd", "avsf", "scikit-learn"] * 3
+    assert [re.split(r"\s{2,}", row.strip())[1] for row in rows] == ["dcd", "avsf", "climb", "scikit-learn"] * 3
     assert all(float(re.split(r"\s{2,}", row.strip())[4]) < 1e-2 for row in rows)
     assert (tmp_path / "pictures" / "widemargin-demo.png").read_bytes().startswith(b"\x89PNG")
     assert f"picture: {Path('pictures', 'widemargin-demo.png')}" in out

@@ -6,6 +6,7 @@ This is the only place that warns. A solver returns its status; whoever fits a m
 import threading
 import time
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
 
@@ -47,7 +48,7 @@ class LinearModel(BaseEstimator):
         "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
-        "max_iter": [Interval(Integral, 0, None, closed="left"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "solver": [StrOptions({"auto", "dcd", "avsf", "climb"})],
         "stopping": [StrOptions({"gap", "kkt"})],
         "penalize_intercept": ["boolean"],
@@ -85,7 +86,7 @@ class LinearModel(BaseEstimator):
         """Solve the problems, in parallel if there are several; return their solutions in order."""
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         begun = time.perf_counter()
-        with ProgressReport(self.verbose) as report, announcing_compilation(report.compiling):
+        with ProgressReport(self.verbose) as report, self._announcing(report):
             settings = self._settings(report, len(problems))
 
             def solve(task):
@@ -96,6 +97,10 @@ class LinearModel(BaseEstimator):
 
             arguments = [(task,) for task in range(len(problems))]
             return run(solve, arguments, self.n_jobs, settings.interrupt)
+
+    def _announcing(self, report):
+        """Return a context that explains the wait for compilation to those who want to hear of anything."""
+        return announcing_compilation(report.compiling) if self.verbose else nullcontext()
 
     def _settings(self, report, n_tasks):
         if self.callbacks is None:
@@ -129,7 +134,7 @@ class LinearModel(BaseEstimator):
         self.gap_ = float(worst.gap)
         self.objective_ = float(sum(solution.primal for solution in solutions))
         self.history_ = solutions[0].history if len(solutions) == 1 else [s.history for s in solutions]
-        self.solver_ = solutions[0].solver
+        self.solver_ = ", ".join(sorted({solution.solver for solution in solutions}))
         self._warn(solutions)
         return self
 

@@ -71,7 +71,7 @@ _SHARED_ATTRIBUTES = """dual_coef_ : ndarray
     history_ : structured ndarray, or a list of them, one per class
         Each measurement: iteration, seconds, passes, primal, dual, gap.
     solver_ : str
-        The solver that ran.
+        The solver that ran; several, separated by commas, if "auto" chose differently for different classes.
     status_ : str
         Why it stopped.
     n_features_in_ : int

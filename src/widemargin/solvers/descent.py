@@ -8,8 +8,6 @@ A problem so small that several sweeps fit into one turn goes on past the tolera
 condition: that takes milliseconds, and makes the model independent of the order of rows and of the seed.
 """
 
-import numpy as np
-
 from widemargin.solvers.contract import Solution, Status, Watch
 
 _PASSES_BETWEEN = 5.0  # passes after which the gap is measured anyway; a measurement costs 0.1 to 0.3 of a pass
@@ -18,6 +16,7 @@ _HIDDEN = 3.0  # a gap this many times the sweep's estimate sits in rows that we
 _TURNS_BETWEEN_RECOMPUTING = 64  # turns after which w = X'beta is computed anew, free of accumulated rounding
 _STAGE_TOL = 1e-3  # relative gap to which a stage before the last is solved; 1e-2 makes the next ones much longer
 _TURN_WORK = 1 << 16  # stored values visited in one turn: short sweeps are many before Python hears of them
+_SWEEPS_OF_A_FEW_ROWS = 8  # most sweeps in one turn over what shrinking left; it may have left the wrong ones
 _FINISHING_TURNS = 16  # turns, some milliseconds, in which a small problem is brought to full precision
 _EXACT = 1e-13  # violation, relative to the largest target, that counts as none
 
@@ -91,7 +90,9 @@ class _Loop:
         self._turns += 1
         if self._turns % _TURNS_BETWEEN_RECOMPUTING == 0:
             self.method.coordinates.recompute()
-        most = np.iinfo(np.int64).max if self.settings.max_iter is None else self.settings.max_iter - self.iteration
+        most = max(_SWEEPS_OF_A_FEW_ROWS, self._budget // self.method.coordinates.X.n_rows)
+        if self.settings.max_iter is not None:
+            most = min(most, self.settings.max_iter - self.iteration)
         sweep = self.method.sweep(self._budget, most)
         visited = sweep.visits / self.method.coordinates.X.n_rows
         self.iteration += sweep.n_sweeps
