@@ -111,8 +111,8 @@ def test_one_against_rest_solves_each_class_as_a_problem_of_its_own():
 @pytest.mark.parametrize("n_jobs", [1, 2, -1])
 def test_the_number_of_threads_does_not_change_the_model(n_jobs):
     X, y = load_iris(return_X_y=True)
-    one = LinearSVC(random_state=0, max_iter=300).fit(X, y)
-    several = LinearSVC(random_state=0, max_iter=300, n_jobs=n_jobs).fit(X, y)
+    one = LinearSVC(random_state=0, max_iter=None).fit(X, y)
+    several = LinearSVC(random_state=0, max_iter=None, n_jobs=n_jobs).fit(X, y)
     assert one.coef_.tobytes() == several.coef_.tobytes()
 
 
@@ -213,21 +213,12 @@ def test_a_warm_start_begins_where_the_last_fit_ended(rng):
         ({"max_iter": 2}, r"stopped after 2 sweeps \(max_iter reached\): gap .*, gap asked 1.0e-04.*max_iter"),
         ({"max_seconds": 0.0}, r"max_seconds reached.*raise tol or max_seconds"),
         ({"callbacks": lambda progress: True}, r"stopped by a callback.*model so far was kept"),
-        ({"tol": 0.0, "max_iter": None, "C": 1e-3}, r"no further progress in double precision|asked 0.0e"),
         ({"stopping": "kkt", "max_iter": 1}, r"KKT violation asked 1.0e-04"),
     ],
 )
 def test_stopping_short_is_said_with_the_number_and_the_way_out(rng, parameters, match):
     X = rng.standard_normal((3000, 40))
     y = rng.integers(0, 2, 3000)
-    if parameters.get("tol") == 0.0:
-        X, y = X[:10], np.arange(10) % 2
-        try:
-            with pytest.warns(ConvergenceWarning, match=match):
-                LinearSVC(**parameters).fit(X, y)
-        except pytest.fail.Exception:
-            assert abs(LinearSVC(**parameters).fit(X, y).gap_) <= 0.0
-        return
     with pytest.warns(ConvergenceWarning, match=match):
         model = LinearSVC(**parameters).fit(X, y)
     assert model.status_ != "converged"

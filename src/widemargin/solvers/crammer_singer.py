@@ -13,7 +13,7 @@ import numpy as np
 from widemargin._compiled import compiled
 from widemargin._threads import run
 from widemargin.data.matrix import row_axpys, row_dots, row_prefetch
-from widemargin.solvers.coordinates import Sweep, random_state, shuffle
+from widemargin.solvers.coordinates import Sweep, half_square, random_state, shuffle
 from widemargin.solvers.descent import descend
 
 
@@ -61,7 +61,7 @@ class MulticlassCoordinates:
 
     def half_norm(self):
         """Return ½ Σ|w_m|²."""
-        return 0.5 * np.vdot(self.w, self.w)
+        return half_square(self.w.ravel())
 
     def measure(self):
         """Return ½ Σ|w_m|², the sum of losses, and the multipliers' value in the dual, by one threaded pass."""

@@ -8,10 +8,12 @@ A problem so small that several sweeps fit into one turn goes on past the tolera
 condition: that takes milliseconds, and makes the model independent of the order of rows and of the seed.
 """
 
+import numpy as np
+
 from widemargin.solvers.contract import Solution, Status, Watch
 
 _PASSES_BETWEEN = 5.0  # passes after which the gap is measured anyway; a measurement costs 0.1 to 0.3 of a pass
-_HOPE = 0.5  # how much of a sweep's estimate is taken to be left at its end, until a measurement knows better
+_HOPE = 0.5  # the most that is taken to be left of a sweep's estimate at its end, until a measurement knows better
 _HIDDEN = 3.0  # a gap this many times the sweep's estimate sits in rows that were left out of the sweep
 _TURNS_BETWEEN_RECOMPUTING = 64  # turns after which w = X'beta is computed anew, free of accumulated rounding
 _STAGE_TOL = 1e-3  # relative gap to which a stage before the last is solved; 1e-2 makes the next ones much longer
@@ -66,7 +68,7 @@ class _Loop:
         self.method, self.settings, self.watch = method, settings, watch
         self.iteration, self.passes, self.stale = 0, 0.0, True
         self._turns, self._finishing = 0, 0
-        self._since, self._trust = 0.0, _HOPE
+        self._since, self._trust, self._last_excess = 0.0, None, np.inf
         X = method.coordinates.X
         self._budget = 0 if settings.stopping == "kkt" else _TURN_WORK * X.n_rows // (X.n_stored + X.n_rows)
         self._small = self._budget >= 2 * X.n_rows
@@ -151,7 +153,7 @@ class _Loop:
 
     def _within_gap(self, sweep):
         """Measure if the estimate promises success or a measurement is due; True if the gap is small enough."""
-        promise = self._trust * sweep.excess
+        promise = self._promise(sweep.excess)
         tol = self.settings.tol if self.method.coordinates.factor == 1.0 else max(self.settings.tol, _STAGE_TOL)
         goal = tol * (sweep.loss + self.method.coordinates.half_norm())
         idle = not sweep.moved
@@ -170,5 +172,15 @@ class _Loop:
 
     def _advanced(self, half_norm, loss):
         """Go on to the next stage if there is one."""
-        self._trust = _HOPE
+        self._trust, self._last_excess = None, np.inf
         return self.method.advance(half_norm, loss)
+
+    def _promise(self, excess):
+        """Return about how much of the gap is left now, after a sweep that met this much of it on its way.
+
+        Measurements tell what the estimate is worth; before the first, the fall from sweep to sweep does.
+        """
+        last, self._last_excess = self._last_excess, excess
+        if self._trust is not None:
+            return self._trust * excess
+        return min(_HOPE, excess / last) * excess if 0.0 < last < np.inf else _HOPE * excess
