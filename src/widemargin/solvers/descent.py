@@ -39,8 +39,8 @@ def descend(method, settings):
     state = method.coordinates
     loop = _Loop(method, settings, Watch(settings))
     with loop.watch as watch:
-        while not loop.turn():
-            pass
+        while not loop.done():
+            loop.turn()
     if state.factor != 1.0:  # stopped on the way: the real problem is the one to be measured
         state.set_costs(1.0)
         loop.stale = True
@@ -87,8 +87,15 @@ class _Loop:
         self._since, self.stale = 0.0, False
         return half_norm, loss, value
 
+    def done(self):
+        """Whether the run is over; before the first sweep, whether the start was within the tolerance already."""
+        start_suffices = self.iteration == 0 and self.settings.stopping == "gap" and self.watch.gap <= self.settings.tol
+        if start_suffices and self.method.coordinates.factor == 1.0:
+            self.watch.status = Status.CONVERGED
+        return self.watch.status is not None
+
     def turn(self):
-        """Sweep, and decide; return True when the run is over, with the watch's status set."""
+        """Sweep, and decide: the watch's status is set when the run is over."""
         self._turns += 1
         if self._turns % _TURNS_BETWEEN_RECOMPUTING == 0:
             self.method.coordinates.recompute()
@@ -101,7 +108,7 @@ class _Loop:
         self.passes += visited
         self._since += visited
         self.stale = self.stale or sweep.moved
-        return self._decide(sweep)
+        self._decide(sweep)
 
     def _decide(self, sweep):
         """Set the watch's status if the run is over."""
@@ -112,7 +119,6 @@ class _Loop:
             self.watch.status = Status.CONVERGED
         elif not over and not sweep.moved and sweep.full:
             self.watch.status = Status.STALLED
-        return self.watch.status is not None
 
     def _finished(self, sweep):
         if self.settings.stopping == "kkt":
