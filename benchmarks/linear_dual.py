@@ -168,7 +168,7 @@ def sweep_table(names):
             forms |= {"dense": X.toarray(), "dense float32": X.toarray().astype(np.float32)}
         times = {key: [] for key in ["LIBLINEAR", *forms]}
         # The first sweeps: later ones are over what each program's shrinking has left, which is not the same.
-        n_sweeps, n_repeats = 8, int(min(101, max(7, 3e7 // (X.nnz + 20 * X.shape[0]))))
+        n_sweeps, n_repeats = 8, int(min(31, max(5, 1e7 // (X.nnz + 20 * X.shape[0]))))
         for _ in range(n_repeats):
             times["LIBLINEAR"].append(_sweep_seconds(_peer_sweeps, X, sign, n_sweeps))
             for key, form in forms.items():
