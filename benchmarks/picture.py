@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 TITLES = {
     "a9a": "a9a, 32,561 x 123",
     "covtype.libsvm.binary.scale": "covertype, 581,012 x 54",
-    "20news.bigram.binary": "20 newsgroups bigrams, 18,821 x 1.3 million",
+    "20news.bigram.binary": "20news bigrams, 18,821 x 1.3 million",
 }
 CURVES = [  # column of the table, label, colour, marker
     (2, "widemargin (auto), certified", "#0072B2", "o"),
@@ -40,7 +40,8 @@ def draw(axes, name):
             if row[column].startswith(">"):
                 axes.plot([C], [value], marker=marker, markersize=5, color=colour, markerfacecolor="white")
                 axes.annotate("", (C, value * 2.2), (C, value * 1.1), arrowprops={"arrowstyle": "->", "color": colour})
-    axes.set(xscale="log", yscale="log", xlabel="C", title=TITLES[name])
+    axes.set(xscale="log", yscale="log", xlabel="C  (open marker: ended at the limit)")
+    axes.set_title(TITLES[name], fontsize=11)
     axes.grid(color="#e6e6e6")
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -51,6 +52,7 @@ def main():
     panels = figure.subplots(1, len(TITLES), sharey=True)
     for axes, name in zip(panels, TITLES, strict=True):
         draw(axes, name)
+    panels[0].set_ylim(top=60)
     panels[0].set_ylabel("seconds to a relative gap of 1e-3")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(CURVES), frameon=False)
