@@ -215,7 +215,7 @@ def thread_lines(name="mnist"):
     times = {1: [], 2: []}
     for _ in range(3):
         for n_jobs, taken in times.items():
-            model = LinearSVC(loss="hinge", C=1e-5, tol=1e-2, max_iter=None, random_state=0, n_jobs=n_jobs)
+            model = LinearSVC(loss="hinge", C=1e-5, tol=3e-2, max_iter=None, random_state=0, n_jobs=n_jobs)
             begun = time.perf_counter()
             model.fit(X, y)
             taken.append(time.perf_counter() - begun)
