@@ -7,13 +7,18 @@ same to the bit however many threads there are.
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 
 from joblib import effective_n_jobs
+from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
 _pool = None
 _inside = threading.local()
+_blas = None  # the controller of BLAS's own threads
+_blas_limit = None  # in force while any block of `single_threaded_blas` is open
+_blas_blocks = 0
 
 
 def _forget_pool():
@@ -32,6 +37,29 @@ def _get_pool():
         if _pool is None:
             _pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="widemargin")
         return _pool
+
+
+@contextmanager
+def single_threaded_blas():
+    """Within the block BLAS uses no threads of its own: ours call it, and its threads would wait by spinning.
+
+    Blocks may nest and overlap in several threads; BLAS gets its threads back when the last one ends.
+    """
+    global _blas, _blas_limit, _blas_blocks
+    with _lock:
+        if _blas_blocks == 0:
+            _blas = _blas or ThreadpoolController()
+            _blas_limit = _blas.limit(limits=1, user_api="blas")
+            _blas_limit.__enter__()
+        _blas_blocks += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _blas_blocks -= 1
+            if _blas_blocks == 0:
+                _blas_limit.__exit__(None, None, None)
+                _blas_limit = None
 
 
 def split(total, n_parts):

@@ -1,8 +1,12 @@
-"""Binary classification: rows have a sign (+1 or −1) and a cost; see `forms` for the numbers below."""
+"""Binary classification: rows have a sign (+1 or −1) and a cost; see `forms` for the numbers below.
+
+ν-SVC solves a problem in which the margin is a variable: its offsets of the two groups, r₊ and r₋, give the margin
+r = (r₊ − r₋)/2 and the threshold (r₊ + r₋)/2. Divided by r it is a C-SVC with C = 1/r.
+"""
 
 import numpy as np
 
-from widemargin.problems.forms import DualQP, spring, within
+from widemargin.problems.forms import DualQP, KernelFunction, KernelQP, filled_up, spring, within
 
 
 def hinge(X, sign, cost):
@@ -25,6 +29,67 @@ def _one_sided(X, sign, ceiling, shift):
         shift=shift,
         epsilon=np.zeros_like(shift),
     )
+
+
+def c_svc(K, sign, cost):
+    """½|w|² + Σ costᵢ max(0, 1 − signᵢ(⟨w, φ(xᵢ)⟩ + b)), with an intercept b that is not penalised."""
+    n_rows = len(sign)
+    return KernelQP(
+        K,
+        row=np.arange(n_rows),
+        linear=-sign,
+        lower=np.where(sign < 0, -cost, 0.0),
+        upper=np.where(sign > 0, cost, 0.0),
+        ends=np.array([0, n_rows]),
+        start=np.zeros(n_rows),
+        reading=_read_c_svc,
+    )
+
+
+def _read_c_svc(problem, solution):
+    cost = np.maximum(problem.upper, -problem.lower)
+    facts = {"obj": -solution.dual, "rho": solution.offsets[0]}
+    if np.ptp(cost) == 0.0 and cost[0] > 0.0:
+        facts["nu"] = np.abs(solution.beta).sum() / (cost[0] * len(cost))
+    return KernelFunction(solution.beta, -solution.offsets[0], facts)
+
+
+def nu_svc(K, sign, weight, nu):
+    """½|w|² − ν r + mean max(0, r − signᵢ(⟨w, φ(xᵢ)⟩ + b)): at most the fraction ν of the rows lies inside the margin r.
+
+    Raises
+    ------
+    ValueError
+        If the smaller class has not enough rows for ν.
+    """
+    order = np.argsort(-sign, kind="stable")
+    sign, weight = sign[order], weight[order]
+    n_positive = int(np.sum(sign > 0))
+    least, most = sorted([weight[:n_positive].sum(), weight[n_positive:].sum()])
+    total = nu * weight.sum() / 2
+    if total > least * (1 + 1e-12):
+        raise ValueError(f"nu must be at most {2 * least / (least + most):.6g} for these classes, got {nu}.")
+    fill = np.concatenate([filled_up(weight[:n_positive], total), filled_up(weight[n_positive:], total)])
+    return KernelQP(
+        K,
+        row=order,
+        linear=np.zeros(len(sign)),
+        lower=np.where(sign < 0, -weight, 0.0),
+        upper=np.where(sign > 0, weight, 0.0),
+        ends=np.array([0, n_positive, len(sign)]),
+        start=sign * fill,
+        reading=_read_nu_svc,
+    )
+
+
+def _read_nu_svc(problem, solution):
+    positive, negative = solution.offsets
+    margin, threshold = (positive - negative) / 2, (positive + negative) / 2
+    scale = 1.0 / margin if margin > 0.0 else 1.0
+    coef = np.empty(problem.K.n_rows)
+    coef[problem.row] = solution.beta * scale
+    facts = {"obj": -solution.dual * scale**2, "rho": threshold * scale, "C": scale}
+    return KernelFunction(coef, -threshold * scale, facts)
 
 
 LOSSES = {"hinge": hinge, "squared_hinge": squared_hinge}

@@ -19,13 +19,37 @@ and w = X'beta at the optimum. A loss is five numbers per row, not a function, s
     | squared ε-insensitive  | y      | −∞ .. ∞                           | 1/(2 cost) | ε       |
 
 A row of no cost has the interval 0 .. 0: it is as good as absent.
+
+`KernelQP`: signed multipliers beta_t, each belonging to a row of the kernel matrix K, in groups g of which each has a
+sum that may not change,
+
+    minimise   ½ beta'K beta + p'beta
+    over       lower_t <= beta_t <= upper_t,   Σ_{t in g} beta_t = Σ_{t in g} start_t
+
+The gradient is F = K beta + p. At the optimum each group has an offset r_g, with F_t = r_g for every multiplier inside
+its interval, F_t >= r_g at its lower and F_t <= r_g at its upper end. For any feasible beta and any offsets
+
+    gap = Σ_t max over lower_t <= b <= upper_t of (beta_t − b)(F_t − r_g)
+
+is the distance between the primal objective at (beta, r) and the dual one, −½ beta'K beta − p'beta.
+
+    | problem   | multipliers                | p             | interval                        | groups           |
+    |-----------|----------------------------|---------------|---------------------------------|------------------|
+    | C-SVC     | one per row                | −sign         | 0 .. cost, mirrored by the sign | one              |
+    | ν-SVC     | one per row                | 0             | 0 .. weight, mirrored           | + rows, − rows   |
+    | one-class | one per row                | 0             | 0 .. weight                     | one              |
+    | ε-SVR     | two per row: above, below  | −y + ε, −y − ε | 0 .. cost, −cost .. 0           | one              |
+    | ν-SVR     | two per row                | −y, −y        | 0 .. cost, −cost .. 0           | above, below     |
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from widemargin.data.matrix import Matrix
+from widemargin.kernels.rows import KernelRows
 
 
 @dataclass(frozen=True)
@@ -48,3 +72,39 @@ def within(cost, ceiling):
 def spring(cost):
     """Return 1/(2 cost), the curvature of a squared loss's dual; 0 for rows without cost, whose multiplier is 0."""
     return np.divide(0.5, cost, out=np.zeros_like(cost), where=cost > 0.0)
+
+
+class KernelFunction(NamedTuple):
+    """Σ_i coef_i K(x_i, x) + intercept, and numbers worth printing: those that LIBSVM prints, by its names."""
+
+    coef: np.ndarray
+    intercept: float
+    facts: dict
+
+
+@dataclass(frozen=True)
+class KernelQP:
+    """A problem in multipliers of kernel rows; see the module's formulas.
+
+    `row[t]` is the kernel row of multiplier t; group g has the multipliers ends[g] .. ends[g + 1]; `start` is
+    feasible; `reading(problem, solution)` makes a KernelFunction of a solution.
+    """
+
+    K: KernelRows
+    row: np.ndarray
+    linear: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    ends: np.ndarray
+    start: np.ndarray
+    reading: Callable
+
+    def model(self, solution):
+        """Return what a solution means: a KernelFunction."""
+        return self.reading(self, solution)
+
+
+def filled_up(capacity, total):
+    """Return numbers from 0 to capacity, the first ones full, that sum to total."""
+    before = np.concatenate([[0.0], np.cumsum(capacity)[:-1]])
+    return np.clip(total - before, 0.0, capacity)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from widemargin.problems.forms import DualQP, spring, within
+from widemargin.problems.forms import DualQP, KernelFunction, KernelQP, filled_up, spring, within
 
 
 def epsilon_insensitive(X, y, cost, epsilon):
@@ -17,6 +17,45 @@ def squared_epsilon_insensitive(X, y, cost, epsilon):
 
 def _two_sided(X, y, ceiling, shift, epsilon):
     return DualQP(X, target=y, lower=-ceiling, upper=ceiling, shift=shift, epsilon=np.full_like(shift, epsilon))
+
+
+def eps_svr(K, y, cost, epsilon):
+    """½|w|² + Σ costᵢ max(0, |yᵢ − ⟨w, φ(xᵢ)⟩ − b| − epsilon), with an intercept b that is not penalised."""
+    linear = np.concatenate([epsilon - y, -epsilon - y])
+    return _above_and_below(K, linear, cost, np.array([0, 2 * len(y)]), np.zeros(2 * len(y)), _read_eps_svr)
+
+
+def nu_svr(K, y, cost, nu):
+    """½|w|² + Σ costᵢ (max(0, |yᵢ − ⟨w, φ(xᵢ)⟩ − b| − ε) + ν ε), in which ε is a variable as well."""
+    fill = filled_up(cost, nu * cost.sum() / 2)
+    start, ends = np.concatenate([fill, -fill]), np.array([0, len(y), 2 * len(y)])
+    return _above_and_below(K, np.concatenate([-y, -y]), cost, ends, start, _read_nu_svr)
+
+
+def _above_and_below(K, linear, cost, ends, start, reading):
+    """Two multipliers per row, one that lifts its prediction and one that lowers it."""
+    row, none = np.arange(len(cost)), np.zeros(len(cost))
+    return KernelQP(
+        K,
+        row=np.concatenate([row, row]),
+        linear=linear,
+        lower=np.concatenate([none, -cost]),
+        upper=np.concatenate([cost, none]),
+        ends=ends,
+        start=start,
+        reading=reading,
+    )
+
+
+def _read_eps_svr(problem, solution):
+    above, below = np.split(solution.beta, 2)
+    return KernelFunction(above + below, -solution.offsets[0], {"obj": -solution.dual, "rho": solution.offsets[0]})
+
+
+def _read_nu_svr(problem, solution):
+    above, below = np.split(solution.beta, 2)
+    rho, epsilon = (solution.offsets[0] + solution.offsets[1]) / 2, (solution.offsets[1] - solution.offsets[0]) / 2
+    return KernelFunction(above + below, -rho, {"obj": -solution.dual, "rho": rho, "epsilon": epsilon})
 
 
 LOSSES = {

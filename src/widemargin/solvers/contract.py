@@ -67,6 +67,20 @@ class Settings:
     n_tasks: int = 1
 
 
+@dataclass(frozen=True)
+class KernelSettings(Settings):
+    """What kernel solvers are told besides.
+
+    `tol` is LIBSVM's: the largest F_t that may fall less the smallest that may rise, within a group. `cache_size` is
+    the memory for kernel rows in MB, `working_set` how many multipliers are optimised at once (None: by measurement).
+    """
+
+    stopping: str = "kkt"
+    cache_size: float = 200.0
+    shrinking: bool = True
+    working_set: int | None = None
+
+
 HISTORY = np.dtype(
     [("iteration", "i8"), ("seconds", "f8"), ("passes", "f8"), ("primal", "f8"), ("dual", "f8"), ("gap", "f8")]
 )
@@ -85,6 +99,31 @@ class Solution:
     primal: float
     dual: float
     n_iter: int
+    status: Status
+    solver: str
+    history: np.ndarray
+
+    @property
+    def gap(self):
+        """Relative duality gap of this point."""
+        return relative_gap(self.primal, self.dual)
+
+
+@dataclass(frozen=True)
+class KernelSolution:
+    """Multipliers of a KernelQP, their proof, and how they came about.
+
+    `offsets` are the levels r_g of the gradient; `violation` is what `tol` was compared with; `n_computed` counts the
+    kernel rows that were computed.
+    """
+
+    beta: np.ndarray
+    offsets: np.ndarray
+    primal: float
+    dual: float
+    violation: float
+    n_iter: int
+    n_computed: float
     status: Status
     solver: str
     history: np.ndarray

@@ -1,0 +1,180 @@
+"""Inner products <z_b, x_j> of a block of rows z with many rows x_j, in tiles that stay in the processor's cache.
+
+    dense    a matrix product of BLAS
+    sparse   the block is spread out as a panel, a line of memory per feature with one number per row of the block;
+             each row x_j then adds up as many lines as it has values, all rows of the block at once
+
+What is stored as zeros is cheaper as CSR, and CSR with few zeros is cheaper as an array, whatever the caller had:
+the rule is `_SPARSE_BELOW`. Together with `matrix.py` this is the room that knows how rows are stored.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from widemargin._compiled import compiled
+from widemargin._lanes import LANES, add_line, no_lanes, put_lanes
+
+_SPARSE_BELOW = 0.15  # fraction of values other than zero below which CSR is faster (measured: 6 to 7 times per value)
+_DENSE_PANEL = 128  # rows of a block that are multiplied at once
+_COLUMNS = 512  # rows x_j of one tile: with a panel, 64 to 256 kB of products
+_TRANSPOSED = 64  # rows x_j whose products are turned around together, from (j, b) to (b, j)
+
+
+class _Rows(NamedTuple):
+    """Rows in CSR form."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+class InnerProducts:
+    """Inner products with the rows of X.
+
+    Parameters
+    ----------
+    X : ndarray or scipy sparse
+        Two-dimensional, finite.
+    dtype : numpy dtype
+        In which to compute: float32 or float64. X is copied if it is of another type or layout.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+    panel_rows : int
+        The most rows that `panel` takes.
+    """
+
+    def __init__(self, X, dtype):
+        self.n_rows, self.n_features = X.shape
+        self.dtype = np.dtype(dtype)
+        self._sparse = _fraction_stored(X) < _SPARSE_BELOW
+        self.panel_rows = LANES if self._sparse else _DENSE_PANEL
+        if self._sparse:
+            self._X = csr_array(X, dtype=dtype)
+            self._rows = _rows_of(self._X)
+        else:
+            self._X = _array_of(X, dtype)
+
+    def squared_norms(self):
+        """Return |x_j|² of every row, in float64."""
+        if self._sparse:
+            return self._X.astype(np.float64).power(2).sum(axis=1)
+        return np.einsum("ij,ij->i", self._X, self._X, dtype=np.float64)
+
+    def panels(self, chosen):
+        """Return some of the rows in the form that `fill` takes: a list of panels of `panel_rows`, the last shorter."""
+        return [self._panel(chosen[begin : begin + self.panel_rows]) for begin in self._begins(len(chosen))]
+
+    def _panel(self, chosen):
+        if not self._sparse:
+            return self._X[chosen]
+        return _spread_out(self._rows, np.ascontiguousarray(chosen, dtype=np.uint64), self.n_features)
+
+    def panels_of(self, Z):
+        """Return the rows of another matrix Z, with as many features, in the form that `fill` takes."""
+        if not self._sparse:
+            Z = _array_of(Z, self.dtype)
+            return [Z[begin : begin + self.panel_rows] for begin in self._begins(len(Z))]
+        Z = csr_array(Z, dtype=self.dtype)
+        rows, every = _rows_of(Z), np.arange(Z.shape[0], dtype=np.uint64)
+        return [_spread_out(rows, every[k : k + LANES], self.n_features) for k in self._begins(len(every))]
+
+    def _begins(self, n_rows):
+        return range(0, n_rows, self.panel_rows)
+
+    def workspace(self):
+        """Return memory for the products of one tile; each thread needs one of its own."""
+        return np.empty((self.panel_rows, _COLUMNS), self.dtype), np.empty((_TRANSPOSED, self.panel_rows), self.dtype)
+
+    def tiles(self, start, stop):
+        """Cut positions start .. stop into the ranges of tiles."""
+        return [(begin, min(begin + _COLUMNS, stop)) for begin in range(start, stop, _COLUMNS)]
+
+    def fill(self, panel, n_panel, columns, start, stop, workspace):
+        """Return the products (n_panel, stop − start) of a panel with the rows columns[start:stop], in the workspace.
+
+        `columns` is an array of uint32, or None for the rows start .. stop themselves.
+        """
+        products, turned = workspace
+        if self._sparse:
+            products = products[:, : stop - start]
+            if columns is None:
+                _sparse_range(self._rows, start, stop, panel, turned, products)
+            else:
+                _sparse_chosen(self._rows, columns[start:stop], panel, turned, products)
+            return products[:n_panel]
+        X = self._X[start:stop] if columns is None else self._X[columns[start:stop]]
+        out = products.reshape(-1)[: n_panel * len(X)].reshape(n_panel, len(X))
+        return np.matmul(panel, X.T, out=out)
+
+
+def _fraction_stored(X):
+    size = max(1, X.shape[0] * X.shape[1])
+    return (X.nnz if issparse(X) else np.count_nonzero(X)) / size
+
+
+def _rows_of(X):
+    indices, indptr = X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64, copy=False)
+    return _Rows(X.data, indices.view(np.uint32), indptr.view(np.uint64))
+
+
+def _array_of(X, dtype):
+    return np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=dtype)
+
+
+def _spread_out(rows, chosen, n_features):
+    """Return rows as a panel (n_features, LANES), zeros where there is no row."""
+    panel = np.zeros((n_features, LANES), rows.data.dtype)
+    _spread(rows, chosen, panel)
+    return panel
+
+
+@compiled
+def _spread(rows, chosen, panel):
+    """Add x_k,chosen[b] to panel[k, b]."""
+    for b in range(chosen.size):
+        for k in range(rows.indptr[chosen[b]], rows.indptr[chosen[b] + np.uint64(1)]):
+            panel[rows.indices[k], np.uint64(b)] += rows.data[k]
+
+
+@compiled
+def _row_with_panel(rows, j, panel):
+    """Return Σ_k x_jk panel[k], the products of x_j with all rows of the panel."""
+    sums = no_lanes(panel)
+    for k in range(rows.indptr[j], rows.indptr[j + np.uint64(1)]):
+        sums = add_line(sums, rows.data[k], panel, rows.indices[k])
+    return sums
+
+
+@compiled
+def _turn(turned, n_columns, products, start):
+    """Set products[b, start + j] = turned[j, b]."""
+    for b in range(products.shape[0]):
+        line = products[np.uint64(b)]
+        for j in range(n_columns):
+            line[np.uint64(start + j)] = turned[np.uint64(j), np.uint64(b)]
+
+
+@compiled
+def _sparse_range(rows, start, stop, panel, turned, products):
+    """Set products[b, j − start] = <panel_b, x_j> for start <= j < stop."""
+    height = turned.shape[0]
+    for begin in range(start, stop, height):
+        end = min(begin + height, stop)
+        for j in range(begin, end):
+            put_lanes(_row_with_panel(rows, np.uint64(j), panel), turned, j - begin)
+        _turn(turned, end - begin, products, begin - start)
+
+
+@compiled
+def _sparse_chosen(rows, columns, panel, turned, products):
+    """Set products[b, k] = <panel_b, x_columns[k]> for every k."""
+    height = turned.shape[0]
+    for begin in range(0, columns.size, height):
+        end = min(begin + height, columns.size)
+        for k in range(begin, end):
+            put_lanes(_row_with_panel(rows, np.uint64(columns[k]), panel), turned, k - begin)
+        _turn(turned, end - begin, products, begin)

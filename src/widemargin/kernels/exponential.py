@@ -1,0 +1,89 @@
+"""exp(x) that the compiler can do for several numbers at once; NumPy's and the C library's cannot be fused into loops.
+
+    exp(x) = 2ⁿ exp(r),   n = round(x / ln 2),   |r| <= ½ ln 2
+
+exp(r) by its power series, to one unit in the last place or two. n is found by adding a number so large that its
+last bit counts ones; the sum's own bits, shifted into the place of the exponent, then make 2ⁿ. Arguments below the
+logarithm of the smallest normal number, about −87 or −708, give that number instead of something smaller.
+"""
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from widemargin._compiled import compiled_choice
+
+_LOG2E = 1.4426950408889634
+_LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440054690583e-4  # the high part has so few bits that n times it is exact
+
+
+def fast_exp(x):
+    """Return exp(x) for a float32 or float64 of at most 80 or 700."""
+    return type(x)(math.exp(max(x, -87.0 if isinstance(x, np.float32) else -708.0)))
+
+
+@intrinsic
+def _bits(typing_context, x):
+    """Return the bits of a floating point number as an integer of the same size."""
+    integer = {types.float32: types.int32, types.float64: types.int64}[x]
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.IntType(integer.bitwidth))
+
+    return integer(x), generate
+
+
+@intrinsic
+def _from_bits(typing_context, i):
+    """Return the floating point number that has these bits."""
+    real = {types.int32: types.float32, types.int64: types.float64}[i]
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.FloatType() if real is types.float32 else ir.DoubleType())
+
+    return real(i), generate
+
+
+def _exp32(x):
+    low, shifter = np.float32(-87.0), np.float32(12582912.0)  # 1.5 * 2²³
+    x = low if x < low else x
+    shifted = x * np.float32(_LOG2E) + shifter
+    n = shifted - shifter
+    r = (x - n * np.float32(_LN2_HIGH)) - n * np.float32(_LN2_LOW)
+    tail = np.float32(1.0 / 5040.0)
+    tail = tail * r + np.float32(1.0 / 720.0)
+    tail = tail * r + np.float32(1.0 / 120.0)
+    tail = tail * r + np.float32(1.0 / 24.0)
+    tail = tail * r + np.float32(1.0 / 6.0)
+    tail = tail * r + np.float32(0.5)
+    power = _from_bits(np.int32((_bits(shifted) << np.int32(23)) + np.int32(0x3F800000)))
+    return (tail * r * r + r + np.float32(1.0)) * power
+
+
+def _exp64(x):
+    low, shifter = -708.0, 6755399441055744.0  # 1.5 * 2⁵²
+    x = low if x < low else x
+    shifted = x * _LOG2E + shifter
+    n = shifted - shifter
+    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    tail = 1.0 / 6227020800.0
+    tail = tail * r + 1.0 / 479001600.0
+    tail = tail * r + 1.0 / 39916800.0
+    tail = tail * r + 1.0 / 3628800.0
+    tail = tail * r + 1.0 / 362880.0
+    tail = tail * r + 1.0 / 40320.0
+    tail = tail * r + 1.0 / 5040.0
+    tail = tail * r + 1.0 / 720.0
+    tail = tail * r + 1.0 / 120.0
+    tail = tail * r + 1.0 / 24.0
+    tail = tail * r + 1.0 / 6.0
+    tail = tail * r + 0.5
+    return (tail * r * r + r + 1.0) * _from_bits((_bits(shifted) << 52) + 0x3FF0000000000000)
+
+
+@compiled_choice(fast_exp)
+def _typed_fast_exp(x):
+    return _exp32 if x is types.float32 else _exp64

@@ -1,0 +1,112 @@
+"""The kernels: from inner products <x, z> to K(x, z).
+
+    linear    <x, z>                        rbf        exp(−gamma |x − z|²)
+    poly      (gamma <x, z> + coef0)^degree   sigmoid    tanh(gamma <x, z> + coef0)
+
+A kernel is a name and numbers, so one compiled pass serves all four. "precomputed" and "callable" have no such pass:
+their values come from a matrix or from a function K(A, B) of two blocks of rows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from widemargin._compiled import compiled
+from widemargin.kernels.exponential import fast_exp
+
+_LINEAR, _POLY, _RBF, _SIGMOID = range(4)
+_KINDS = {"linear": _LINEAR, "poly": _POLY, "rbf": _RBF, "sigmoid": _SIGMOID}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """K(x, z) by name and numbers.
+
+    Parameters
+    ----------
+    name : {"linear", "poly", "rbf", "sigmoid", "precomputed", "callable"}
+    gamma, coef0 : float
+    degree : int
+    function : callable
+        For "callable": K(A, B) -> array (rows of A, rows of B).
+    """
+
+    name: str
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: int = 3
+    function: Callable | None = None
+
+    @property
+    def from_products(self):
+        """Whether K(x, z) is a function of inner products."""
+        return self.name in _KINDS
+
+    def diagonal(self, squared_norms):
+        """Return K(x, x) of rows with these squared norms, in float64."""
+        with np.errstate(over="ignore"):
+            if self.name == "linear":
+                return squared_norms.copy()
+            if self.name == "poly":
+                return (self.gamma * squared_norms + self.coef0) ** self.degree
+            if self.name == "rbf":
+                return np.ones_like(squared_norms)
+            return np.tanh(self.gamma * squared_norms + self.coef0)
+
+    def finish(self, products, own, others, slots, out, start):
+        """Set out[slots[b], start + j] = K from products[b, j] and the squared norms own[b], others[start + j]."""
+        _finish(
+            _KINDS[self.name], self.gamma, self.coef0, self.degree, products, own, others, slots, out, start
+        )  # fmt: skip
+
+
+@compiled(fastmath=frozenset({"contract"}))
+def _finish(kind, gamma, coef0, degree, products, own, others, slots, out, start):
+    """Turn a tile of inner products into kernel values; see `Kernel.finish`."""
+    number = products.dtype.type
+    for b in range(products.shape[0]):
+        source, target = products[np.uint64(b)], out[np.uint64(slots[b])][start : start + products.shape[1]]
+        if kind == _RBF:
+            _rbf(source, number(gamma), number(own[b]), others[start : start + source.size], target)
+        elif kind == _POLY:
+            _poly(source, number(gamma), number(coef0), degree, target)
+        elif kind == _SIGMOID:
+            _sigmoid(source, number(gamma), number(coef0), target)
+        else:
+            for j in range(source.size):
+                target[j] = source[j]
+
+
+@compiled(fastmath=frozenset({"contract"}))
+def _rbf(products, gamma, own, others, target):
+    """exp(−gamma (|x|² + |z|² − 2 <x, z>))."""
+    zero, double = gamma - gamma, gamma + gamma  # of the products' type: an integer would make all of it float64
+    for j in range(products.size):
+        exponent = double * products[j] - gamma * (own + others[j])
+        target[j] = fast_exp(exponent if exponent < zero else zero)
+
+
+@compiled(fastmath=frozenset({"contract"}))
+def _poly(products, gamma, coef0, degree, target):
+    """(gamma <x, z> + coef0)^degree by repeated squaring, the whole tile at each step."""
+    for j in range(products.size):
+        products[j] = gamma * products[j] + coef0
+        target[j] = 1.0
+    while degree > 0:
+        if degree % 2:
+            for j in range(products.size):
+                target[j] *= products[j]
+        for j in range(products.size):
+            products[j] *= products[j]
+        degree //= 2
+
+
+@compiled(fastmath=frozenset({"contract"}))
+def _sigmoid(products, gamma, coef0, target):
+    """tanh(z) = 1 − 2 / (exp(2 z) + 1); beyond |z| = 20 it is ±1 in double precision."""
+    number = products.dtype.type
+    one, two, most = number(1), number(2), number(40)
+    for j in range(products.size):
+        z = two * (gamma * products[j] + coef0)
+        target[j] = one - two / (fast_exp(z if z < most else most) + one)

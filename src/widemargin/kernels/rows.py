@@ -1,0 +1,157 @@
+"""Blocks of kernel rows K(x_i, x_j), i in a set of rows, j in all or in the columns still of interest.
+
+Blocks are computed in tiles by several threads: the inner products of a panel of rows with a range of columns, then
+the kernel's function of them on the way into the caller's memory, single precision if asked for. The exponent of the
+rbf kernel, |x|² + |z|² − 2 <x, z>, loses digits where norms are large against distances: dense rows are moved so
+that their mean is 0, and where that does not help the products are computed in double precision.
+"""
+
+import numpy as np
+from scipy.sparse import issparse
+
+from widemargin._threads import run, single_threaded_blas, split
+from widemargin.data.products import InnerProducts
+
+_LARGEST_SINGLE = 16.0  # gamma |x|² up to which single precision products leave the exponent exact to about 1e-5
+_LARGEST_VALUE = 1e30  # of a kernel that is stored in single precision
+_TASK_COLUMNS = 4096  # columns of one task for a thread
+
+
+class KernelRows:
+    """The kernel matrix of the rows X[subset], row blocks of it computed when asked for.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : ndarray or scipy sparse
+        The rows; for "precomputed" the square kernel matrix itself.
+    subset : ndarray of int or None
+        Which rows; None for all.
+    dtype : numpy dtype
+        Precision of the blocks, float32 or float64. float32 gives way to float64 if values would not fit.
+    n_jobs : int or None
+
+    Attributes
+    ----------
+    n_rows : int
+    diagonal : ndarray of shape (n_rows,), float64
+    dtype : numpy dtype
+        Precision of the blocks.
+
+    Raises
+    ------
+    ValueError
+        If a precomputed matrix is not square, a callable returns another shape than asked for, or a value of the
+        kernel is not finite.
+    """
+
+    def __init__(self, kernel, X, *, subset=None, dtype=np.float32, n_jobs=None):
+        self.kernel, self.n_jobs = kernel, n_jobs
+        self._X = X
+        self._subset = None if subset is None else np.asarray(subset)
+        self.n_rows = X.shape[0] if subset is None else len(self._subset)
+        self.dtype = np.dtype(dtype)
+        if kernel.from_products:
+            self._prepare_products()
+        else:
+            self._block = _PrecomputedBlock(X) if kernel.name == "precomputed" else _CallableBlock(kernel.function, X)
+            self.diagonal = self._block.diagonal(self._chosen(np.arange(self.n_rows)))
+        if not np.isfinite(self.diagonal).all():
+            i = int(np.argmin(np.isfinite(self.diagonal)))
+            raise ValueError(f"K(x, x) of row {i} is {self.diagonal[i]}: scale the features, or lower gamma or degree.")
+
+    def _prepare_products(self):
+        """Set `_products`, `_norms`, `diagonal` and the precision."""
+        X, kernel = self._X if self._subset is None else self._X[self._subset], self.kernel
+        if kernel.name == "rbf" and not issparse(X):
+            X = X - X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+        products = InnerProducts(X, self.dtype)
+        norms = products.squared_norms()
+        self.diagonal = kernel.diagonal(norms)
+        largest = norms.max(initial=0.0)
+        if self.dtype == np.float32:
+            if kernel.name == "rbf":
+                if kernel.gamma * largest > _LARGEST_SINGLE:
+                    products = InnerProducts(X, np.float64)
+            elif not max(largest, np.abs(self.diagonal).max(initial=0.0)) < _LARGEST_VALUE:
+                self.dtype = np.dtype(np.float64)
+                products = InnerProducts(X, np.float64)
+        self._products = products
+        self._norms = norms.astype(products.dtype)
+
+    def _chosen(self, rows):
+        return rows if self._subset is None else self._subset[rows]
+
+    def columns(self, chosen=None):
+        """Return the columns that `fill` is to compute: those of the rows `chosen`, in their order, or all."""
+        if chosen is not None:
+            chosen = np.ascontiguousarray(chosen, dtype=np.uint32)
+        if not self.kernel.from_products:
+            every = np.arange(self.n_rows) if chosen is None else chosen
+            return Columns(len(every), self._chosen(every), None)
+        norms = self._norms if chosen is None else self._norms[chosen]
+        return Columns(self.n_rows if chosen is None else len(chosen), chosen, norms)
+
+    def fill(self, rows, columns, out, slots):
+        """Set out[slots[k], :n_columns] = K(x_rows[k], x_columns) for each k; `columns` come from `columns()`."""
+        if not self.kernel.from_products:
+            self._block.fill(self._chosen(rows), columns.chosen, out, slots)
+            return
+        step = self._products.panel_rows
+        ranges = split(columns.n_columns, -(-columns.n_columns // _TASK_COLUMNS))
+        tasks = []
+        for k, panel in enumerate(self._products.panels(rows)):
+            here = slice(k * step, (k + 1) * step)
+            tasks += [(panel, self._norms[rows[here]], slots[here], columns, out, *ends) for ends in ranges]
+        with single_threaded_blas():
+            run(self._fill_panel, tasks, self.n_jobs)
+
+    def _fill_panel(self, panel, own, slots, columns, out, start, stop):
+        workspace = self._products.workspace()
+        for begin, end in self._products.tiles(start, stop):
+            values = self._products.fill(panel, len(own), columns.chosen, begin, end, workspace)
+            self.kernel.finish(values, own, columns.norms, slots, out, begin)
+
+
+class Columns:
+    """Which columns of the kernel matrix a block has, and their squared norms."""
+
+    def __init__(self, n_columns, chosen, norms):
+        self.n_columns, self.chosen, self.norms = n_columns, chosen, norms
+
+
+class _PrecomputedBlock:
+    """Blocks of a kernel matrix that is there already."""
+
+    def __init__(self, K):
+        if K.shape[0] != K.shape[1]:
+            raise ValueError(f"A precomputed kernel matrix must be square, got shape {K.shape}.")
+        self._K = K
+
+    def diagonal(self, chosen):
+        return np.asarray(self._K.diagonal(), dtype=np.float64)[chosen]
+
+    def fill(self, rows, columns, out, slots):
+        block = self._K[rows][:, columns]
+        out[slots, : len(columns)] = block.toarray() if issparse(block) else block
+
+
+class _CallableBlock:
+    """Blocks that a function of two blocks of rows returns."""
+
+    def __init__(self, function, X):
+        self._function, self._X = function, X
+
+    def _values(self, A, B):
+        values = np.asarray(self._function(A, B))
+        if values.shape != (A.shape[0], B.shape[0]):
+            raise ValueError(f"The kernel function must return shape {(A.shape[0], B.shape[0])}, got {values.shape}.")
+        if not np.isfinite(values).all():
+            raise ValueError("The kernel function returned NaN or infinity.")
+        return values
+
+    def diagonal(self, chosen):
+        return np.array([self._values(self._X[[i]], self._X[[i]])[0, 0] for i in chosen], dtype=np.float64)
+
+    def fill(self, rows, columns, out, slots):
+        out[slots, : len(columns)] = self._values(self._X[rows], self._X[columns])

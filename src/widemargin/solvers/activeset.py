@@ -1,0 +1,200 @@
+"""The multipliers of a KernelQP that are still being optimised, and those that have been set aside.
+
+Setting multipliers aside ("shrinking") makes everything smaller: scans, kernel rows, the update of the gradient. The
+arrays of those still active are kept together. A kernel row whose multipliers are all set aside is removed; its entry
+of f = K beta stays as it was, together with the multipliers of that moment, so that later only the rows whose
+multipliers have changed since have to be added.
+"""
+
+import numpy as np
+
+from widemargin._compiled import compiled
+from widemargin._threads import run, split
+from widemargin.kernels.cache import RowCache
+
+_RANGE = 8192  # columns of one task of a threaded update
+_RECONSTRUCTION = 1 << 23  # kernel values that are computed at once when f is completed
+
+
+class ActiveSet:
+    """The state that kernel solvers share.
+
+    Parameters
+    ----------
+    problem : KernelQP
+    settings : KernelSettings
+    start : ndarray or None
+        Multipliers to start from, brought into the box; the problem's own start if they do not keep its sums.
+    least_rows : int
+        Kernel rows that the cache has to hold at the same time.
+
+    Attributes
+    ----------
+    beta, linear, lower, upper, diagonal : ndarray
+        Of the active multipliers, whose indices in the problem are `index`.
+    position : ndarray
+        Where in `f` the row of each active multiplier is.
+    rows, f : ndarray
+        The active kernel rows and K beta there.
+    ends : ndarray
+        Where each group begins and ends among the active multipliers.
+    cache : RowCache
+    """
+
+    def __init__(self, problem, settings, start, least_rows):
+        self.problem, self.settings = problem, settings
+        self.cache = RowCache(problem.K, settings.cache_size, least_rows)
+        self._beta = _feasible(problem, start)
+        self._f = np.zeros(problem.K.n_rows)
+        self._removed = []
+        self._activate(np.arange(len(self._beta)), np.arange(problem.K.n_rows))
+        self._add_changes(self._row_weights(), np.arange(problem.K.n_rows))
+        self.f = self._f.copy()
+
+    @property
+    def everything(self):
+        """Whether no kernel row has been removed."""
+        return not self._removed
+
+    def _row_weights(self):
+        """Return the sum of the multipliers of each kernel row."""
+        return np.bincount(self.problem.row, self._beta, minlength=self.problem.K.n_rows)
+
+    def _activate(self, index, rows):
+        """Collect what belongs to the multipliers `index` and the kernel rows `rows`, both ascending."""
+        problem = self.problem
+        where = np.zeros(problem.K.n_rows, np.int64)
+        where[rows] = np.arange(len(rows))
+        self.index, self.rows, self.position = index, rows, where[problem.row[index]]
+        self.beta, self.linear = self._beta[index], problem.linear[index]
+        self.lower, self.upper = problem.lower[index], problem.upper[index]
+        self.diagonal = problem.K.diagonal[problem.row[index]]
+        self.ends = np.searchsorted(index, problem.ends)
+        self.f = self._f[rows]
+
+    def _write_back(self):
+        self._beta[self.index] = self.beta
+        self._f[self.rows] = self.f
+
+    def gradient(self):
+        """Return F = K beta + p of the active multipliers."""
+        return self.f[self.position] + self.linear
+
+    def violation(self, F):
+        """Return the largest amount by which a pair of active multipliers violates its condition."""
+        return max(0.0, *(largest - smallest for smallest, largest in self._levels(F)))
+
+    def _levels(self, F):
+        """Return for each group the smallest F that may rise and the largest that may fall."""
+        rising, falling = np.where(self.beta < self.upper, F, np.inf), np.where(self.beta > self.lower, F, -np.inf)
+        groups = [slice(*ends) for ends in zip(self.ends[:-1], self.ends[1:], strict=True)]
+        return [(rising[g].min(initial=np.inf), falling[g].max(initial=-np.inf)) for g in groups]
+
+    def offsets(self, F):
+        """Return the level r_g of each group: the mean F of multipliers inside their intervals, else what lies between."""
+        free = (self.beta > self.lower) & (self.beta < self.upper)
+        levels = np.empty(len(self.ends) - 1)
+        for g, (smallest, largest) in enumerate(self._levels(F)):
+            here = slice(self.ends[g], self.ends[g + 1])
+            if free[here].any():
+                levels[g] = F[here][free[here]].mean()
+            else:
+                bounds = [bound for bound in (smallest, largest) if np.isfinite(bound)]
+                levels[g] = np.mean(bounds) if bounds else 0.0
+        return levels
+
+    def measure(self):
+        """Return (primal, dual) of the whole problem; no row may have been removed."""
+        F = self.gradient()
+        distance = F - np.repeat(self.offsets(F), np.diff(self.ends))
+        gap = np.where(distance > 0, (self.beta - self.lower) * distance, (self.beta - self.upper) * distance).sum()
+        dual = -0.5 * (self.beta @ (F + self.linear))
+        return dual + gap, dual
+
+    def add_rows(self, slots, weights):
+        """Add Σ weights[k] K[slots[k]] of cached rows to f."""
+        _add_threaded(self.cache.values, slots, weights, self.f, self.settings.n_jobs)
+
+    def set_aside(self, remain):
+        """Go on with the multipliers where `remain` is true; remove the kernel rows that none of them belongs to."""
+        self._write_back()
+        kept = np.zeros(len(self.rows), bool)
+        kept[self.position[remain]] = True
+        if not kept.all():
+            self._removed.append((self.rows[~kept], self._row_weights()))
+            self.cache.keep_columns(self.rows[kept], np.flatnonzero(kept))
+        self._activate(self.index[remain], self.rows[kept])
+
+    def bring_back(self):
+        """Make all multipliers active again, with f complete."""
+        self._write_back()
+        if self._removed:
+            for rows, weights in self._removed:
+                self._add_changes(self._row_weights() - weights, rows)
+            self._removed = []
+            self.cache.all_columns()
+        self._activate(np.arange(len(self._beta)), np.arange(self.problem.K.n_rows))
+
+    def recompute(self):
+        """Compute f from the multipliers alone, free of accumulated rounding; everything must be active."""
+        self._write_back()
+        self._f[:] = 0.0
+        self._add_changes(self._row_weights(), np.arange(self.problem.K.n_rows))
+        self.f = self._f.copy()
+
+    def _add_changes(self, weights, rows):
+        """Add Σ_i weights_i K_i to f at the given rows, in blocks that are not kept."""
+        K = self.problem.K
+        changed = np.flatnonzero(weights)
+        if not len(changed):
+            return
+        every = len(rows) == K.n_rows
+        columns = K.columns(None if every else rows)
+        n_block = max(1, min(len(changed), _RECONSTRUCTION // len(rows)))
+        block, slots = np.empty((n_block, len(rows)), K.dtype), np.arange(n_block)
+        sums = self._f[rows]
+        for begin in range(0, len(changed), n_block):
+            part = changed[begin : begin + n_block]
+            K.fill(part, columns, block, slots[: len(part)])
+            _add_threaded(block, slots[: len(part)], weights[part], sums, self.settings.n_jobs)
+            self.cache.n_computed += len(part) * len(rows) / K.n_rows
+        self._f[rows] = sums
+
+
+def _feasible(problem, start):
+    """Return the start within its box if that leaves the sums of the groups as they have to be, else the problem's."""
+    if start is None:
+        return problem.start.copy()
+    start = np.clip(np.asarray(start, dtype=np.float64), problem.lower, problem.upper)
+    scale = max(1.0, np.abs(start).max(initial=0.0))
+    for begin, end in zip(problem.ends[:-1], problem.ends[1:], strict=True):
+        if abs(start[begin:end].sum() - problem.start[begin:end].sum()) > 1e-10 * scale * max(1, end - begin):
+            return problem.start.copy()
+    return start
+
+
+def _add_threaded(values, slots, weights, sums, n_jobs):
+    ranges = split(len(sums), -(-len(sums) // _RANGE))
+    slots = np.ascontiguousarray(slots, dtype=np.int64)
+    run(_add_weighted, [(values, slots, weights, start, stop, sums) for start, stop in ranges], n_jobs)
+
+
+@compiled(fastmath=frozenset({"contract"}))
+def _add_weighted(values, slots, weights, start, stop, sums):
+    """Add Σ_k weights[k] values[slots[k]] to sums between start and stop: four lines at a time, sums staying in cache."""
+    for begin in range(start, stop, 1024):
+        end = min(begin + 1024, stop)
+        part = sums[begin:end]
+        k = 0
+        while k + 4 <= slots.size:
+            w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
+            line0, line1 = values[np.uint64(slots[k])][begin:end], values[np.uint64(slots[k + 1])][begin:end]
+            line2, line3 = values[np.uint64(slots[k + 2])][begin:end], values[np.uint64(slots[k + 3])][begin:end]
+            for j in range(part.size):
+                part[j] += (w0 * line0[j] + w1 * line1[j]) + (w2 * line2[j] + w3 * line3[j])
+            k += 4
+        while k < slots.size:
+            w0, line0 = weights[k], values[np.uint64(slots[k])][begin:end]
+            for j in range(part.size):
+                part[j] += w0 * line0[j]
+            k += 1
