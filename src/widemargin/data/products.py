@@ -8,6 +8,7 @@ What is stored as zeros is cheaper as CSR, and CSR with few zeros is cheaper as 
 the rule is `_SPARSE_BELOW`. Together with `matrix.py` this is the room that knows how rows are stored.
 """
 
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,9 @@ from widemargin._compiled import compiled
 from widemargin._lanes import LANES, add_line, no_lanes, put_lanes
 
 _SPARSE_BELOW = 0.15  # fraction of values other than zero below which CSR is faster (measured: 6 to 7 times per value)
+_SPARSE_COST, _DENSE_COST = 0.1, 0.016  # nanoseconds for a stored value
 _DENSE_PANEL = 128  # rows of a block that are multiplied at once
-_COLUMNS = 512  # rows x_j of one tile: with a panel, 64 to 256 kB of products
+_TILE = 1 << 16  # products of one tile: 256 or 512 kB, and 20 to 100 microseconds of work between calls from Python
 _TRANSPOSED = 64  # rows x_j whose products are turned around together, from (j, b) to (b, j)
 
 
@@ -44,7 +46,9 @@ class InnerProducts:
     ----------
     n_rows, n_features : int
     panel_rows : int
-        The most rows that `panel` takes.
+        Rows of one panel.
+    cost : float
+        Nanoseconds that one inner product takes, about.
     """
 
     def __init__(self, X, dtype):
@@ -52,11 +56,15 @@ class InnerProducts:
         self.dtype = np.dtype(dtype)
         self._sparse = _fraction_stored(X) < _SPARSE_BELOW
         self.panel_rows = LANES if self._sparse else _DENSE_PANEL
+        self._tile_columns = _TILE // self.panel_rows
+        self._spare = []
         if self._sparse:
             self._X = csr_array(X, dtype=dtype)
             self._rows = _rows_of(self._X)
+            self.cost = _SPARSE_COST * self._X.nnz / max(1, self.n_rows)
         else:
             self._X = _array_of(X, dtype)
+            self.cost = _DENSE_COST * self.n_features
 
     def squared_norms(self):
         """Return |x_j|² of every row, in float64."""
@@ -85,13 +93,20 @@ class InnerProducts:
     def _begins(self, n_rows):
         return range(0, n_rows, self.panel_rows)
 
+    @contextmanager
     def workspace(self):
-        """Return memory for the products of one tile; each thread needs one of its own."""
-        return np.empty((self.panel_rows, _COLUMNS), self.dtype), np.empty((_TRANSPOSED, self.panel_rows), self.dtype)
+        """Lend memory for the products of one tile: fresh memory is slow, so it is handed on from task to task."""
+        try:
+            memory = self._spare.pop()
+        except IndexError:
+            memory = np.empty((self.panel_rows, self._tile_columns), self.dtype)
+            memory = memory, np.empty((_TRANSPOSED, self.panel_rows), self.dtype)
+        yield memory
+        self._spare.append(memory)
 
     def tiles(self, start, stop):
         """Cut positions start .. stop into the ranges of tiles."""
-        return [(begin, min(begin + _COLUMNS, stop)) for begin in range(start, stop, _COLUMNS)]
+        return [(begin, min(begin + self._tile_columns, stop)) for begin in range(start, stop, self._tile_columns)]
 
     def fill(self, panel, n_panel, columns, start, stop, workspace):
         """Return the products (n_panel, stop − start) of a panel with the rows columns[start:stop], in the workspace.

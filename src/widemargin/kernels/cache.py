@@ -2,6 +2,10 @@
 
 The rows lie in one piece of memory, as lines of the columns that are still of interest. When columns are given up the
 lines move together, and more rows fit into the same memory.
+
+Memory that has never been written is slow: the system has to find and clear it, which can take several times as long
+as computing a cheap kernel's values. So for cheap kernels the lines in use begin with as many as are needed at the
+same time, and grow by one whenever a row has to be computed again.
 """
 
 import numpy as np
@@ -43,12 +47,15 @@ class RowCache:
         self.slot_of = np.full(K.n_rows, -1, np.int32)
         self.n_computed = 0.0
         self._clock = 0
+        self._seen = np.zeros(K.n_rows, bool)
+        self._open = least if K.cheap else n_slots  # lines in use
         self._lay_out(np.empty(0, np.int64), np.empty(0, np.int64))
 
     def _lay_out(self, rows, used):
         """Divide the memory into lines, the first of which hold `rows`."""
         n_columns = max(1, self.columns.n_columns)
         n_slots = min(self._memory.size // n_columns, self.K.n_rows)
+        self._open = min(n_slots, max(self._open, len(rows)))
         self.values = self._memory[: n_slots * n_columns].reshape(n_slots, n_columns)
         self._row_of = np.full(n_slots, -1, np.int64)
         self.used = np.full(n_slots, -1, np.int64)
@@ -67,13 +74,17 @@ class RowCache:
         return self._clock
 
     def fetch(self, rows):
-        """Return the slots of distinct rows, which are computed if they are not here."""
+        """Return the slots of distinct rows, no more than there are slots, computed if they are not here."""
+        if len(rows) > self.n_slots:
+            raise ValueError(f"{len(rows)} rows do not fit into {self.n_slots} slots at the same time.")
         self.tick()
         slots = self.slot_of[rows]
         missing = slots < 0
         self.used[slots[~missing]] = self._clock
         n_missing = int(missing.sum())
         if n_missing:
+            self._open = min(self.n_slots, self._open + int(self._seen[rows[missing]].sum()))
+            self._seen[rows[missing]] = True
             slots[missing] = self._make_room(n_missing)
             self._compute(rows[missing], slots[missing])
         return slots
@@ -81,9 +92,9 @@ class RowCache:
     def _make_room(self, n_rows):
         """Return the slots least recently used, emptied."""
         if n_rows == 1:
-            slots = np.array([np.argmin(self.used)])
+            slots = np.array([np.argmin(self.used[: self._open])])
         else:
-            slots = np.sort(np.argpartition(self.used, n_rows - 1)[:n_rows])
+            slots = np.sort(np.argpartition(self.used[: self._open], n_rows - 1)[:n_rows])
         evicted = self._row_of[slots]
         self.slot_of[evicted[evicted >= 0]] = -1
         return slots

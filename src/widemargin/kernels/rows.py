@@ -14,7 +14,8 @@ from widemargin.data.products import InnerProducts
 
 _LARGEST_SINGLE = 16.0  # gamma |x|² up to which single precision products leave the exponent exact to about 1e-5
 _LARGEST_VALUE = 1e30  # of a kernel that is stored in single precision
-_TASK_COLUMNS = 4096  # columns of one task for a thread
+_CHEAP = 4.0  # nanoseconds for an inner product
+_TASK_COLUMNS = 8192  # columns of one task for a thread
 
 
 class KernelRows:
@@ -37,6 +38,8 @@ class KernelRows:
     diagonal : ndarray of shape (n_rows,), float64
     dtype : numpy dtype
         Precision of the blocks.
+    cheap : bool
+        Whether values take less time to compute than memory for them takes to get.
 
     Raises
     ------
@@ -53,7 +56,9 @@ class KernelRows:
         self.dtype = np.dtype(dtype)
         if kernel.from_products:
             self._prepare_products()
+            self.cheap = self._products.cost < _CHEAP
         else:
+            self.cheap = kernel.name == "precomputed"
             self._block = _PrecomputedBlock(X) if kernel.name == "precomputed" else _CallableBlock(kernel.function, X)
             self.diagonal = self._block.diagonal(self._chosen(np.arange(self.n_rows)))
         if not np.isfinite(self.diagonal).all():
@@ -107,10 +112,10 @@ class KernelRows:
             run(self._fill_panel, tasks, self.n_jobs)
 
     def _fill_panel(self, panel, own, slots, columns, out, start, stop):
-        workspace = self._products.workspace()
-        for begin, end in self._products.tiles(start, stop):
-            values = self._products.fill(panel, len(own), columns.chosen, begin, end, workspace)
-            self.kernel.finish(values, own, columns.norms, slots, out, begin)
+        with self._products.workspace() as workspace:
+            for begin, end in self._products.tiles(start, stop):
+                values = self._products.fill(panel, len(own), columns.chosen, begin, end, workspace)
+                self.kernel.finish(values, own, columns.norms, slots, out, begin)
 
 
 class Columns:

@@ -76,3 +76,58 @@ def violations(problem, w, beta):
     upwards = np.where(beta < problem.upper, np.maximum(rise, 0.0), 0.0)
     downwards = np.where(beta > problem.lower, np.maximum(-fall, 0.0), 0.0)
     return np.maximum(upwards, downwards)
+
+
+def certify_kernel(problem, K, beta, offsets):
+    """Return the Certificate of multipliers beta and offsets of a KernelQP.
+
+    Parameters
+    ----------
+    problem : KernelQP
+        Its own kernel rows are not looked at.
+    K : ndarray of shape (n_rows, n_rows), float64
+        The kernel matrix.
+    beta, offsets : ndarray
+        One number per multiplier and per group.
+
+    Raises
+    ------
+    ValueError
+        If a multiplier lies outside its interval, or a group has another sum than at the problem's start.
+    """
+    _check_feasible(problem, beta)
+    F = _kernel_gradient(problem, K, beta)
+    value = 0.5 * (beta @ (F + problem.linear))
+    slack = F - np.repeat(offsets, np.diff(problem.ends))
+    gap = np.maximum((beta - problem.lower) * slack, (beta - problem.upper) * slack).sum()
+    return Certificate(gap - value, -value)
+
+
+def kernel_violation(problem, K, beta):
+    """Return the largest F_t that may fall less the smallest that may rise, of the worst group; 0 if none violates."""
+    F = _kernel_gradient(problem, K, beta)
+    worst = 0.0
+    for begin, end in zip(problem.ends[:-1], problem.ends[1:], strict=True):
+        here = slice(begin, end)
+        rising = F[here][beta[here] < problem.upper[here]]
+        falling = F[here][beta[here] > problem.lower[here]]
+        if len(rising) and len(falling):
+            worst = max(worst, falling.max() - rising.min())
+    return worst
+
+
+def _kernel_gradient(problem, K, beta):
+    """Return F = K beta + p, the multipliers of each kernel row added up first."""
+    return (K @ np.bincount(problem.row, beta, minlength=len(K)))[problem.row] + problem.linear
+
+
+def _check_feasible(problem, beta):
+    outside = (beta < problem.lower) | (beta > problem.upper)
+    if outside.any():
+        t = int(np.argmax(outside))
+        raise ValueError(f"beta[{t}] = {beta[t]} lies outside [{problem.lower[t]}, {problem.upper[t]}].")
+    room = max(1.0, np.abs(beta).sum(), np.abs(problem.start).sum())
+    for g, (begin, end) in enumerate(zip(problem.ends[:-1], problem.ends[1:], strict=True)):
+        total, owed = beta[begin:end].sum(), problem.start[begin:end].sum()
+        if abs(total - owed) > 1e-9 * room:
+            raise ValueError(f"The multipliers of group {g} sum to {total}, not to {owed}.")

@@ -55,7 +55,7 @@ def _read_c_svc(problem, solution):
 
 
 def nu_svc(K, sign, weight, nu):
-    """½|w|² − ν r + mean max(0, r − signᵢ(⟨w, φ(xᵢ)⟩ + b)): at most the fraction ν of the rows lies inside the margin r.
+    """½|w|² − ν r + mean max(0, r − signᵢ(⟨w, φ(xᵢ)⟩ + b)): at most the fraction ν of rows lies inside the margin r.
 
     Raises
     ------

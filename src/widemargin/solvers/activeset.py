@@ -13,6 +13,7 @@ from widemargin._threads import run, split
 from widemargin.kernels.cache import RowCache
 
 _RANGE = 8192  # columns of one task of a threaded update
+_ULPS = 4.0
 _RECONSTRUCTION = 1 << 23  # kernel values that are computed at once when f is completed
 
 
@@ -32,6 +33,8 @@ class ActiveSet:
     ----------
     beta, linear, lower, upper, diagonal : ndarray
         Of the active multipliers, whose indices in the problem are `index`.
+    F, rising, falling, levels : ndarray
+        What `scan` found.
     position : ndarray
         Where in `f` the row of each active multiplier is.
     rows, f : ndarray
@@ -47,9 +50,15 @@ class ActiveSet:
         self._beta = _feasible(problem, start)
         self._f = np.zeros(problem.K.n_rows)
         self._removed = []
+        self._largest = np.abs(problem.K.diagonal).max(initial=0.0)
+        self._whole = True  # whether f is that of the multipliers; not so in the middle of a change
         self._activate(np.arange(len(self._beta)), np.arange(problem.K.n_rows))
-        self._add_changes(self._row_weights(), np.arange(problem.K.n_rows))
-        self.f = self._f.copy()
+        self.recompute()
+
+    @property
+    def passes(self):
+        """Kernel rows computed, as a fraction of all."""
+        return self.cache.n_computed / self.problem.K.n_rows
 
     @property
     def everything(self):
@@ -65,82 +74,99 @@ class ActiveSet:
         problem = self.problem
         where = np.zeros(problem.K.n_rows, np.int64)
         where[rows] = np.arange(len(rows))
-        self.index, self.rows, self.position = index, rows, where[problem.row[index]]
-        self.beta, self.linear = self._beta[index], problem.linear[index]
+        self.index, self.rows, self.beta, self.f = index, rows, self._beta[index], self._f[rows]
+        self.position = where[problem.row[index]]
+        self.linear = problem.linear[index]
         self.lower, self.upper = problem.lower[index], problem.upper[index]
         self.diagonal = problem.K.diagonal[problem.row[index]]
         self.ends = np.searchsorted(index, problem.ends)
-        self.f = self._f[rows]
+        self.F, self.rising, self.falling = np.empty((3, len(index)))
+        self.levels = np.empty((len(self.ends) - 1, 2))
 
-    def _write_back(self):
-        self._beta[self.index] = self.beta
-        self._f[self.rows] = self.f
+    def scan(self):
+        """Compute the gradient F = K beta + p of the active multipliers and what each may do; return the violation.
 
-    def gradient(self):
-        """Return F = K beta + p of the active multipliers."""
-        return self.f[self.position] + self.linear
+        Sets `F`; `rising`, F where a multiplier may rise and infinite elsewhere; `falling`, −F where it may fall;
+        and `levels`, for each group the smallest F that may rise and the largest that may fall.
+        """
+        return _scan(
+            self.f, self.position, self.linear, self.beta, self.lower, self.upper, self.ends,
+            self.F, self.rising, self.falling, self.levels,
+        )  # fmt: skip
 
-    def violation(self, F):
-        """Return the largest amount by which a pair of active multipliers violates its condition."""
-        return max(0.0, *(largest - smallest for smallest, largest in self._levels(F)))
-
-    def _levels(self, F):
-        """Return for each group the smallest F that may rise and the largest that may fall."""
-        rising, falling = np.where(self.beta < self.upper, F, np.inf), np.where(self.beta > self.lower, F, -np.inf)
-        groups = [slice(*ends) for ends in zip(self.ends[:-1], self.ends[1:], strict=True)]
-        return [(rising[g].min(initial=np.inf), falling[g].max(initial=-np.inf)) for g in groups]
-
-    def offsets(self, F):
-        """Return the level r_g of each group: the mean F of multipliers inside their intervals, else what lies between."""
+    def offsets(self):
+        """Return the level r_g of each group: the mean F of multipliers inside their intervals, else between bounds."""
+        self.scan()
         free = (self.beta > self.lower) & (self.beta < self.upper)
-        levels = np.empty(len(self.ends) - 1)
-        for g, (smallest, largest) in enumerate(self._levels(F)):
+        offsets = np.empty(len(self.levels))
+        for g, bounds in enumerate(self.levels):
             here = slice(self.ends[g], self.ends[g + 1])
             if free[here].any():
-                levels[g] = F[here][free[here]].mean()
+                offsets[g] = self.F[here][free[here]].mean()
             else:
-                bounds = [bound for bound in (smallest, largest) if np.isfinite(bound)]
-                levels[g] = np.mean(bounds) if bounds else 0.0
-        return levels
+                bounds = bounds[np.isfinite(bounds)]
+                offsets[g] = bounds.mean() if len(bounds) else 0.0
+        return offsets
+
+    def rounding(self):
+        """Return how exact F can be: its terms, |beta_t K_tt| and less, in units of the last place."""
+        return _ULPS * np.finfo(np.float64).eps * np.abs(self.beta).sum() * self._largest
+
+    def objective(self):
+        """Return ½ beta'K beta + p'beta of the active multipliers, by the F of the last scan."""
+        return 0.5 * (self.beta @ self.F + self.beta @ self.linear)
 
     def measure(self):
         """Return (primal, dual) of the whole problem; no row may have been removed."""
-        F = self.gradient()
-        distance = F - np.repeat(self.offsets(F), np.diff(self.ends))
+        distance = -np.repeat(self.offsets(), np.diff(self.ends))
+        distance += self.F
         gap = np.where(distance > 0, (self.beta - self.lower) * distance, (self.beta - self.upper) * distance).sum()
-        dual = -0.5 * (self.beta @ (F + self.linear))
+        dual = -self.objective()
         return dual + gap, dual
 
-    def add_rows(self, slots, weights):
-        """Add Σ weights[k] K[slots[k]] of cached rows to f."""
-        _add_threaded(self.cache.values, slots, weights, self.f, self.settings.n_jobs)
+    def move(self, chosen, beta, slots):
+        """Give multipliers new values and add what that changes to f, by their cached rows."""
+        change = beta - self.beta[chosen]
+        moved = np.flatnonzero(change)
+        if len(moved):
+            self._whole = False
+            self.beta[chosen] = beta
+            _add_threaded(self.cache.values, slots[moved], change[moved], self.f, self.settings.n_jobs)
+            self._whole = True
 
     def set_aside(self, remain):
         """Go on with the multipliers where `remain` is true; remove the kernel rows that none of them belongs to."""
-        self._write_back()
+        self._beta[self.index], self._f[self.rows] = self.beta, self.f
         kept = np.zeros(len(self.rows), bool)
         kept[self.position[remain]] = True
+        self._whole = False
         if not kept.all():
             self._removed.append((self.rows[~kept], self._row_weights()))
             self.cache.keep_columns(self.rows[kept], np.flatnonzero(kept))
         self._activate(self.index[remain], self.rows[kept])
+        self._whole = True
 
     def bring_back(self):
-        """Make all multipliers active again, with f complete."""
-        self._write_back()
-        if self._removed:
+        """Make all multipliers active again, with f complete, even if the last change was interrupted."""
+        self._beta[self.index] = self.beta
+        if self._whole:
+            self._f[self.rows] = self.f
+            self._whole = False
             for rows, weights in self._removed:
                 self._add_changes(self._row_weights() - weights, rows)
+        else:
+            self._f[:] = 0.0
+            self._add_changes(self._row_weights(), np.arange(len(self._f)))
+        if self._removed:
             self._removed = []
             self.cache.all_columns()
-        self._activate(np.arange(len(self._beta)), np.arange(self.problem.K.n_rows))
+        self._activate(np.arange(len(self._beta)), np.arange(len(self._f)))
+        self._whole = True
 
     def recompute(self):
-        """Compute f from the multipliers alone, free of accumulated rounding; everything must be active."""
-        self._write_back()
-        self._f[:] = 0.0
-        self._add_changes(self._row_weights(), np.arange(self.problem.K.n_rows))
-        self.f = self._f.copy()
+        """Compute f from the multipliers alone, free of accumulated rounding, and make all multipliers active."""
+        self._whole = False
+        self.bring_back()
 
     def _add_changes(self, weights, rows):
         """Add Σ_i weights_i K_i to f at the given rows, in blocks that are not kept."""
@@ -179,9 +205,27 @@ def _add_threaded(values, slots, weights, sums, n_jobs):
     run(_add_weighted, [(values, slots, weights, start, stop, sums) for start, stop in ranges], n_jobs)
 
 
+@compiled
+def _scan(f, position, linear, beta, lower, upper, ends, F, rising, falling, levels):
+    """See `ActiveSet.scan`."""
+    violation = 0.0
+    for g in range(levels.shape[0]):
+        smallest, largest = np.inf, -np.inf
+        for t in range(ends[g], ends[g + 1]):
+            slope = f[np.uint64(position[t])] + linear[t]
+            F[t] = slope
+            rising[t] = slope if beta[t] < upper[t] else np.inf
+            falling[t] = -slope if beta[t] > lower[t] else np.inf
+            smallest = min(smallest, rising[t])
+            largest = max(largest, -falling[t])
+        levels[g, 0], levels[g, 1] = smallest, largest
+        violation = max(violation, largest - smallest)
+    return violation
+
+
 @compiled(fastmath=frozenset({"contract"}))
 def _add_weighted(values, slots, weights, start, stop, sums):
-    """Add Σ_k weights[k] values[slots[k]] to sums between start and stop: four lines at a time, sums staying in cache."""
+    """Add Σ_k weights[k] values[slots[k]] to sums[start:stop], four lines at a time, sums staying in cache."""
     for begin in range(start, stop, 1024):
         end = min(begin + 1024, stop)
         part = sums[begin:end]

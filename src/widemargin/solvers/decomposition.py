@@ -2,14 +2,14 @@
 
 A turn takes a working set of q multipliers, optimises them with all others fixed, and updates f = K beta:
 
-1. select   the multipliers of the steepest feasible direction: those that may rise with the smallest gradient, those that may fall
-            with the largest. Three quarters of the set stay from the turn before, the latest arrivals: most rows are
-            in the cache, and a multiplier gets several turns before it has to leave.
-2. fetch    the missing kernel rows in one block
-3. optimise pairs within the set, on a q x q block in the processor's cache, until the violation is a tenth
-4. update   f by the rows of those that changed, one pass over the block
-5. shrink   a multiplier that has been at a bound, with its condition met, for many turns is set aside; when the rest is
-            solved all come back, f is completed, and whatever violates its condition goes on
+1. select    the multipliers of the steepest feasible direction: of those that may rise the ones with the smallest
+             gradient, of those that may fall the ones with the largest. Three quarters of the set stay from the turn
+             before, the latest arrivals: their rows are in the cache, and each gets several turns before it leaves.
+2. fetch     the missing kernel rows in one block
+3. optimise  pairs within the set, on a q x q block in the processor's cache, until the violation is a tenth
+4. update    f by the rows of those that changed, in one pass
+5. shrink    a multiplier that has been at a bound for many turns, with no partner to move it, is set aside; when the
+             rest is solved all come back, f is completed, and whatever violates its condition goes on
 """
 
 import numpy as np
@@ -23,10 +23,9 @@ WORKING_SET = 512  # of 128 .. 2048, by measurement: benchmarks/results/kernel.m
 _STAYING = 0.75  # fraction of the working set that stays
 _INNER = 0.1  # the violation within the set is brought down to this fraction of that of the problem
 _MOST_STEPS = 20_000  # pairs in one turn: some ten milliseconds before Python hears of it
-_PATIENCE = 10  # turns at a bound before a multiplier is set aside
+_PATIENCE = 30  # turns at a bound before a multiplier is set aside
 _WORTHWHILE = 0.2  # fraction of the active multipliers that setting aside has to free
 _TURNS_BETWEEN_MEASUREMENTS = 10
-_FUTILE_TURNS = 3  # turns in which nothing moves before f is computed anew, and again before giving up
 
 
 def svmlight(problem, settings, start=None):
@@ -39,32 +38,39 @@ def svmlight(problem, settings, start=None):
     start : ndarray or None
         Multipliers to start from.
     """
-    size = min(settings.working_set or WORKING_SET, len(problem.start))
-    return solve(_Decomposition(problem, settings, start, size), settings)
+    return solve(_Decomposition(problem, settings, start), settings)
 
 
 def solve(method, settings):
-    """Let a method take turns until its violation is within the tolerance or a limit is reached."""
-    watch = Watch(settings)
-    state = method.state
+    """Let a method take turns until its violation is within the tolerance or a limit is reached.
+
+    The method has `name`, `state` (an ActiveSet), `iteration`, `turns_between_measurements`, and the verbs
+    `status() -> Status or None`, `turn()`, and `leave()`, after which the state is that of the last step taken.
+    """
+    state, watch = method.state, Watch(settings)
+
+    def note():
+        watch.measured(method.iteration, state.passes, *state.measure())
+
     with watch:
-        watch.measured(0, 0.0, *state.measure())
-        while not method.solved(watch):
+        note()
+        while True:
+            watch.status = method.status()
+            if watch.status is not None or watch.turn(method.name, method.iteration, state.passes):
+                break
             method.turn()
             if state.everything and method.iteration % method.turns_between_measurements == 0:
-                watch.measured(method.iteration, method.passes, *state.measure())
-            if watch.turn(method.name, method.iteration, method.passes):
-                break
+                note()
+    method.leave()
     state.bring_back()
-    F = state.gradient()
+    note()
     primal, dual = state.measure()
-    watch.measured(method.iteration, method.passes, primal, dual)
     return KernelSolution(
         beta=state.beta.copy(),
-        offsets=state.offsets(F),
+        offsets=state.offsets(),
         primal=primal,
         dual=dual,
-        violation=state.violation(F),
+        violation=state.scan(),
         n_iter=method.iteration,
         n_computed=state.cache.n_computed,
         status=watch.status,
@@ -73,111 +79,131 @@ def solve(method, settings):
     )
 
 
+class Futility:
+    """Notices turns at the level of rounding: several in a row call for exact sums, and again for an end."""
+
+    _TURNS = 3
+
+    def __init__(self):
+        self._in_a_row, self._called = 0, False
+
+    def turn(self, fallen, violation, rounding):
+        """Take notice of a turn by which the objective fell, at a violation, where F is exact up to a rounding."""
+        futile = fallen <= 0.0 or violation <= rounding
+        self._in_a_row = self._in_a_row + 1 if futile else 0
+
+    @property
+    def first_time(self):
+        """Whether it is time to compute everything anew; true once."""
+        if self._in_a_row < self._TURNS or self._called:
+            return False
+        self._in_a_row, self._called = 0, True
+        return True
+
+    @property
+    def final(self):
+        """Whether nothing is left to try."""
+        return self._called and self._in_a_row >= self._TURNS
+
+
 class _Decomposition:
     """The turns of `svmlight`. Sets `iteration`; `state` holds the multipliers."""
 
     name = "svmlight"
     turns_between_measurements = _TURNS_BETWEEN_MEASUREMENTS
 
-    def __init__(self, problem, settings, start, size):
+    def __init__(self, problem, settings, start):
+        n_groups = len(problem.ends) - 1
+        size = max(settings.working_set or WORKING_SET, 2 * n_groups)
+        # One multiplier to rise and one to fall from each group at least; the rest of the set stays.
+        self._arrivals = max(1, round((1 - _STAYING) * size / (2 * n_groups)))
+        self._staying = size - 2 * n_groups * self._arrivals
         self.state = ActiveSet(problem, settings, start, min(size, problem.K.n_rows))
-        self.settings, self.size, self.iteration = settings, size, 0
+        self.settings, self.iteration = settings, 0
         self._latest = np.empty(0, np.int64)  # the working set, latest arrivals last
-        self._quiet = np.zeros(len(problem.start), np.int64)  # turns that each active multiplier has been settled
+        self._quiet = np.zeros(len(problem.start), np.int32)  # turns that each active multiplier has been settled
         self._patience = _PATIENCE
-        self._futile = 0
+        self._futility = Futility()
+        self._block = np.empty(min(size, len(problem.start)) ** 2, self.state.cache.values.dtype)
 
-    @property
-    def passes(self):
-        """Kernel rows computed, as a fraction of all."""
-        return self.state.cache.n_computed / self.state.problem.K.n_rows
-
-    def solved(self, watch):
-        """Return whether the whole problem is solved, or cannot be solved further; bring multipliers back to find out."""
+    def status(self):
+        """Return a Status if the problem is solved, or cannot be solved further; bring all back to find out."""
         state, tol = self.state, self.settings.tol
-        self._F = state.gradient()
-        self._violation = state.violation(self._F)
+        self._violation = state.scan()
         if self._violation <= tol and len(state.index) < len(state.problem.start):
-            self._bring_back()
+            self._bring_back(state.bring_back)
+        if self._violation > tol and self._futility.first_time:
+            self._bring_back(state.recompute)
         if self._violation <= tol:
-            watch.status = Status.CONVERGED
-        elif self._futile >= 2 * _FUTILE_TURNS:
-            watch.status = Status.STALLED
-        elif self._futile == _FUTILE_TURNS:
-            self._bring_back()
-            state.recompute()
-            self._F = state.gradient()
-            self._violation = state.violation(self._F)
-        return watch.status is not None
+            return Status.CONVERGED
+        return Status.STALLED if self._futility.final else None
 
-    def _bring_back(self):
-        state = self.state
-        latest = state.index[self._latest]
-        state.bring_back()
-        self._latest = latest
-        self._quiet = np.zeros(len(state.index), np.int64)
-        self._patience *= 2  # it was too short: something left that had to come back, or everything is solved
-        self._F = state.gradient()
-        self._violation = state.violation(self._F)
+    def _bring_back(self, verb):
+        """Have all multipliers active by one of the state's verbs, with more patience from now on."""
+        self._latest = self.state.index[self._latest]
+        verb()
+        self._quiet = np.zeros(len(self.state.index), np.int32)
+        self._patience *= 2
+        self._violation = self.state.scan()
+
+    def leave(self):
+        """Nothing to hand over: the state changes only at the end of a turn."""
 
     def turn(self):
         """Optimise one working set."""
         state = self.state
+        if self.settings.shrinking:
+            self._shrink()
         chosen = self._select()
         rows = state.position[chosen]
         distinct, place = np.unique(rows, return_inverse=True)
         slots = state.cache.fetch(state.rows[distinct])[place]
-        ends = np.searchsorted(chosen, state.ends)
-        block = np.empty((len(chosen), len(chosen)), state.cache.values.dtype)
+        block = self._block[: len(chosen) ** 2].reshape(len(chosen), len(chosen))
         _gather(state.cache.values, slots, rows, block)
-        before, after = state.beta[chosen], state.beta[chosen]
         inside = multipliers(
-            after, self._F[chosen], state.lower[chosen], state.upper[chosen], state.diagonal[chosen], ends
+            state.beta[chosen],
+            state.F[chosen],
+            state.lower[chosen],
+            state.upper[chosen],
+            state.diagonal[chosen],
+            np.searchsorted(chosen, state.ends),
         )
         goal = max(_INNER * self._violation, 0.5 * self.settings.tol)
-        optimise_block(block, inside, goal, _MOST_STEPS)
-        moved = np.flatnonzero(after != before)
-        state.beta[chosen] = after
-        if len(moved):
-            state.add_rows(slots[moved], after[moved] - before[moved])
-        self._futile = 0 if len(moved) else self._futile + 1
+        fallen = optimise_block(block, inside, goal, _MOST_STEPS)
+        self._futility.turn(fallen, self._violation, state.rounding())
+        state.move(chosen, inside.beta, slots)
         self.iteration += 1
-        if self.settings.shrinking:
-            self._shrink()
 
     def _select(self):
         """Return the working set, ascending; keep the order of arrival."""
-        state, F = self.state, self._F
-        latest = self._latest[-int(_STAYING * self.size) :] if self.size > 2 else self._latest[:0]
-        rising = np.where(state.beta < state.upper, F, np.inf)
-        falling = np.where(state.beta > state.lower, -F, np.inf)
-        groups = [slice(*ends) for ends in zip(state.ends[:-1], state.ends[1:], strict=True)]
-        limits = [(-falling[g].min(initial=np.inf), -rising[g].min(initial=np.inf)) for g in groups]
-        rising[latest], falling[latest] = np.inf, np.inf
-        half = max(1, (self.size - len(latest)) // (2 * len(groups)))
+        state = self.state
+        latest = self._latest[max(0, len(self._latest) - self._staying) :]
+        state.rising[latest], state.falling[latest] = np.inf, np.inf
         new = []
-        for group, group_limits in zip(groups, limits, strict=True):
-            for candidates, limit in zip((rising, falling), group_limits, strict=True):
-                best = group.start + _smallest(candidates[group], half)
+        for g, (smallest, largest) in enumerate(state.levels):
+            begin, end = state.ends[g], state.ends[g + 1]
+            for candidates, limit in ((state.rising, largest), (state.falling, -smallest)):
+                best = begin + _smallest(candidates[begin:end], self._arrivals)
                 best = best[candidates[best] < limit]
-                falling[best] = np.inf
+                state.falling[best] = np.inf
                 new.append(best)
         self._latest = np.concatenate([latest, *new])
         return np.sort(self._latest)
 
     def _shrink(self):
-        """Count for how many turns each multiplier has been settled at a bound; set those aside that were long enough."""
+        """Count for how many turns each multiplier has been settled; set those aside that were for long enough."""
         state = self.state
-        F = state.gradient()
-        distance = F - np.repeat(state.offsets(F), np.diff(state.ends))
-        settled = ((state.beta <= state.lower) & (distance > 0)) | ((state.beta >= state.upper) & (distance < 0))
-        self._quiet = np.where(settled, self._quiet + 1, 0)
+        n_settled = _count_settled(
+            state.F, state.beta, state.lower, state.upper, state.ends, state.levels, self._quiet, self._patience
+        )
+        if n_settled <= _WORTHWHILE * len(state.index):
+            return
         remain = self._quiet < self._patience
         remain[self._latest] = True
-        if np.sum(~remain) > _WORTHWHILE * len(remain):
-            place = np.cumsum(remain) - 1
-            self._latest, self._quiet = place[self._latest], self._quiet[remain]
-            state.set_aside(remain)
+        place = np.cumsum(remain) - 1
+        self._latest, self._quiet = place[self._latest], self._quiet[remain]
+        state.set_aside(remain)
+        self._violation = state.scan()
 
 
 def _smallest(values, count):
@@ -194,3 +220,16 @@ def _gather(values, slots, columns, block):
         line, target = values[np.uint64(slots[a])], block[np.uint64(a)]
         for b in range(columns.size):
             target[b] = line[np.uint64(columns[b])]
+
+
+@compiled
+def _count_settled(F, beta, lower, upper, ends, levels, quiet, patience):
+    """Count turns at a bound where no partner could move a multiplier; return how many have patience turns."""
+    total = 0
+    for g in range(levels.shape[0]):
+        smallest, largest = levels[g, 0], levels[g, 1]
+        for t in range(ends[g], ends[g + 1]):
+            settled = (beta[t] <= lower[t] and F[t] > largest) or (beta[t] >= upper[t] and F[t] < smallest)
+            quiet[t] = quiet[t] + 1 if settled else 0
+            total += quiet[t] >= patience
+    return total

@@ -3,7 +3,7 @@
 One multiplier of a group may rise by as much as another of the same group falls. The pair (i, j): i has the smallest
 gradient F among those that may rise; j, among those that may fall, promises the largest decrease by a quadratic model,
 ½ (F_j − F_i)² / (K_ii + K_jj − 2 K_ij) (second order selection of Fan, Chen and Lin, 2005). A curvature that is not
-positive, as kernels that are not positive semidefinite have it, is replaced by a tiny one, so that the step goes to a bound.
+positive, as indefinite kernels have it, is replaced by a tiny one, so that the step goes to a bound.
 
 Which multipliers may move is kept as a number to be added to F, 0 or huge: so the scans are plain minima and maxima,
 which the compiler does several at a time; the index is looked for afterwards.
@@ -42,11 +42,12 @@ def multipliers(beta, F, lower, upper, diagonal, ends):
 
 @compiled
 def optimise_block(K, M, tol, most):
-    """Take steps until no pair violates its condition by more than tol; return (steps, violation).
+    """Take steps until no pair violates its condition by more than tol; return by how much the objective fell.
 
     Kept true: F = K beta + terms that do not change, and the sum of each group.
     """
-    for step in range(most):
+    fallen = 0.0
+    for _ in range(most):
         worst, best, first, second = 0.0, -1.0, 0, 0
         for group in range(M.ends.size - 1):
             start, stop = M.ends[group], M.ends[group + 1]
@@ -59,9 +60,9 @@ def optimise_block(K, M, tol, most):
             if gain > best:
                 best, first, second = gain, i, j
         if worst <= tol:
-            return step, worst
-        move_pair(M, first, second, K[np.uint64(first)], K[np.uint64(second)])
-    return most, worst
+            break
+        fallen += move_pair(M, first, second, K[np.uint64(first)], K[np.uint64(second)])
+    return fallen
 
 
 @compiled(fastmath=_SCAN)
@@ -111,9 +112,12 @@ def first_to_rise(M, smallest, start, stop):
 
 @compiled
 def move_pair(M, i, j, line_i, line_j):
-    """Let beta_i rise and beta_j fall by the same, to the minimum or to the nearer bound; update F."""
-    curvature = M.diagonal[i] + M.diagonal[j] - 2.0 * np.float64(line_i[np.uint64(j)])
-    change = (M.F[j] - M.F[i]) / max(curvature, _TINY_CURVATURE)
+    """Let beta_i rise and beta_j fall by the same, to the minimum or to the nearer bound; update F.
+
+    Returns by how much the objective falls.
+    """
+    curvature, slope = M.diagonal[i] + M.diagonal[j] - 2.0 * np.float64(line_i[np.uint64(j)]), M.F[j] - M.F[i]
+    change = slope / max(curvature, _TINY_CURVATURE)
     room_i, room_j = M.upper[i] - M.beta[i], M.beta[j] - M.lower[j]
     change = min(change, room_i, room_j)
     M.beta[i] = M.upper[i] if change == room_i else M.beta[i] + change
@@ -123,6 +127,7 @@ def move_pair(M, i, j, line_i, line_j):
     M.no_fall[i] = _HUGE if M.beta[i] <= M.lower[i] else 0.0
     M.no_fall[j] = _HUGE if M.beta[j] <= M.lower[j] else 0.0
     _add_difference(M.F, change, line_i, line_j)
+    return change * (slope - 0.5 * change * curvature)
 
 
 @compiled(fastmath=frozenset({"contract"}))

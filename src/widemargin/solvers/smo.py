@@ -2,10 +2,10 @@
 
 Each step picks the pair by second order information over all active multipliers, within one group for the ν forms,
 and needs the kernel rows of that pair. Shrinking follows LIBSVM: every min(n, 1000) steps a multiplier at a bound
-leaves if its gradient lies beyond every gradient that could be its partner's; when the violation first falls below ten times the
+leaves if its gradient lies beyond that of every possible partner; when the violation first falls below ten times the
 tolerance all come back once. Here for fidelity and as the reference; `svmlight` is faster.
 
-The steps are compiled; they return to Python when a kernel row is missing, when it is time to shrink, or when they are done.
+The steps are compiled; they return to Python when a kernel row is missing, or when it is time to shrink.
 """
 
 import numpy as np
@@ -13,13 +13,12 @@ import numpy as np
 from widemargin._compiled import compiled
 from widemargin.solvers.activeset import ActiveSet
 from widemargin.solvers.contract import Status
-from widemargin.solvers.decomposition import solve
+from widemargin.solvers.decomposition import Futility, solve
 from widemargin.solvers.pairs import best_partner, extremes, first_to_rise, move_pair, multipliers
 
 _SHRINK_EVERY = 1000
 _NEARLY_SOLVED = 10.0
 _LEAST_ROWS = 4  # two candidates, one per group, and their partners
-_FUTILE_TURNS = 3
 
 
 def smo(problem, settings, start=None):
@@ -37,41 +36,34 @@ class _PairMethod:
         self.state = ActiveSet(problem, settings, start, min(_LEAST_ROWS, problem.K.n_rows))
         self.settings, self.iteration = settings, 0
         self._unshrunk_once = False
-        self._futile = 0
+        self._futility = Futility()
         self._load()
-
-    @property
-    def passes(self):
-        """Kernel rows computed, as a fraction of all."""
-        return self.state.cache.n_computed / self.state.problem.K.n_rows
 
     def _load(self):
         """Take the active multipliers over from the state."""
         state = self.state
-        self._M = multipliers(
-            state.beta, state.gradient(), state.lower, state.upper, state.diagonal, state.ends
-        )  # fmt: skip
+        self._violation = state.scan()
+        self._M = multipliers(state.beta, state.F, state.lower, state.upper, state.diagonal, state.ends)
         self._lines = np.empty((2, len(state.index)), state.cache.values.dtype)
-        self._violation = state.violation(self._M.F)
 
-    def _store(self):
+    def leave(self):
         """Hand f over to the state: it follows from the gradient."""
         self.state.f[self.state.position] = self._M.F - self.state.linear
 
-    def solved(self, watch):
-        """Return whether the whole problem is solved; bring multipliers back to find out."""
-        state, tol = self.state, self.settings.tol
-        all_active = len(state.index) == len(state.problem.start)
-        if self._violation <= tol and not all_active:
+    def status(self):
+        """Return a Status if the problem is solved, or cannot be solved further; bring all back to find out."""
+        tol, state = self.settings.tol, self.state
+        if self._violation <= tol and len(state.index) < len(state.problem.start):
             self._bring_back()
+        if self._violation > tol and self._futility.first_time:
+            state.recompute()
+            self._load()
         if self._violation <= tol:
-            watch.status = Status.CONVERGED
-        elif self._futile >= _FUTILE_TURNS:
-            watch.status = Status.STALLED
-        return watch.status is not None
+            return Status.CONVERGED
+        return Status.STALLED if self._futility.final else None
 
     def _bring_back(self):
-        self._store()
+        self.leave()
         self.state.bring_back()
         self._load()
 
@@ -81,45 +73,43 @@ class _PairMethod:
         budget = min(len(state.problem.start), _SHRINK_EVERY)
         if self.settings.max_iter is not None:
             budget = max(1, min(budget, self.settings.max_iter - self.iteration))
-        before = state.beta.copy()
+        fallen = 0.0
         while budget > 0:
-            steps, missing = _steps(
+            steps, missing, part = _steps(
                 cache.values, cache.slot_of, cache.used, cache.tick(), state.rows, state.position,
                 self._M, self._lines, self.settings.tol, budget,
             )  # fmt: skip
             self.iteration += steps
             budget -= steps
+            fallen += part
             if missing < 0:
                 break
             cache.fetch(np.array([missing]))
-        self._futile = self._futile + 1 if np.array_equal(before, state.beta) else 0
-        self._store()
-        self._violation = state.violation(self._M.F)
+        self.leave()
+        self._violation = state.scan()
+        self._futility.turn(fallen, self._violation, state.rounding())
         if self.settings.shrinking:
             self._shrink()
 
     def _shrink(self):
         """Set multipliers aside that no partner could move; once, when nearly solved, have all back first."""
+        state = self.state
         if not self._unshrunk_once and self._violation <= _NEARLY_SOLVED * self.settings.tol:
             self._unshrunk_once = True
-            if len(self.state.index) < len(self.state.problem.start):
+            if len(state.index) < len(state.problem.start):
                 self._bring_back()
-        state, F = self.state, self._M.F
-        remain = np.ones(len(F), bool)
-        for begin, end in zip(state.ends[:-1], state.ends[1:], strict=True):
-            here = slice(begin, end)
-            smallest, largest = extremes(self._M, begin, end)
-            beyond_above = (state.beta[here] <= state.lower[here]) & (F[here] > largest)
-            beyond_below = (state.beta[here] >= state.upper[here]) & (F[here] < smallest)
-            remain[here] = ~(beyond_above | beyond_below)
-        if not remain.all() and remain.any():
-            state.set_aside(remain)
+        smallest, largest = np.repeat(state.levels, np.diff(state.ends), axis=0).T
+        above, below = np.greater(state.F, largest), np.less(state.F, smallest)
+        beyond = ((state.beta <= state.lower) & above) | ((state.beta >= state.upper) & below)
+        if beyond.any() and not beyond.all():
+            state.set_aside(~beyond)
             self._load()
 
 
 @compiled
 def _steps(values, slot_of, used, now, rows, position, M, lines, tol, most):
-    """Take at most `most` steps; return how many, and the kernel row that is missing, −1 if none is."""
+    """Take at most `most` steps; return how many, the kernel row that is missing or −1, and by how much we fell."""
+    fallen = 0.0
     for step in range(most):
         worst, best, first, second = 0.0, -1.0, 0, 0
         for group in range(M.ends.size - 1):
@@ -131,22 +121,22 @@ def _steps(values, slot_of, used, now, rows, position, M, lines, tol, most):
             i = first_to_rise(M, smallest, start, stop)
             slot = slot_of[rows[position[i]]]
             if slot < 0:
-                return step, rows[position[i]]
+                return step, rows[position[i]], fallen
             used[slot] = now
             _line(values[np.uint64(slot)], position, start, stop, lines[0])
             gain, j = best_partner(M, i, lines[0], start, stop)
             if gain > best:
                 best, first, second = gain, i, j
         if worst <= tol:
-            return step, -1
+            return step, -1, fallen
         slot_i, slot_j = slot_of[rows[position[first]]], slot_of[rows[position[second]]]
         if slot_j < 0:
-            return step, rows[position[second]]
+            return step, rows[position[second]], fallen
         used[slot_j] = now
         _line(values[np.uint64(slot_i)], position, 0, position.size, lines[0])
         _line(values[np.uint64(slot_j)], position, 0, position.size, lines[1])
-        move_pair(M, first, second, lines[0], lines[1])
-    return most, -1
+        fallen += move_pair(M, first, second, lines[0], lines[1])
+    return most, -1, fallen
 
 
 @compiled

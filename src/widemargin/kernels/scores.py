@@ -1,0 +1,120 @@
+"""Weighted sums of kernel values, Σ_i coef_i K(x_i, z), for many rows z: what kernel models predict with.
+
+Kernel values are computed in tiles and summed at once, so that memory stays bounded whatever the number of rows and of
+support vectors; all outputs share each tile. The linear kernel needs none: its sums are <Σ_i coef_i x_i, z>.
+"""
+
+import numpy as np
+from scipy.sparse import issparse
+
+from widemargin._threads import run, single_threaded_blas, split
+from widemargin.data.products import InnerProducts
+
+_CHUNK_VALUES = 1 << 22  # kernel values that a function K(A, B) is asked for at once
+_TASK_PANELS = 4  # panels of rows in one task for a thread
+
+
+def kernel_scores(kernel, support, coefficients, Z, *, ends=None, n_jobs=None):
+    """Return K(Z, support) @ coefficients.T in float64.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    support : ndarray or scipy sparse of shape (n_support, n_features)
+        For "precomputed" it is not used.
+    coefficients : ndarray of shape (n_outputs, n_support)
+    Z : ndarray or scipy sparse of shape (n_rows, n_features)
+        For "precomputed" the kernel values (n_rows, n_support).
+    ends : ndarray of int or None
+        Offsets of blocks of support vectors, ends[0] = 0 up to ends[-1] = n_support, each summed apart.
+    n_jobs : int or None
+
+    Returns
+    -------
+    scores : ndarray of shape (n_rows, n_outputs), or (n_rows, n_blocks, n_outputs) if `ends` are given
+    """
+    coefficients = np.ascontiguousarray(coefficients, dtype=np.float64)
+    blocks = _Blocks(coefficients, np.array([0, coefficients.shape[1]]) if ends is None else np.asarray(ends))
+    out = np.zeros((Z.shape[0], blocks.count, coefficients.shape[0]))
+    if coefficients.shape[1] and Z.shape[0]:
+        _SCORERS.get(kernel.name, _by_tiles)(kernel, support, blocks, Z, out, n_jobs)
+    return out[:, 0] if ends is None else out
+
+
+class _Blocks:
+    """Coefficients of support vectors in blocks that are summed apart."""
+
+    def __init__(self, coefficients, ends):
+        self.coefficients, self.ends, self.count = coefficients, ends, len(ends) - 1
+
+    def add(self, values, start, out):
+        """Add the sums of kernel values (n_rows, n) of the support vectors from `start` on to out."""
+        stop = start + values.shape[1]
+        for block in range(self.count):
+            begin, end = max(start, self.ends[block]), min(stop, self.ends[block + 1])
+            if begin < end:
+                out[:, block] += values[:, begin - start : end - start] @ self.coefficients[:, begin:end].T
+
+
+def _by_tiles(kernel, support, blocks, Z, out, n_jobs):
+    """Inner products in tiles, the kernel's function of them, then the sums."""
+    single = support.dtype == np.float32 and Z.dtype == np.float32
+    if kernel.name == "rbf" and not issparse(support) and not issparse(Z):
+        centre = support.mean(axis=0, dtype=np.float64).astype(support.dtype)
+        support, Z = support - centre, Z - centre
+    products = InnerProducts(support, np.float32 if single else np.float64)
+    norms, n_support = products.squared_norms().astype(products.dtype), support.shape[0]
+
+    def score(begin, end):
+        part = Z[begin:end]
+        own = _squared_norms(part).astype(products.dtype)
+        slots = np.arange(products.panel_rows)
+        with products.workspace() as workspace:
+            values = np.empty(workspace[0].shape)
+            for k, panel in enumerate(products.panels_of(part)):
+                here = slice(k * products.panel_rows, min((k + 1) * products.panel_rows, end - begin))
+                n_panel = here.stop - here.start
+                for start, stop in products.tiles(0, n_support):
+                    inner = products.fill(panel, n_panel, None, start, stop, workspace)
+                    tile = values[:n_panel, : stop - start]
+                    kernel.finish(inner, own[here], norms[start:stop], slots[:n_panel], tile, 0)
+                    blocks.add(tile, start, out[begin + here.start : begin + here.stop])
+
+    n_tasks = -(-Z.shape[0] // (_TASK_PANELS * products.panel_rows))
+    with single_threaded_blas():
+        run(score, split(Z.shape[0], n_tasks), n_jobs)
+
+
+def _squared_norms(Z):
+    if issparse(Z):
+        return np.asarray(Z.astype(np.float64).power(2).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
+
+
+def _by_weights(kernel, support, blocks, Z, out, n_jobs):
+    """<Σ coef_i x_i, z>: the linear kernel."""
+    for block in range(blocks.count):
+        here = slice(blocks.ends[block], blocks.ends[block + 1])
+        weights = blocks.coefficients[:, here] @ support[here].astype(np.float64)
+        out[:, block] = Z @ np.asarray(weights).T
+
+
+def _by_function(kernel, support, blocks, Z, out, n_jobs):
+    """K(Z, support) by the caller's function, some rows at a time."""
+    step = max(1, _CHUNK_VALUES // support.shape[0])
+    for begin in range(0, Z.shape[0], step):
+        values = np.asarray(kernel.function(Z[begin : begin + step], support), dtype=np.float64)
+        expected = (min(step, Z.shape[0] - begin), support.shape[0])
+        if values.shape != expected:
+            raise ValueError(f"The kernel function must return shape {expected}, got {values.shape}.")
+        if not np.isfinite(values).all():
+            raise ValueError("The kernel function returned NaN or infinity.")
+        blocks.add(values, 0, out[begin : begin + step])
+
+
+def _by_values(kernel, support, blocks, Z, out, n_jobs):
+    """The values are there already."""
+    blocks.add(np.asarray(Z, dtype=np.float64), 0, out)
+
+
+_SCORERS = {"linear": _by_weights, "callable": _by_function, "precomputed": _by_values}
