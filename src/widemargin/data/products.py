@@ -66,12 +66,6 @@ class InnerProducts:
             self._X = _array_of(X, dtype)
             self.cost = _DENSE_COST * self.n_features
 
-    def squared_norms(self):
-        """Return |x_j|² of every row, in float64."""
-        if self._sparse:
-            return self._X.astype(np.float64).power(2).sum(axis=1)
-        return np.einsum("ij,ij->i", self._X, self._X, dtype=np.float64)
-
     def panels(self, chosen):
         """Return some of the rows in the form that `fill` takes: a list of panels of `panel_rows`, the last shorter."""
         return [self._panel(chosen[begin : begin + self.panel_rows]) for begin in self._begins(len(chosen))]
@@ -124,6 +118,14 @@ class InnerProducts:
         X = self._X[start:stop] if columns is None else self._X[columns[start:stop]]
         out = products.reshape(-1)[: n_panel * len(X)].reshape(n_panel, len(X))
         return np.matmul(panel, X.T, out=out)
+
+
+def squared_norms(X):
+    """Return |x_i|² of every row of an array or sparse matrix, in float64; infinite where it is too large."""
+    with np.errstate(over="ignore"):
+        if issparse(X):
+            return np.asarray(csr_array(X, dtype=np.float64).power(2).sum(axis=1)).ravel()
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
 def _fraction_stored(X):

@@ -83,7 +83,8 @@ class RowCache:
         self.used[slots[~missing]] = self._clock
         n_missing = int(missing.sum())
         if n_missing:
-            self._open = min(self.n_slots, self._open + int(self._seen[rows[missing]].sum()))
+            again = int(self._seen[rows[missing]].sum())
+            self._open = min(self.n_slots, max(self._open + again, len(rows)))
             self._seen[rows[missing]] = True
             slots[missing] = self._make_room(n_missing)
             self._compute(rows[missing], slots[missing])

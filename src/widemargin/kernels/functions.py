@@ -15,6 +15,9 @@ import numpy as np
 from widemargin._compiled import compiled
 from widemargin.kernels.exponential import fast_exp
 
+_LARGEST_SINGLE = 1e30  # of numbers in single precision, with room to spare
+_LARGEST_EXPONENT = 16.0  # gamma |x|² up to which single precision leaves an exponent exact to about 1e-5
+
 _LINEAR, _POLY, _RBF, _SIGMOID = range(4)
 _KINDS = {"linear": _LINEAR, "poly": _POLY, "rbf": _RBF, "sigmoid": _SIGMOID}
 
@@ -53,6 +56,19 @@ class Kernel:
             if self.name == "rbf":
                 return np.ones_like(squared_norms)
             return np.tanh(self.gamma * squared_norms + self.coef0)
+
+    def largest(self, squared_norms):
+        """Return a bound of |K(x, z)| and of the numbers on the way to it, for rows with these squared norms."""
+        product = squared_norms.max(initial=0.0)
+        with np.errstate(over="ignore"):
+            power = (abs(self.gamma) * product + abs(self.coef0)) ** self.degree if self.name == "poly" else 0.0
+        return max(product, power)
+
+    def exact_in_single(self, squared_norms):
+        """Return whether single precision products do: numbers stay finite, and an exponent keeps its digits."""
+        if not self.largest(squared_norms) < _LARGEST_SINGLE:
+            return False
+        return self.name != "rbf" or self.gamma * squared_norms.max(initial=0.0) <= _LARGEST_EXPONENT
 
     def finish(self, products, own, others, slots, out, start):
         """Set out[slots[b], start + j] = K from products[b, j] and the squared norms own[b], others[start + j]."""
@@ -104,9 +120,14 @@ def _poly(products, gamma, coef0, degree, target):
 
 @compiled(fastmath=frozenset({"contract"}))
 def _sigmoid(products, gamma, coef0, target):
-    """tanh(z) = 1 − 2 / (exp(2 z) + 1); beyond |z| = 20 it is ±1 in double precision."""
+    """tanh(z) = 1 − 2 / (exp(2 z) + 1), or near 0, where that loses digits, its power series."""
     number = products.dtype.type
-    one, two, most = number(1), number(2), number(40)
+    one, two, most = number(1), number(2), number(40)  # beyond z = 20 it is 1 in double precision
+    near = number(0.25**2 if products.itemsize == 4 else 0.004**2)
     for j in range(products.size):
-        z = two * (gamma * products[j] + coef0)
-        target[j] = one - two / (fast_exp(z if z < most else most) + one)
+        z = gamma * products[j] + coef0
+        square, double = z * z, two * z
+        far = one - two / (fast_exp(double if double < most else most) + one)
+        series = number(62 / 2835) * square - number(17 / 315)
+        series = (series * square + number(2 / 15)) * square - number(1 / 3)
+        target[j] = z + z * square * series if square < near else far

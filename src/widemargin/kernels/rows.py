@@ -10,10 +10,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from widemargin._threads import run, single_threaded_blas, split
-from widemargin.data.products import InnerProducts
+from widemargin.data.products import InnerProducts, squared_norms
 
-_LARGEST_SINGLE = 16.0  # gamma |x|² up to which single precision products leave the exponent exact to about 1e-5
-_LARGEST_VALUE = 1e30  # of a kernel that is stored in single precision
 _CHEAP = 4.0  # nanoseconds for an inner product
 _TASK_COLUMNS = 8192  # columns of one task for a thread
 
@@ -59,6 +57,7 @@ class KernelRows:
             self.cheap = self._products.cost < _CHEAP
         else:
             self.cheap = kernel.name == "precomputed"
+            self.dtype = np.dtype(np.float64)  # values of any size, as they come
             self._block = _PrecomputedBlock(X) if kernel.name == "precomputed" else _CallableBlock(kernel.function, X)
             self.diagonal = self._block.diagonal(self._chosen(np.arange(self.n_rows)))
         if not np.isfinite(self.diagonal).all():
@@ -70,19 +69,13 @@ class KernelRows:
         X, kernel = self._X if self._subset is None else self._X[self._subset], self.kernel
         if kernel.name == "rbf" and not issparse(X):
             X = X - X.mean(axis=0, dtype=np.float64).astype(X.dtype)
-        products = InnerProducts(X, self.dtype)
-        norms = products.squared_norms()
+        norms = squared_norms(X)
         self.diagonal = kernel.diagonal(norms)
-        largest = norms.max(initial=0.0)
-        if self.dtype == np.float32:
-            if kernel.name == "rbf":
-                if kernel.gamma * largest > _LARGEST_SINGLE:
-                    products = InnerProducts(X, np.float64)
-            elif not max(largest, np.abs(self.diagonal).max(initial=0.0)) < _LARGEST_VALUE:
-                self.dtype = np.dtype(np.float64)
-                products = InnerProducts(X, np.float64)
-        self._products = products
-        self._norms = norms.astype(products.dtype)
+        single = self.dtype == np.float32 and kernel.exact_in_single(norms)
+        if not kernel.largest(norms) < np.finfo(np.float32).max:
+            self.dtype = np.dtype(np.float64)
+        self._products = InnerProducts(X, np.float32 if single else np.float64)
+        self._norms = norms.astype(self._products.dtype)
 
     def _chosen(self, rows):
         return rows if self._subset is None else self._subset[rows]

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from widemargin._threads import run, single_threaded_blas, split
-from widemargin.data.products import InnerProducts
+from widemargin.data.products import InnerProducts, squared_norms
 
 _CHUNK_VALUES = 1 << 22  # kernel values that a function K(A, B) is asked for at once
 _TASK_PANELS = 4  # panels of rows in one task for a thread
@@ -58,16 +58,17 @@ class _Blocks:
 
 def _by_tiles(kernel, support, blocks, Z, out, n_jobs):
     """Inner products in tiles, the kernel's function of them, then the sums."""
-    single = support.dtype == np.float32 and Z.dtype == np.float32
     if kernel.name == "rbf" and not issparse(support) and not issparse(Z):
         centre = support.mean(axis=0, dtype=np.float64).astype(support.dtype)
         support, Z = support - centre, Z - centre
+    norms, norms_of_Z, n_support = squared_norms(support), squared_norms(Z), support.shape[0]
+    single = support.dtype == np.float32 and Z.dtype == np.float32
+    single = single and kernel.exact_in_single(norms) and kernel.exact_in_single(norms_of_Z)
     products = InnerProducts(support, np.float32 if single else np.float64)
-    norms, n_support = products.squared_norms().astype(products.dtype), support.shape[0]
+    norms, norms_of_Z = norms.astype(products.dtype), norms_of_Z.astype(products.dtype)
 
     def score(begin, end):
-        part = Z[begin:end]
-        own = _squared_norms(part).astype(products.dtype)
+        part, own = Z[begin:end], norms_of_Z[begin:end]
         slots = np.arange(products.panel_rows)
         with products.workspace() as workspace:
             values = np.empty(workspace[0].shape)
@@ -83,12 +84,6 @@ def _by_tiles(kernel, support, blocks, Z, out, n_jobs):
     n_tasks = -(-Z.shape[0] // (_TASK_PANELS * products.panel_rows))
     with single_threaded_blas():
         run(score, split(Z.shape[0], n_tasks), n_jobs)
-
-
-def _squared_norms(Z):
-    if issparse(Z):
-        return np.asarray(Z.astype(np.float64).power(2).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
 
 
 def _by_weights(kernel, support, blocks, Z, out, n_jobs):

@@ -15,11 +15,14 @@ A turn takes a working set of q multipliers, optimises them with all others fixe
 import numpy as np
 
 from widemargin._compiled import compiled
+from widemargin._threads import single_threaded_blas
 from widemargin.solvers.activeset import ActiveSet
 from widemargin.solvers.contract import KernelSolution, Status, Watch
 from widemargin.solvers.pairs import multipliers, optimise_block
 
-WORKING_SET = 512  # of 128 .. 2048, by measurement: benchmarks/results/kernel.md
+WORKING_SET = 512  # at the beginning; of 128 .. 2048, by measurement: benchmarks/results/kernel.md
+_LARGEST_WORKING_SET = 2048
+_TURNS_BEFORE_GROWTH = 100  # a problem that takes so many turns has many free multipliers: larger sets need fewer
 _STAYING = 0.75  # fraction of the working set that stays
 _INNER = 0.1  # the violation within the set is brought down to this fraction of that of the problem
 _MOST_STEPS = 20_000  # pairs in one turn: some ten milliseconds before Python hears of it
@@ -52,7 +55,7 @@ def solve(method, settings):
     def note():
         watch.measured(method.iteration, state.passes, *state.measure())
 
-    with watch:
+    with watch, single_threaded_blas():
         note()
         while True:
             watch.status = method.status()
@@ -113,18 +116,29 @@ class _Decomposition:
     turns_between_measurements = _TURNS_BETWEEN_MEASUREMENTS
 
     def __init__(self, problem, settings, start):
-        n_groups = len(problem.ends) - 1
-        size = max(settings.working_set or WORKING_SET, 2 * n_groups)
-        # One multiplier to rise and one to fall from each group at least; the rest of the set stays.
-        self._arrivals = max(1, round((1 - _STAYING) * size / (2 * n_groups)))
-        self._staying = size - 2 * n_groups * self._arrivals
+        self._n_groups = len(problem.ends) - 1
+        size = max(settings.working_set or WORKING_SET, 2 * self._n_groups)
+        self._largest = size if settings.working_set else _LARGEST_WORKING_SET
         self.state = ActiveSet(problem, settings, start, min(size, problem.K.n_rows))
+        self._set_size(size)
         self.settings, self.iteration = settings, 0
         self._latest = np.empty(0, np.int64)  # the working set, latest arrivals last
         self._quiet = np.zeros(len(problem.start), np.int32)  # turns that each active multiplier has been settled
         self._patience = _PATIENCE
         self._futility = Futility()
-        self._block = np.empty(min(size, len(problem.start)) ** 2, self.state.cache.values.dtype)
+
+    def _set_size(self, size):
+        """Divide the working set: of each group as many to rise and to fall, one at least; the rest stays."""
+        self._size = size
+        self._arrivals = max(1, round((1 - _STAYING) * size / (2 * self._n_groups)))
+        self._staying = size - 2 * self._n_groups * self._arrivals
+        self._block = Block(min(size, len(self.state.problem.start)), self.state.cache.values.dtype)
+
+    def _grow(self):
+        """Double the working set now and then, if the cache holds that many rows."""
+        size = min(2 * self._size, self._largest, self.state.cache.n_slots)
+        if self.iteration % _TURNS_BEFORE_GROWTH == 0 and size > self._size:
+            self._set_size(size)
 
     def status(self):
         """Return a Status if the problem is solved, or cannot be solved further; bring all back to find out."""
@@ -158,8 +172,7 @@ class _Decomposition:
         rows = state.position[chosen]
         distinct, place = np.unique(rows, return_inverse=True)
         slots = state.cache.fetch(state.rows[distinct])[place]
-        block = self._block[: len(chosen) ** 2].reshape(len(chosen), len(chosen))
-        _gather(state.cache.values, slots, rows, block)
+        block = self._block.take(state.cache.values, slots, rows, state.rows[rows])
         inside = multipliers(
             state.beta[chosen],
             state.F[chosen],
@@ -173,6 +186,7 @@ class _Decomposition:
         self._futility.turn(fallen, self._violation, state.rounding())
         state.move(chosen, inside.beta, slots)
         self.iteration += 1
+        self._grow()
 
     def _select(self):
         """Return the working set, ascending; keep the order of arrival."""
@@ -213,13 +227,43 @@ def _smallest(values, count):
     return np.argpartition(values, count)[:count]
 
 
+class Block:
+    """The kernel values among the rows of a working set, those of rows that stayed taken over from the block before.
+
+    Picking single values out of the cache's long lines is slow, each is a line of memory of its own; only the rows that
+    are new have to be picked.
+    """
+
+    def __init__(self, size, dtype):
+        self._memory = np.empty((2, size**2), dtype)
+        self._before, self._ids = np.empty((0, 0), dtype), np.empty(0, np.int64)
+
+    def take(self, values, slots, columns, ids):
+        """Return the block of the rows `ids`, that are values[slots], at these columns."""
+        size = len(ids)
+        block = self._memory[0][: size**2].reshape(size, size)
+        self._memory = self._memory[::-1]
+        _, first, here = np.intersect1d(self._ids, ids, return_indices=True)
+        place = np.full(size, -1)
+        place[here] = first
+        _gather(values, slots, columns, place, self._before, block)
+        self._before, self._ids = block, ids
+        return block
+
+
 @compiled
-def _gather(values, slots, columns, block):
-    """Set block[a, b] = values[slots[a], columns[b]]."""
+def _gather(values, slots, columns, place, before, block):
+    """Set block[a, b] = values[slots[a], columns[b]], from before[place[a], place[b]] where both were there."""
     for a in range(slots.size):
-        line, target = values[np.uint64(slots[a])], block[np.uint64(a)]
-        for b in range(columns.size):
-            target[b] = line[np.uint64(columns[b])]
+        if place[a] < 0:
+            line, target = values[np.uint64(slots[a])], block[np.uint64(a)]
+            for b in range(columns.size):
+                target[b] = line[np.uint64(columns[b])]
+    for a in range(slots.size):
+        if place[a] >= 0:
+            source, target = before[np.uint64(place[a])], block[np.uint64(a)]
+            for b in range(columns.size):
+                target[b] = source[np.uint64(place[b])] if place[b] >= 0 else block[np.uint64(b), np.uint64(a)]
 
 
 @compiled

@@ -6,7 +6,8 @@ gradient F among those that may rise; j, among those that may fall, promises the
 positive, as indefinite kernels have it, is replaced by a tiny one, so that the step goes to a bound.
 
 Which multipliers may move is kept as a number to be added to F, 0 or huge: so the scans are plain minima and maxima,
-which the compiler does several at a time; the index is looked for afterwards.
+which the compiler does several at a time; the index is looked for afterwards. A step passes over the multipliers
+twice: to find the partner, and to update F, which finds the extremes for the next step as well.
 """
 
 from typing import NamedTuple
@@ -15,13 +16,17 @@ import numpy as np
 
 from widemargin._compiled import compiled
 
-_HUGE = 1e300
+_HUGE = np.float32(1e38)  # so large that what is finite does not count beside it
 _TINY_CURVATURE = 1e-12
+_STRETCH = 64  # multipliers that are compared at once
 _SCAN = frozenset({"nnan", "nsz", "reassoc", "contract"})  # minima of finite numbers: F is finite since K is
 
 
 class Multipliers(NamedTuple):
-    """Multipliers in groups ends[g] .. ends[g + 1], their gradient F, and K_tt of each."""
+    """Multipliers in groups ends[g] .. ends[g + 1], their gradient F, and K_tt of each.
+
+    `levels` are the smallest F + no_rise and the largest F − no_fall of each group.
+    """
 
     beta: np.ndarray
     F: np.ndarray
@@ -32,12 +37,17 @@ class Multipliers(NamedTuple):
     no_rise: np.ndarray
     no_fall: np.ndarray
     gain: np.ndarray
+    levels: np.ndarray
 
 
 def multipliers(beta, F, lower, upper, diagonal, ends):
-    """Return Multipliers of these arrays, which are changed in place."""
-    may_not = [np.where(beta >= upper, _HUGE, 0.0), np.where(beta <= lower, _HUGE, 0.0)]
-    return Multipliers(beta, F, lower, upper, diagonal, ends, *may_not, np.empty(len(beta)))
+    """Return Multipliers of these arrays, of which beta and F are changed in place."""
+    no_rise, no_fall = np.where(beta >= upper, _HUGE, 0.0), np.where(beta <= lower, _HUGE, 0.0)
+    masks = [mask.astype(np.float32) for mask in (no_rise, no_fall)]
+    gain, levels = np.empty(len(beta), np.float32), np.empty((len(ends) - 1, 2))
+    M = Multipliers(beta, F, lower, upper, diagonal, ends, *masks, gain, levels)
+    _move_and_scan(M, 0.0, masks[0], masks[0])
+    return M
 
 
 @compiled
@@ -50,69 +60,81 @@ def optimise_block(K, M, tol, most):
     for _ in range(most):
         worst, best, first, second = 0.0, -1.0, 0, 0
         for group in range(M.ends.size - 1):
-            start, stop = M.ends[group], M.ends[group + 1]
-            smallest, largest = extremes(M, start, stop)
-            if not smallest < largest:
-                continue
-            worst = max(worst, largest - smallest)
-            i = first_to_rise(M, smallest, start, stop)
-            gain, j = best_partner(M, i, K[np.uint64(i)], start, stop)
-            if gain > best:
-                best, first, second = gain, i, j
+            violation = M.levels[group, 1] - M.levels[group, 0]
+            if violation > 0.0:
+                worst = max(worst, violation)
+                i = first_to_rise(M, group)
+                gain, j = best_partner(M, group, i, K[np.uint64(i)])
+                if gain > best:
+                    best, first, second = gain, i, j
         if worst <= tol:
             break
         fallen += move_pair(M, first, second, K[np.uint64(first)], K[np.uint64(second)])
     return fallen
 
 
-@compiled(fastmath=_SCAN)
-def extremes(M, start, stop):
-    """Return the smallest F that may rise and the largest that may fall."""
-    smallest, largest = _HUGE, -_HUGE
-    for t in range(start, stop):
-        rising, falling = M.F[t] + M.no_rise[t], M.F[t] - M.no_fall[t]
-        smallest = rising if rising < smallest else smallest
-        largest = falling if falling > largest else largest
-    return smallest, largest
-
-
-@compiled(fastmath=_SCAN)
-def _gains(M, i, line, start, stop):
-    """Set gain[t], twice what moving i and t promises, for every t that may fall; return the largest."""
-    best, level, own = 0.0, M.F[i], M.diagonal[i]
-    for t in range(start, stop):
-        slope = M.F[t] - M.no_fall[t] - level
-        slope = slope if slope > 0.0 else 0.0
-        curvature = own + M.diagonal[t] - 2.0 * np.float64(line[t])
-        curvature = curvature if curvature > _TINY_CURVATURE else _TINY_CURVATURE
-        gain = slope * slope / curvature
-        M.gain[t] = gain
-        best = gain if gain > best else best
-    return best
-
-
 @compiled
-def best_partner(M, i, line, start, stop):
-    """Return (gain, j): the multiplier of the group that promises most when it falls as i rises; `line` is K_i."""
-    gain = _gains(M, i, line, start, stop)
-    for t in range(start, stop):
-        if M.gain[t] == gain:
-            return gain, t
-    return gain, start
-
-
-@compiled
-def first_to_rise(M, smallest, start, stop):
-    """Return the first multiplier that may rise and has this gradient."""
-    for t in range(start, stop):
-        if M.F[t] + M.no_rise[t] == smallest:
-            return t
+def first_to_rise(M, group):
+    """Return the first multiplier of a group that may rise and has the smallest gradient of all that may."""
+    start, stop, wanted = M.ends[group], M.ends[group + 1], M.levels[group, 0]
+    for begin in range(start, stop, _STRETCH):
+        end, found = min(begin + _STRETCH, stop), False
+        for t in range(begin, end):  # no way out of this loop, so that the compiler can compare several at a time
+            found |= M.F[t] + np.float64(M.no_rise[t]) == wanted
+        if found:
+            for t in range(begin, end):
+                if M.F[t] + np.float64(M.no_rise[t]) == wanted:
+                    return t
     return start
 
 
 @compiled
+def best_partner(M, group, i, line):
+    """Return (gain, j): the multiplier of the group that promises most when it falls as i rises; `line` is K_i."""
+    start, stop = M.ends[group], M.ends[group + 1]
+    gains = M.gain[start:stop]
+    _promise(
+        M.F[start:stop], M.F[i], M.no_fall[start:stop], M.diagonal[start:stop], M.diagonal[i], line[start:stop], gains
+    )
+    best = _largest(gains)
+    if best == 0.0:  # promises too small for single precision: the largest violation then
+        for t in range(start, stop):
+            if M.F[t] - np.float64(M.no_fall[t]) == M.levels[group, 1]:
+                return best, t
+    for begin in range(0, gains.size, _STRETCH):
+        end, found = min(begin + _STRETCH, gains.size), False
+        for t in range(begin, end):
+            found |= gains[t] == best
+        if found:
+            for t in range(begin, end):
+                if gains[t] == best:
+                    return best, start + t
+    return best, start
+
+
+@compiled(fastmath=frozenset({"contract"}))
+def _promise(F, level, no_fall, diagonal, own, line, gains):
+    """Set gains[t], twice what moving i and t promises, for every t that may fall; single precision will do."""
+    zero, tiny = np.float32(0), np.float32(_TINY_CURVATURE)
+    for t in range(gains.size):
+        slope = np.float32(F[t] - level) - no_fall[t]
+        slope = slope if slope > zero else zero
+        curvature = np.float32(own + diagonal[t] - 2.0 * np.float64(line[t]))
+        curvature = curvature if curvature > tiny else tiny
+        gains[t] = slope * (slope / curvature)
+
+
+@compiled(fastmath=_SCAN)
+def _largest(gains):
+    best = np.float32(0)
+    for t in range(gains.size):
+        best = gains[t] if gains[t] > best else best
+    return best
+
+
+@compiled
 def move_pair(M, i, j, line_i, line_j):
-    """Let beta_i rise and beta_j fall by the same, to the minimum or to the nearer bound; update F.
+    """Let beta_i rise and beta_j fall by the same, to the minimum or to the nearer bound; update F and levels.
 
     Returns by how much the objective falls.
     """
@@ -122,15 +144,28 @@ def move_pair(M, i, j, line_i, line_j):
     change = min(change, room_i, room_j)
     M.beta[i] = M.upper[i] if change == room_i else M.beta[i] + change
     M.beta[j] = M.lower[j] if change == room_j else M.beta[j] - change
-    M.no_rise[i] = _HUGE if M.beta[i] >= M.upper[i] else 0.0
-    M.no_rise[j] = _HUGE if M.beta[j] >= M.upper[j] else 0.0
-    M.no_fall[i] = _HUGE if M.beta[i] <= M.lower[i] else 0.0
-    M.no_fall[j] = _HUGE if M.beta[j] <= M.lower[j] else 0.0
-    _add_difference(M.F, change, line_i, line_j)
+    for t in (i, j):
+        M.no_rise[t] = _HUGE if M.beta[t] >= M.upper[t] else np.float32(0)
+        M.no_fall[t] = _HUGE if M.beta[t] <= M.lower[t] else np.float32(0)
+    _move_and_scan(M, change, line_i, line_j)
     return change * (slope - 0.5 * change * curvature)
 
 
-@compiled(fastmath=frozenset({"contract"}))
-def _add_difference(F, change, line_i, line_j):
-    for t in range(F.size):
-        F[t] += change * (np.float64(line_i[t]) - np.float64(line_j[t]))
+@compiled
+def _move_and_scan(M, change, line_i, line_j):
+    """Add change (K_i − K_j) to F; find the levels of each group."""
+    for group in range(M.ends.size - 1):
+        extremes = _update(M.F, change, line_i, line_j, M.no_rise, M.no_fall, M.ends[group], M.ends[group + 1])
+        M.levels[group, 0], M.levels[group, 1] = extremes
+
+
+@compiled(fastmath=_SCAN)
+def _update(F, change, line_i, line_j, no_rise, no_fall, start, stop):
+    smallest, largest = np.float64(_HUGE), -np.float64(_HUGE)
+    for t in range(start, stop):
+        slope = F[t] + change * (np.float64(line_i[t]) - np.float64(line_j[t]))
+        F[t] = slope
+        rising, falling = slope + np.float64(no_rise[t]), slope - np.float64(no_fall[t])
+        smallest = rising if rising < smallest else smallest
+        largest = falling if falling > largest else largest
+    return smallest, largest

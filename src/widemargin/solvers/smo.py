@@ -14,7 +14,7 @@ from widemargin._compiled import compiled
 from widemargin.solvers.activeset import ActiveSet
 from widemargin.solvers.contract import Status
 from widemargin.solvers.decomposition import Futility, solve
-from widemargin.solvers.pairs import best_partner, extremes, first_to_rise, move_pair, multipliers
+from widemargin.solvers.pairs import best_partner, first_to_rise, move_pair, multipliers
 
 _SHRINK_EVERY = 1000
 _NEARLY_SOLVED = 10.0
@@ -113,20 +113,18 @@ def _steps(values, slot_of, used, now, rows, position, M, lines, tol, most):
     for step in range(most):
         worst, best, first, second = 0.0, -1.0, 0, 0
         for group in range(M.ends.size - 1):
-            start, stop = M.ends[group], M.ends[group + 1]
-            smallest, largest = extremes(M, start, stop)
-            if not smallest < largest:
-                continue
-            worst = max(worst, largest - smallest)
-            i = first_to_rise(M, smallest, start, stop)
-            slot = slot_of[rows[position[i]]]
-            if slot < 0:
-                return step, rows[position[i]], fallen
-            used[slot] = now
-            _line(values[np.uint64(slot)], position, start, stop, lines[0])
-            gain, j = best_partner(M, i, lines[0], start, stop)
-            if gain > best:
-                best, first, second = gain, i, j
+            violation = M.levels[group, 1] - M.levels[group, 0]
+            if violation > 0.0:
+                worst = max(worst, violation)
+                i = first_to_rise(M, group)
+                slot = slot_of[rows[position[i]]]
+                if slot < 0:
+                    return step, rows[position[i]], fallen
+                used[slot] = now
+                _line(values[np.uint64(slot)], position, M.ends[group], M.ends[group + 1], lines[0])
+                gain, j = best_partner(M, group, i, lines[0])
+                if gain > best:
+                    best, first, second = gain, i, j
         if worst <= tol:
             return step, -1, fallen
         slot_i, slot_j = slot_of[rows[position[first]]], slot_of[rows[position[second]]]
