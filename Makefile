@@ -1,7 +1,7 @@
 # Everything a fresh machine needs: python3, make and the package index.
 #   make demo    a model, its certificate and a picture, in a minute
 #   make test    lint and all tests
-#   make bench   the benchmark tables (half an hour; needs the shared data sets and scikit-learn)
+#   make bench   the benchmark tables (some hours; needs the shared data sets)
 
 PYTHON ?= python3
 VENV   := .venv
@@ -19,9 +19,10 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-bench: $(VENV)/.installed-test
+bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.linear_dual
+	$(BIN)/python -m benchmarks.kernel
 
 # One marker per set of extras; installing again is cheap and only happens when pyproject.toml changed.
 $(VENV)/.installed-%: pyproject.toml | $(VENV)

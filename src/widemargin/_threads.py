@@ -78,8 +78,9 @@ def run(function, argument_lists, n_jobs=None, interrupt=None):
     waiting for other threads sets it and waits on, for functions that watch the event and return early.
     """
     argument_lists = list(argument_lists)
-    n_threads = min(effective_n_jobs(n_jobs), len(argument_lists))
-    if n_threads <= 1 or getattr(_inside, "worker", False):
+    alone = len(argument_lists) <= 1 or getattr(_inside, "worker", False)
+    n_threads = 1 if alone else min(effective_n_jobs(n_jobs), len(argument_lists))
+    if n_threads <= 1:
         return [function(*arguments) for arguments in argument_lists]
 
     results = [None] * len(argument_lists)

@@ -22,6 +22,8 @@ from widemargin.solvers.pairs import multipliers, optimise_block
 
 WORKING_SET = 512  # at the beginning; of 128 .. 2048, by measurement: benchmarks/results/kernel.md
 _LARGEST_WORKING_SET = 2048
+SMALLEST_WORKING_SET = 256
+_ROWS_PER_PLACE = 8
 _TURNS_BEFORE_GROWTH = 100  # a problem that takes so many turns has many free multipliers: larger sets need fewer
 _STAYING = 0.75  # fraction of the working set that stays
 _INNER = 0.1  # the violation within the set is brought down to this fraction of that of the problem
@@ -53,7 +55,9 @@ def solve(method, settings):
     state, watch = method.state, Watch(settings)
 
     def note():
-        watch.measured(method.iteration, state.passes, *state.measure())
+        primal, dual = state.measure()
+        watch.measured(method.iteration, state.passes, primal, dual)
+        return primal, dual
 
     with watch, single_threaded_blas():
         note()
@@ -66,8 +70,7 @@ def solve(method, settings):
                 note()
     method.leave()
     state.bring_back()
-    note()
-    primal, dual = state.measure()
+    primal, dual = note()
     return KernelSolution(
         beta=state.beta.copy(),
         offsets=state.offsets(),
@@ -117,7 +120,9 @@ class _Decomposition:
 
     def __init__(self, problem, settings, start):
         self._n_groups = len(problem.ends) - 1
-        size = max(settings.working_set or WORKING_SET, 2 * self._n_groups)
+        usual = min(max(len(problem.start) // _ROWS_PER_PLACE, SMALLEST_WORKING_SET), WORKING_SET)
+        size = max(settings.working_set or usual, 2 * self._n_groups)
+        self._one_each = len(problem.start) == problem.K.n_rows
         self._largest = size if settings.working_set else _LARGEST_WORKING_SET
         self.state = ActiveSet(problem, settings, start, min(size, problem.K.n_rows))
         self._set_size(size)
@@ -130,9 +135,9 @@ class _Decomposition:
     def _set_size(self, size):
         """Divide the working set: of each group as many to rise and to fall, one at least; the rest stays."""
         self._size = size
-        self._arrivals = max(1, round((1 - _STAYING) * size / (2 * self._n_groups)))
-        self._staying = size - 2 * self._n_groups * self._arrivals
-        self._block = Block(min(size, len(self.state.problem.start)), self.state.cache.values.dtype)
+        self._staying = size - 2 * self._n_groups * max(1, round((1 - _STAYING) * size / (2 * self._n_groups)))
+        problem = self.state.problem
+        self._block = Block(min(size, len(problem.start)), problem.K.n_rows, self.state.cache.values.dtype)
 
     def _grow(self):
         """Double the working set now and then, if the cache holds that many rows."""
@@ -170,8 +175,7 @@ class _Decomposition:
             self._shrink()
         chosen = self._select()
         rows = state.position[chosen]
-        distinct, place = np.unique(rows, return_inverse=True)
-        slots = state.cache.fetch(state.rows[distinct])[place]
+        slots = self._fetch(state.rows[rows])
         block = self._block.take(state.cache.values, slots, rows, state.rows[rows])
         inside = multipliers(
             state.beta[chosen],
@@ -188,16 +192,24 @@ class _Decomposition:
         self.iteration += 1
         self._grow()
 
+    def _fetch(self, rows):
+        """Return the cache's slots of kernel rows, which occur twice if two multipliers of a row were chosen."""
+        if self._one_each:
+            return self.state.cache.fetch(rows)
+        distinct, place = np.unique(rows, return_inverse=True)
+        return self.state.cache.fetch(distinct)[place]
+
     def _select(self):
         """Return the working set, ascending; keep the order of arrival."""
         state = self.state
         latest = self._latest[max(0, len(self._latest) - self._staying) :]
         state.rising[latest], state.falling[latest] = np.inf, np.inf
+        arrivals = (self._size - len(latest)) // (2 * self._n_groups)
         new = []
         for g, (smallest, largest) in enumerate(state.levels):
             begin, end = state.ends[g], state.ends[g + 1]
             for candidates, limit in ((state.rising, largest), (state.falling, -smallest)):
-                best = begin + _smallest(candidates[begin:end], self._arrivals)
+                best = begin + _smallest(candidates[begin:end], arrivals)
                 best = best[candidates[best] < limit]
                 state.falling[best] = np.inf
                 new.append(best)
@@ -234,20 +246,21 @@ class Block:
     are new have to be picked.
     """
 
-    def __init__(self, size, dtype):
+    def __init__(self, size, n_rows, dtype):
         self._memory = np.empty((2, size**2), dtype)
-        self._before, self._ids = np.empty((0, 0), dtype), np.empty(0, np.int64)
+        self._before = np.empty((0, 0), dtype)
+        self._place = np.full(n_rows, -1)  # of each row in the block before
+        self._rows = np.empty(0, np.int64)
 
-    def take(self, values, slots, columns, ids):
-        """Return the block of the rows `ids`, that are values[slots], at these columns."""
-        size = len(ids)
+    def take(self, values, slots, columns, rows):
+        """Return the block of these rows, that are values[slots], at these columns."""
+        size = len(rows)
         block = self._memory[0][: size**2].reshape(size, size)
         self._memory = self._memory[::-1]
-        _, first, here = np.intersect1d(self._ids, ids, return_indices=True)
-        place = np.full(size, -1)
-        place[here] = first
-        _gather(values, slots, columns, place, self._before, block)
-        self._before, self._ids = block, ids
+        _gather(values, slots, columns, self._place[rows], self._before, block)
+        self._place[self._rows] = -1
+        self._place[rows] = np.arange(size)
+        self._before, self._rows = block, rows
         return block
 
 

@@ -1,0 +1,362 @@
+"""Probabilities from decision values: plain functions of arrays, which know no estimator.
+
+    fit_sigmoid, sigmoid               two classes: P(y = +1 | f) = 1 / (1 + exp(A f + B))
+    couple                             k classes: minimise ½ p'Qp, Σp = 1, Q from what each pair of classes says
+    laplace_scale, laplace_interval    regression: y = f(x) + z, z of density exp(−|z| / s) / 2s
+    density_marks, marks_probability   one class: P(inlier) by the bin that f falls in, bins of equal count
+
+The decision values that parameters are fitted to should come from models that did not see the rows (five-fold
+cross-validation), except for the marks of one class, which LIBSVM takes from the training rows. Every rule, limit and
+tolerance is LIBSVM's, so that its models and ours give the same numbers.
+
+References
+----------
+Platt, Probabilistic outputs for support vector machines (2000).
+Lin, Lin and Weng, A note on Platt's probabilistic outputs for support vector machines, Machine Learning 68 (2007).
+Wu, Lin and Weng, Probability estimates for multi-class classification by pairwise coupling, JMLR 5 (2004).
+Lin and Weng, Simple probabilistic predictions for support vector regression (2004).
+Que and Lin, One-class SVM probabilistic outputs (2022).
+"""
+
+import math
+
+import numpy as np
+from scipy.special import expit
+
+_MAX_NEWTON_STEPS = 100
+_GRADIENT_TOL = 1e-5
+_MIN_STEP = 1e-10
+_RIDGE = 1e-12  # keeps the Hessian positive where all decision values are equal
+_DESCENT = 1e-4  # part of the fall predicted by the slope that a step has to bring
+_SQUARABLE = 1e100  # decision values above this are scaled down before they are squared and summed
+
+_PAIR_FLOOR = 1e-7
+_COUPLING_SWEEPS = 100
+
+_OUTLIER = 5.0  # standard deviations
+
+_N_MARKS = 10
+_BIN_PROBABILITIES = np.array([0.001, *(np.arange(1, _N_MARKS) / _N_MARKS), 0.999])
+
+
+def _finite(name, values):
+    """Return the values as a float64 array of one dimension, not empty, all finite; refuse anything else."""
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 1 or not values.size:
+        raise ValueError(f"{name} must be an array of one dimension with a value or more, got shape {values.shape}.")
+    if not np.isfinite(values).all():
+        wrong = values[~np.isfinite(values)]
+        raise ValueError(f"{name} must be finite, got {wrong[0]} among {wrong.size} such value(s): remove those rows.")
+    return values
+
+
+def fit_sigmoid(decision, sign, weight=None):
+    """Fit P(y = +1 | f) = 1 / (1 + exp(A f + B)) by maximum likelihood with Platt's softened targets.
+
+    Minimises F(A, B) = Σ w_i (t_i z_i + log(1 + exp(−z_i))), z_i = A f_i + B, where t_i = (N₊ + 1) / (N₊ + 2) for
+    rows of sign +1 and 1 / (N₋ + 2) for the others; N₊ and N₋ are the sums of their weights. Newton's method with
+    backtracking, as Lin, Lin and Weng have it: start at A = 0, B = log((N₋ + 1) / (N₊ + 1)); add 1e-12 to the diagonal
+    of the Hessian; halve a step until F falls by 1e-4 of what its slope promises; stop when both components of the
+    gradient are below 1e-5, when a step would be shorter than 1e-10, or after 100 steps.
+
+    A class that is absent needs no care: the start is then the optimum. If all decision values are equal, A f + B is
+    determined there and nowhere else, and the ridge picks the smallest change of A and B. Ridge and tolerance are
+    absolute, as in LIBSVM: for decision values of about 1e-7 and less they leave A short of the optimum.
+
+    Parameters
+    ----------
+    decision : array-like of shape (n_rows,)
+        Decision values of rows that the model has not seen in training.
+    sign : array-like of shape (n_rows,)
+        +1 or −1.
+    weight : array-like of shape (n_rows,), default=None
+        Weight two is the row twice; None is one for each.
+
+    Returns
+    -------
+    A, B : float
+        A is negative if positive rows have the larger decision values.
+    """
+    decision, sign, weight = _checked_rows(decision, sign, weight)
+    largest = np.abs(decision).max()
+    if largest > _SQUARABLE:
+        A, B = _fit_checked(decision / largest, sign, weight)
+        return A / largest, B
+    return _fit_checked(decision, sign, weight)
+
+
+def _checked_rows(decision, sign, weight):
+    decision, sign = _finite("decision", decision), _finite("sign", sign)
+    weight = np.ones(len(decision)) if weight is None else _finite("weight", weight)
+    if not len(decision) == len(sign) == len(weight):
+        raise ValueError(
+            f"decision, sign and weight must have equal lengths, got {len(decision)}, {len(sign)} and {len(weight)}."
+        )
+    if not (np.abs(sign) == 1.0).all():
+        wrong = sign[np.abs(sign) != 1.0][0]
+        raise ValueError(f"sign must be +1 or -1 for each row, got {wrong}: map the two classes to signs first.")
+    if weight.min() < 0.0 or not weight.any():
+        raise ValueError(f"weight must be >= 0 and positive for some row, got minimum {weight.min()}.")
+    return decision, sign, weight
+
+
+def _fit_checked(decision, sign, weight):
+    """Return A and B by Newton's method with backtracking."""
+    n_positive, n_negative = weight[sign > 0].sum(), weight[sign < 0].sum()
+    target = np.where(sign > 0, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
+    point = np.array([0.0, math.log((n_negative + 1.0) / (n_positive + 1.0))])
+    value = _sigmoid_loss(decision, target, weight, point)
+    for _ in range(_MAX_NEWTON_STEPS):
+        gradient, direction = _newton(decision, target, weight, point)
+        if (np.abs(gradient) < _GRADIENT_TOL).all():
+            break
+        slope, step = gradient @ direction, 1.0
+        while step >= _MIN_STEP:
+            moved = point + step * direction
+            fallen = _sigmoid_loss(decision, target, weight, moved)
+            if fallen < value + _DESCENT * step * slope:
+                break
+            step /= 2.0
+        else:  # no step lowers the loss: as near to the optimum as double precision gets
+            break
+        point, value = moved, fallen
+    return float(point[0]), float(point[1])
+
+
+def _sigmoid_loss(decision, target, weight, point):
+    """Return Σ w (t z + log(1 + exp(−z))); neither large z nor large −z overflows or cancels."""
+    z = point[0] * decision + point[1]
+    return weight @ (np.where(z >= 0.0, target, target - 1.0) * z + np.log1p(np.exp(-np.abs(z))))
+
+
+def _newton(decision, target, weight, point):
+    """Return gradient g and direction −(H + ridge I)⁻¹ g.
+
+    With decision values taken about their mean m (weighted by curvature), variance v times total curvature s,
+    H = [[v + m² s, m s], [m s, s]]. Written out in v, s and m the determinant is a sum of positive terms; as
+    H₁₁ H₂₂ − H₁₂² it would be a difference of almost equal ones, lost in rounding if decision values hardly differ.
+    """
+    z = point[0] * decision + point[1]
+    curvature = weight * expit(z) * expit(-z)
+    pull = weight * (target - expit(-z))
+    reference = 0.5 * (decision.min() + decision.max())  # equal values minus this are zero exactly
+    shifted = decision - reference
+    s = curvature.sum()
+    shift = curvature @ shifted / s if s > 0.0 else 0.0
+    centred, m = shifted - shift, reference + shift
+    v = curvature @ centred**2
+    gradient = np.array([pull @ decision, pull.sum()])
+    centred_gradient = pull @ centred
+    determinant = v * s + _RIDGE * (v + m * m * s + s) + _RIDGE**2
+    along_A = s * centred_gradient + _RIDGE * gradient[0]
+    along_B = (v + _RIDGE) * gradient[1] - m * s * centred_gradient
+    return gradient, -np.array([along_A, along_B]) / determinant
+
+
+def sigmoid(decision, A, B):
+    """Return P(y = +1 | f) = 1 / (1 + exp(A f + B)) for any finite numbers, without overflow.
+
+    Parameters
+    ----------
+    decision : array-like
+        Decision values f.
+    A, B : float or array-like that broadcasts against decision
+        One number each, or one per column (per pair of classes).
+
+    Returns
+    -------
+    ndarray of float64
+        Of the shape of decision; 0 or 1 exactly where double precision knows no better.
+    """
+    with np.errstate(over="ignore"):  # an infinite exponent is the probability 0 or 1
+        return expit(-(np.asarray(A, dtype=np.float64) * np.asarray(decision, dtype=np.float64) + B))
+
+
+def couple(pairwise, *, tol=0.005):
+    """Return the class probabilities that agree best with the pairwise ones: Wu, Lin and Weng's second method.
+
+    Minimises ½ Σ_{i<j} (r_ji p_i − r_ij p_j)² = ½ p'Qp over Σp = 1, where Q_tt = Σ_{j≠t} r_jt² and
+    Q_tj = −r_jt r_tj. The optimum has (Qp)_t = p'Qp for all t, and p >= 0 by itself. Their iteration goes through
+    t = 1..k, sets p_t ← p_t + (p'Qp − (Qp)_t) / Q_tt and normalises, from p = 1/k until
+    max_t |(Qp)_t − p'Qp| < tol / k. All rows sweep together; a row that has come so far is left as it is, so that
+    its result does not depend on the other rows.
+
+    Parameters
+    ----------
+    pairwise : array-like of shape (n_rows, n_classes, n_classes)
+        r_ij, the probability of class i if it is i or j; r_ij + r_ji = 1. The diagonal is not read. Clipped to
+        [1e-7, 1 − 1e-7] as in LIBSVM.
+    tol : float, default=0.005
+        LIBSVM's stopping tolerance; smaller is nearer to the optimum.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_classes)
+        Each row sums to one. With two classes these are r_01 and r_10.
+    """
+    r = _checked_pairwise(pairwise)
+    n_classes, _, n_rows = r.shape
+    if n_classes == 2:
+        return np.column_stack([r[0, 1], r[1, 0]])
+    Q = -r * r.transpose(1, 0, 2)
+    Q[np.diag_indices(n_classes)] = np.einsum("jtn,jtn->tn", r, r)
+    p = np.full((n_classes, n_rows), 1.0 / n_classes)
+    rows, Q_left, p_left = np.arange(n_rows), Q, p.copy()
+    for _ in range(max(_COUPLING_SWEEPS, n_classes)):
+        Qp = np.einsum("tjn,jn->tn", Q_left, p_left)
+        pQp = np.einsum("tn,tn->n", p_left, Qp)
+        left = np.abs(Qp - pQp).max(axis=0) >= tol / n_classes
+        p[:, rows[~left]] = p_left[:, ~left]
+        if not left.any():
+            break
+        if not left.all():
+            rows, Q_left, p_left, Qp, pQp = rows[left], Q_left[..., left], p_left[:, left], Qp[:, left], pQp[left]
+        _coupling_sweep(Q_left, p_left, Qp, pQp)
+    else:
+        p[:, rows] = p_left
+    return np.ascontiguousarray((p / p.sum(axis=0)).T)
+
+
+def _coupling_sweep(Q, p, Qp, pQp):
+    """Move each class's probability once, in place, rows side by side. Kept true: Σp = 1, Qp = Q p, pQp = p'Q p."""
+    for t in range(len(p)):
+        move = (pQp - Qp[t]) / Q[t, t]
+        total = 1.0 + move
+        pQp += move * (move * Q[t, t] + 2.0 * Qp[t])
+        pQp /= total * total
+        Qp += move * Q[:, t]
+        Qp /= total
+        p[t] += move
+        p /= total
+
+
+def _checked_pairwise(pairwise):
+    """Return r, clipped, zero on the diagonal, of shape (n_classes, n_classes, n_rows): sweeps run along rows."""
+    pairwise = np.asarray(pairwise, dtype=np.float64)
+    if pairwise.ndim != 3 or pairwise.shape[1] != pairwise.shape[2] or pairwise.shape[1] < 2:
+        raise ValueError(
+            f"pairwise must have shape (n_rows, n_classes, n_classes) with 2 classes or more, got {pairwise.shape}."
+        )
+    first, second = np.triu_indices(pairwise.shape[1], 1)
+    above, below = pairwise[:, first, second].T, pairwise[:, second, first].T
+    if not ((above >= 0.0) & (above <= 1.0)).all():
+        wrong = above[~((above >= 0.0) & (above <= 1.0))][0]
+        raise ValueError(f"pairwise must hold probabilities, 0 to 1, got {wrong}.")
+    if not (np.abs(above + below - 1.0) <= 1e-6).all():
+        wrong = np.abs(above + below - 1.0)
+        raise ValueError(
+            f"pairwise must have r_ij + r_ji = 1, got a sum that is off by {wrong.max()}: fill both halves."
+        )
+    r = np.zeros((*pairwise.shape[1:], len(pairwise)))
+    r[first, second] = np.clip(above, _PAIR_FLOOR, 1.0 - _PAIR_FLOOR)
+    r[second, first] = 1.0 - r[first, second]
+    return r
+
+
+def laplace_scale(residuals):
+    """Return the scale s of a zero-mean Laplace distribution, by maximum likelihood without the gross outliers.
+
+    s is the mean of |r|, first over all residuals; its standard deviation is √2 s. Those with |r| > 5 √2 s are dropped
+    and the mean is taken again, once, as in LIBSVM (Lin and Weng 2004).
+
+    Parameters
+    ----------
+    residuals : array-like of shape (n_rows,)
+        y − f(x) of rows that the model has not seen in training.
+
+    Returns
+    -------
+    float
+        0.0 if all residuals are zero.
+    """
+    size = np.abs(_finite("residuals", residuals))
+    # The smallest residual is at most the mean: something always remains.
+    return float(size[size <= _OUTLIER * math.sqrt(2.0) * size.mean()].mean())
+
+
+def laplace_interval(scale, level):
+    """Return the half width h with P(|z| <= h) = level for z ~ Laplace(0, scale): h = −scale log(1 − level).
+
+    Parameters
+    ----------
+    scale : float
+        Of the distribution, >= 0.
+    level : float
+        Between 0 and 1, both excluded.
+
+    Returns
+    -------
+    float
+    """
+    if not 0.0 <= scale < math.inf:
+        raise ValueError(f"scale must be a finite number >= 0, got {scale}.")
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must lie between 0 and 1, got {level}: 0.9 is an interval that holds 90 % of targets.")
+    return float(-scale * math.log1p(-level))
+
+
+def density_marks(decision):
+    """Return the ten marks that turn decision values of a one-class model into probabilities.
+
+    Let a_0 <= ... <= a_{m−1} < 0 be the m negative decision values, b_1 <= ... <= b_q the q others. Eleven edges, of
+    five bins each side of zero with equally many values (⌊·⌋ by integer division),
+
+        a_0, a_⌊m/5⌋, a_⌊2m/5⌋, a_⌊3m/5⌋, a_⌊4m/5⌋, 0, b_⌊q/5⌋, b_⌊2q/5⌋, b_⌊3q/5⌋, b_⌊4q/5⌋, b_q
+
+    and the marks are the midpoints of neighbours (Que and Lin 2022; LIBSVM >= 3.31).
+
+    Parameters
+    ----------
+    decision : array-like of shape (n_rows,)
+        Decision values of the training rows.
+
+    Returns
+    -------
+    ndarray of shape (10,)
+        Non-decreasing.
+
+    Raises
+    ------
+    ValueError
+        With fewer than five negative or five other values, where LIBSVM gives up too.
+    """
+    ordered = np.sort(_finite("decision", decision))
+    n_bins = _N_MARKS // 2  # each side of zero
+    n_below = int(np.searchsorted(ordered, 0.0, side="left"))
+    n_above = len(ordered) - n_below
+    if min(n_below, n_above) < n_bins:
+        raise ValueError(
+            f"decision must have at least {n_bins} values below zero and {n_bins} others for density marks, "
+            f"got {n_below} and {n_above}: train on more rows, raise nu, or do without probabilities."
+        )
+    below = ordered[np.arange(n_bins) * n_below // n_bins]
+    above = ordered[n_below - 1 + np.arange(1, n_bins + 1) * n_above // n_bins]
+    edges = np.concatenate([below, [0.0], above])
+    return 0.5 * edges[:-1] + 0.5 * edges[1:]
+
+
+def marks_probability(decision, marks):
+    """Return the probability of being an inlier by the bin between marks that each decision value falls in.
+
+    0.001 below the first mark, i / 10 from mark i (counted from 1) up to the next, 0.999 from the last mark on.
+    LIBSVM's loop falls through for a value exactly on the last mark and returns 0 there; here it is 0.999, so that
+    probabilities never fall while decision values rise.
+
+    Parameters
+    ----------
+    decision : array-like
+        Decision values, of any shape.
+    marks : array-like of shape (10,)
+        From `density_marks` or a LIBSVM model file, non-decreasing.
+
+    Returns
+    -------
+    ndarray of the shape of decision
+    """
+    marks = _finite("marks", marks)
+    if len(marks) != _N_MARKS or (np.diff(marks) < 0.0).any():
+        raise ValueError(f"marks must be {_N_MARKS} numbers in non-decreasing order, got {marks.tolist()}.")
+    decision = np.asarray(decision, dtype=np.float64)
+    if np.isnan(decision).any():
+        raise ValueError("decision must not be NaN: it falls in no bin; check the rows.")
+    return _BIN_PROBABILITIES[np.searchsorted(marks, decision, side="right")]
