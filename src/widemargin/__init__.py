@@ -2,17 +2,25 @@
 
 from widemargin.data.textfile import read_svmlight, write_svmlight
 from widemargin.errors import ConvergenceWarning, FormatError
+from widemargin.models.kernel_classification import SVC, NuSVC
+from widemargin.models.kernel_regression import SVR, NuSVR
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.modelfile import load_model, save_model
+from widemargin.models.oneclass import OneClassSVM
 from widemargin.tools.plots import plot_convergence
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "SVC",
+    "SVR",
     "ConvergenceWarning",
     "FormatError",
     "LinearSVC",
     "LinearSVR",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
     "load_model",
     "plot_convergence",
     "read_svmlight",

@@ -19,8 +19,9 @@ class ProgressReport:
     Parameters
     ----------
     verbose : int or bool
-        0 is silent. On a terminal anything else is one bar per thread, filled as the logarithm of the gap falls to
-        that of the tolerance; in a pipe 1 is a line every two seconds and at the end, 2 a line per turn.
+        0 is silent. On a terminal anything else is one bar per thread, filled as the logarithm of the gap, or of
+        the violation that `tol` is compared with, falls to that of the tolerance; in a pipe 1 is a line every two
+        seconds and at the end, 2 a line per turn.
     stream : file or None
         Where to write; None is standard error.
     """
@@ -98,16 +99,18 @@ def describe(progress, *, briefly=False):
     """Return one line about a solver's progress; briefly, it fits beside a bar into 80 columns."""
     which = f"[{progress.task + 1}/{progress.n_tasks}] " if progress.n_tasks > 1 else ""
     objective = "" if briefly else f"objective {progress.primal:.6g}, "
-    return (
-        f"{which}{progress.solver}: sweep {progress.iteration}, gap {progress.gap:.1e} (asked {progress.tol:.0e}), "
-        f"{objective}{progress.seconds:.1f} s"
-    )
+    if math.isnan(progress.violation):
+        state = f"sweep {progress.iteration}, gap {progress.gap:.1e} (asked {progress.tol:.0e})"
+    else:
+        state = f"iteration {progress.iteration}, violation {progress.violation:.1e} (asked {progress.tol:.0e})"
+    return f"{which}{progress.solver}: {state}, {objective}{progress.seconds:.1f} s"
 
 
 def fraction(progress):
-    """Return how far the gap has come from 1 to the tolerance, on a logarithmic scale, between 0 and 1."""
-    if progress.gap <= progress.tol:
+    """Return how far what is compared with the tolerance has come from 1 to it, as logarithms, between 0 and 1."""
+    left = progress.gap if math.isnan(progress.violation) else progress.violation
+    if left <= progress.tol:
         return 1.0
-    if progress.tol <= 0.0 or progress.gap >= 1.0:
+    if progress.tol <= 0.0 or left >= 1.0:
         return 0.0
-    return min(math.log(progress.gap) / math.log(progress.tol), 1.0) if progress.tol < 1.0 else 0.0
+    return min(math.log(left) / math.log(progress.tol), 1.0) if progress.tol < 1.0 else 0.0

@@ -8,12 +8,12 @@ import stat
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from widemargin import LinearSVC, LinearSVR, _replace
+from widemargin import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, _replace
 from widemargin.models.modelfile import load_model, save_model
 from widemargin.solvers.contract import HISTORY
 
@@ -50,6 +50,38 @@ def fitted(rows):
     return {name: model.set_params(tol=0.1).fit(data, labels) for name, (model, data, labels) in cases.items()}
 
 
+@pytest.fixture(scope="module")
+def machines(rows):
+    """Return a fitted kernel machine by name."""
+    X, y = rows
+    target = X @ [1.0, -2.0, 0.5, 0.0] + 3.0 + y
+    likely = {"probability": True, "random_state": 0}
+    cases = {
+        "two classes": (SVC(), X, y > 0),
+        "three classes": (SVC(C=2.0, class_weight="balanced", decision_function_shape="ovo"), X, NAMES[y]),
+        "csr_matrix": (SVC(kernel="poly", coef0=0.5), csr_matrix(X), y),
+        "csr_array": (SVC(kernel="sigmoid", gamma=0.1), csr_array(X), y > 0),
+        "float32": (SVC(), X.astype(np.float32), y),
+        "linear": (SVC(kernel="linear"), pd.DataFrame(X, columns=list("abcd")), y),
+        "probabilities": (SVC(**likely), X, y),
+        "probabilities of two": (NuSVC(nu=0.3, gamma="auto", **likely), X, y > 1),
+        "nu classes": (NuSVC(nu=0.2), X, y - 1),
+        "precomputed": (SVC(kernel="precomputed"), X @ X.T, y),
+        "warm start": (SVC(warm_start=True), X, y),
+        "regression": (SVR(**likely), X, target),
+        "nu regression": (NuSVR(), csr_matrix(X), target),
+        "constant": (SVR(), X, np.full(len(X), 2.0)),
+        "one class": (OneClassSVM(nu=0.3, **likely), X, None),
+        "one class, sparse": (OneClassSVM(), csr_array(X), None),
+    }
+    return {name: model.fit(data, labels) for name, (model, data, labels) in cases.items()}
+
+
+MACHINES = [
+    "two classes", "three classes", "csr_matrix", "csr_array", "float32", "linear", "probabilities",
+    "probabilities of two", "nu classes", "precomputed", "warm start", "regression", "nu regression", "constant",
+    "one class", "one class, sparse",
+]  # fmt: skip
 CASES = [
     "binary", "hinge", "no intercept", "one against rest", "crammer singer", "crammer singer of two", "strings",
     "objects", "float32", "named features", "weighted", "regression", "regression without",
@@ -57,7 +89,7 @@ CASES = [
 
 
 def scores(model, X):
-    return model.decision_function(X) if isinstance(model, LinearSVC) else model.predict(X)
+    return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
 
 
 def saved_and_loaded(model, path, **options):
@@ -71,6 +103,10 @@ def assert_same(mine, theirs):
         assert len(mine) == len(theirs)
         for one, other in zip(mine, theirs, strict=True):
             assert_same(one, other)
+    elif issparse(mine):
+        for part in ("data", "indices", "indptr"):
+            assert_same(getattr(mine, part), getattr(theirs, part))
+        assert mine.shape == theirs.shape
     elif isinstance(mine, np.ndarray):
         assert mine.dtype == theirs.dtype
         assert mine.flags.c_contiguous == theirs.flags.c_contiguous
@@ -79,15 +115,82 @@ def assert_same(mine, theirs):
         assert mine == theirs
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_loaded_model_equals_the_saved_one_in_every_attribute(name, fitted, tmp_path):
-    model = fitted[name]
-    loaded = saved_and_loaded(model, tmp_path / "model")
+def assert_same_attributes(model, loaded):
     assert type(loaded) is type(model)
     assert loaded.get_params() == model.get_params()
     assert set(vars(loaded)) == set(vars(model))
     for attribute in set(vars(model)) - set(model.get_params()):
         assert_same(getattr(loaded, attribute), getattr(model, attribute))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_loaded_model_equals_the_saved_one_in_every_attribute(name, fitted, tmp_path):
+    assert_same_attributes(fitted[name], saved_and_loaded(fitted[name], tmp_path / "model"))
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_loaded_machine_equals_the_saved_one_in_every_attribute(name, machines, tmp_path):
+    assert_same_attributes(machines[name], saved_and_loaded(machines[name], tmp_path / "model"))
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_matrix, lambda X: X.astype(np.float32)])
+@pytest.mark.parametrize("name", sorted(set(MACHINES) - {"linear"}))
+def test_a_loaded_machine_predicts_the_same_to_the_bit(name, container, machines, rows, tmp_path):
+    model, X = machines[name], container(rows[0])
+    if name == "precomputed":
+        X = rows[0] @ rows[0].T
+    loaded = saved_and_loaded(model, tmp_path / "model")
+    np.testing.assert_array_equal(scores(loaded, X), scores(model, X))
+    assert_same(loaded.predict(X), model.predict(X))
+    if hasattr(model, "predict_proba"):
+        np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    if hasattr(model, "predict_interval"):
+        np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
+
+
+@pytest.mark.parametrize("name", ["three classes", "csr_matrix", "precomputed", "regression", "one class"])
+def test_a_loaded_machine_can_be_pickled_cloned_and_fitted_again(name, machines, rows, tmp_path):
+    X = rows[0] @ rows[0].T if name == "precomputed" else rows[0]
+    loaded = saved_and_loaded(machines[name], tmp_path / "model")
+    np.testing.assert_array_equal(scores(pickle.loads(pickle.dumps(loaded)), X), scores(machines[name], X))
+    assert clone(loaded).get_params() == loaded.get_params()
+    assert loaded.fit(X, rows[1]).status_ == "converged"
+
+
+def test_the_multipliers_of_a_warm_start_are_kept_if_wanted(machines, rows, tmp_path):
+    model = machines["warm start"]
+    loaded = saved_and_loaded(model, tmp_path / "full")
+    assert [len(beta) for beta in loaded._last_multipliers] == [len(beta) for beta in model._last_multipliers]
+    assert loaded.fit(*rows).n_iter_.sum() < clone(model).fit(*rows).n_iter_.sum()
+    lean = saved_and_loaded(model, tmp_path / "lean", keep_dual=False)
+    assert lean._last_multipliers == []
+    np.testing.assert_array_equal(scores(lean, rows[0]), scores(model, rows[0]))
+
+
+@pytest.mark.parametrize("format", ["widemargin", "libsvm"])
+def test_a_function_for_a_kernel_is_refused_with_the_way_out(format, rows, tmp_path):  # noqa: A002
+    model = SVC(kernel=lambda A, B: A @ B.T).fit(*rows)
+    with pytest.raises(TypeError, match=r'is a Python function: .* Fit with kernel="precomputed"'):
+        save_model(model, tmp_path / "model", format=format)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("format", ["widemargin", "libsvm"])
+@pytest.mark.parametrize(
+    ("attribute", "value", "rule"),
+    [
+        ("dual_coef_", np.full((1, 3), np.nan), "dual_coef_ must be finite"),
+        ("intercept_", np.ones(2), r"intercept_ must have shape \(1,\), got \(2,\)"),
+        ("support_vectors_", np.ones((3, 4)), "support_vectors_ must have shape"),
+        ("n_support_", np.array([1, 1], dtype=np.int32), "n_support_ must add up to"),
+    ],
+)
+def test_a_machine_that_could_not_be_loaded_is_not_saved(attribute, value, rule, format, machines, tmp_path):  # noqa: A002
+    model = pickle.loads(pickle.dumps(machines["two classes"]))
+    setattr(model, attribute, value)
+    with pytest.raises(ValueError, match=rule):
+        save_model(model, tmp_path / "model", format=format)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("container", [np.asarray, csr_matrix, lambda X: X.astype(np.float32)])
@@ -179,9 +282,10 @@ def test_a_string_type_wider_than_any_need_is_narrowed(rows, tmp_path):
 # What cannot be saved
 
 
-def test_an_unfitted_model_is_not_saved(tmp_path):
+@pytest.mark.parametrize("model", [LinearSVC(), SVC(), OneClassSVM()])
+def test_an_unfitted_model_is_not_saved(model, tmp_path):
     with pytest.raises(NotFittedError, match="not fitted yet"):
-        save_model(LinearSVC(), tmp_path / "model")
+        save_model(model, tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
 
@@ -191,12 +295,13 @@ class Relative(LinearSVC):
 
 @pytest.mark.parametrize("model", [LogisticRegression(), Relative(), None, "LinearSVC"])
 def test_other_objects_are_refused_by_naming_what_can_be_saved(model, tmp_path):
-    with pytest.raises(TypeError, match=f"model must be one of LinearSVC, LinearSVR, got {type(model).__name__}"):
+    known = "LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM"
+    with pytest.raises(TypeError, match=f"model must be one of {known}, got {type(model).__name__}"):
         save_model(model, tmp_path / "model")
 
 
 def test_an_unknown_format_is_refused(fitted, tmp_path):
-    with pytest.raises(ValueError, match="format must be one of 'widemargin', 'liblinear', got 'pickle'"):
+    with pytest.raises(ValueError, match="format must be one of 'widemargin', 'liblinear', 'libsvm', got 'pickle'"):
         save_model(fitted["binary"], tmp_path / "model", format="pickle")
 
 

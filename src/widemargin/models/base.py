@@ -25,38 +25,125 @@ from widemargin.progress import ProgressReport
 from widemargin.solvers.contract import Settings, Status
 
 _ADVICE = {
-    Status.MAX_ITER: "Scale the features, lower C, raise tol or max_iter.",
-    Status.MAX_SECONDS: "Scale the features, lower C, raise tol or max_seconds.",
+    Status.MAX_ITER: "raise tol or max_iter.",
+    Status.MAX_SECONDS: "raise tol or max_seconds.",
     Status.CALLBACK: "A callback asked to stop; the model so far was kept.",
     Status.INTERRUPTED: "Interrupted by Ctrl-C; the model so far was kept.",
     Status.STALLED: "This is as exact as double precision gets; raise tol.",
 }
 
 
-class LinearModel(BaseEstimator):
-    """A linear model fitted by a solver with a certificate. Subclasses state the problems.
+class SolvedModel(BaseEstimator):
+    """A model fitted by solvers with a certificate. Subclasses state the problems and keep what comes out.
+
+    Sets after fit: `gap_`, `objective_`, `history_`, `solver_`, `status_`.
+    """
+
+    _parameter_constraints: dict = {
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+        "warm_start": ["boolean"],
+        "max_seconds": [Interval(Real, 0.0, None, closed="left"), None],
+        "n_jobs": [Integral, None],
+        "callbacks": [callable, "array-like", None],
+    }
+    _turns = "sweeps"  # what a solver counts
+
+    def _solve(self, solver, problems, starts):
+        """Solve the problems, in parallel if there are several; return in order what `solver` returns."""
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        begun = time.perf_counter()
+        with ProgressReport(self.verbose) as report, self._announcing(report):
+            settings = self._settings(report, len(problems))
+
+            def solve(task):
+                problem = problems[task]()
+                left = None if self.max_seconds is None else self.max_seconds - (time.perf_counter() - begun)
+                mine = replace(settings, task=task, seed=(seed, task), max_seconds=left)
+                return solver(problem, mine, starts[task])
+
+            arguments = [(task,) for task in range(len(problems))]
+            return run(solve, arguments, self.n_jobs, settings.interrupt)
+
+    def _announcing(self, report):
+        """Return a context that explains the wait for compilation to those who want to hear of anything."""
+        return announcing_compilation(report.compiling) if self.verbose else nullcontext()
+
+    def _settings(self, report, n_tasks):
+        """Return the solver's settings, the same for all tasks."""
+        return Settings(**self._limits(report, n_tasks))
+
+    def _limits(self, report, n_tasks):
+        """Return the settings that all solvers have in common."""
+        if self.callbacks is None:
+            callbacks = ()
+        else:
+            callbacks = (self.callbacks,) if callable(self.callbacks) else tuple(self.callbacks)
+        return {
+            "tol": self.tol,
+            "stopping": self._stopping,
+            "max_iter": None if self.max_iter == -1 else self.max_iter,
+            "n_jobs": self.n_jobs,
+            "callbacks": callbacks + ((report,) if self.verbose else ()),
+            "interrupt": threading.Event(),
+            "n_tasks": n_tasks,
+        }
+
+    def _keep_record(self, solutions):
+        """Set what is known of the solutions; `status_` is set by `_warn`."""
+        self.gap_ = float(max(solution.gap for solution in solutions))
+        self.objective_ = float(sum(solution.primal for solution in solutions))
+        self.history_ = solutions[0].history if len(solutions) == 1 else [s.history for s in solutions]
+        self.solver_ = ", ".join(sorted({solution.solver for solution in solutions}))
+
+    def _warn(self, solutions):
+        """Set `status_`; warn, with the gap reached, if a solver stopped short of what was asked."""
+        short = [solution for solution in solutions if solution.status is not Status.CONVERGED]
+        self.status_ = short[0].status.value if short else Status.CONVERGED.value
+        if not short:
+            return
+        worst = max(short, key=lambda solution: solution.gap)
+        which = f" in {len(short)} of {len(solutions)} problems" if len(solutions) > 1 else ""
+        asked = f"gap asked {self.tol:.1e}" if self._stopping == "gap" else f"KKT violation asked {self.tol:.1e}"
+        advice = _ADVICE[worst.status]
+        if advice.startswith("raise"):
+            advice = f"Scale the features, {'lower C, ' if hasattr(self, 'C') else ''}{advice}"
+        self._tell(
+            f"{worst.solver} stopped after {worst.n_iter} {self._turns} ({worst.status.value}){which}: "
+            f"gap {worst.gap:.1e}, {asked}. {advice}",
+            ConvergenceWarning,
+            depth=5,
+        )
+
+    @staticmethod
+    def _tell(message, category, depth):
+        """Warn the caller of `fit`, `depth` calls above."""
+        warnings.warn(message, category, stacklevel=depth)
+
+
+class LinearModel(SolvedModel):
+    """A linear model. Subclasses state the problems.
 
     Sets after fit: `coef_`, `intercept_`, `dual_coef_`, `n_iter_`, `gap_`, `objective_`, `history_`, `solver_`,
     `status_`.
     """
 
     _parameter_constraints: dict = {
+        **SolvedModel._parameter_constraints,
         "dual": ["boolean", StrOptions({"auto"})],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "C": [Interval(Real, 0.0, None, closed="neither")],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "solver": [StrOptions({"auto", "dcd", "avsf", "climb"})],
         "stopping": [StrOptions({"gap", "kkt"})],
         "penalize_intercept": ["boolean"],
-        "warm_start": ["boolean"],
-        "max_seconds": [Interval(Real, 0.0, None, closed="left"), None],
-        "n_jobs": [Integral, None],
-        "callbacks": [callable, "array-like", None],
     }
+
+    @property
+    def _stopping(self):
+        return self.stopping
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -82,41 +169,6 @@ class LinearModel(BaseEstimator):
     def _matrix(self, X):
         return Matrix(X, constant=self.intercept_scaling if self.fit_intercept else 0.0)
 
-    def _solve(self, solver, problems, starts):
-        """Solve the problems, in parallel if there are several; return their solutions in order."""
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        begun = time.perf_counter()
-        with ProgressReport(self.verbose) as report, self._announcing(report):
-            settings = self._settings(report, len(problems))
-
-            def solve(task):
-                problem = problems[task]()
-                left = None if self.max_seconds is None else self.max_seconds - (time.perf_counter() - begun)
-                mine = replace(settings, task=task, seed=(seed, task), max_seconds=left)
-                return solver(problem, mine, starts[task])
-
-            arguments = [(task,) for task in range(len(problems))]
-            return run(solve, arguments, self.n_jobs, settings.interrupt)
-
-    def _announcing(self, report):
-        """Return a context that explains the wait for compilation to those who want to hear of anything."""
-        return announcing_compilation(report.compiling) if self.verbose else nullcontext()
-
-    def _settings(self, report, n_tasks):
-        if self.callbacks is None:
-            callbacks = ()
-        else:
-            callbacks = (self.callbacks,) if callable(self.callbacks) else tuple(self.callbacks)
-        return Settings(
-            tol=self.tol,
-            stopping=self.stopping,
-            max_iter=self.max_iter,
-            n_jobs=self.n_jobs,
-            callbacks=callbacks + ((report,) if self.verbose else ()),
-            interrupt=threading.Event(),
-            n_tasks=n_tasks,
-        )
-
     def _last_multipliers(self, *shape):
         """Return `dual_coef_` of the last fit if a warm start is wanted and it has this shape, else None."""
         last = getattr(self, "dual_coef_", None)
@@ -129,30 +181,10 @@ class LinearModel(BaseEstimator):
             self.intercept_ = self.intercept_scaling * W[:, -1]
         else:
             self.coef_, self.intercept_ = W, 0.0
-        worst = max(solutions, key=lambda solution: solution.gap)
         self.n_iter_ = max(solution.n_iter for solution in solutions)
-        self.gap_ = float(worst.gap)
-        self.objective_ = float(sum(solution.primal for solution in solutions))
-        self.history_ = solutions[0].history if len(solutions) == 1 else [s.history for s in solutions]
-        self.solver_ = ", ".join(sorted({solution.solver for solution in solutions}))
+        self._keep_record(solutions)
         self._warn(solutions)
         return self
-
-    def _warn(self, solutions):
-        """Set `status_`; warn, with the gap reached, if a solver stopped short of what was asked."""
-        short = [solution for solution in solutions if solution.status is not Status.CONVERGED]
-        self.status_ = short[0].status.value if short else Status.CONVERGED.value
-        if not short:
-            return
-        worst = max(short, key=lambda solution: solution.gap)
-        which = f" in {len(short)} of {len(solutions)} problems" if len(solutions) > 1 else ""
-        asked = f"gap asked {self.tol:.1e}" if self.stopping == "gap" else f"KKT violation asked {self.tol:.1e}"
-        warnings.warn(
-            f"{worst.solver} stopped after {worst.n_iter} sweeps ({worst.status.value}){which}: "
-            f"gap {worst.gap:.1e}, {asked}. {_ADVICE[worst.status]}",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
 
     def _scores(self, X):
         """Return X coef' + intercept for checked rows, one column per output."""

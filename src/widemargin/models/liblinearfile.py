@@ -13,16 +13,14 @@ here it is classes_[1], the larger label, so that a model is negated if the file
 has two columns even for two classes, of which LIBLINEAR uses the first. For regression nr_class is 2, without labels.
 """
 
-import math
-import re
-
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
 from widemargin.errors import FormatError
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.models.tensorfile import check_weights
+from widemargin.models.linearfields import check_weights
+from widemargin.models.modeltext import Header, check_complete, first_word, integer_labels, number
 
 _CRAMMER_SINGER = "MCSVM_CS"
 _CLASSIFIERS = {
@@ -44,15 +42,11 @@ _REFUSED = {
     "ONECLASS_SVM": "a linear one-class model",
 }
 _KEYS = ("solver_type", "nr_class", "label", "nr_feature", "bias", "rho", "w")
-_INTEGER = re.compile(rb"[-+]?[0-9]{1,10}")
-_NUMBER = re.compile(rb"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_INT32 = np.iinfo(np.int32)
 
 
 def recognises(head):
     """Return whether a file with these first bytes is LIBLINEAR's text."""
-    words = head.split(None, 1)
-    return bool(words) and words[0].decode("latin-1") in _KEYS
+    return first_word(head) in _KEYS
 
 
 def write(model):
@@ -100,34 +94,27 @@ def _solver_type(model):
 
 def _labels_of(model):
     """Return the labels as LIBLINEAR orders its weights: of two classes, that of the positive score first."""
-    classes = model.classes_
-    whole = classes.dtype.kind in "iu" or (classes.dtype.kind == "f" and np.all(classes == np.floor(classes)))
-    if not whole or classes.min() < _INT32.min or classes.max() > _INT32.max:
-        raise TypeError(
-            f"LIBLINEAR's labels are 32-bit integers, got classes_ {classes[:3].tolist()} of type {classes.dtype}. "
-            'Encode y as integers before fit, or save with format="widemargin".'
-        )
-    labels = [int(label) for label in classes]
+    labels = integer_labels(model.classes_, "LIBLINEAR")
     return labels[::-1] if len(labels) == 2 else labels
 
 
 def read(content, path):
     """Return the model in the bytes of LIBLINEAR's text, or raise FormatError with the line of the first mistake."""
-    lines = content.split(b"\n")
-    if lines.pop():
-        raise FormatError(path, "the last line does not end with a newline: the file is cut short.", len(lines) + 1)
-    header = _Header(lines, path)
-    solver = header.solver_type()
+    check_complete(content, path)
+    header = Header(content, path, "LIBLINEAR", _KEYS)
+    if header.n_words("w"):
+        header.refuse("w", "the weights must begin on the next line.")
+    solver = _solver_in(header)
     n_classes = header.integer("nr_class", at_least=2)
     n_features = header.integer("nr_feature", at_least=1)
     bias = header.number("bias")
-    labels = header.labels(n_classes) if solver in _CLASSIFIERS else header.no_labels(n_classes)
+    labels = header.labels(n_classes) if solver in _CLASSIFIERS else _no_labels(header, n_classes)
     n_columns = 1 if n_classes == 2 and solver != _CRAMMER_SINGER else n_classes
-    W = _read_weights(lines[header.length :], n_features + (bias >= 0), n_columns, header)
+    W = _read_weights(content[header.end :], n_features + (bias >= 0), n_columns, header)
     if not bias > 0:  # a constant feature of 0 adds nothing
         W, settings = W[:n_features], {"fit_intercept": False}
     else:
-        W[-1], settings = header.intercept(W[-1], bias), {"intercept_scaling": bias}
+        W[-1], settings = _intercept(header, W[-1], bias), {"intercept_scaling": bias}
     if solver in _REGRESSORS:
         return _keep(LinearSVR(**_REGRESSORS[solver], **settings), W, n_features)
     model = LinearSVC(**_CLASSIFIERS[solver], **settings)
@@ -136,6 +123,33 @@ def read(content, path):
     if n_classes > 2:
         return _keep(model, W[:, order], n_features)
     return _keep(model, W[:, :1] if order[0] == 1 else -W[:, :1], n_features)
+
+
+def _solver_in(header):
+    """Return the solver's name, if a model of ours can be made of it."""
+    name = header.choice("solver_type", {**_CLASSIFIERS, **_REGRESSORS, **_REFUSED})
+    if name in _REFUSED:
+        header.refuse("solver_type", f"{name} is {_REFUSED[name]}, which widemargin has no estimator for.")
+    if "rho" in header:
+        header.refuse("rho", f"rho belongs to ONECLASS_SVM, not to {name}.")
+    return name
+
+
+def _no_labels(header, n_classes):
+    """Refuse what only classes have."""
+    if n_classes != 2:
+        header.refuse("nr_class", f"nr_class must be 2 for regression, got {n_classes}.")
+    if "label" in header:
+        header.refuse("label", "a model for regression has no labels.")
+
+
+def _intercept(header, weights, bias):
+    """Return bias * weights, finite."""
+    with np.errstate(over="ignore"):
+        intercept = bias * weights
+    if not np.isfinite(intercept).all():
+        header.refuse("bias", "bias times its weight is not finite.")
+    return intercept
 
 
 def _keep(model, W, n_features):
@@ -147,8 +161,9 @@ def _keep(model, W, n_features):
     return model
 
 
-def _read_weights(lines, n_rows, n_columns, header):
+def _read_weights(text, n_rows, n_columns, header):
     """Return the weights (n_rows, n_columns); lines and numbers are counted before memory is taken."""
+    lines = text.split(b"\n")[:-1]
     if len(lines) != n_rows:
         rule = f"nr_feature and bias call for {n_rows} lines of weights, the file has {len(lines)}."
         header.refuse("nr_feature", rule)
@@ -158,102 +173,5 @@ def _read_weights(lines, n_rows, n_columns, header):
             raise FormatError(header.path, rule, header.length + k + 1)
     W = np.empty((n_rows, n_columns))
     for k, line in enumerate(lines):
-        W[k] = [_number(token, header.path, header.length + k + 1) for token in line.split()]
+        W[k] = [number(token, header.path, header.length + k + 1) for token in line.split()]
     return W
-
-
-def _number(token, path, line):
-    """Return a finite number, or raise FormatError."""
-    value = float(token) if _NUMBER.fullmatch(token) else math.nan
-    if not math.isfinite(value):
-        raise FormatError(path, f"{_shown(token)} is not a finite number.", line)
-    return value
-
-
-def _shown(token):
-    return repr(token[:40].decode("ascii", "backslashreplace"))
-
-
-class _Header:
-    """The lines before the weights, each a key and its words; `length` counts them, the line `w` included."""
-
-    def __init__(self, lines, path):
-        self.path, self._fields = path, {}
-        for number, line in enumerate(lines, 1):
-            key, *words = line.split() or [b""]
-            key = key.decode("latin-1")
-            if key not in _KEYS:
-                raise FormatError(path, f"{_shown(line)} is not a line of a LIBLINEAR header.", number)
-            if key in self._fields:
-                raise FormatError(path, f"{key} is given twice.", number)
-            self._fields[key] = number, words
-            if key == "w":
-                break
-        else:
-            raise FormatError(path, "the header must end with a line `w`: the file is cut short.", len(lines))
-        self.length = number
-        if words:
-            self.refuse("w", "the weights must begin on the next line.")
-
-    def refuse(self, key, rule):
-        """Raise FormatError at the line of a key."""
-        raise FormatError(self.path, rule, self._fields[key][0])
-
-    def words(self, key, n_words):
-        """Return the words after a key, which must be as many."""
-        if key not in self._fields:
-            raise FormatError(self.path, f"the header lacks {key}.", self.length)
-        words = self._fields[key][1]
-        if len(words) != n_words:
-            self.refuse(key, f"{key} must have {n_words} values, got {len(words)}.")
-        return words
-
-    def integer(self, key, at_least):
-        """Return the integer after a key."""
-        (word,) = self.words(key, 1)
-        if not _INTEGER.fullmatch(word) or not at_least <= int(word) <= _INT32.max:
-            self.refuse(key, f"{key} must be an integer from {at_least} to {_INT32.max}, got {_shown(word)}.")
-        return int(word)
-
-    def number(self, key):
-        """Return the number after a key."""
-        (word,) = self.words(key, 1)
-        return _number(word, self.path, self._fields[key][0])
-
-    def intercept(self, weights, bias):
-        """Return bias * weights, finite."""
-        with np.errstate(over="ignore"):
-            intercept = bias * weights
-        if not np.isfinite(intercept).all():
-            self.refuse("bias", "bias times its weight is not finite.")
-        return intercept
-
-    def solver_type(self):
-        """Return the solver's name, if a model of ours can be made of it."""
-        (word,) = self.words("solver_type", 1)
-        name = word.decode("ascii", "backslashreplace")
-        if name in _REFUSED:
-            self.refuse("solver_type", f"{name} is {_REFUSED[name]}, which widemargin has no estimator for.")
-        if name not in _CLASSIFIERS and name not in _REGRESSORS:
-            self.refuse("solver_type", f"solver_type must be one of LIBLINEAR's, got {_shown(word)}.")
-        if "rho" in self._fields:
-            self.refuse("rho", f"rho belongs to ONECLASS_SVM, not to {name}.")
-        return name
-
-    def labels(self, n_classes):
-        """Return the labels, distinct integers."""
-        words = self.words("label", n_classes)
-        for word in words:
-            if not _INTEGER.fullmatch(word) or not _INT32.min <= int(word) <= _INT32.max:
-                self.refuse("label", f"labels must be 32-bit integers, got {_shown(word)}.")
-        labels = np.array([int(word) for word in words])
-        if len(np.unique(labels)) < n_classes:
-            self.refuse("label", "labels must be distinct.")
-        return labels
-
-    def no_labels(self, n_classes):
-        """Refuse what only classes have."""
-        if n_classes != 2:
-            self.refuse("nr_class", f"nr_class must be 2 for regression, got {n_classes}.")
-        if "label" in self._fields:
-            self.refuse("label", "a model for regression has no labels.")

@@ -1,7 +1,8 @@
 """Model files: saved whole or not at all, and recognised by their content when loaded.
 
     "widemargin"   arrays and JSON in a safetensors file: everything a model has (`tensorfile`)
-    "liblinear"    LIBLINEAR's model text: the weights and what LIBLINEAR needs to predict (`liblinearfile`)
+    "liblinear"    LIBLINEAR's model text, for linear models: what LIBLINEAR needs to predict (`liblinearfile`)
+    "libsvm"       LIBSVM's model text, for kernel machines: what LIBSVM needs to predict (`libsvmfile`)
 
 A new file is written beside the old one and takes its place when it is complete and on disk. Loading runs no code
 from the file: a file that is damaged, or of another kind, is refused with a `FormatError`.
@@ -13,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._replace import replacing
 from widemargin.errors import FormatError
-from widemargin.models import liblinearfile, tensorfile
+from widemargin.models import liblinearfile, libsvmfile, tensorfile
+from widemargin.models.kernel import KernelModel
 from widemargin.models.tensorfile import ESTIMATORS
 
-_FORMATS = {"widemargin": tensorfile, "liblinear": liblinearfile}
+_FORMATS = {"widemargin": tensorfile, "liblinear": liblinearfile, "libsvm": libsvmfile}
 _RELATIVES = {  # how files begin that people may take for model files of ours
-    b"svm_type": "a LIBSVM model",
     b"SVM-light": "an SVM-light model",
     b"\x80": "a pickle, which could run code",
 }
@@ -30,24 +31,27 @@ def save_model(model, path, *, format="widemargin", keep_dual=True):  # noqa: A0
 
     Parameters
     ----------
-    model : LinearSVC or LinearSVR
-        A fitted model of exactly such a class.
+    model : LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR or OneClassSVM
+        A fitted model of exactly such a class. The kernel must not be a Python function, for which no file has a place.
     path : str or path
         Where to; any suffix will do.
-    format : {"widemargin", "liblinear"}, default="widemargin"
+    format : {"widemargin", "liblinear", "libsvm"}, default="widemargin"
         "widemargin" keeps all parameters and fitted attributes; the loaded model predicts the same to the bit.
         Parameters that are not numbers, strings, None or lists and dicts of them (callbacks, a RandomState) are not
         kept and come back as their defaults.
         "liblinear" is LIBLINEAR's text, for its `predict`: weights to the bit, labels, the kind of loss and
-        `intercept_scaling`; labels must be integers.
+        `intercept_scaling`; labels must be integers. Only linear models.
+        "libsvm" is LIBSVM's text, for its `svm-predict`: support vectors and their coefficients to the bit, the kernel,
+        probabilities; labels must be integers. Only kernel machines.
     keep_dual : bool, default=True
-        Whether "widemargin" keeps `dual_coef_`, one number per training row, which only a warm start needs.
-        "liblinear" has no place for it.
+        Whether "widemargin" keeps what only a warm start needs: one number per training row, `dual_coef_` of a linear
+        model, or the multipliers that a kernel machine with `warm_start=True` has besides its support vectors. The
+        other formats have no place for it.
 
     Raises
     ------
     TypeError
-        If there is no place in the format for a model of this class, or for its labels.
+        If there is no place in the format for a model of this class, for its kernel, or for its labels.
     NotFittedError
         If the model has not been fitted.
     ValueError
@@ -59,7 +63,11 @@ def save_model(model, path, *, format="widemargin", keep_dual=True):  # noqa: A0
         raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}.")
     if format not in _FORMATS:
         raise ValueError(f"format must be one of {', '.join(map(repr, _FORMATS))}, got {format!r}.")
-    check_is_fitted(model, "coef_")
+    text, other = ("libsvm", "liblinear") if isinstance(model, KernelModel) else ("liblinear", "libsvm")
+    if format == other:
+        name = type(model).__name__
+        raise TypeError(f'format={format!r} has no place for {name}; use format={text!r} or format="widemargin".')
+    check_is_fitted(model, "intercept_")
     options = {"keep_dual": keep_dual} if format == "widemargin" else {}
     content = _FORMATS[format].write(model, **options)
     with replacing(path) as file:
@@ -67,7 +75,7 @@ def save_model(model, path, *, format="widemargin", keep_dual=True):  # noqa: A0
 
 
 def load_model(path):
-    """Load a model from a file of `save_model` or of LIBLINEAR, whichever its content says it is.
+    """Load a model from a file of `save_model`, of LIBLINEAR or of LIBSVM, whichever its content says it is.
 
     Parameters
     ----------
@@ -77,11 +85,16 @@ def load_model(path):
 
     Returns
     -------
-    model : LinearSVC or LinearSVR
-        From LIBLINEAR's text a model has `coef_`, `intercept_`, `n_features_in_` and, for classes, `classes_`, sorted
-        as always here. Nothing else is known, so `gap_`, `history_` and their like are absent, and `C`, `epsilon` and
-        `tol` are the defaults. It predicts as LIBLINEAR does; a row whose scores tie exactly (say, an empty row
-        without an intercept) belongs to the first class here, and there to the one that the file's order favours.
+    model : LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR or OneClassSVM
+        Text has only what prediction needs. `classes_` are sorted, as always here; `gap_`, `history_` and their like
+        are absent, and `C`, `nu`, `epsilon` and `tol` are the defaults.
+        From LIBLINEAR's text: `coef_`, `intercept_`, `n_features_in_`. It predicts as LIBLINEAR does; a row whose
+        scores tie exactly (say, an empty row without an intercept) belongs to the first class here, and there to the
+        one that the file's order favours.
+        From LIBSVM's text: `support_vectors_`, `n_support_`, `dual_coef_`, `intercept_`, the kernel's parameters and
+        what gives probabilities. `n_features_in_` is the largest index in the file; for a precomputed kernel it is the
+        last training row that is a support vector, so pass so many columns of K. It predicts
+        as LIBSVM does; only a decision that is zero to the bit may fall to the other class of its pair.
 
     Raises
     ------
@@ -105,4 +118,4 @@ def _reader_of(head, path):
     if not head:
         raise FormatError(path, "not a model file: it is empty.")
     kind = next((kind for start, kind in _RELATIVES.items() if head.startswith(start)), f"it begins with {head[:16]!r}")
-    raise FormatError(path, f"not a model file of widemargin or LIBLINEAR: {kind}.")
+    raise FormatError(path, f"not a model file of widemargin, LIBLINEAR or LIBSVM: {kind}.")

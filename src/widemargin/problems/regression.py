@@ -49,7 +49,11 @@ def _above_and_below(K, linear, cost, ends, start, reading):
 
 def _read_eps_svr(problem, solution):
     above, below = np.split(solution.beta, 2)
-    return KernelFunction(above + below, -solution.offsets[0], {"obj": -solution.dual, "rho": solution.offsets[0]})
+    facts = {"obj": -solution.dual, "rho": solution.offsets[0]}
+    cost = problem.upper[: len(above)]
+    if np.ptp(cost) == 0.0 and cost[0] > 0.0:
+        facts["nu"] = np.abs(solution.beta).sum() / (cost[0] * len(cost))
+    return KernelFunction(above + below, -solution.offsets[0], facts)
 
 
 def _read_nu_svr(problem, solution):

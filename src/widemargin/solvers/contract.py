@@ -5,6 +5,7 @@ limits, callbacks, interruption and history are the same everywhere; it returns 
 measured at the returned point, never estimated.
 """
 
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -32,7 +33,8 @@ class Progress(NamedTuple):
 
     `primal`, `dual` and `gap` are those of the last measurement; `iteration` counts turns (sweeps), `passes` the
     visits of rows divided by the number of rows. `task` tells which of several problems this is (one per class),
-    out of `n_tasks`. A callback that returns a true value stops the solver, which keeps the model so far.
+    out of `n_tasks`. `violation`, for solvers that stop by it, is the largest of an optimality condition now; NaN
+    otherwise. A callback that returns a true value stops the solver, which keeps the model so far.
     """
 
     solver: str
@@ -45,6 +47,7 @@ class Progress(NamedTuple):
     tol: float
     task: int
     n_tasks: int
+    violation: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -169,10 +172,10 @@ class Watch:
         self._history.append((iteration, self.seconds, passes, primal, dual, gap))
         return gap
 
-    def turn(self, solver, iteration, passes):
+    def turn(self, solver, iteration, passes, violation=math.nan):
         """Tell the callbacks about a turn of `solver`; return True, with `status` set, if the run has to end."""
         settings = self.settings
-        if settings.callbacks and self._told(solver, iteration, passes):
+        if settings.callbacks and self._told(solver, iteration, passes, violation):
             self.status = Status.CALLBACK
         elif settings.interrupt.is_set():
             self.status = Status.INTERRUPTED
@@ -182,12 +185,12 @@ class Watch:
             self.status = Status.MAX_SECONDS
         return self.status is not None
 
-    def _told(self, solver, iteration, passes):
+    def _told(self, solver, iteration, passes, violation):
         primal, dual, gap = self._history[-1][-3:]
         settings = self.settings
         progress = Progress(
             solver, iteration, self.seconds, passes, primal, dual, gap,
-            settings.tol, settings.task, settings.n_tasks,
+            settings.tol, settings.task, settings.n_tasks, violation,
         )  # fmt: skip
         wishes = [callback(progress) for callback in settings.callbacks]  # each is told, whatever another says
         return any(wishes)

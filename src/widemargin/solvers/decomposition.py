@@ -22,8 +22,7 @@ from widemargin.solvers.pairs import multipliers, optimise_block
 
 WORKING_SET = 512  # at the beginning; of 128 .. 2048, by measurement: benchmarks/results/kernel.md
 _LARGEST_WORKING_SET = 2048
-SMALLEST_WORKING_SET = 256
-_ROWS_PER_PLACE = 8
+_SMALLEST_WORKING_SET, _MULTIPLIERS_PER_PLACE = 256, 8
 _TURNS_BEFORE_GROWTH = 100  # a problem that takes so many turns has many free multipliers: larger sets need fewer
 _STAYING = 0.75  # fraction of the working set that stays
 _INNER = 0.1  # the violation within the set is brought down to this fraction of that of the problem
@@ -49,28 +48,26 @@ def svmlight(problem, settings, start=None):
 def solve(method, settings):
     """Let a method take turns until its violation is within the tolerance or a limit is reached.
 
-    The method has `name`, `state` (an ActiveSet), `iteration`, `turns_between_measurements`, and the verbs
+    The method has `name`, `state` (an ActiveSet), `iteration`, `violation`, `turns_between_measurements`, and the verbs
     `status() -> Status or None`, `turn()`, and `leave()`, after which the state is that of the last step taken.
     """
     state, watch = method.state, Watch(settings)
 
-    def note():
-        primal, dual = state.measure()
-        watch.measured(method.iteration, state.passes, primal, dual)
-        return primal, dual
-
     with watch, single_threaded_blas():
-        note()
         while True:
-            watch.status = method.status()
-            if watch.status is not None or watch.turn(method.name, method.iteration, state.passes):
+            status = method.status()
+            if state.everything and (status is not None or method.iteration % method.turns_between_measurements == 0):
+                watch.measured(method.iteration, state.passes, *state.measure())
+            over = watch.turn(method.name, method.iteration, state.passes, method.violation)
+            if status is not None or over:
+                watch.status = watch.status if status is None else status
                 break
             method.turn()
-            if state.everything and method.iteration % method.turns_between_measurements == 0:
-                note()
     method.leave()
     state.bring_back()
-    primal, dual = note()
+    primal, dual = state.measure()
+    if watch.status not in (Status.CONVERGED, Status.STALLED):
+        watch.measured(method.iteration, state.passes, primal, dual)
     return KernelSolution(
         beta=state.beta.copy(),
         offsets=state.offsets(),
@@ -120,8 +117,7 @@ class _Decomposition:
 
     def __init__(self, problem, settings, start):
         self._n_groups = len(problem.ends) - 1
-        usual = min(max(len(problem.start) // _ROWS_PER_PLACE, SMALLEST_WORKING_SET), WORKING_SET)
-        size = max(settings.working_set or usual, 2 * self._n_groups)
+        size = max(settings.working_set or _usual_size(len(problem.start)), 2 * self._n_groups)
         self._one_each = len(problem.start) == problem.K.n_rows
         self._largest = size if settings.working_set else _LARGEST_WORKING_SET
         self.state = ActiveSet(problem, settings, start, min(size, problem.K.n_rows))
@@ -148,12 +144,12 @@ class _Decomposition:
     def status(self):
         """Return a Status if the problem is solved, or cannot be solved further; bring all back to find out."""
         state, tol = self.state, self.settings.tol
-        self._violation = state.scan()
-        if self._violation <= tol and len(state.index) < len(state.problem.start):
+        self.violation = state.scan()
+        if self.violation <= tol and len(state.index) < len(state.problem.start):
             self._bring_back(state.bring_back)
-        if self._violation > tol and self._futility.first_time:
+        if self.violation > tol and self._futility.first_time:
             self._bring_back(state.recompute)
-        if self._violation <= tol:
+        if self.violation <= tol:
             return Status.CONVERGED
         return Status.STALLED if self._futility.final else None
 
@@ -163,7 +159,7 @@ class _Decomposition:
         verb()
         self._quiet = np.zeros(len(self.state.index), np.int32)
         self._patience *= 2
-        self._violation = self.state.scan()
+        self.violation = self.state.scan()
 
     def leave(self):
         """Nothing to hand over: the state changes only at the end of a turn."""
@@ -185,9 +181,11 @@ class _Decomposition:
             state.diagonal[chosen],
             np.searchsorted(chosen, state.ends),
         )
-        goal = max(_INNER * self._violation, 0.5 * self.settings.tol)
+        goal = 0.5 * self.settings.tol
+        if len(chosen) < len(state.index):
+            goal = max(goal, _INNER * self.violation)
         fallen = optimise_block(block, inside, goal, _MOST_STEPS)
-        self._futility.turn(fallen, self._violation, state.rounding())
+        self._futility.turn(fallen, self.violation, state.rounding())
         state.move(chosen, inside.beta, slots)
         self.iteration += 1
         self._grow()
@@ -229,7 +227,14 @@ class _Decomposition:
         place = np.cumsum(remain) - 1
         self._latest, self._quiet = place[self._latest], self._quiet[remain]
         state.set_aside(remain)
-        self._violation = state.scan()
+        self.violation = state.scan()
+
+
+def _usual_size(n_multipliers):
+    """Return how large a working set is if nobody says: everything at once, or a part that grows with the problem."""
+    if n_multipliers <= WORKING_SET:
+        return n_multipliers
+    return min(max(n_multipliers // _MULTIPLIERS_PER_PLACE, _SMALLEST_WORKING_SET), WORKING_SET)
 
 
 def _smallest(values, count):

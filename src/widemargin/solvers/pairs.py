@@ -19,7 +19,7 @@ from widemargin._compiled import compiled
 _HUGE = np.float32(1e38)  # so large that what is finite does not count beside it
 _TINY_CURVATURE = 1e-12
 _STRETCH = 64  # multipliers that are compared at once
-_SCAN = frozenset({"nnan", "nsz", "reassoc", "contract"})  # minima of finite numbers: F is finite since K is
+_SCAN = frozenset({"nnan", "nsz", "contract"})  # minima of finite numbers: F is finite since K is
 
 
 class Multipliers(NamedTuple):
@@ -80,10 +80,10 @@ def first_to_rise(M, group):
     for begin in range(start, stop, _STRETCH):
         end, found = min(begin + _STRETCH, stop), False
         for t in range(begin, end):  # no way out of this loop, so that the compiler can compare several at a time
-            found |= M.F[t] + np.float64(M.no_rise[t]) == wanted
+            found |= M.F[t] + np.float64(M.no_rise[t]) <= wanted
         if found:
             for t in range(begin, end):
-                if M.F[t] + np.float64(M.no_rise[t]) == wanted:
+                if M.F[t] + np.float64(M.no_rise[t]) <= wanted:
                     return t
     return start
 
@@ -99,15 +99,15 @@ def best_partner(M, group, i, line):
     best = _largest(gains)
     if best == 0.0:  # promises too small for single precision: the largest violation then
         for t in range(start, stop):
-            if M.F[t] - np.float64(M.no_fall[t]) == M.levels[group, 1]:
+            if M.F[t] - np.float64(M.no_fall[t]) >= M.levels[group, 1]:
                 return best, t
     for begin in range(0, gains.size, _STRETCH):
         end, found = min(begin + _STRETCH, gains.size), False
         for t in range(begin, end):
-            found |= gains[t] == best
+            found |= gains[t] >= best
         if found:
             for t in range(begin, end):
-                if gains[t] == best:
+                if gains[t] >= best:
                     return best, start + t
     return best, start
 
@@ -141,7 +141,7 @@ def move_pair(M, i, j, line_i, line_j):
     curvature, slope = M.diagonal[i] + M.diagonal[j] - 2.0 * np.float64(line_i[np.uint64(j)]), M.F[j] - M.F[i]
     change = slope / max(curvature, _TINY_CURVATURE)
     room_i, room_j = M.upper[i] - M.beta[i], M.beta[j] - M.lower[j]
-    change = min(change, room_i, room_j)
+    change = max(min(change, room_i, room_j), 0.0)
     M.beta[i] = M.upper[i] if change == room_i else M.beta[i] + change
     M.beta[j] = M.lower[j] if change == room_j else M.beta[j] - change
     for t in (i, j):

@@ -42,7 +42,7 @@ class _PairMethod:
     def _load(self):
         """Take the active multipliers over from the state."""
         state = self.state
-        self._violation = state.scan()
+        self.violation = state.scan()
         self._M = multipliers(state.beta, state.F, state.lower, state.upper, state.diagonal, state.ends)
         self._lines = np.empty((2, len(state.index)), state.cache.values.dtype)
 
@@ -53,12 +53,12 @@ class _PairMethod:
     def status(self):
         """Return a Status if the problem is solved, or cannot be solved further; bring all back to find out."""
         tol, state = self.settings.tol, self.state
-        if self._violation <= tol and len(state.index) < len(state.problem.start):
+        if self.violation <= tol and len(state.index) < len(state.problem.start):
             self._bring_back()
-        if self._violation > tol and self._futility.first_time:
+        if self.violation > tol and self._futility.first_time:
             state.recompute()
             self._load()
-        if self._violation <= tol:
+        if self.violation <= tol:
             return Status.CONVERGED
         return Status.STALLED if self._futility.final else None
 
@@ -86,15 +86,15 @@ class _PairMethod:
                 break
             cache.fetch(np.array([missing]))
         self.leave()
-        self._violation = state.scan()
-        self._futility.turn(fallen, self._violation, state.rounding())
+        self.violation = state.scan()
+        self._futility.turn(fallen, self.violation, state.rounding())
         if self.settings.shrinking:
             self._shrink()
 
     def _shrink(self):
         """Set multipliers aside that no partner could move; once, when nearly solved, have all back first."""
         state = self.state
-        if not self._unshrunk_once and self._violation <= _NEARLY_SOLVED * self.settings.tol:
+        if not self._unshrunk_once and self.violation <= _NEARLY_SOLVED * self.settings.tol:
             self._unshrunk_once = True
             if len(state.index) < len(state.problem.start):
                 self._bring_back()

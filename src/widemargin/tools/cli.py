@@ -24,7 +24,7 @@ usage: widemargin COMMAND [options] FILES
 Support vector machines at the speed of memory, each model with a proof of how good it is.
 
 commands:
-  train     train a model on a file of SVM-light / LIBSVM text, or cross-validate
+  train     train a linear or kernel machine on a file of SVM-light / LIBSVM text, or cross-validate
   predict   predict the rows of a file with a model
   demo      a tour on small data sets: solvers compared in a table and a picture
 
@@ -34,10 +34,12 @@ options:
 
 examples:
   widemargin train -c 10 heart_scale heart.model
+  widemargin train -s 0 -t 2 -g 0.1 -b 1 heart_scale heart.model
   widemargin train -v 5 heart_scale
   widemargin predict heart_scale.t heart.model heart.out
   widemargin demo
 
+LIBSVM's letters keep their meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, of predict -b and -q.
 "-" stands for standard input or output wherever a file is named. Progress is shown on standard error: a bar on a
 terminal, plain lines in a pipe, nothing with --quiet. --json prints results for programs.
 

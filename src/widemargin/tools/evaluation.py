@@ -56,17 +56,31 @@ def cross_predict(model, X, y, n_folds, seed):
     """Return a prediction for each row by the model, fitted anew without the row's fold.
 
     Ctrl-C in a fold ends them all. Folds are shuffled by the seed; for classification each has the classes in the
-    proportion they have in y.
+    proportion they have in y. Of a precomputed kernel, rows have a column for each row. A classifier with probabilities
+    predicts the most probable class, as in svm-train.
     """
     _check_folds(model, y, n_folds)
     folds = (StratifiedKFold if is_classifier(model) else KFold)(n_folds, shuffle=True, random_state=seed)
     predicted = np.empty_like(y)
+    pairwise = getattr(model, "kernel", None) == "precomputed"
     for train, test in folds.split(X, y):
-        model.fit(X[train], y[train])
+        model.fit(X[np.ix_(train, train)] if pairwise else X[train], y[train])
         if model.status_ == Status.INTERRUPTED.value:
             raise KeyboardInterrupt
-        predicted[test] = model.predict(X[test])
+        predicted[test] = predict_labels(model, X[np.ix_(test, train)] if pairwise else X[test])
     return predicted
+
+
+def predict_labels(model, X):
+    """Return predictions; those of a classifier that was fitted with probabilities are its most probable classes."""
+    if is_classifier(model) and has_probabilities(model):
+        return model.classes_[model.predict_proba(X).argmax(axis=1)]
+    return model.predict(X)
+
+
+def has_probabilities(model):
+    """Tell whether a fitted model was fitted with probabilities, whichever kind of machine it is."""
+    return any(np.size(getattr(model, name, ())) > 0 for name in ("probA_", "laplace_scale_", "density_marks_"))
 
 
 def _check_folds(model, y, n_folds):

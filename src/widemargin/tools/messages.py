@@ -77,10 +77,16 @@ def warnings_afterwards():
 
 def print_json(facts, stream):
     """Print facts as one object of strict JSON: a number that is not finite becomes null."""
-    clean = {
-        name: None if isinstance(fact, float) and not math.isfinite(fact) else fact for name, fact in facts.items()
-    }
-    print(json.dumps(clean, allow_nan=False), file=stream)
+    print(json.dumps(_finite(facts), allow_nan=False), file=stream)
+
+
+def _finite(fact):
+    """Return a fact, or facts within facts, with None for every number that is not finite."""
+    if isinstance(fact, dict):
+        return {name: _finite(inner) for name, inner in fact.items()}
+    if isinstance(fact, list):
+        return [_finite(inner) for inner in fact]
+    return None if isinstance(fact, float) and not math.isfinite(fact) else fact
 
 
 def print_facts(facts, stream):

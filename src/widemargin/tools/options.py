@@ -8,14 +8,9 @@ import re
 from widemargin.tools.messages import UsageError
 
 _CLASS_WEIGHT = re.compile(r"-w(?P<label>.+)")
-_KERNEL_LETTERS = {
-    "-b": "probability estimates",
-    "-g": "gamma of a kernel",
-    "-d": "degree of a kernel",
-    "-r": "coef0 of a kernel",
-    "-m": "the kernel cache",
-    "-n": "nu",
-}
+_NEGATIVE = re.compile(r"-(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$")
+_SHRINKING = {"0": "no", "1": "yes"}
+_LETTERS_OF = {"class_weight": ["-wLABEL"], "shrinking": ["-h"]}  # those that argparse never sees
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,6 +37,7 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
         self._names = files
+        self._negative_number_matcher = _NEGATIVE  # argparse's own takes -1e-3 for an option
         self.add_argument("-h", "--help", action="help", help="show this help and exit")
         self.add_argument("files", nargs="*", help=argparse.SUPPRESS)
 
@@ -69,10 +65,10 @@ class Parser(argparse.ArgumentParser):
         options.files = files + [None] * (len(self._names) - len(files))
         return options
 
-    def refuse_kernel_letters(self):
-        """Add LIBSVM's letters that mean nothing without kernels, so that they are refused by name."""
-        for letter, meaning in _KERNEL_LETTERS.items():
-            self.add_argument(letter, action=_KernelLetter, help=argparse.SUPPRESS, dest=meaning, metavar="X")
+    def name(self, dest):
+        """Return how an option is written, all its forms joined: `-n/--nu`."""
+        forms = [form for action in self._actions if action.dest == dest for form in action.option_strings]
+        return "/".join(sorted([*_LETTERS_OF.get(dest, []), *forms], key=len))
 
     def _suggestion(self, token):
         known = [option for option in self._option_string_actions if option.startswith("--")]
@@ -80,19 +76,10 @@ class Parser(argparse.ArgumentParser):
         return f"; did you mean {near[0]}?" if near else ""
 
 
-class _KernelLetter(argparse.Action):
-    """Refuses an option of kernel machines."""
-
-    def __call__(self, parser, options, value, letter=None):
-        parser.error(
-            f"{letter} ({self.dest}) belongs to kernel machines, which this release does not have; leave it out"
-        )
-
-
 def translate_letters(tokens):
     """Return the tokens with LIBSVM's `-wLABEL WEIGHT` and `-h 0|1` in a form that argparse can read.
 
-    `-h` before anything but 0 or 1 stays a request for help. `-h 1` is dropped: shrinking is what happens anyway.
+    `-h` before anything but 0 or 1 stays a request for help.
     """
     rest, translated = list(tokens), []
     while rest:
@@ -102,9 +89,8 @@ def translate_letters(tokens):
             return [*translated, token, *rest]
         if weight:
             translated.append(f"--class-weight={weight['label']}:{rest.pop(0) if rest else ''}")
-        elif token == "-h" and rest and rest[0] in ("0", "1"):
-            if rest.pop(0) == "0":
-                raise UsageError("-h 0: the solvers here always shrink; leave it out (the optimum is the same)")
+        elif token == "-h" and rest and rest[0] in _SHRINKING:
+            translated.append(f"--shrinking={_SHRINKING[rest.pop(0)]}")
         else:
             translated.append(token)
     return translated
@@ -155,6 +141,38 @@ def whole(lowest, also=None):
     return read
 
 
+def share(text):
+    """Return a number > 0 and <= 1."""
+    value = number(text)
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"must be > 0 and <= 1, got {text}")
+    return value
+
+
+def gamma(text):
+    """Return a number > 0, "scale", or "auto", which LIBSVM writes 0."""
+    if text in ("auto", "scale"):
+        return text
+    try:
+        return non_negative(text) or "auto"
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"must be a number >= 0, auto or scale, got {text!r}") from error
+
+
+def switch(text):
+    """Return whether a switch is on, of 0 or 1."""
+    if text not in ("0", "1"):
+        raise argparse.ArgumentTypeError(f"must be 0 or 1, got {text!r}")
+    return text == "1"
+
+
+def yes_or_no(text):
+    """Return whether a word is yes, of yes or no."""
+    if text not in ("yes", "no"):
+        raise argparse.ArgumentTypeError(f"must be yes or no, got {text!r}")
+    return text == "yes"
+
+
 def threads(text):
     """Return a number of threads, or -1 for one per core."""
     value = whole(-1)(text)
@@ -173,3 +191,12 @@ def class_weight(text):
     except argparse.ArgumentTypeError as error:
         form = "expected LABEL:WEIGHT with WEIGHT > 0 (or -wLABEL WEIGHT, or balanced)"
         raise argparse.ArgumentTypeError(f"{form}, got {text!r}") from error
+
+
+def join_weights(parser, weights):
+    """Return class weights, read one by one, as an estimator takes them."""
+    if "balanced" in weights:
+        if len(weights) > 1:
+            parser.error("--class-weight is either balanced or LABEL:WEIGHT for some labels, not both")
+        return "balanced"
+    return dict(weights)

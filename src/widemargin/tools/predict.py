@@ -1,28 +1,40 @@
 """`widemargin predict`: a model and rows in, a label per line out, and how many of them agree with the data."""
 
 import sys
+from itertools import combinations
 
 import numpy as np
-from sklearn.base import is_classifier
+from scipy.sparse import csr_array, issparse
+from sklearn.base import is_classifier, is_regressor
 
 from widemargin._compiled import announcing_compilation
 from widemargin.progress import ProgressReport
-from widemargin.tools.evaluation import measure, prediction_lines
+from widemargin.tools.evaluation import has_probabilities, measure, prediction_lines
 from widemargin.tools.files import ZERO_BASED, check_target, read_model, read_rows, write_lines
+from widemargin.tools.kerneloptions import machine_of
+from widemargin.tools.kernelreport import laplace_lines
 from widemargin.tools.messages import UsageError, print_json, say
-from widemargin.tools.options import Parser
+from widemargin.tools.options import Parser, switch
+from widemargin.tools.precomputed import read_kernel_rows
 
 _DESCRIPTION = """\
-Predict a label for each row of DATA with MODEL (of widemargin or LIBLINEAR), one per line of OUTPUT; "-" is standard
-input or output. The labels in DATA serve to measure the predictions; write 0 where they are not known."""
+Predict a label for each row of DATA with MODEL (of widemargin, LIBSVM or LIBLINEAR), one per line of OUTPUT; "-" is
+standard input or output. The labels in DATA serve to measure the predictions; write 0 where they are not known."""
 
 _EXAMPLES = """\
 examples:
   widemargin predict heart_scale.t heart_scale.model heart.out
+  widemargin predict -b 1 heart_scale.t heart_scale.model heart.out
   widemargin predict --json heart_scale.t heart_scale.model /dev/null
   widemargin predict --scores heart_scale.t heart_scale.model - | head
 
-Rows may have fewer features than the model (the others are zero there); further columns are dropped with a warning.
+With -b 1 the first line of OUTPUT is `labels 1 -1`, and each other one a label and the probabilities of these classes;
+of a one-class model it is `label normal outlier`. For a regression, -b 1 prints the noise instead: svm-predict's lines.
+With --scores the first line is `label` and what the values belong to: the class that a positive value speaks for, each
+class of a linear model, or 1/2, a pair of classes of a kernel machine, where a positive value speaks for the first.
+
+Rows may have fewer features than the model (the others are zero there). Further columns are dropped with a warning if
+the model is linear; to a kernel machine they are features that were zero in training.
 
 exit status:
   0  done      1  the data, the model or the run failed      2  wrong usage"""
@@ -33,12 +45,13 @@ def make_parser():
     parser = Parser("predict", ["DATA", "MODEL", "OUTPUT"], description=_DESCRIPTION, examples=_EXAMPLES)
     add = parser.add_argument
     add("--scores", action="store_true",
-        help="write decision values after each label; the first line names the labels they belong to")  # fmt: skip
+        help="write decision values after each label; the first line says what they belong to")  # fmt: skip
+    add("-b", type=switch, default=False, dest="probability", metavar="0|1",
+        help="1: write probabilities after each label, of a model trained with -b 1 (default: 0)")  # fmt: skip
     add("--zero-based", choices=list(ZERO_BASED), default="auto",
         help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
     add("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
     add("--json", action="store_true", help="print one JSON object instead of text")
-    parser.refuse_kernel_letters()
     return parser
 
 
@@ -48,42 +61,105 @@ def run(tokens):
     data, model_path, output = options.files
     if data == "-" and model_path == "-":
         raise UsageError("DATA and MODEL cannot both be standard input")
+    if options.probability and options.scores:
+        raise UsageError("-b 1 and --scores both add columns to OUTPUT; leave one of them out")
     check_target(output, data, model_path)
     with ProgressReport(0 if options.quiet else 1) as report, announcing_compilation(report.compiling):
         model = read_model(model_path)
-        if options.scores and not is_classifier(model):
-            raise UsageError(f"--scores is for classification, {model_path} is a regression model; leave it out")
-        X, y = read_rows(data, zero_based=ZERO_BASED[options.zero_based])
-        X = _fit_width(X, model.n_features_in_, data)
-        predicted = model.predict(X)
-    write_lines(_output_lines(model, X, predicted, options.scores), output)
-    facts = measure(y, predicted, is_classifier(model))
-    stream = sys.stderr if output == "-" else sys.stdout
-    if options.json:
-        print_json(facts, stream)
-    elif not options.quiet:
-        print("\n".join(prediction_lines(facts)), file=stream)
+        _check_abilities(model, options)
+        X, y = _read(model, options)
+        predicted, lines = _predict(model, X, options)
+    write_lines(lines, output)
+    _print_measures(model, measure(y, predicted, not is_regressor(model)), options)
     return 0
 
 
-def _fit_width(X, n_features, data):
-    """Return X with as many columns as the model has features."""
-    if X.shape[1] > n_features:
+def _check_abilities(model, options):
+    """Refuse an option that the model has nothing for; note what it has and was not asked for."""
+    model_path = options.files[1]
+    if options.scores and is_regressor(model):
+        raise UsageError(f"--scores is for classification, {model_path} is a regression model; leave it out")
+    if options.probability and not has_probabilities(model):
+        raise UsageError(f"-b 1: {model_path} has no probability estimates; leave it out or train with -b 1")
+    if not options.probability and has_probabilities(model) and not options.quiet:
+        say("note", f"{model_path} has probability estimates; -b 1 would use them")
+
+
+def _read(model, options):
+    """Return the rows, with as many columns as the model has features, and their labels."""
+    data = options.files[0]
+    n_features = getattr(model, "n_features_in_", 0)  # LIBSVM's text does not tell if there is no support vector
+    if getattr(model, "kernel", None) == "precomputed":
+        if options.zero_based != "auto":
+            raise UsageError(f"--zero-based is for features, {options.files[1]} has a precomputed kernel; leave it out")
+        K, _, y = read_kernel_rows(data, n_columns=n_features)
+        return K[:, :n_features], y
+    X, y = read_rows(data, zero_based=ZERO_BASED[options.zero_based])
+    if X.shape[1] <= n_features:
+        X.resize(X.shape[0], n_features)
+    elif machine_of(model) is not None:
+        _widen(model, X.shape[1])
+    else:
         say("warning", f"{data} has {X.shape[1]} features, the model {n_features}: the columns beyond are dropped")
-        return X[:, :n_features]
-    X.resize(X.shape[0], n_features)
-    return X
+        X = X[:, :n_features]
+    return X, y
 
 
-def _output_lines(model, X, predicted, with_scores):
-    """Return the lines of OUTPUT: labels, or a heading and labels with decision values."""
-    lines = _number_texts(predicted)
-    if with_scores:
-        scores = model.decision_function(X).reshape(len(lines), -1)
-        named = model.classes_ if scores.shape[1] > 1 else model.classes_[1:]
-        rows = [" ".join(map(repr, row)) for row in scores.tolist()]
-        lines = [" ".join(["label", *_number_texts(named)]), *map(" ".join, zip(lines, rows, strict=True))]
-    return lines
+def _widen(model, n_features):
+    """Let a kernel machine have more features; its support vectors are zero there."""
+    support = csr_array(model.support_vectors_)
+    support.resize(support.shape[0], n_features)
+    model.support_vectors_ = support if issparse(model.support_vectors_) else support.toarray()
+    model.n_features_in_ = n_features
+
+
+def _predict(model, X, options):
+    """Return the predictions, and the lines of OUTPUT: labels, or a heading and labels with further numbers."""
+    if options.probability and not is_regressor(model):
+        predicted, heading, columns = _predict_probabilities(model, X)
+    else:
+        predicted = model.predict(X)
+        if not options.scores:
+            return predicted, _number_texts(predicted)
+        heading, columns = _scores(model, X)
+    rows = [" ".join(map(repr, row)) for row in columns.tolist()]
+    return predicted, [heading, *map(" ".join, zip(_number_texts(predicted), rows, strict=True))]
+
+
+def _predict_probabilities(model, X):
+    """Return predictions, svm-predict's heading of probabilities, and them; the most probable class is predicted."""
+    probabilities = model.predict_proba(X)
+    if not is_classifier(model):
+        return model.predict(X), "label normal outlier", probabilities
+    predicted, order = model.classes_[probabilities.argmax(axis=1)], np.arange(len(model.classes_))
+    if len(order) == 2:
+        order = order[::-1]  # LIBSVM's order of -1 and 1
+    return predicted, " ".join(["labels", *_number_texts(model.classes_[order])]), probabilities[:, order]
+
+
+def _scores(model, X):
+    """Return a heading that says what decision values belong to, and the values."""
+    if not is_classifier(model):  # one class, named as it is predicted
+        return "label 1", model.decision_function(X).reshape(-1, 1)
+    if machine_of(model) is not None:
+        model.set_params(decision_function_shape="ovo")
+    scores, names = model.decision_function(X).reshape(X.shape[0], -1), _number_texts(model.classes_)
+    if len(names) == 2:
+        names = names[1:]
+    elif machine_of(model) is not None:
+        names = map("/".join, combinations(names, 2))
+    return " ".join(["label", *names]), scores
+
+
+def _print_measures(model, facts, options):
+    """Print how good the predictions are, and with -b 1 the noise of a regression."""
+    stream = sys.stderr if options.files[2] == "-" else sys.stdout
+    scale = float(model.laplace_scale_) if options.probability and is_regressor(model) else None
+    if options.json:
+        print_json(facts if scale is None else {**facts, "laplace_scale": scale}, stream)
+    elif not options.quiet:
+        lines = prediction_lines(facts) if scale is None else [*laplace_lines(scale), *prediction_lines(facts)]
+        print("\n".join(lines), file=stream)
 
 
 def _number_texts(numbers):

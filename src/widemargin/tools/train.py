@@ -4,22 +4,31 @@ import os
 import sys
 import time
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import is_classifier
+from scipy.sparse import csr_array
+from sklearn.base import is_classifier, is_regressor
 
 from widemargin._compiled import announcing_compilation
 from widemargin.progress import ProgressReport
 from widemargin.solvers.contract import Status
 from widemargin.tools.evaluation import cross_predict, cross_validation_lines, measure
 from widemargin.tools.files import ZERO_BASED, check_target, read_rows, write_model
+from widemargin.tools.kerneloptions import machine_of
+from widemargin.tools.kernelreport import kernel_facts, train_lines
 from widemargin.tools.messages import CommandError, UsageError, print_facts, print_json, say, warnings_afterwards
 from widemargin.tools.modeloptions import make_model, make_parser
 from widemargin.tools.options import translate_letters
+from widemargin.tools.precomputed import number_support, read_kernel_rows, square
 
 _SHOWN_CLASSES = 8
+_IN_WORDS = (
+    "rows", "features", "classes", "machine", "kernel", "solver", "sweeps", "objective", "gap", "seconds", "status",
+    "model",
+)  # fmt: skip
 _LARGEST_EXACT = 2.0**53  # whole numbers up to this are all doubles
-_LARGEST_LIBLINEAR = 2**31 - 1
+_LARGEST_LABELS = {"liblinear": 2**31 - 1, "libsvm": 2**31 - 1}  # in files of that format
 
 
 def run(tokens):
@@ -27,8 +36,6 @@ def run(tokens):
     parser = make_parser()
     options = parser.parse(translate_letters(tokens))
     model = make_model(parser, options)
-    if options.kernel_type is not None and options.bias > 0 and not options.quiet:
-        say("note", "the intercept is penalised here, unlike in LIBSVM; a large --bias makes that penalty small")
     return _train(model, options) if options.n_folds is None else _cross_validate(model, options)
 
 
@@ -38,23 +45,37 @@ def _train(model, options):
     target = _choose_target(data, target)
     check_target(target, data)
     with _reporting(model, options):
-        X, y = _read(model, options)
+        rows = _read(model, options)
         started = time.perf_counter()
-        _blaming(data, model.fit, X, y)
+        _blaming(data, model.fit, rows.X, rows.y)
         seconds = time.perf_counter() - started
     interrupted = model.status_ == Status.INTERRUPTED.value
-    if interrupted and model.n_iter_ == 0:
+    if interrupted and np.max(model.n_iter_) == 0:
         raise KeyboardInterrupt  # a model that has seen no row must not take the place of a file
+    if rows.serial is not None:
+        number_support(model, rows.n_columns, rows.serial)
     write_model(model, target, options.format)
-    stream = sys.stderr if target == "-" else sys.stdout
-    if options.json:
-        print_json(_facts(model, X, seconds, target), stream)
-    elif not options.quiet:
-        print_facts(_in_words(model, _facts(model, X, seconds, target)), stream)
+    _summarise(model, rows, options, {"seconds": seconds, "status": model.status_, "model": target})
     if interrupted:
         say("warning", f"interrupted: {target} holds the model so far")
         return 1
     return 0
+
+
+def _summarise(model, rows, options, outcome):
+    """Print what came of the training; the model may be on its way through standard output."""
+    stream = sys.stderr if outcome["model"] == "-" else sys.stdout
+    facts = {"rows": rows.X.shape[0], "features": rows.n_columns}
+    if is_classifier(model):
+        facts["classes"] = model.classes_.tolist()
+    of_kernel = machine_of(model) is not None
+    facts |= (kernel_facts(model, rows.y) if of_kernel else _linear_facts(model)) | {"gap": model.gap_} | outcome
+    if options.json:
+        print_json(facts, stream)
+    elif not options.quiet:
+        if of_kernel:
+            print("\n".join(train_lines(model, facts)), file=stream)
+        print_facts(_in_words(model, facts), stream)
 
 
 def _cross_validate(model, options):
@@ -62,12 +83,14 @@ def _cross_validate(model, options):
     data, target = options.files
     if target is not None:
         say("warning", f"{target} is not written: -v only measures")
+    if not is_classifier(model) and getattr(model, "probability", False):
+        model.set_params(probability=False)  # nothing of what -v prints depends on it
     with _reporting(model, options):
-        X, y = _read(model, options)
+        rows = _read(model, options)
         started = time.perf_counter()
-        predicted = _blaming(data, cross_predict, model, X, y, options.n_folds, options.seed)
+        predicted = _blaming(data, cross_predict, model, rows.X, rows.y, options.n_folds, options.seed)
         seconds = time.perf_counter() - started
-    facts = measure(y, predicted, is_classifier(model))
+    facts = measure(rows.y, predicted, not is_regressor(model))
     if options.json:
         print_json({"folds": options.n_folds, **facts, "seconds": seconds}, sys.stdout)
     else:
@@ -93,26 +116,46 @@ def _reporting(model, options):
         model.set_params(callbacks=None)
 
 
+class _Rows(NamedTuple):
+    """What a model is fitted to, and of a precomputed kernel the serial numbers of its rows."""
+
+    X: np.ndarray | csr_array
+    y: np.ndarray
+    n_columns: int
+    serial: np.ndarray | None = None
+
+
 def _read(model, options):
-    """Return X and y, labels of classes as integers; refuse labels that are no classes, and weights of none."""
+    """Return the rows, labels of classes as integers; refuse labels that are no classes, and weights of none."""
+    data, dtype = options.files[0], np.float32 if options.float32 else np.float64
+    if getattr(model, "kernel", None) == "precomputed":
+        K, serial, y = read_kernel_rows(data, dtype=dtype)
+        rows = _Rows(square(K, serial), y, K.shape[1], serial)
+    else:
+        X, y = read_rows(data, n_features=options.n_features, dtype=dtype, zero_based=ZERO_BASED[options.zero_based])
+        rows = _Rows(X, y, X.shape[1])
+    return rows._replace(y=_check_classes(model, y, options)) if is_classifier(model) else rows
+
+
+def _check_classes(model, y, options):
+    """Return the labels as integers; refuse those that are none, and weights of classes that no row has."""
     data = options.files[0]
-    dtype = np.float32 if options.float32 else np.float64
-    X, y = read_rows(data, n_features=options.n_features, dtype=dtype, zero_based=ZERO_BASED[options.zero_based])
-    if not is_classifier(model):
-        return X, y
     broken = np.flatnonzero((y != np.round(y)) | (np.abs(y) > _LARGEST_EXACT))
     if len(broken):
         raise CommandError(
             f"{data}: the label of row {broken[0] + 1} is {y[broken[0]]}, but classes are whole numbers; "
             "for regression add --task regression"
         )
-    if options.format == "liblinear" and np.abs(y).max() > _LARGEST_LIBLINEAR:
-        raise CommandError(f"{data}: LIBLINEAR's labels end at {_LARGEST_LIBLINEAR}; leave --format liblinear out")
+    largest = _LARGEST_LABELS.get(options.format, _LARGEST_EXACT)
+    if np.abs(y).max() > largest:
+        raise CommandError(
+            f"{data}: labels in files of --format {options.format} end at {largest}; leave the option out"
+        )
     if isinstance(model.class_weight, dict):
         absent = set(model.class_weight) - set(y)
         if absent:
             raise CommandError(f"{data}: no row has the label {min(absent):g} that -w gives a weight; leave it out")
-    return X, y.astype(np.int64)
+    return y.astype(np.int64)
 
 
 def _blaming(data, function, *arguments):
@@ -123,33 +166,27 @@ def _blaming(data, function, *arguments):
         raise CommandError(f"{data}: {error}") from error
 
 
-def _facts(model, X, seconds, target):
-    """Return what is worth knowing of a training run."""
-    facts = {"rows": X.shape[0], "features": X.shape[1]}
-    if is_classifier(model):
-        facts["classes"] = model.classes_.tolist()
-    return facts | {
+def _linear_facts(model):
+    """Return what is worth knowing of a fitted linear model."""
+    return {
         "loss": model.loss,
         "solver": model.solver_,
         "sweeps": int(model.n_iter_),
         "objective": model.objective_,
-        "gap": model.gap_,
-        "seconds": seconds,
-        "status": model.status_,
-        "model": target,
     }
 
 
 def _in_words(model, facts):
-    """Return the facts as a person reads them."""
-    words = {name: str(fact) for name, fact in facts.items() if name != "loss"}
+    """Return the facts as a person reads them, but for those in the lines of svm-train."""
+    words = {name: str(facts[name]) for name in _IN_WORDS if name in facts}
     if "classes" in facts:
         names = [str(label) for label in facts["classes"]]
         shown = names if len(names) <= _SHOWN_CLASSES else [*names[: _SHOWN_CLASSES - 1], "..."]
         words["classes"] = f"{len(names)} ({', '.join(shown)})"
-    asked = f", asked {model.tol:.1e}" if model.stopping == "gap" else ""
+    asked = f", asked {model.tol:.1e}" if getattr(model, "stopping", None) == "gap" else ""
     words["gap"] = f"{max(facts['gap'], 0.0):.1e} (certified{asked})"
-    words["objective"] = f"{facts['objective']:.6g}"
+    if "objective" in facts:
+        words["objective"] = f"{facts['objective']:.6g}"
     words["seconds"] = f"{facts['seconds']:.2f}"
     words["model"] = "standard output" if facts["model"] == "-" else facts["model"]
     return words

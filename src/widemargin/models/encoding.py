@@ -1,0 +1,143 @@
+"""What a model has besides numbers in arrays, as JSON and arrays take it: parameters, labels, facts, histories.
+
+Decoding believes nothing: a value that encoding never gives is a ValueError.
+"""
+
+import numpy as np
+
+import widemargin
+from widemargin.solvers.contract import HISTORY
+
+_WIDEST_SPARE = 64  # characters that the dtype of string labels may have beyond need
+_SEQUENCES = {"list": list, "tuple": tuple}
+
+
+def encode_parameters(model):
+    """Return the constructor's parameters as JSON takes them, without those that it cannot take."""
+    encoded = {}
+    for name, value in model.get_params(deep=False).items():
+        try:
+            encoded[name] = encode(value)
+        except TypeError:  # a callback or a RandomState: `save_model` says that it is left out
+            continue
+    return encoded
+
+
+def decode_parameters(facts, estimator):
+    """Return the constructor's parameters; those that the file lacks keep their defaults."""
+    parameters = facts.get("parameters")
+    if not isinstance(parameters, dict):
+        raise ValueError("the metadata lack the parameters of the model.")
+    unknown = sorted(set(parameters) - set(estimator._get_param_names()))
+    if unknown:
+        raise ValueError(
+            f"{estimator.__name__} has no parameter {unknown[0]!r}; "
+            f"the file was written by widemargin {facts.get('widemargin')}, this is {widemargin.__version__}."
+        )
+    return {name: decode(value) for name, value in parameters.items()}
+
+
+def encode(value):
+    """Return a value as JSON takes it; dicts become pairs, since their keys may be numbers."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) is dict:
+        return {"dict": [[encode(key), encode(entry)] for key, entry in value.items()]}
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [encode(entry) for entry in value]}
+    raise TypeError(f"{type(value).__name__} has no place in JSON.")
+
+
+def decode(value):
+    """Return what `encode` was given; raise ValueError for what it never gives."""
+    if not isinstance(value, dict | list):
+        return value
+    kind, entries = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (None, None)
+    if kind in _SEQUENCES and isinstance(entries, list):
+        return _SEQUENCES[kind](decode(entry) for entry in entries)
+    if kind == "dict" and isinstance(entries, list) and all(_is_pair(entry) for entry in entries):
+        return {key: decode(entry) for key, entry in entries}
+    raise ValueError("a parameter is neither a number, a string, null, a list, a tuple nor a dict.")
+
+
+def _is_pair(entry):
+    return isinstance(entry, list) and len(entry) == 2 and not isinstance(entry[0], dict | list)
+
+
+def fact(facts, name, kind):
+    """Return the fact of that name, which must be of that type."""
+    value = facts.get(name)
+    if type(value) is not kind:
+        raise ValueError(f"{name} must be {kind.__name__}, got {type(value).__name__}.")
+    return value
+
+
+def encode_labels(labels):
+    """Return string labels, and the width of their type or None for objects, as JSON takes them."""
+    names = labels.tolist()
+    if labels.dtype.kind not in "UO" or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"classes_ must be numbers, booleans or strings to be saved, got type {labels.dtype}.")
+    if labels.dtype.kind == "O":
+        return {"width": None, "names": names}
+    longest = max(map(len, names))
+    return {"width": min(labels.dtype.itemsize // 4, longest + _WIDEST_SPARE), "names": names}
+
+
+def decode_labels(encoded):
+    """Return the labels that `encode_labels` was given."""
+    names = encoded.get("names") if isinstance(encoded, dict) else None
+    if not names or not _are_strings(names):
+        raise ValueError("classes_ are neither an array nor a list of strings.")
+    width, longest = encoded.get("width"), max(map(len, names))
+    if width is None:
+        return np.array(names, dtype=object)
+    if type(width) is not int or not longest <= width <= longest + _WIDEST_SPARE:
+        raise ValueError(f"classes_ have labels of up to {longest} characters, but the width {width!r}.")
+    return np.array(names, dtype=f"U{max(width, 1)}")
+
+
+def _are_strings(names):
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)
+
+
+def decode_feature_names(names, n_features):
+    """Return the names of the features, one for each."""
+    if not _are_strings(names) or len(names) != n_features:
+        raise ValueError(f"feature_names_in_ must be {n_features} strings, one per feature.")
+    return np.array(names, dtype=object)
+
+
+def encode_history(history):
+    """Return a history, or a list of them, as arrays named history_, or history_.0, history_.1, ..."""
+    if isinstance(history, list):
+        return {f"history_.{k}": _flatten(each) for k, each in enumerate(history)}
+    return {"history_": _flatten(history)}
+
+
+def _flatten(history):
+    """Return a history as floats, a column per field of HISTORY."""
+    return np.stack([history[name].astype(np.float64) for name in HISTORY.names], axis=1)
+
+
+def decode_history(histories):
+    """Return the history, or the list of them, that `encode_history` was given."""
+    if set(histories) == {"history_"}:
+        return _unflatten(histories["history_"])
+    names = [f"history_.{k}" for k in range(len(histories))]
+    if set(names) != set(histories):
+        raise ValueError(f"histories must be named history_.0, history_.1 and so on, got {sorted(histories)}.")
+    return [_unflatten(histories[name]) for name in names]
+
+
+def _unflatten(columns):
+    """Return floats, a column per field, as a history."""
+    if columns.dtype != np.float64 or columns.ndim != 2 or columns.shape[1] != len(HISTORY.names):
+        raise ValueError(f"a history must be float64 with {len(HISTORY.names)} columns, got shape {columns.shape}.")
+    if not (np.abs(columns[:, 0]) < 2.0**53).all():
+        raise ValueError("a history's iterations must be integers.")
+    history = np.empty(len(columns), dtype=HISTORY)
+    for k, name in enumerate(HISTORY.names):
+        history[name] = columns[:, k]
+    return history

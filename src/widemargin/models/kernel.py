@@ -1,0 +1,367 @@
+"""What the kernel machines share: f(x) = Σ_i coef_i K(x_i, x) + intercept, fitted by a solver with a certificate.
+
+Rows whose coefficient is not zero are the support vectors; they are all that is kept. Prediction goes through new
+rows in parts, so that memory is bounded however many there are. A model is used through its public attributes (and
+`_gamma`, the number behind gamma="scale"), so that one read from a file is as good as one fitted here.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.sparse import csr_array, csr_matrix, issparse
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Hidden, Interval, StrOptions
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from widemargin.kernels.functions import Kernel
+from widemargin.kernels.rows import KernelRows
+from widemargin.kernels.scores import kernel_scores
+from widemargin.models.base import SolvedModel
+from widemargin.solvers.contract import KernelSettings, KernelSolution, Status
+from widemargin.solvers.kernel import KERNEL_SOLVERS
+
+_MEGABYTE = 1 << 20
+_PART_NUMBERS = 1 << 22  # numbers that prediction holds at a time, besides its result: 32 MB
+_N_FOLDS = 5  # LIBSVM's, for probabilities
+_FEW_ROWS = 100  # up to here a problem is solved to the last digits, whatever the tolerance
+_LAST_DIGITS = 1e-12
+_LARGEST_C = 1e30  # in the place of an infinite one: no multiplier gets there, and the objective stays a number
+_SHARPENING_TURNS = 12  # of svmlight, each brings the violation down to a tenth in some milliseconds at most
+
+
+def block_dtype(tol, n_rows):
+    """Return the precision in which kernel values are computed and cached.
+
+    Single precision halves the time and doubles what the cache holds. Its rounding, about 1e-7 of a kernel value,
+    moves the gradient by less than LIBSVM's usual eps of 1e-3, but not by less than a tolerance below 1e-4. Few rows
+    are solved in no time either way, and then to the last digits.
+    """
+    return np.float32 if tol >= 1e-4 and n_rows > 2000 else np.float64
+
+
+def kernel_values(function, A, B):
+    """Return function(A, B) of a callable kernel as an array; ValueError if it is not finite, a row per row of A."""
+    values = function(A, B)
+    values = values.toarray() if issparse(values) else np.asarray(values)
+    shape = (_num_samples(A), _num_samples(B))
+    if values.shape != shape:
+        raise ValueError(f"The callable kernel must return shape {shape}, a row per row of A; got {values.shape}.")
+    if not np.isfinite(values).all():
+        raise ValueError("The callable kernel returned NaN or infinity; every kernel value must be finite.")
+    return values
+
+
+def parts_of(rows, n_numbers):
+    """Yield the rows in slices of at most `_PART_NUMBERS` numbers if a row needs `n_numbers`; whole if that is few."""
+    n_rows = _num_samples(rows)
+    step = max(1, _PART_NUMBERS // max(1, n_numbers))
+    if n_rows <= step:
+        yield rows
+    else:
+        yield from (rows[begin : begin + step] for begin in range(0, n_rows, step))
+
+
+def folds_of(rows, label, random_state):
+    """Deal the rows into at most five folds, each class evenly; return them as arrays of row numbers, none empty."""
+    random = check_random_state(random_state)
+    shuffled = rows[random.permutation(len(rows))]
+    dealt = shuffled[np.argsort(label[shuffled], kind="stable")]
+    return [np.sort(dealt[fold::_N_FOLDS]) for fold in range(min(_N_FOLDS, len(rows)))]
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The rows that a model is fitted to: a kernel of them, and a weight each; zero is as good as absent."""
+
+    kernel: Kernel
+    X: Any  # "precomputed": the kernel matrix, maybe that of a callable
+    weight: np.ndarray
+    dtype: type
+    n_jobs: int | None
+
+    @property
+    def present(self):
+        """The numbers of the rows that have a weight."""
+        return np.flatnonzero(self.weight)
+
+    def matrix(self, rows):
+        """Return the kernel matrix of these rows."""
+        everything = len(rows) == len(self.weight) and (np.diff(rows) == 1).all()
+        return KernelRows(
+            self.kernel, self.X, subset=None if everything else rows, dtype=self.dtype, n_jobs=self.n_jobs
+        )
+
+    def sums(self, support, coefficients, rows, ends=None):
+        """Return `kernel_sums` of these rows against those that support a model."""
+        if self.kernel.name == "precomputed":
+            return kernel_sums(self.kernel, None, coefficients, self.X[np.ix_(rows, support)], ends, self.n_jobs)
+        return kernel_sums(self.kernel, self.X[support], coefficients, self.X[rows], ends, self.n_jobs)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One problem solved and read: f(x) = Σ coef_i K(x_i, x) + intercept over the rows of the problem."""
+
+    coef: np.ndarray
+    intercept: float
+    facts: dict
+    solution: KernelSolution | None = None
+
+
+def kernel_sums(kernel, support, coefficients, Z, ends=None, n_jobs=None):
+    """Return `kernel_scores`; zeros if there is no support vector."""
+    if coefficients.shape[1]:
+        return kernel_scores(kernel, support, coefficients, Z, ends=ends, n_jobs=n_jobs)
+    blocks = () if ends is None else (len(ends) - 1,)
+    return np.zeros((_num_samples(Z), *blocks, len(coefficients)))
+
+
+class KernelModel(SolvedModel):
+    """A kernel machine. Subclasses state the problems and say what the outputs mean.
+
+    Sets after fit: `support_`, `support_vectors_`, `n_support_`, `dual_coef_`, `intercept_`, `n_iter_`, `fit_status_`,
+    `shape_fit_`, `facts_`, `gap_`, `objective_`, `history_`, `solver_`, `status_`.
+    """
+
+    _parameter_constraints: dict = {
+        **SolvedModel._parameter_constraints,
+        "kernel": [StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), callable],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "shrinking": ["boolean"],
+        "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
+        "cache_size": [Interval(Real, 0.0, None, closed="neither")],
+        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        "solver": [StrOptions(set(KERNEL_SOLVERS))],
+        "working_set": [Interval(Integral, 2, None, closed="left"), None],
+    }
+    _turns = "iterations"
+    _stopping = "kkt"
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        return tags
+
+    @property
+    def coef_(self):
+        """Weights of the features: only for the linear kernel, an AttributeError for others. Read-only."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        check_is_fitted(self)
+        coef = self._weights()
+        (coef.data if issparse(coef) else coef).flags.writeable = False
+        return coef
+
+    def _weights(self):
+        return self.dual_coef_ @ self.support_vectors_
+
+    @property
+    def _wants_probability(self):
+        """Whether probabilities are asked for; scikit-learn's "deprecated" is its word for no."""
+        return self.probability != "deprecated" and bool(self.probability)
+
+    def _costs(self, training, rows):
+        """Return C times the weights of these rows."""
+        return min(float(self.C), _LARGEST_C) * training.weight[rows]
+
+    def _check_rows(self, X, *y, **options):
+        """Return X, and y if given, checked. X of a callable kernel is what the function takes. Sets `shape_fit_`."""
+        self._validate_params()
+        if issparse(X) and self.kernel == "precomputed":
+            raise TypeError("Sparse precomputed kernels are not supported: pass K(X, X) as an array.")
+        if callable(self.kernel):
+            y = [column_or_1d(targets, warn=True) for targets in y]
+            check_consistent_length(X, *y)
+        else:
+            options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+            checked = validate_data(self, X, *y, **options)
+            X, *y = checked if y else [checked]
+        self.shape_fit_ = X.shape if hasattr(X, "shape") else (_num_samples(X),)
+        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"Precomputed matrix must be a square matrix, K(X, X) of the training rows; "
+                f"got {X.shape[0]}x{X.shape[1]}."
+            )
+        return X, *y
+
+    def _weigh(self, X, sample_weight):
+        """Return one weight per row; as in scikit-learn, rows of negative weight are left out. Sets `_gamma`."""
+        if sample_weight is not None and (np.asarray(sample_weight, dtype=np.float64) <= 0.0).all():
+            raise ValueError("Invalid input - all samples have zero or negative weights. One must be positive.")
+        weight = np.maximum(_check_sample_weight(sample_weight, X, dtype=np.float64), 0.0)
+        self._gamma = self._gamma_of(X, None if sample_weight is None else weight)
+        return weight
+
+    def _training_rows(self, X, weight, n_problems):
+        """State the kernel of the rows, whose matrix `n_problems` problems will use. Sets `_fit_rows`."""
+        kernel = self._kernel()
+        self._fit_rows = X if kernel.name == "callable" else None
+        if kernel.name == "callable" and self._is_worth_computing_whole(X, n_problems):
+            X, kernel = kernel_values(self.kernel, X, X), Kernel("precomputed")
+        return TrainingRows(kernel, X, weight, block_dtype(self.tol, len(weight)), self.n_jobs)
+
+    def _is_worth_computing_whole(self, X, n_problems):
+        """Whether all values of a callable kernel are computed first: several problems share them if they fit."""
+        if not isinstance(X, np.ndarray) and getattr(X, "format", None) != "csr":
+            return True  # a list or a data frame: there is no other way to ask for some of its rows
+        return n_problems > 1 and 8 * X.shape[0] ** 2 <= self.cache_size * _MEGABYTE
+
+    def _gamma_of(self, X, weight):
+        """Return the number that gamma stands for.
+
+        "scale" is 1 / (n_features · variance of all values of X). Rows count by their weight, so that a row of weight
+        two is the row twice and one of weight zero is absent, for the kernel as for the losses.
+        """
+        if self.kernel == "precomputed" or callable(self.kernel):
+            return 0.0
+        if self.gamma == "auto":
+            return 1.0 / X.shape[1]
+        if self.gamma != "scale":
+            return float(self.gamma)
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = _variance(X, weight)
+        if not np.isfinite(variance):
+            raise ValueError("The variance of X, for gamma='scale', is not finite: scale the features, or set gamma.")
+        return float(1.0 / (X.shape[1] * variance)) if variance > 0.0 else 1.0
+
+    def _kernel(self):
+        """Return the kernel of the parameters and of `_gamma`."""
+        if callable(self.kernel):
+            return Kernel("callable", function=partial(kernel_values, self.kernel))
+        return Kernel(self.kernel, gamma=self._gamma, coef0=float(self.coef0), degree=int(self.degree))
+
+    def _settings(self, report, n_tasks):
+        """Return the solver's settings; problems solved at the same time share the cache."""
+        n_at_once = min(effective_n_jobs(self.n_jobs), n_tasks)
+        return KernelSettings(
+            **self._limits(report, n_tasks),
+            cache_size=self.cache_size / n_at_once,
+            shrinking=bool(self.shrinking),
+            working_set=self.working_set,
+        )
+
+    def _train(self, problems):
+        """Solve the problems, each stated when its turn comes; return a `Trained` for each.
+
+        With a warm start they begin where those of the last fit ended, as far as these had as many variables.
+        """
+        solver = KERNEL_SOLVERS[self.solver]
+
+        def train(problem, settings, start):
+            if start is not None and start.shape != problem.start.shape:
+                start = None
+            solution = _sharpened(problem, settings, solver(problem, settings, start))
+            coef, intercept, facts = problem.model(solution)
+            beta = solution.beta
+            facts = {
+                **{name: float(value) for name, value in facts.items()},
+                "nSV": int(np.count_nonzero(coef)),
+                "nBSV": int(np.count_nonzero((beta != 0.0) & ((beta == problem.lower) | (beta == problem.upper)))),
+                "iterations": int(solution.n_iter),
+            }
+            return Trained(coef, float(intercept), facts, solution)
+
+        last = getattr(self, "_last_multipliers", []) if self.warm_start else []
+        starts = [*last, *[None] * len(problems)][: len(problems)]
+        return self._solve(train, problems, starts)
+
+    def _keep_model(self, support, n_support, dual_coef, intercept, training):
+        """Set the attributes that make the model, in scikit-learn's layout."""
+        if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
+            raise ValueError("The dual coefficients or intercepts are not finite: scale the features, or lower C.")
+        self.support_ = support.astype(np.int32)
+        self.n_support_ = np.asarray(n_support, dtype=np.int32)
+        self.dual_coef_, self.intercept_ = dual_coef, intercept
+        if self._fit_rows is not None or training.kernel.name == "precomputed":
+            self.support_vectors_ = np.empty((0, 0))
+        else:
+            self.support_vectors_ = training.X[support]
+        if issparse(self.support_vectors_):
+            container = csr_array if isinstance(self.support_vectors_, csr_array) else csr_matrix
+            self.dual_coef_ = container(dual_coef)
+
+    def _keep_solutions(self, trained, others=()):
+        """Set the record of the model's problems; return all solutions, those of cross-validation (`others`) too."""
+        solutions = [one.solution for one in trained if one.solution is not None]
+        self.facts_ = [one.facts for one in trained]
+        self._last_multipliers = [solution.beta for solution in solutions] if self.warm_start else []
+        self._keep_record(solutions)
+        solutions += [one.solution for one in others if one.solution is not None]
+        self.fit_status_ = int(any(solution.status is not Status.CONVERGED for solution in solutions))
+        return solutions
+
+    def _not_calibrated(self, name):
+        return NotFittedError(f"{name} is not available when fitted with probability=False: set it and fit again.")
+
+    def _check_new_rows(self, X):
+        """Return rows to predict, checked, dense or CSR as the model's support vectors allow."""
+        check_is_fitted(self)
+        if callable(self.kernel):
+            return X
+        accept = False if self.kernel == "precomputed" else "csr"
+        X = validate_data(self, X, accept_sparse=accept, dtype=[np.float64, np.float32], order="C", reset=False)
+        return csr_array(X) if issparse(self.support_vectors_) and not issparse(X) else X
+
+    def _sums(self, Z, ends=None):
+        """Return Σ dual_coef K(support vector, z) of checked rows: (n_rows, n_outputs), as `kernel_scores` has it."""
+        coefficients = self.dual_coef_.toarray() if issparse(self.dual_coef_) else self.dual_coef_
+        if self.kernel != "precomputed" and not callable(self.kernel):
+            vectors = self.support_vectors_
+            if issparse(Z) and not issparse(vectors):
+                vectors = csr_array(vectors)
+            return kernel_sums(self._kernel(), vectors, coefficients, Z, ends, self.n_jobs)
+        n_training = _num_samples(self._fit_rows) if callable(self.kernel) else Z.shape[1]
+        blocks = (self._values(part)[:, self.support_] for part in parts_of(Z, n_training))
+        precomputed = Kernel("precomputed")
+        return np.concatenate([kernel_sums(precomputed, None, coefficients, K, ends, self.n_jobs) for K in blocks])
+
+    def _values(self, Z):
+        """Return the kernel values of new rows against all training rows: given, or by the user's function."""
+        return kernel_values(self.kernel, Z, self._fit_rows) if callable(self.kernel) else Z
+
+
+def _sharpened(problem, settings, solution):
+    """Return the solution of a small problem to the last digits, for some milliseconds.
+
+    What is left open by a tolerance depends on the order of the rows and on how they are stored. Without it a weight of
+    two gives the model of the row twice, and a sparse matrix that of a dense one.
+    """
+    if problem.K.n_rows > _FEW_ROWS or solution.status is not Status.CONVERGED or settings.tol <= _LAST_DIGITS:
+        return solution
+    finer = replace(settings, tol=_LAST_DIGITS, max_iter=_SHARPENING_TURNS, callbacks=())
+    sharp = KERNEL_SOLVERS["svmlight"](problem, finer, solution.beta)
+    if not sharp.violation < solution.violation:
+        return solution
+    history = np.concatenate([solution.history[:-1], sharp.history[-1:]])
+    history[-1:][["iteration", "seconds", "passes"]] = solution.history[-1:][["iteration", "seconds", "passes"]]
+    kept = {name: getattr(solution, name) for name in ("n_iter", "status", "solver", "n_computed")}
+    return replace(sharp, history=history, **kept)
+
+
+def _variance(X, weight):
+    """Return the variance of all values of X, zeros of a sparse one included; rows count by their weights, if any."""
+    if weight is None and not issparse(X):
+        return float(X.var(dtype=np.float64))
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    total = weight.sum() * X.shape[1]
+    mean = weight @ np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() / total
+    if issparse(X):
+        squares = X.astype(np.float64).power(2).sum(axis=1)
+        return float(weight @ np.asarray(squares).ravel() / total - mean**2)
+    return float(weight @ ((X - mean) ** 2).sum(axis=1) / total)

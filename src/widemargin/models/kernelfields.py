@@ -1,0 +1,215 @@
+"""What a fitted kernel machine keeps, and the rules that it obeys.
+
+    support vectors   an array `support_vectors_`, or CSR as `support_vectors_.data`, `.indices`, `.indptr`;
+                      none for a precomputed kernel, whose `support_` names the columns to use
+    always            `dual_coef_`, `intercept_`, `n_support_`, and `_gamma`, the number behind gamma="scale"
+    classes           `probA_`, `probB_` (empty without probabilities), `class_weight_`, `n_iter_` (one per pair),
+                      `_class_order` (from LIBSVM's text)
+    one class         `offset_`, `density_marks_`
+    if it has them    `support_`, `shape_fit_`, `fit_status_`, `facts_`, `laplace_scale_`, multipliers of a warm start
+
+With k classes there are k (k − 1) / 2 pairs, each with an intercept, and k − 1 coefficients per support vector.
+"""
+
+import math
+
+import numpy as np
+from scipy.sparse import csr_array, csr_matrix, issparse
+from sklearn.base import is_classifier, is_outlier_detector
+
+from widemargin.models.encoding import decode, encode, fact
+from widemargin.models.linearfields import check_numbers
+
+N_MARKS = 10
+_CONTAINERS = {"csr_array": csr_array, "csr_matrix": csr_matrix}
+_VECTORS = "support_vectors_"
+_DATA, _INDICES, _INDPTR = _PARTS = [f"{_VECTORS}.{part}" for part in ("data", "indices", "indptr")]
+_MULTIPLIERS = "_last_multipliers"
+_ARRAYS = (
+    "dual_coef_", "intercept_", "n_support_", "support_", "probA_", "probB_", "class_weight_", "n_iter_",
+    "offset_", "density_marks_", "_class_order",
+)  # fmt: skip
+_FACTS = {"_gamma": float, "laplace_scale_": float, "fit_status_": int}
+
+
+def check_kernel(model):
+    """Raise TypeError if the kernel is a function, which no file can hold."""
+    if callable(model.kernel):
+        raise TypeError(
+            f"kernel={model.kernel!r} is a Python function: a model file holds no code, so this model cannot be saved. "
+            'Fit with kernel="precomputed" on the values of the function and save that model, or pickle this one.'
+        )
+
+
+def arrays_of(model, keep_dual):
+    """Return the arrays of a fitted model by name; `keep_dual` keeps the multipliers of a warm start."""
+    check_kernel(model)
+    arrays = {name: np.asarray(_dense(getattr(model, name))) for name in _ARRAYS if hasattr(model, name)}
+    if not is_classifier(model):
+        arrays.pop("n_iter_", None)  # a number, among the facts
+    vectors = model.support_vectors_
+    if issparse(vectors):
+        arrays |= {_DATA: vectors.data, _INDICES: vectors.indices, _INDPTR: vectors.indptr}
+    else:
+        arrays[_VECTORS] = np.asarray(vectors)
+    if keep_dual:
+        arrays |= {f"{_MULTIPLIERS}.{k}": beta for k, beta in enumerate(getattr(model, _MULTIPLIERS, []))}
+    return arrays
+
+
+def _dense(array):
+    return array.toarray() if issparse(array) else array
+
+
+def facts_of(model):
+    """Return what JSON takes of a fitted model."""
+    facts = {name: kind(getattr(model, name)) for name, kind in _FACTS.items() if hasattr(model, name)}
+    if issparse(model.support_vectors_):
+        facts["vectors"] = "csr_array" if isinstance(model.support_vectors_, csr_array) else "csr_matrix"
+    if not is_classifier(model) and hasattr(model, "n_iter_"):
+        facts["n_iter_"] = int(model.n_iter_)
+    if hasattr(model, "shape_fit_"):
+        facts["shape_fit_"] = [int(length) for length in model.shape_fit_]
+    if hasattr(model, "facts_"):
+        facts["facts_"] = encode(model.facts_)
+    return facts
+
+
+def restore(model, facts, arrays):
+    """Set the attributes that the facts and arrays describe; raise ValueError if they break a rule."""
+    model._validate_params()
+    _restore_facts(model, facts)
+    arrays = dict(arrays)
+    model._fit_rows = None  # only a callable kernel needs the rows it was fitted to
+    model._last_multipliers = _multipliers(arrays)
+    check_arrays(model, arrays)
+    if _DATA in arrays:
+        container = _CONTAINERS.get(fact(facts, "vectors", str))
+        if container is None:
+            raise ValueError(f"vectors must be one of {', '.join(_CONTAINERS)}, got {facts['vectors']!r}.")
+        shape = (arrays["dual_coef_"].shape[1], getattr(model, "n_features_in_", 0))
+        model.support_vectors_ = container(tuple(arrays.pop(name) for name in _PARTS), shape=shape)
+        arrays["dual_coef_"] = container(arrays["dual_coef_"])
+    for name, array in arrays.items():
+        setattr(model, name, array)
+
+
+def _restore_facts(model, facts):
+    """Set what JSON holds."""
+    for name, kind in _FACTS.items():
+        if name in facts or name == "_gamma":
+            setattr(model, name, fact(facts, name, kind))
+    if not 0.0 <= model._gamma < math.inf:
+        raise ValueError(f"_gamma must be finite and not negative, got {model._gamma}.")
+    if not 0.0 <= getattr(model, "laplace_scale_", 0.0) < math.inf:
+        raise ValueError(f"laplace_scale_ must be finite and not negative, got {model.laplace_scale_}.")
+    if not is_classifier(model) and "n_iter_" in facts:
+        model.n_iter_ = fact(facts, "n_iter_", int)
+    if "shape_fit_" in facts:
+        model.shape_fit_ = tuple(fact(facts, "shape_fit_", list))
+        if not all(type(length) is int for length in model.shape_fit_) or len(model.shape_fit_) != 2:
+            raise ValueError(f"shape_fit_ must be two integers, got {facts['shape_fit_']}.")
+        if model.shape_fit_[1] != getattr(model, "n_features_in_", None):
+            raise ValueError(f"shape_fit_ must end with n_features_in_, got {model.shape_fit_}.")
+    if "facts_" in facts:
+        model.facts_ = decode(facts["facts_"])
+        if not isinstance(model.facts_, list) or not all(map(_is_table, model.facts_)):
+            raise ValueError("facts_ must be a list of dicts from names to numbers.")
+
+
+def _is_table(value):
+    return isinstance(value, dict) and all(
+        isinstance(key, str) and type(entry) in (int, float) for key, entry in value.items()
+    )
+
+
+def _multipliers(arrays):
+    """Return the multipliers of a warm start, and remove them from the arrays."""
+    found = {key: arrays.pop(key) for key in list(arrays) if key.startswith(_MULTIPLIERS)}
+    names = [f"{_MULTIPLIERS}.{k}" for k in range(len(found))]
+    if set(names) != set(found):
+        raise ValueError(f"multipliers must be named {_MULTIPLIERS}.0 and so on, got {sorted(found)}.")
+    for name, array in found.items():
+        check_numbers(name, array, [(array.shape[0] if array.ndim else 0,)])
+    return [found[name] for name in names]
+
+
+def check_arrays(model, arrays):
+    """Raise ValueError unless the arrays are those of a kernel machine, and fit its features and classes."""
+    n_classes = len(model.classes_) if is_classifier(model) else 2
+    n_pairs = n_classes * (n_classes - 1) // 2
+    coefficients = arrays.get("dual_coef_")
+    n_vectors = coefficients.shape[1] if coefficients is not None and coefficients.ndim == 2 else 0
+    rules = {"dual_coef_": [(n_classes - 1, n_vectors)], "intercept_": [(n_pairs,)]}
+    counts = {"n_support_": (n_classes if is_classifier(model) else 1,)}
+    if is_classifier(model):
+        rules |= {"probA_": [(0,), (n_pairs,)], "probB_": [np.shape(arrays.get("probA_"))]}
+        rules |= {"class_weight_": [(n_classes,)]} if "class_weight_" in arrays else {}
+        counts |= {"n_iter_": (n_pairs,)} if "n_iter_" in arrays else {}
+        counts |= {"_class_order": (n_classes,)} if "_class_order" in arrays else {}
+    elif is_outlier_detector(model):
+        rules["offset_"] = [(1,)]
+        rules |= {"density_marks_": [(N_MARKS,)]} if "density_marks_" in arrays else {}
+    if "support_" in arrays or model.kernel == "precomputed":
+        counts["support_"] = (n_vectors,)
+    unknown = sorted(set(arrays) - set(rules) - set(counts) - {_VECTORS, *_PARTS})
+    if unknown:
+        raise ValueError(f"a {type(model).__name__} has no array named {unknown[0]!r}.")
+    for name, shapes in rules.items():
+        check_numbers(name, arrays.get(name), shapes)
+    for name, shape in counts.items():
+        _check_counts(name, arrays.get(name), shape)
+    _check_agreement(model, arrays, n_vectors)
+    _check_vectors(model, arrays, n_vectors)
+
+
+def _check_counts(name, array, shape):
+    """Raise ValueError unless an array is there, of this shape, and holds integers, none negative."""
+    if array is None:
+        raise ValueError(f"the array {name} is missing.")
+    if array.dtype not in (np.int32, np.int64):
+        raise ValueError(f"{name} must hold 32-bit or 64-bit integers, got {array.dtype}.")
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}.")
+    if (array < 0).any():
+        raise ValueError(f"{name} must not be negative, got {array.min()}.")
+
+
+def _check_agreement(model, arrays, n_vectors):
+    """Raise ValueError unless arrays of the right shape agree with each other."""
+    # Each is at most n_vectors before they are added: a sum of huge numbers could wrap to the right one.
+    if (arrays["n_support_"] > n_vectors).any() or arrays["n_support_"].sum() != n_vectors:
+        raise ValueError(f"n_support_ must add up to the {n_vectors} columns of dual_coef_.")
+    if "support_" in arrays:
+        n_rows = model.shape_fit_[0] if hasattr(model, "shape_fit_") else np.iinfo(np.int32).max
+        n_rows = min(n_rows, model.n_features_in_) if model.kernel == "precomputed" else n_rows
+        if (arrays["support_"] >= n_rows).any():
+            raise ValueError(f"support_ must be below {n_rows}, the number of training rows.")
+    if "_class_order" in arrays and not np.array_equal(np.sort(arrays["_class_order"]), np.arange(len(model.classes_))):
+        raise ValueError("_class_order must be a permutation of the classes.")
+    if "offset_" in arrays and arrays["offset_"] != -arrays["intercept_"]:
+        raise ValueError(f"offset_ must be -intercept_, got {arrays['offset_']} and {arrays['intercept_']}.")
+    if "density_marks_" in arrays and (np.diff(arrays["density_marks_"]) < 0).any():
+        raise ValueError("density_marks_ must not decrease.")
+
+
+def _check_vectors(model, arrays, n_vectors):
+    """Raise ValueError unless the support vectors are as many, and have the model's features."""
+    if n_vectors and not hasattr(model, "n_features_in_"):
+        raise ValueError("n_features_in_ must be known if there are support vectors.")
+    n_features = getattr(model, "n_features_in_", 0)
+    if not set(_PARTS) & set(arrays):
+        shape = (0, 0) if model.kernel == "precomputed" else (n_vectors, n_features)
+        check_numbers(_VECTORS, arrays.get(_VECTORS), [shape])
+        return
+    if model.kernel == "precomputed" or _VECTORS in arrays:
+        raise ValueError(f"{_DATA} has no place in this model.")
+    n_entries = arrays[_DATA].size if _DATA in arrays else 0
+    check_numbers(_DATA, arrays.get(_DATA), [(n_entries,)])
+    _check_counts(_INDICES, arrays.get(_INDICES), (n_entries,))
+    _check_counts(_INDPTR, arrays.get(_INDPTR), (n_vectors + 1,))
+    indptr = arrays[_INDPTR]
+    if indptr[0] != 0 or indptr[-1] != n_entries or (np.diff(indptr) < 0).any():
+        raise ValueError(f"{_INDPTR} must rise from 0 to {n_entries}, the number of entries.")
+    if (arrays[_INDICES] >= n_features).any():
+        raise ValueError(f"{_INDICES} must be below {n_features}, the number of features.")

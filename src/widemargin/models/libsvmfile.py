@@ -1,0 +1,143 @@
+"""Kernel machines as LIBSVM's model text.
+
+LIBSVM keeps classes in the order of their first rows, we sorted. Its decision for the classes at places i < j is
+positive for i, and a support vector of class c has its coefficient against class o in row o − 1 if o > c, in row o if
+o < c. To sort the classes is thus to permute rows, and to negate what belongs to pairs that change places:
+
+    rho → −rho,   coefficients → −coefficients,   and, as P(i) = 1 / (1 + exp(A f + B)),   A → A,   B → −B
+
+scikit-learn, and so we, negate once more for two classes: their decision is positive for the second. The order of the
+file is kept as `_class_order` if it is not ours: which of equal votes wins, and where the iteration for probabilities
+ends, depends on it.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn.base import is_classifier, is_outlier_detector
+
+from widemargin.models.kernel_classification import SVC, NuSVC
+from widemargin.models.kernel_regression import SVR, NuSVR
+from widemargin.models.kernelfields import arrays_of, check_arrays
+from widemargin.models.libsvmtext import KEYS, Machine, read_text, write_text
+from widemargin.models.modeltext import first_word, integer_labels
+from widemargin.models.oneclass import OneClassSVM
+
+ESTIMATORS = {"c_svc": SVC, "nu_svc": NuSVC, "one_class": OneClassSVM, "epsilon_svr": SVR, "nu_svr": NuSVR}
+_KERNELS = {
+    "linear": "linear",
+    "poly": "polynomial",
+    "rbf": "rbf",
+    "sigmoid": "sigmoid",
+    "precomputed": "precomputed",
+}
+
+
+def recognises(head):
+    """Return whether a file with these first bytes is LIBSVM's text."""
+    return first_word(head) in KEYS
+
+
+def write(model):
+    """Return the bytes of LIBSVM's text for a fitted model."""
+    arrays = arrays_of(model, keep_dual=False)
+    check_arrays(model, arrays)
+    is_precomputed = model.kernel == "precomputed"
+    fields = {
+        "svm_type": next(name for name, estimator in ESTIMATORS.items() if estimator is type(model)),
+        "kernel": _KERNELS[model.kernel],
+        "numbers": {"degree": int(model.degree), "gamma": float(model._gamma), "coef0": float(model.coef0)},
+        "rho": -arrays["intercept_"],
+        "coefficients": arrays["dual_coef_"],
+        "vectors": None if is_precomputed else model.support_vectors_,
+        "rows": model.support_ if is_precomputed else None,
+        "n_features": getattr(model, "n_features_in_", None),
+    }
+    if is_classifier(model):
+        fields |= {"labels": np.array(integer_labels(model.classes_, "LIBSVM")), "n_support": model.n_support_}
+        if len(model.classes_) == 2:
+            fields |= {"rho": arrays["intercept_"], "coefficients": -arrays["dual_coef_"]}
+        if arrays["probA_"].size:
+            fields |= {"probA": arrays["probA_"], "probB": arrays["probB_"]}
+    elif hasattr(model, "laplace_scale_"):
+        fields["probA"] = np.array([model.laplace_scale_])
+    elif "density_marks_" in arrays:
+        fields["marks"] = arrays["density_marks_"]
+    machine = Machine(**fields)
+    return write_text(_in_order(machine, model._class_order) if hasattr(model, "_class_order") else machine)
+
+
+def read(content, path):
+    """Return the model in the bytes of LIBSVM's text, or raise FormatError with the line of the first mistake."""
+    machine = read_text(content, path)
+    kernel = next(name for name, theirs in _KERNELS.items() if theirs == machine.kernel)
+    has_probability = machine.probA is not None or machine.marks is not None
+    model = ESTIMATORS[machine.svm_type](kernel=kernel, probability=has_probability, **machine.numbers)
+    model._gamma = machine.numbers.get("gamma", 0.0)
+    if machine.n_features is not None:
+        model.n_features_in_ = machine.n_features
+    if is_classifier(model):
+        order = np.argsort(machine.labels)
+        if not np.array_equal(order, np.arange(len(order))):
+            machine, model._class_order = _in_order(machine, order), np.argsort(order)
+        model.classes_ = machine.labels
+        model.n_support_ = machine.n_support.astype(np.int32)
+        model.probA_ = machine.probA if has_probability else np.empty(0)
+        model.probB_ = machine.probB if has_probability else np.empty(0)
+    else:
+        model.n_support_ = np.array([machine.coefficients.shape[1]], dtype=np.int32)
+    sign = -1.0 if is_classifier(model) and len(model.classes_) == 2 else 1.0
+    model.dual_coef_, model.intercept_ = sign * machine.coefficients, -sign * machine.rho
+    if is_outlier_detector(model):
+        model.offset_ = machine.rho
+        if has_probability:
+            model.density_marks_ = machine.marks
+    elif has_probability and not is_classifier(model):
+        model.laplace_scale_ = float(machine.probA[0])
+    return _keep_vectors(model, machine)
+
+
+def _keep_vectors(model, machine):
+    """Set the support vectors, and what depends on their kind."""
+    if machine.rows is not None:
+        model.support_, model.support_vectors_ = machine.rows.astype(np.int32), np.empty((0, 0))
+        return model
+    model.support_vectors_ = machine.vectors
+    if issparse(machine.vectors):
+        model.dual_coef_ = csr_array(model.dual_coef_)
+    return model
+
+
+def _in_order(machine, order):
+    """Return the same machine with its classes in another order."""
+    ends = np.concatenate([[0], np.cumsum(machine.n_support)])
+    vectors = np.concatenate([np.arange(*ends[c : c + 2]) for c in order])
+    blocks = [_reordered(machine.coefficients[:, slice(*ends[c : c + 2])], c, order) for c in order]
+    return replace(
+        machine,
+        labels=machine.labels[order],
+        n_support=machine.n_support[order],
+        coefficients=np.concatenate(blocks, axis=1),
+        rho=_permuted(machine.rho, order, -1.0),
+        probA=None if machine.probA is None else _permuted(machine.probA, order, 1.0),
+        probB=None if machine.probB is None else _permuted(machine.probB, order, -1.0),
+        vectors=None if machine.vectors is None else machine.vectors[vectors],
+        rows=None if machine.rows is None else machine.rows[vectors],
+    )
+
+
+def _reordered(coefficients, own, order):
+    """Return the coefficients of the vectors of class `own` (n_classes − 1, n), classes and signs reordered."""
+    others = order[order != own]
+    comes_first = np.arange(len(others)) >= np.flatnonzero(order == own)[0]
+    sign = np.where(comes_first == (own < others), 1.0, -1.0)
+    return sign[:, np.newaxis] * coefficients[others - (others > own)]
+
+
+def _permuted(numbers, order, sign):
+    """Return a number per pair for classes reordered, times `sign` where the pair's classes change places."""
+    pairs = np.triu_indices(len(order), 1)
+    table = np.empty((len(order), len(order)))
+    table[pairs], table.T[pairs] = numbers, sign * numbers
+    return table[np.ix_(order, order)][pairs]

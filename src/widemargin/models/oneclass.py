@@ -1,0 +1,212 @@
+"""`OneClassSVM`: a drop-in replacement for scikit-learn's, with a certificate and with probabilities.
+
+    minimise ½|w|² − nu W r + Σ w_i max(0, r − <w, φ(x_i)>)        W = Σ w_i, w_i = sample_weight[i]
+
+f(x) = <w, φ(x)> − r is positive where most of the rows are: all but about the part nu of them.
+"""
+
+from numbers import Real
+
+import numpy as np
+from sklearn.base import OutlierMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.metaestimators import available_if
+
+from widemargin.models.calibration import density_marks, marks_probability
+from widemargin.models.kernel import KernelModel
+from widemargin.models.kerneldocs import documented
+from widemargin.problems.oneclass import one_class
+
+_ROUNDING = 1e-11  # of a sum over support vectors, relative
+
+
+def _fits_probabilities(model):
+    if not model._wants_probability:
+        raise AttributeError("predict_proba needs probability=True when fitting.")
+    return True
+
+
+@documented
+class OneClassSVM(OutlierMixin, KernelModel):
+    """The region where most rows are, for finding outliers, with a proof of how good the model is.
+
+    Parameters
+    ----------
+    {kernel}
+    {tol}
+    nu : float, default=0.5
+        At most about this part of the rows is left outside, and at least this part are support vectors.
+    {shared}
+    probability : bool, default=False
+        Whether to prepare `predict_proba` too; needs five training rows on either side.
+    random_state : int, RandomState or None, default=None
+        Seeds the solver.
+    {extra}
+
+    Attributes
+    ----------
+    {attributes}
+    offset_ : ndarray of shape (1,)
+        decision_function = score_samples − offset_.
+    n_iter_ : int
+        Iterations of the solver.
+    density_marks_ : ndarray of shape (10,)
+        Decision values at which the probability changes, if probability is true.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import OneClassSVM
+    >>> X = np.array([[0.0], [0.1], [0.2], [0.3], [5.0]])
+    >>> OneClassSVM(gamma=1.0, nu=0.3).fit(X).predict([[0.15], [9.0]])
+    array([ 1, -1])
+    """
+
+    _parameter_constraints: dict = {
+        **KernelModel._parameter_constraints,
+        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel="rbf",
+        degree=3,
+        gamma="scale",
+        coef0=0.0,
+        tol=1e-3,
+        nu=0.5,
+        shrinking=True,
+        cache_size=200,
+        verbose=False,
+        max_iter=-1,
+        probability=False,
+        random_state=None,
+        solver="auto",
+        working_set=None,
+        warm_start=False,
+        max_seconds=None,
+        n_jobs=None,
+        callbacks=None,
+    ):
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.nu = nu
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.probability = probability
+        self.random_state = random_state
+        self.solver = solver
+        self.working_set = working_set
+        self.warm_start = warm_start
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
+            float32 stays float32, anything else becomes float64.
+        y : ignored
+            Not used; there by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row; a row of weight zero (or below) is as good as absent.
+
+        Returns
+        -------
+        self
+        """
+        training = self._check(X, sample_weight)
+        rows = training.present
+        (trained,) = self._train([lambda: one_class(training.matrix(rows), training.weight[rows], self.nu)])
+        return self._keep(training, rows, trained)
+
+    def _check(self, X, sample_weight):
+        """Return the training rows."""
+        (X,) = self._check_rows(X)
+        return self._training_rows(X, self._weigh(X, sample_weight), n_problems=1)
+
+    def _keep(self, training, rows, trained):
+        used = trained.coef != 0.0
+        support, dual_coef = rows[used], trained.coef[np.newaxis, used]
+        self._keep_model(support, [len(support)], dual_coef, np.array([trained.intercept]), training)
+        self.offset_ = -self.intercept_
+        if self._wants_probability:
+            scores = self._settled(training.sums(support, dual_coef, rows).ravel())
+            self.density_marks_ = density_marks(scores - self.offset_[0])
+        self.n_iter_ = trained.solution.n_iter
+        self._warn(self._keep_solutions([trained]))
+        return self
+
+    def _settled(self, scores):
+        """Return the scores, those of rows on the boundary exactly: rounding must not decide on which side they are."""
+        offset = self.offset_[0]
+        return np.where(np.abs(scores - offset) <= _ROUNDING * np.abs(offset), offset, scores)
+
+    def score_samples(self, X):
+        """Return <w, φ(x)> of each row: the decision function without its offset.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_training) if precomputed
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._settled(self._sums(self._check_new_rows(X)).ravel())
+
+    def decision_function(self, X):
+        """Return how far each row is inside the region: positive for inliers, negative for outliers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_training) if precomputed
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.score_samples(X) - self.offset_[0]
+
+    def predict(self, X):
+        """Return 1 for inliers, those on the boundary included, −1 for outliers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_training) if precomputed
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return np.where(self.decision_function(X) >= 0.0, 1, -1)
+
+    @available_if(_fits_probabilities)
+    def predict_proba(self, X):
+        """Return the probabilities of being an inlier and an outlier, if fitted with probability=True.
+
+        By the bin that the decision value falls in, bins of equal counts of training rows (Que and Lin).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_training) if precomputed
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Columns: inlier, outlier, in LIBSVM's order (its "label normal outlier").
+        """
+        decisions = self.decision_function(X)
+        if not hasattr(self, "density_marks_"):
+            raise self._not_calibrated("predict_proba")
+        inlier = marks_probability(decisions, self.density_marks_)
+        return np.column_stack([inlier, 1.0 - inlier])

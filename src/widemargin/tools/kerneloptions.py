@@ -1,0 +1,179 @@
+"""Options of kernel machines: LIBSVM's letters and their long names, what each applies to, and the estimator.
+
+An option that does not apply, LIBSVM would ignore; here it is refused, with what it is for.
+"""
+
+from typing import NamedTuple
+
+from widemargin.models.kernel_classification import SVC, NuSVC
+from widemargin.models.kernel_regression import SVR, NuSVR
+from widemargin.models.oneclass import OneClassSVM
+from widemargin.solvers.kernel import KERNEL_SOLVERS
+from widemargin.tools import options as reading
+
+
+class Machine(NamedTuple):
+    """One of LIBSVM's types: its name, its estimator, and the options of its own."""
+
+    name: str
+    estimator: type
+    task: str
+    takes: frozenset
+
+
+MACHINES = [  # by LIBSVM's -s
+    Machine("C-SVC", SVC, "classification", frozenset({"C", "class_weight"})),
+    Machine("nu-SVC", NuSVC, "classification", frozenset({"nu", "class_weight"})),
+    Machine("one-class SVM", OneClassSVM, "oneclass", frozenset({"nu"})),
+    Machine("epsilon-SVR", SVR, "regression", frozenset({"C", "epsilon"})),
+    Machine("nu-SVR", NuSVR, "regression", frozenset({"C", "nu"})),
+]
+KERNELS = {  # by LIBSVM's -t
+    "linear": frozenset(),
+    "poly": frozenset({"gamma", "coef0", "degree"}),
+    "rbf": frozenset({"gamma"}),
+    "sigmoid": frozenset({"gamma", "coef0"}),
+    "precomputed": frozenset(),
+}
+_SELECTING = (
+    "svm_type", "kernel_type", "kernel", "nu", "gamma", "degree", "coef0",
+    "cache_size", "probability", "shrinking", "working_set",
+)  # fmt: skip
+_BY_TASK = {"classification": (0, 1), "regression": (3, 4), "oneclass": (2, 2)}  # -s without and with nu
+_DEFAULTS = {  # LIBSVM's
+    "C": 1.0,
+    "nu": 0.5,
+    "epsilon": 0.1,
+    "gamma": "auto",
+    "coef0": 0.0,
+    "degree": 3,
+    "tol": 1e-3,
+    "cache_size": 100.0,
+    "shrinking": True,
+}
+_OF_ALL = ("tol", "cache_size", "shrinking", "solver", "working_set", "max_seconds")
+_LINEAR_ONLY = ("loss", "bias", "multi_class", "stopping")
+
+
+def add_kernel_options(add):
+    """Add the options of kernel machines by a parser's way of adding them."""
+    add("-s", type=int, choices=range(len(MACHINES)), dest="svm_type", metavar="TYPE",
+        help="LIBSVM's: 0 C-SVC, 1 nu-SVC, 2 one-class, 3 epsilon-SVR, 4 nu-SVR (default: 0, or what --task and "
+        "--nu say)")  # fmt: skip
+    add("-t", type=int, choices=range(len(KERNELS)), dest="kernel_type", metavar="KERNEL",
+        help="LIBSVM's: 0 linear, 1 poly, 2 rbf, 3 sigmoid, 4 precomputed (default: 2)")  # fmt: skip
+    add("--kernel", choices=list(KERNELS), help="the same by name")
+    add("-g", "--gamma", type=reading.gamma, help="poly, rbf, sigmoid: factor of <x, z> or |x - z|²; auto or 0 is "
+        "1/features, scale also divides by the variance (default: auto)")  # fmt: skip
+    add("-d", "--degree", type=reading.whole(0), help="poly: (gamma <x, z> + coef0)^degree (default: 3)")
+    add("-r", "--coef0", type=reading.number, help="poly, sigmoid: tanh(gamma <x, z> + coef0) (default: 0)")
+    add("-n", "--nu", type=reading.share, help="nu-SVC, one-class, nu-SVR: lower bound of the share of support "
+        "vectors (default: 0.5)")  # fmt: skip
+    add("-b", type=reading.switch, dest="probability", metavar="0|1", help="LIBSVM's: 1 is --probability")
+    add("--probability", action="store_true", help="also fit probabilities, for predict -b 1")
+    add("-m", "--cache-size", type=reading.positive, metavar="MB", help="memory for kernel rows (default: 100)")
+    add("--shrinking", type=reading.yes_or_no, metavar="yes|no",
+        help="leave rows at their bounds out for a while; also -h 0|1 (default: yes)")  # fmt: skip
+    add("--working-set", type=reading.whole(2), metavar="Q", help="multipliers optimised at a time by svmlight "
+        "(default: chosen by the solver)")  # fmt: skip
+
+
+def selecting_option(parser, options):
+    """Return the first option, as it is written, that asks for a kernel machine; None if there is none."""
+    if options.task == "oneclass":
+        return "--task oneclass"
+    return next((parser.name(dest) for dest in _SELECTING if hasattr(options, dest)), None)
+
+
+def make_kernel_model(parser, options, asking):
+    """Return the estimator that the options describe; refuse those that contradict each other or do not apply.
+
+    Parameters
+    ----------
+    parser : Parser
+        For the names of options, and to refuse them.
+    options : Namespace
+        As parsed: options of machines that were not given are absent.
+    asking : str
+        The option that asks for a kernel machine, as written.
+    """
+    for dest in _LINEAR_ONLY:
+        if hasattr(options, dest):
+            _refuse_linear(parser, parser.name(dest), asking)
+    if options.format == "liblinear":
+        _refuse_linear(parser, "--format liblinear", asking)
+    if vars(options).get("solver", "auto") not in KERNEL_SOLVERS:
+        _refuse_linear(parser, f"--solver {options.solver}", asking)
+    machine, kernel = _choose_machine(parser, options), _choose_kernel(parser, options)
+    _check_numbers(parser, options)
+    takes = {*machine.takes, *KERNELS[kernel], *_OF_ALL}
+    given = {**_DEFAULTS, **vars(options)}
+    parameters = {dest: given[dest] for dest in takes if dest in given}
+    if "class_weight" in parameters:
+        parameters["class_weight"] = reading.join_weights(parser, parameters["class_weight"])
+    parameters |= {"kernel": kernel, "n_jobs": options.jobs, "max_iter": given.get("max_iter") or -1}
+    if given.get("probability"):
+        parameters["probability"] = True
+    if "random_state" in machine.estimator().get_params():
+        parameters["random_state"] = options.seed
+    return machine.estimator(**parameters)
+
+
+def machine_of(model):
+    """Return the machine that a model is, or None for a linear one."""
+    return next((machine for machine in MACHINES if machine.estimator is type(model)), None)
+
+
+def _refuse_linear(parser, name, asking):
+    parser.error(f"{name} is for linear machines, but {asking} asks for a kernel machine; leave one of them out")
+
+
+def _choose_machine(parser, options):
+    """Return the machine that -s, or --task and --nu, ask for; refuse options that are for others."""
+    number = getattr(options, "svm_type", None)
+    if number is None:
+        # Where LIBSVM's -t stands, so does its default of -s, with which nu means nothing.
+        with_nu = hasattr(options, "nu") and not hasattr(options, "kernel_type")
+        number = _BY_TASK[options.task or "classification"][with_nu]
+    machine = MACHINES[number]
+    if options.task not in (None, machine.task):
+        parser.error(f"-s {number} means --task {machine.task}, got --task {options.task}; leave one of them out")
+    for dest in ("C", "nu", "epsilon", "class_weight"):
+        if hasattr(options, dest) and dest not in machine.takes:
+            others = [f"{other.name} (-s {k})" for k, other in enumerate(MACHINES) if dest in other.takes]
+            parser.error(
+                f"{parser.name(dest)} is for {_listed(others)}, this is {machine.name} (-s {number}); "
+                "leave it out or change -s"
+            )
+    return machine
+
+
+def _choose_kernel(parser, options):
+    """Return the name of the kernel; refuse options of other kernels, and those a precomputed one leaves no sense."""
+    by_letter = list(KERNELS)[options.kernel_type] if hasattr(options, "kernel_type") else None
+    kernel = getattr(options, "kernel", by_letter or "rbf")
+    if by_letter not in (None, kernel):
+        parser.error(f"-t {options.kernel_type} means --kernel {by_letter}, got {kernel}; leave one of them out")
+    for dest in ("gamma", "coef0", "degree"):
+        if hasattr(options, dest) and dest not in KERNELS[kernel]:
+            others = [f"{name} (-t {k})" for k, name in enumerate(KERNELS) if dest in KERNELS[name]]
+            parser.error(
+                f"{parser.name(dest)} is for the kernel {_listed(others)}, this one is {kernel} "
+                f"(-t {list(KERNELS).index(kernel)}); leave it out or change the kernel"
+            )
+    if kernel == "precomputed":
+        for name, given in (("--zero-based", options.zero_based != "auto"), ("--n-features", options.n_features)):
+            if given:
+                parser.error(f"{name} is for features, but a precomputed kernel has rows `0:serial 1:K(x, x1) ...`")
+    return kernel
+
+
+def _check_numbers(parser, options):
+    if getattr(options, "tol", None) == 0:
+        parser.error(f"{parser.name('tol')} must be > 0 for kernel machines, got 0")
+    if getattr(options, "solver", None) == "smo" and hasattr(options, "working_set"):
+        parser.error("--working-set is for --solver svmlight; smo takes two multipliers at a time")
+
+
+def _listed(names):
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

@@ -1,0 +1,564 @@
+"""svmlight and smo: judged by certificate, by an exact QP solver, by LIBSVM, and by what must not matter."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import quadprog
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from libsvm import svmutil
+from scipy.sparse import csr_array
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from widemargin.kernels.functions import Kernel
+from widemargin.kernels.rows import KernelRows
+from widemargin.problems.certificates import certify_kernel, kernel_violation
+from widemargin.problems.classification import c_svc, nu_svc
+from widemargin.problems.oneclass import one_class
+from widemargin.problems.regression import eps_svr, nu_svr
+from widemargin.solvers.activeset import ActiveSet
+from widemargin.solvers.contract import KernelSettings, Status
+from widemargin.solvers.kernel import KERNEL_SOLVERS
+
+NAMES = ["svmlight", "smo"]
+FORMULATIONS = ["c_svc", "nu_svc", "one_class", "eps_svr", "nu_svr"]
+EACH_SOLVER = pytest.mark.parametrize("solve", [KERNEL_SOLVERS[name] for name in NAMES], ids=NAMES)
+EACH_FORMULATION = pytest.mark.parametrize("formulation", FORMULATIONS)
+KERNELS = {
+    "linear": Kernel("linear"),
+    "poly": Kernel("poly", gamma=0.3, coef0=1.0, degree=3),
+    "rbf": Kernel("rbf", gamma=0.4),
+}
+SIGMOID = Kernel("sigmoid", gamma=0.8, coef0=-0.5)
+EPSILON, NU = 0.1, 0.5
+
+
+def matrix_of(kernel, X):
+    """Return the kernel matrix by scikit-learn, in float64."""
+    numbers = {"gamma": kernel.gamma, "coef0": kernel.coef0, "degree": kernel.degree}
+    return pairwise_kernels(X, metric=kernel.name, filter_params=True, **numbers)
+
+
+def state(formulation, K, data, C=1.0, nu=NU):
+    _, sign, y, cost = data
+    return {
+        "c_svc": lambda: c_svc(K, sign, C * cost),
+        "nu_svc": lambda: nu_svc(K, sign, cost, nu),
+        "one_class": lambda: one_class(K, cost, nu),
+        "eps_svr": lambda: eps_svr(K, y, C * cost, EPSILON),
+        "nu_svr": lambda: nu_svr(K, y, C * cost, nu),
+    }[formulation]()
+
+
+def make(rng, n_rows, n_features=4, weighted=True):
+    """Return rows, signs, targets and costs of overlapping classes, a first row of sign +1."""
+    X = 1.0 + rng.standard_normal((n_rows, n_features))
+    sign = np.where(X[:, 0] + X[:, -1] - 2.0 + 0.5 * rng.standard_normal(n_rows) > 0, 1.0, -1.0)
+    sign[:2] = 1.0, -1.0
+    y = np.sin(2 * X[:, 0]) + 0.3 * X[:, -1] + 0.1 * rng.standard_normal(n_rows)
+    return X, sign, y, rng.uniform(0.3, 2.0, n_rows) if weighted else np.ones(n_rows)
+
+
+@pytest.fixture
+def data(rng):
+    return make(rng, 80)
+
+
+def rbf_problem(formulation, data, C=1.0, dtype=np.float64, **options):
+    return state(formulation, KernelRows(KERNELS["rbf"], data[0], dtype=dtype, **options), data, C)
+
+
+def judge(problem, K, solution, tol):
+    """Check by NumPy alone that the solution is feasible, its certificate true and its violation within tol."""
+    certificate = certify_kernel(problem, K, solution.beta, solution.offsets)
+    size = max(1.0, abs(certificate.primal), abs(certificate.dual))
+    np.testing.assert_allclose([solution.primal, solution.dual], certificate, rtol=1e-9, atol=1e-9 * size)
+    assert certificate.primal - certificate.dual >= -1e-12 * size
+    assert kernel_violation(problem, K, solution.beta) <= tol * (1 + 1e-9) + 1e-12 * size
+    return certificate
+
+
+@EACH_SOLVER
+@EACH_FORMULATION
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
+def test_the_judge_confirms_the_certificate(kernel, formulation, solve, data):
+    K = matrix_of(kernel, data[0])
+    problem = state(formulation, KernelRows(kernel, data[0], dtype=np.float64), data)
+    solution = solve(problem, KernelSettings(tol=1e-6, working_set=16))
+    assert solution.status is Status.CONVERGED
+    assert solution.violation <= 1e-6
+    certificate = judge(problem, K, solution, 1e-6)
+    reach = (problem.upper - problem.lower).sum()
+    assert certificate.primal - certificate.dual <= 1e-6 * reach, "each multiplier can gain its reach times tol at most"
+
+
+@EACH_SOLVER
+@EACH_FORMULATION
+def test_an_indefinite_kernel_ends_where_no_pair_can_improve(formulation, solve, data):
+    # Not convex: no certificate, but the conditions hold and the objective is not above that of the start.
+    K = matrix_of(SIGMOID, data[0])
+    assert np.linalg.eigvalsh(K)[0] < -0.1
+    problem = state(formulation, KernelRows(SIGMOID, data[0], dtype=np.float64), data)
+    solution = solve(problem, KernelSettings(tol=1e-6, max_iter=200_000))
+    assert solution.status is Status.CONVERGED
+    assert kernel_violation(problem, K, solution.beta) <= 1e-6 * (1 + 1e-6)
+    start = certify_kernel(problem, K, problem.start, solution.offsets)
+    end = certify_kernel(problem, K, solution.beta, solution.offsets)
+    assert -end.dual <= -start.dual + 1e-9
+    assert solution.dual == pytest.approx(end.dual, rel=1e-9)
+
+
+def exact_optimum(problem, K):
+    """Return the optimal dual value, by an exact QP solver on the multipliers that may move, scaled to one size.
+
+    It wants a matrix that can be inverted, so it gets a ridge, around the last solution each time: that leads to the
+    optimum of the problem without one.
+    """
+    K = K[np.ix_(problem.row, problem.row)]
+    free = problem.upper > problem.lower
+    reach, beta, eye = (problem.upper - problem.lower)[free], problem.start.copy(), np.eye(free.sum())
+    group = np.repeat(np.arange(len(problem.ends) - 1), np.diff(problem.ends))[free]
+    sums = np.stack([np.where(group == g, reach, 0.0) / reach.max() for g in np.unique(group)], axis=1)
+    constraints, G = np.hstack([sums, eye, -eye]), K[np.ix_(free, free)] * np.outer(reach, reach)
+    for _ in range(20):
+        gradient = (K @ beta + problem.linear)[free] * reach
+        scale = max(np.abs(gradient).max(), np.trace(G), 1e-300)
+        room = np.concatenate([(problem.lower - beta)[free] / reach, (beta - problem.upper)[free] / reach])
+        limits = np.concatenate([np.zeros(sums.shape[1]), room - 1e-10])  # it needs a little room
+        step = quadprog.solve_qp(G / scale + 1e-6 * eye, -gradient / scale, constraints, limits, sums.shape[1])[0]
+        beta[free] += reach * step
+    return -(0.5 * beta @ K @ beta + problem.linear @ beta)
+
+
+SPOILS = ["nothing", "twins", "opposite twins", "all rows equal", "no cost", "constant column", "zero row", "far row"]
+TINY = st.fixed_dictionaries(
+    {
+        "seed": st.integers(0, 2**32 - 1),
+        "n": st.integers(2, 12),
+        "d": st.integers(1, 4),
+        "C": st.sampled_from([1e-6, 0.01, 1.0, 30.0]),
+        "nu": st.sampled_from([0.01, 0.3, 0.6, 1.0]),
+        "formulation": st.sampled_from(FORMULATIONS),
+        "solver": st.sampled_from(NAMES),
+        "kernel": st.sampled_from([*KERNELS.values(), Kernel("rbf", gamma=0.0), Kernel("rbf", gamma=50.0)]),
+        "spoil": st.sampled_from(SPOILS),
+        "working_set": st.sampled_from([2, 3, 5, None]),
+        "shrinking": st.booleans(),
+    }
+)
+
+
+def spoiled(X, sign, cost, spoil):
+    """Plant what breaks careless solvers."""
+    if spoil in ("twins", "opposite twins"):
+        X[-1] = X[0]
+        sign[-1] = -sign[0] if spoil == "opposite twins" else sign[0]
+    elif spoil == "all rows equal":
+        X[:] = X[0]
+    elif spoil == "no cost":
+        cost[::3] = 0.0
+    elif spoil == "constant column":
+        X[:, 0] = 1.0
+    elif spoil == "zero row":
+        X[0] = 0.0
+    elif spoil == "far row":
+        X[0] = 5.0
+
+
+@given(case=TINY)
+@hypothesis_settings(max_examples=300)
+def test_tiny_problems_are_solved_as_an_exact_qp_solver_does(case):
+    rng = np.random.default_rng(case["seed"])
+    X, sign, y, cost = make(rng, case["n"], case["d"])
+    X, y = np.round(X, 1), np.round(y, 1)
+    spoiled(X, sign, cost, case["spoil"])
+    classes = [cost[sign > 0].sum(), cost[sign < 0].sum()]
+    nu = min(case["nu"], 0.999 * 2 * min(classes) / sum(classes)) if case["formulation"] == "nu_svc" else case["nu"]
+    if cost.sum() == 0.0 or nu == 0.0:
+        return
+    K = matrix_of(case["kernel"], X)
+    rows = KernelRows(case["kernel"], X, dtype=np.float64)
+    problem = state(case["formulation"], rows, (X, sign, y, cost), case["C"], nu)
+    settings = KernelSettings(tol=1e-7, working_set=case["working_set"], shrinking=case["shrinking"])
+    solution = KERNEL_SOLVERS[case["solver"]](problem, replace(settings, max_iter=500_000))
+    assert solution.status in (Status.CONVERGED, Status.STALLED)
+    certificate = certify_kernel(problem, K, solution.beta, solution.offsets)
+    optimum = exact_optimum(problem, K)
+    # What a violation of tol may cost; both solvers' rounding is relative to the size of their terms.
+    terms = abs(certificate.dual) + np.abs(solution.beta) @ np.abs(problem.linear)
+    error = 1e-7 * ((problem.upper - problem.lower).sum() + terms) + 1e-9
+    assert certificate.dual == pytest.approx(optimum, abs=error)
+    assert certificate.primal >= optimum - error
+    assert certificate.primal - certificate.dual <= error
+
+
+@EACH_SOLVER
+@pytest.mark.parametrize("kernel", [Kernel("rbf", gamma=2.0), Kernel("rbf", gamma=0.0)], ids=["separable", "gamma-0"])
+@pytest.mark.parametrize("spoil", ["nothing", "twins", "opposite twins", "all rows equal"])
+@pytest.mark.parametrize("C", [1e6, 1e10])
+def test_enormous_costs_are_borne(C, spoil, kernel, solve, rng):
+    X, sign, _, cost = make(rng, 40)
+    spoiled(X, sign, cost, spoil)
+    problem = c_svc(KernelRows(kernel, X, dtype=np.float64), sign, C * cost)
+    solution = solve(problem, KernelSettings(tol=1e-5, max_iter=500_000))
+    assert solution.status in (Status.CONVERGED, Status.STALLED)
+    certificate = certify_kernel(problem, matrix_of(kernel, X), solution.beta, solution.offsets)
+    total = C * cost.sum()  # F is a sum of up to so much, and is no more exact than that allows
+    assert certificate.primal - certificate.dual <= (1e-5 + 8 * np.finfo(float).eps * total) * total
+
+
+LIBSVM_TYPES = {"c_svc": 0, "nu_svc": 1, "one_class": 2, "eps_svr": 3, "nu_svr": 4}
+LIBSVM_KERNELS = {"linear": "-t 0", "poly": "-t 1 -d 3 -g 0.3 -r 1", "rbf": "-t 2 -g 0.4"}
+
+
+@EACH_SOLVER
+@EACH_FORMULATION
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_libsvm_finds_the_same_function(kernel, formulation, solve, rng):
+    X, sign, y, _ = data = make(rng, 60, weighted=False)
+    K = matrix_of(KERNELS[kernel], X)
+    options = f"-s {LIBSVM_TYPES[formulation]} {LIBSVM_KERNELS[kernel]} -c 2 -n {NU} -p {EPSILON} -e 1e-8 -q"
+    target = y if formulation.endswith("svr") else sign
+    peer = svmutil.svm_train(svmutil.svm_problem(target, X), svmutil.svm_parameter(options))
+    coef = np.zeros(60)
+    coef[np.array(peer.get_sv_indices()) - 1] = np.ravel(peer.get_sv_coef())
+
+    problem = state(formulation, KernelRows(KERNELS[kernel], X, dtype=np.float64), data, C=2.0)
+    solution = solve(problem, KernelSettings(tol=1e-8))
+    model = problem.model(solution)
+    # The linear kernel's multipliers are not unique, but the function is. LIBSVM keeps its kernel in single precision.
+    np.testing.assert_allclose(K @ model.coef, K @ coef, atol=1e-4 * np.abs(K @ coef).max())
+    assert model.facts["rho"] == pytest.approx(peer.rho[0], abs=1e-4 * np.abs(K @ coef).max())
+    assert model.intercept == -model.facts["rho"]
+    half_norm = 0.5 * coef @ K @ coef
+    objective = {
+        "c_svc": half_norm - np.abs(coef).sum(),
+        "eps_svr": half_norm - y @ coef + EPSILON * np.abs(coef).sum(),
+        "nu_svr": half_norm - y @ coef,
+    }.get(formulation, half_norm)
+    assert model.facts["obj"] == pytest.approx(objective, rel=1e-5)
+
+
+def counting_set_aside(monkeypatch):
+    """Return a list that grows whenever multipliers are set aside."""
+    calls, original = [], ActiveSet.set_aside
+
+    def set_aside(self, remain):
+        calls.append(int(np.sum(~remain)))
+        return original(self, remain)
+
+    monkeypatch.setattr(ActiveSet, "set_aside", set_aside)
+    return calls
+
+
+@EACH_SOLVER
+@EACH_FORMULATION
+def test_shrinking_changes_the_way_and_not_the_end(formulation, solve, rng, monkeypatch):
+    data = make(rng, 120)
+    K, problem = matrix_of(KERNELS["rbf"], data[0]), rbf_problem(formulation, data, C=5.0)
+    settings = KernelSettings(tol=1e-8, working_set=16)
+    calls = counting_set_aside(monkeypatch)
+    # Impatience sets aside what has to come back as well.
+    monkeypatch.setattr("widemargin.solvers.decomposition._PATIENCE", 2)
+    without = solve(problem, replace(settings, shrinking=False))
+    assert not calls
+    shrunk = solve(problem, settings)
+    assert sum(calls) > 0, "nothing was set aside: the test shows nothing"
+    for solution in (without, shrunk):
+        assert solution.status is Status.CONVERGED
+        judge(problem, K, solution, 1e-8)
+    assert shrunk.dual == pytest.approx(without.dual, rel=1e-7)
+    np.testing.assert_allclose(shrunk.offsets, without.offsets, atol=1e-6)
+
+
+@EACH_FORMULATION
+@pytest.mark.parametrize("megabytes", [0.0, 200.0], ids=["least-rows", "all-rows"])
+@pytest.mark.parametrize("working_set", [2, 3, 7, 64, None])
+def test_working_sets_of_any_size_agree_whatever_the_cache(working_set, megabytes, formulation, data):
+    K, problem = matrix_of(KERNELS["rbf"], data[0]), rbf_problem(formulation, data)
+    settings = KernelSettings(tol=1e-7, working_set=working_set, cache_size=megabytes)
+    solution = KERNEL_SOLVERS["svmlight"](problem, settings)
+    assert solution.status is Status.CONVERGED
+    judge(problem, K, solution, 1e-7)
+    expected = KERNEL_SOLVERS["smo"](problem, KernelSettings(tol=1e-7))
+    assert solution.dual == pytest.approx(expected.dual, rel=1e-6)
+
+
+@EACH_FORMULATION
+def test_a_tiny_cache_costs_smo_time_and_nothing_else(formulation, data):
+    problem = rbf_problem(formulation, data)
+    large, tiny = (KERNEL_SOLVERS["smo"](problem, KernelSettings(tol=1e-6, cache_size=size)) for size in (200.0, 0.0))
+    assert tiny.n_computed > large.n_computed
+    assert tiny.n_iter == large.n_iter
+    np.testing.assert_allclose(tiny.beta, large.beta, atol=1e-9)
+
+
+@EACH_SOLVER
+@EACH_FORMULATION
+def test_a_solution_is_solved_already(formulation, solve, data):
+    problem = rbf_problem(formulation, data)
+    first = solve(problem, KernelSettings(tol=1e-6))
+    again = solve(problem, KernelSettings(tol=1e-6), first.beta)
+    assert again.status is Status.CONVERGED
+    assert again.n_iter <= 1
+    assert again.dual == pytest.approx(first.dual, rel=1e-9)
+
+
+@EACH_SOLVER
+@pytest.mark.parametrize("formulation", ["c_svc", "eps_svr"])
+def test_a_start_from_a_nearby_cost_saves_turns(formulation, solve, data):
+    settings = KernelSettings(tol=1e-5, working_set=8)
+    near, problem = (rbf_problem(formulation, data, C=C) for C in (3.0, 3.3))
+    start = solve(near, settings).beta
+    cold, warm = solve(problem, settings), solve(problem, settings, start)
+    assert warm.n_iter < cold.n_iter
+    assert warm.dual == pytest.approx(cold.dual, rel=1e-5)
+
+
+@EACH_SOLVER
+@EACH_FORMULATION
+def test_a_start_that_breaks_the_rules_is_replaced(formulation, solve, data):
+    problem = rbf_problem(formulation, data)
+    expected = solve(problem, KernelSettings(tol=1e-6))
+    solution = solve(problem, KernelSettings(tol=1e-6), np.full(len(problem.start), 1e9))
+    certify_kernel(problem, matrix_of(KERNELS["rbf"], data[0]), solution.beta, solution.offsets)
+    assert solution.dual == pytest.approx(expected.dual, rel=1e-6)
+
+
+@EACH_SOLVER
+class TestContract:
+    """What every solver owes its caller, at whatever point it stops."""
+
+    @pytest.fixture(autouse=True)
+    def prepare(self):
+        # Anew for each test: whoever is interrupted sets the event that the settings carry.
+        self.settings = KernelSettings(tol=1e-9, working_set=16)
+
+    @pytest.fixture(params=FORMULATIONS)
+    def problem(self, request, rng):
+        self.data = make(rng, 100)
+        return rbf_problem(request.param, self.data, C=10.0)
+
+    @pytest.fixture
+    def check(self, problem):
+        """Return a function that checks the certificate of an unfinished solution."""
+        K = matrix_of(KERNELS["rbf"], self.data[0])
+
+        def check(solution, status):
+            assert solution.status is status
+            certificate = judge(problem, K, solution, np.inf)
+            last = solution.history[-1]
+            assert (last["primal"], last["dual"], last["iteration"]) == (
+                solution.primal,
+                solution.dual,
+                solution.n_iter,
+            )
+            assert solution.violation == pytest.approx(kernel_violation(problem, K, solution.beta), rel=1e-6, abs=1e-9)
+            assert solution.gap == pytest.approx(certificate.gap, rel=1e-6, abs=1e-9)
+
+        return check
+
+    def test_max_iter_ends_the_run_and_says_so(self, solve, problem, check):
+        solution = solve(problem, replace(self.settings, max_iter=3))
+        check(solution, Status.MAX_ITER)
+        assert solution.n_iter == 3
+
+    def test_a_later_end_is_a_better_end(self, solve, problem):
+        duals = [solve(problem, replace(self.settings, max_iter=k)).dual for k in (1, 4, 16, 64)]
+        assert (np.diff(duals) > 0).all()
+
+    def test_max_seconds_ends_the_run_and_says_so(self, solve, problem, check):
+        solution = solve(problem, replace(self.settings, max_seconds=0.0))
+        check(solution, Status.MAX_SECONDS)
+        assert solution.n_iter <= 100
+
+    def test_a_callback_is_told_and_can_stop(self, solve, problem, check):
+        told = []
+
+        def callback(progress):
+            told.append(progress)
+            return len(told) == 2
+
+        solution = solve(problem, replace(self.settings, callbacks=(callback,)))
+        check(solution, Status.CALLBACK)
+        assert len(told) == 2
+        assert told[0].iteration < told[1].iteration == solution.n_iter
+        assert (told[0].solver, told[0].tol) == (solution.solver, 1e-9)
+
+    def test_ctrl_c_keeps_the_model_so_far(self, solve, problem, check):
+        turns = []
+
+        def interrupt(progress):
+            turns.append(progress.iteration)
+            if len(turns) == 2:
+                raise KeyboardInterrupt
+
+        solution = solve(problem, replace(self.settings, callbacks=(interrupt,)))
+        check(solution, Status.INTERRUPTED)
+        assert solution.n_iter == turns[-1]
+
+    def test_an_interrupt_elsewhere_stops_this_run_too(self, solve, problem, check):
+        self.settings.interrupt.set()
+        check(solve(problem, self.settings), Status.INTERRUPTED)
+
+    def test_an_error_in_a_callback_is_the_callers(self, solve, problem):
+        def fail(progress):
+            raise RuntimeError("no more")
+
+        with pytest.raises(RuntimeError, match="no more"):
+            solve(problem, replace(self.settings, callbacks=(fail,)))
+
+    def test_a_tolerance_of_zero_ends_when_nothing_can_move(self, solve, problem, check):
+        most = {KERNEL_SOLVERS["svmlight"]: 20_000, KERNEL_SOLVERS["smo"]: 2_000_000}[solve]
+        solution = solve(problem, replace(self.settings, tol=0.0, max_iter=most))
+        assert solution.status in (Status.STALLED, Status.CONVERGED)
+        check(solution, solution.status)
+        assert solution.violation <= 1e-12 * np.abs(problem.upper - problem.lower).sum()
+
+    def test_every_entry_of_the_history_is_a_valid_bound(self, solve, problem):
+        shrunk, solution = (solve(problem, replace(self.settings, shrinking=choice)) for choice in (True, False))
+        assert len(solution.history) > 2
+        history, size = np.concatenate([shrunk.history, solution.history]), abs(solution.dual)
+        assert (history["dual"] <= solution.dual + 1e-9 * size).all()
+        assert (history["primal"] >= solution.dual - 1e-9 * size).all()
+        assert (np.diff(solution.history["dual"]) >= -1e-9 * size).all()
+        assert (np.diff(solution.history["iteration"]) >= 0).all()
+
+
+@EACH_SOLVER
+@EACH_FORMULATION
+def test_ctrl_c_within_any_kernel_computation_leaves_a_true_certificate(formulation, solve, rng):
+    data = make(rng, 50)
+    K, statuses = matrix_of(KERNELS["rbf"], data[0]), set()
+    calls, at = [0], [0]
+
+    def function(A, B):
+        if at[0]:
+            calls[0] += 1
+            if calls[0] == at[0]:
+                raise KeyboardInterrupt
+        return pairwise_kernels(A, B, metric="rbf", gamma=0.4)
+
+    problem = state(
+        formulation, KernelRows(Kernel("callable", function=function), data[0], dtype=np.float64), data, 5.0
+    )
+    # The first call is the start's; the cache is small, so that there are many.
+    for at[0] in (2, 3, 5, 8, 13, 21, 34, 55, 89):
+        calls[0] = 0
+        solution = solve(problem, KernelSettings(tol=1e-8, working_set=4, cache_size=0.0))
+        judge(problem, K, solution, np.inf)
+        statuses.add(solution.status)
+    assert Status.INTERRUPTED in statuses
+
+
+@EACH_SOLVER
+@pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("formulation", ["c_svc", "nu_svr"])
+def test_the_number_of_threads_changes_no_bit(formulation, container, solve, rng):
+    X, sign, y, cost = make(rng, 9000, 5, weighted=False)
+    if container is csr_array:
+        X = np.hstack([X, np.zeros((9000, 35))])
+    solutions = []
+    for n_jobs in (1, 2):
+        K = KernelRows(KERNELS["rbf"], container(X), n_jobs=n_jobs)
+        problem = state(formulation, K, (X, sign, y, cost), nu=0.02)
+        solutions.append(solve(problem, KernelSettings(max_iter=3, n_jobs=n_jobs)))
+    one, two = solutions
+    assert one.beta.any()
+    assert one.beta.tobytes() == two.beta.tobytes()
+    assert one.history["primal"].tobytes() == two.history["primal"].tobytes()
+
+
+@EACH_SOLVER
+@EACH_FORMULATION
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
+def test_single_precision_blocks_change_the_objective_little(kernel, formulation, solve, data):
+    single, double = (
+        solve(state(formulation, KernelRows(kernel, data[0], dtype=dtype), data), KernelSettings(tol=1e-5))
+        for dtype in (np.float32, np.float64)
+    )
+    assert single.status is Status.CONVERGED
+    assert single.dual == pytest.approx(double.dual, rel=1e-4)
+
+
+@EACH_SOLVER
+@pytest.mark.parametrize("kind", ["precomputed", "callable"])
+@pytest.mark.parametrize("formulation", ["nu_svc", "eps_svr"])
+def test_a_subset_of_given_kernel_values_is_the_problem_of_those_rows(formulation, kind, solve, data, rng):
+    subset = rng.permutation(80)[:50]
+    function = lambda A, B: pairwise_kernels(A, B, metric="rbf", gamma=0.4)  # noqa: E731
+    given = matrix_of(KERNELS["rbf"], data[0]) if kind == "precomputed" else data[0]
+    K = KernelRows(Kernel(kind, function=function), given, subset=subset, dtype=np.float64)
+    part = [values[subset] for values in data]
+    settings = KernelSettings(tol=1e-7, working_set=8, cache_size=0.003)
+    expected, found = solve(rbf_problem(formulation, part), settings), solve(state(formulation, K, part), settings)
+    assert found.dual == pytest.approx(expected.dual, rel=1e-6)
+    np.testing.assert_allclose(found.offsets, expected.offsets, atol=1e-5)
+
+
+@EACH_SOLVER
+@EACH_FORMULATION
+def test_the_order_of_rows_does_not_matter(formulation, solve, data, rng):
+    order = rng.permutation(80)
+    problem, shuffled = rbf_problem(formulation, data), rbf_problem(formulation, [part[order] for part in data])
+    models = [p.model(solve(p, KernelSettings(tol=1e-8))) for p in (problem, shuffled)]
+    np.testing.assert_allclose(models[0].coef[order], models[1].coef, atol=1e-5)
+    assert models[0].intercept == pytest.approx(models[1].intercept, abs=1e-5)
+
+
+@EACH_SOLVER
+@EACH_FORMULATION
+def test_weight_two_is_the_row_twice(formulation, solve, data):
+    X, sign, y, cost = data
+    heavier = np.where(np.arange(80) < 7, 2 * cost, cost)
+    twice = [np.concatenate([part, part[:7]]) for part in data]
+    problems = rbf_problem(formulation, (X, sign, y, heavier)), rbf_problem(formulation, twice)
+    solutions = [solve(problem, KernelSettings(tol=1e-8)) for problem in problems]
+    assert solutions[0].dual == pytest.approx(solutions[1].dual, rel=1e-7)
+    np.testing.assert_allclose(solutions[0].offsets, solutions[1].offsets, atol=1e-5)
+
+
+def test_the_plain_bodies_give_the_same_answer():
+    script = """
+import numpy as np
+from widemargin.kernels.functions import Kernel
+from widemargin.kernels.rows import KernelRows
+from widemargin.problems.classification import c_svc, nu_svc
+from widemargin.problems.regression import eps_svr
+from widemargin.solvers.contract import KernelSettings
+from widemargin.solvers.kernel import KERNEL_SOLVERS
+rng = np.random.default_rng(0)
+X = rng.standard_normal((10, 3))
+sign, ones = np.where(np.arange(10) % 2, 1.0, -1.0), np.ones(10)
+sparse = np.hstack([X, np.zeros((10, 25))])
+cases = [
+    (Kernel("rbf", gamma=0.5), X), (Kernel("rbf", gamma=0.5), sparse),
+    (Kernel("poly", degree=3, coef0=1.0), sparse), (Kernel("sigmoid", gamma=0.1), X),
+]
+for kernel, rows in cases:
+    K = KernelRows(kernel, rows, dtype=np.float64)
+    for problem in (c_svc(K, sign, ones), nu_svc(K, sign, ones, 0.4), eps_svr(K, X[:, 0], ones, 0.1)):
+        for solver in ("svmlight", "smo"):
+            settings = KernelSettings(tol=1e-7, working_set=4, cache_size=0.0, max_iter=2000)
+            solution = KERNEL_SOLVERS[solver](problem, settings)
+            print(solution.status.name, *np.round([solution.primal, solution.dual], 5) + 0.0)
+"""
+    printed = [
+        subprocess.run(
+            [sys.executable, "-W", "error", "-c", script],
+            env={**os.environ, "NUMBA_DISABLE_JIT": flag},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=300,
+        ).stdout
+        for flag in ("0", "1")
+    ]
+    assert printed[0] == printed[1]
+    assert printed[0].count("\n") == 24
+    assert "MAX_ITER" not in printed[0]
