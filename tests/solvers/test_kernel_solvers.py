@@ -1,8 +1,5 @@
 """svmlight and smo: judged by certificate, by an exact QP solver, by LIBSVM, and by what must not matter."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +9,6 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from libsvm import svmutil
-from scipy.sparse import csr_array
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from widemargin.kernels.functions import Kernel
@@ -331,150 +327,6 @@ def test_a_start_that_breaks_the_rules_is_replaced(formulation, solve, data):
 
 
 @EACH_SOLVER
-class TestContract:
-    """What every solver owes its caller, at whatever point it stops."""
-
-    @pytest.fixture(autouse=True)
-    def prepare(self):
-        # Anew for each test: whoever is interrupted sets the event that the settings carry.
-        self.settings = KernelSettings(tol=1e-9, working_set=16)
-
-    @pytest.fixture(params=FORMULATIONS)
-    def problem(self, request, rng):
-        self.data = make(rng, 100)
-        return rbf_problem(request.param, self.data, C=10.0)
-
-    @pytest.fixture
-    def check(self, problem):
-        """Return a function that checks the certificate of an unfinished solution."""
-        K = matrix_of(KERNELS["rbf"], self.data[0])
-
-        def check(solution, status):
-            assert solution.status is status
-            certificate = judge(problem, K, solution, np.inf)
-            last = solution.history[-1]
-            assert (last["primal"], last["dual"], last["iteration"]) == (
-                solution.primal,
-                solution.dual,
-                solution.n_iter,
-            )
-            assert solution.violation == pytest.approx(kernel_violation(problem, K, solution.beta), rel=1e-6, abs=1e-9)
-            assert solution.gap == pytest.approx(certificate.gap, rel=1e-6, abs=1e-9)
-
-        return check
-
-    def test_max_iter_ends_the_run_and_says_so(self, solve, problem, check):
-        solution = solve(problem, replace(self.settings, max_iter=3))
-        check(solution, Status.MAX_ITER)
-        assert solution.n_iter == 3
-
-    def test_a_later_end_is_a_better_end(self, solve, problem):
-        duals = [solve(problem, replace(self.settings, max_iter=k)).dual for k in (1, 4, 16, 64)]
-        assert (np.diff(duals) > 0).all()
-
-    def test_max_seconds_ends_the_run_and_says_so(self, solve, problem, check):
-        solution = solve(problem, replace(self.settings, max_seconds=0.0))
-        check(solution, Status.MAX_SECONDS)
-        assert solution.n_iter <= 100
-
-    def test_a_callback_is_told_and_can_stop(self, solve, problem, check):
-        told = []
-
-        def callback(progress):
-            told.append(progress)
-            return len(told) == 2
-
-        solution = solve(problem, replace(self.settings, callbacks=(callback,)))
-        check(solution, Status.CALLBACK)
-        assert len(told) == 2
-        assert told[0].iteration < told[1].iteration == solution.n_iter
-        assert (told[0].solver, told[0].tol) == (solution.solver, 1e-9)
-
-    def test_ctrl_c_keeps_the_model_so_far(self, solve, problem, check):
-        turns = []
-
-        def interrupt(progress):
-            turns.append(progress.iteration)
-            if len(turns) == 2:
-                raise KeyboardInterrupt
-
-        solution = solve(problem, replace(self.settings, callbacks=(interrupt,)))
-        check(solution, Status.INTERRUPTED)
-        assert solution.n_iter == turns[-1]
-
-    def test_an_interrupt_elsewhere_stops_this_run_too(self, solve, problem, check):
-        self.settings.interrupt.set()
-        check(solve(problem, self.settings), Status.INTERRUPTED)
-
-    def test_an_error_in_a_callback_is_the_callers(self, solve, problem):
-        def fail(progress):
-            raise RuntimeError("no more")
-
-        with pytest.raises(RuntimeError, match="no more"):
-            solve(problem, replace(self.settings, callbacks=(fail,)))
-
-    def test_a_tolerance_of_zero_ends_when_nothing_can_move(self, solve, problem, check):
-        most = {KERNEL_SOLVERS["svmlight"]: 20_000, KERNEL_SOLVERS["smo"]: 2_000_000}[solve]
-        solution = solve(problem, replace(self.settings, tol=0.0, max_iter=most))
-        assert solution.status in (Status.STALLED, Status.CONVERGED)
-        check(solution, solution.status)
-        assert solution.violation <= 1e-12 * np.abs(problem.upper - problem.lower).sum()
-
-    def test_every_entry_of_the_history_is_a_valid_bound(self, solve, problem):
-        shrunk, solution = (solve(problem, replace(self.settings, shrinking=choice)) for choice in (True, False))
-        assert len(solution.history) > 2
-        history, size = np.concatenate([shrunk.history, solution.history]), abs(solution.dual)
-        assert (history["dual"] <= solution.dual + 1e-9 * size).all()
-        assert (history["primal"] >= solution.dual - 1e-9 * size).all()
-        assert (np.diff(solution.history["dual"]) >= -1e-9 * size).all()
-        assert (np.diff(solution.history["iteration"]) >= 0).all()
-
-
-@EACH_SOLVER
-@EACH_FORMULATION
-def test_ctrl_c_within_any_kernel_computation_leaves_a_true_certificate(formulation, solve, rng):
-    data = make(rng, 50)
-    K, statuses = matrix_of(KERNELS["rbf"], data[0]), set()
-    calls, at = [0], [0]
-
-    def function(A, B):
-        if at[0]:
-            calls[0] += 1
-            if calls[0] == at[0]:
-                raise KeyboardInterrupt
-        return pairwise_kernels(A, B, metric="rbf", gamma=0.4)
-
-    problem = state(
-        formulation, KernelRows(Kernel("callable", function=function), data[0], dtype=np.float64), data, 5.0
-    )
-    # The first call is the start's; the cache is small, so that there are many.
-    for at[0] in (2, 3, 5, 8, 13, 21, 34, 55, 89):
-        calls[0] = 0
-        solution = solve(problem, KernelSettings(tol=1e-8, working_set=4, cache_size=0.0))
-        judge(problem, K, solution, np.inf)
-        statuses.add(solution.status)
-    assert Status.INTERRUPTED in statuses
-
-
-@EACH_SOLVER
-@pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "csr"])
-@pytest.mark.parametrize("formulation", ["c_svc", "nu_svr"])
-def test_the_number_of_threads_changes_no_bit(formulation, container, solve, rng):
-    X, sign, y, cost = make(rng, 9000, 5, weighted=False)
-    if container is csr_array:
-        X = np.hstack([X, np.zeros((9000, 35))])
-    solutions = []
-    for n_jobs in (1, 2):
-        K = KernelRows(KERNELS["rbf"], container(X), n_jobs=n_jobs)
-        problem = state(formulation, K, (X, sign, y, cost), nu=0.02)
-        solutions.append(solve(problem, KernelSettings(max_iter=3, n_jobs=n_jobs)))
-    one, two = solutions
-    assert one.beta.any()
-    assert one.beta.tobytes() == two.beta.tobytes()
-    assert one.history["primal"].tobytes() == two.history["primal"].tobytes()
-
-
-@EACH_SOLVER
 @EACH_FORMULATION
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 def test_single_precision_blocks_change_the_objective_little(kernel, formulation, solve, data):
@@ -521,44 +373,3 @@ def test_weight_two_is_the_row_twice(formulation, solve, data):
     solutions = [solve(problem, KernelSettings(tol=1e-8)) for problem in problems]
     assert solutions[0].dual == pytest.approx(solutions[1].dual, rel=1e-7)
     np.testing.assert_allclose(solutions[0].offsets, solutions[1].offsets, atol=1e-5)
-
-
-def test_the_plain_bodies_give_the_same_answer():
-    script = """
-import numpy as np
-from widemargin.kernels.functions import Kernel
-from widemargin.kernels.rows import KernelRows
-from widemargin.problems.classification import c_svc, nu_svc
-from widemargin.problems.regression import eps_svr
-from widemargin.solvers.contract import KernelSettings
-from widemargin.solvers.kernel import KERNEL_SOLVERS
-rng = np.random.default_rng(0)
-X = rng.standard_normal((10, 3))
-sign, ones = np.where(np.arange(10) % 2, 1.0, -1.0), np.ones(10)
-sparse = np.hstack([X, np.zeros((10, 25))])
-cases = [
-    (Kernel("rbf", gamma=0.5), X), (Kernel("rbf", gamma=0.5), sparse),
-    (Kernel("poly", degree=3, coef0=1.0), sparse), (Kernel("sigmoid", gamma=0.1), X),
-]
-for kernel, rows in cases:
-    K = KernelRows(kernel, rows, dtype=np.float64)
-    for problem in (c_svc(K, sign, ones), nu_svc(K, sign, ones, 0.4), eps_svr(K, X[:, 0], ones, 0.1)):
-        for solver in ("svmlight", "smo"):
-            settings = KernelSettings(tol=1e-7, working_set=4, cache_size=0.0, max_iter=2000)
-            solution = KERNEL_SOLVERS[solver](problem, settings)
-            print(solution.status.name, *np.round([solution.primal, solution.dual], 5) + 0.0)
-"""
-    printed = [
-        subprocess.run(
-            [sys.executable, "-W", "error", "-c", script],
-            env={**os.environ, "NUMBA_DISABLE_JIT": flag},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=300,
-        ).stdout
-        for flag in ("0", "1")
-    ]
-    assert printed[0] == printed[1]
-    assert printed[0].count("\n") == 24
-    assert "MAX_ITER" not in printed[0]

@@ -166,6 +166,11 @@ class Watch:
         """The relative gap last measured."""
         return self._history[-1][-1]
 
+    @property
+    def last_iteration(self):
+        """The iteration of the last measurement, −1 before the first."""
+        return self._history[-1][0] if self._history else -1
+
     def measured(self, iteration, passes, primal, dual):
         """Write a measurement into the history; return its relative gap."""
         gap = relative_gap(primal, dual)

@@ -66,7 +66,7 @@ def solve(method, settings):
     method.leave()
     state.bring_back()
     primal, dual = state.measure()
-    if watch.status not in (Status.CONVERGED, Status.STALLED):
+    if watch.last_iteration != method.iteration:
         watch.measured(method.iteration, state.passes, primal, dual)
     return KernelSolution(
         beta=state.beta.copy(),
@@ -83,12 +83,15 @@ def solve(method, settings):
 
 
 class Futility:
-    """Notices turns at the level of rounding: several in a row call for exact sums, and again for an end."""
+    """Notices turns at the level of rounding: several in a row call for exact sums, and again for an end.
+
+    Sets `called`: from then on nothing may be set aside, so that the end is that of the whole problem.
+    """
 
     _TURNS = 3
 
     def __init__(self):
-        self._in_a_row, self._called = 0, False
+        self._in_a_row, self.called = 0, False
 
     def turn(self, fallen, violation, rounding):
         """Take notice of a turn by which the objective fell, at a violation, where F is exact up to a rounding."""
@@ -98,15 +101,15 @@ class Futility:
     @property
     def first_time(self):
         """Whether it is time to compute everything anew; true once."""
-        if self._in_a_row < self._TURNS or self._called:
+        if self._in_a_row < self._TURNS or self.called:
             return False
-        self._in_a_row, self._called = 0, True
+        self._in_a_row, self.called = 0, True
         return True
 
     @property
     def final(self):
         """Whether nothing is left to try."""
-        return self._called and self._in_a_row >= self._TURNS
+        return self.called and self._in_a_row >= self._TURNS
 
 
 class _Decomposition:
@@ -167,7 +170,7 @@ class _Decomposition:
     def turn(self):
         """Optimise one working set."""
         state = self.state
-        if self.settings.shrinking:
+        if self.settings.shrinking and not self._futility.called:
             self._shrink()
         chosen = self._select()
         rows = state.position[chosen]
@@ -181,11 +184,12 @@ class _Decomposition:
             state.diagonal[chosen],
             np.searchsorted(chosen, state.ends),
         )
-        goal = 0.5 * self.settings.tol
+        rounding = state.rounding()
+        goal = max(0.5 * self.settings.tol, rounding)
         if len(chosen) < len(state.index):
             goal = max(goal, _INNER * self.violation)
         fallen = optimise_block(block, inside, goal, _MOST_STEPS)
-        self._futility.turn(fallen, self.violation, state.rounding())
+        self._futility.turn(fallen, self.violation, rounding)
         state.move(chosen, inside.beta, slots)
         self.iteration += 1
         self._grow()

@@ -73,11 +73,11 @@ class _PairMethod:
         budget = min(len(state.problem.start), _SHRINK_EVERY)
         if self.settings.max_iter is not None:
             budget = max(1, min(budget, self.settings.max_iter - self.iteration))
-        fallen = 0.0
+        fallen, goal = 0.0, max(self.settings.tol, state.rounding())
         while budget > 0:
             steps, missing, part = _steps(
                 cache.values, cache.slot_of, cache.used, cache.tick(), state.rows, state.position,
-                self._M, self._lines, self.settings.tol, budget,
+                self._M, self._lines, goal, budget,
             )  # fmt: skip
             self.iteration += steps
             budget -= steps
@@ -88,7 +88,7 @@ class _PairMethod:
         self.leave()
         self.violation = state.scan()
         self._futility.turn(fallen, self.violation, state.rounding())
-        if self.settings.shrinking:
+        if self.settings.shrinking and not self._futility.called:
             self._shrink()
 
     def _shrink(self):
