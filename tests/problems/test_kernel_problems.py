@@ -41,7 +41,7 @@ def group_sums(problem, beta):
 def random_feasible(problem, rng):
     """Walk from the start: random pairs of a group, each moved by a random part of the room that both have."""
     beta = problem.start.copy()
-    for _ in range(40 * len(beta)):
+    for _ in range(10 * len(beta)):
         g = rng.integers(len(problem.ends) - 1)
         i, j = rng.integers(problem.ends[g], problem.ends[g + 1], 2)
         if i != j:

@@ -22,7 +22,7 @@ class KernelRows:
     Parameters
     ----------
     kernel : Kernel
-    X : ndarray or scipy sparse
+    X : ndarray, scipy sparse or PreparedRows
         The rows; for "precomputed" the square kernel matrix itself.
     subset : ndarray of int or None
         Which rows; None for all.
@@ -66,16 +66,11 @@ class KernelRows:
 
     def _prepare_products(self):
         """Set `_products`, `_norms`, `diagonal` and the precision."""
-        X, kernel = self._X if self._subset is None else self._X[self._subset], self.kernel
-        if kernel.name == "rbf" and not issparse(X):
-            X = X - X.mean(axis=0, dtype=np.float64).astype(X.dtype)
-        norms = squared_norms(X)
-        self.diagonal = kernel.diagonal(norms)
-        single = self.dtype == np.float32 and kernel.exact_in_single(norms)
-        if not kernel.largest(norms) < np.finfo(np.float32).max:
-            self.dtype = np.dtype(np.float64)
-        self._products = InnerProducts(X, np.float32 if single else np.float64)
-        self._norms = norms.astype(self._products.dtype)
+        rows = self._X if isinstance(self._X, PreparedRows) else PreparedRows(self.kernel, self._X, self.dtype)
+        everything = slice(None) if self._subset is None else self._subset
+        self._products, norms = InnerProducts(rows.X[everything], rows.X.dtype), rows.norms[everything]
+        self._norms = norms.astype(rows.X.dtype)
+        self.diagonal, self.dtype = self.kernel.diagonal(norms), rows.dtype
 
     def _chosen(self, rows):
         return rows if self._subset is None else self._subset[rows]
@@ -109,6 +104,44 @@ class KernelRows:
             for begin, end in self._products.tiles(start, stop):
                 values = self._products.fill(panel, len(own), columns.chosen, begin, end, workspace)
                 self.kernel.finish(values, own, columns.norms, slots, out, begin)
+
+
+class PreparedRows:
+    """Rows made ready for blocks, once for all problems that are about parts of them.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array
+        The rows in the precision in which products are computed; dense ones moved to the mean 0 for the rbf kernel.
+    norms : ndarray
+        Their squared norms, in float64.
+    dtype : numpy dtype
+        Precision of the blocks.
+    """
+
+    def __init__(self, kernel, X, dtype):
+        centre = X.mean(axis=0, dtype=np.float64) if kernel.name == "rbf" and not issparse(X) else None
+        self.dtype = np.dtype(dtype)
+        self.X = _moved(X, centre, self.dtype)
+        self.norms = squared_norms(self.X)
+        if self.dtype == np.float32 and not kernel.exact_in_single(self.norms):
+            self.X = _moved(X, centre, np.float64)
+            self.norms = squared_norms(self.X)
+            if not kernel.largest(self.norms) < np.finfo(np.float32).max:
+                self.dtype = np.dtype(np.float64)
+
+    @property
+    def shape(self):
+        """That of X."""
+        return self.X.shape
+
+
+def _moved(X, centre, dtype):
+    """Return X − centre in another precision, X itself if there is nothing to do; too large values become infinite."""
+    with np.errstate(over="ignore"):
+        if centre is None:
+            return X.astype(dtype, copy=False)
+        return np.subtract(X, centre, out=np.empty(X.shape, dtype), casting="same_kind")
 
 
 class Columns:

@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 )
 
 from widemargin.kernels.functions import Kernel
-from widemargin.kernels.rows import KernelRows
+from widemargin.kernels.rows import KernelRows, PreparedRows
 from widemargin.kernels.scores import kernel_scores
 from widemargin.models.base import SolvedModel
 from widemargin.solvers.contract import KernelSettings, KernelSolution, Status
@@ -41,14 +41,15 @@ _LARGEST_C = 1e30  # in the place of an infinite one: no multiplier gets there, 
 _SHARPENING_TURNS = 12  # of svmlight, each brings the violation down to a tenth in some milliseconds at most
 
 
-def block_dtype(tol, n_rows):
+def block_dtype(kernel, tol, n_rows):
     """Return the precision in which kernel values are computed and cached.
 
     Single precision halves the time and doubles what the cache holds. Its rounding, about 1e-7 of a kernel value,
     moves the gradient by less than LIBSVM's usual eps of 1e-3, but not by less than a tolerance below 1e-4. Few rows
-    are solved in no time either way, and then to the last digits.
+    are solved in no time either way, and then to the last digits. Linear and polynomial kernels have values of any
+    size and matrices of low rank, which rounding makes indefinite: solvers may then never end.
     """
-    return np.float32 if tol >= 1e-4 and n_rows > 2000 else np.float64
+    return np.float32 if kernel.name == "rbf" and tol >= 1e-4 and n_rows > 2000 else np.float64
 
 
 def kernel_values(function, A, B):
@@ -87,6 +88,7 @@ class TrainingRows:
 
     kernel: Kernel
     X: Any  # "precomputed": the kernel matrix, maybe that of a callable
+    prepared: Any  # X as the kernel wants it, made once for all problems
     weight: np.ndarray
     dtype: type
     n_jobs: int | None
@@ -100,7 +102,7 @@ class TrainingRows:
         """Return the kernel matrix of these rows."""
         everything = len(rows) == len(self.weight) and (np.diff(rows) == 1).all()
         return KernelRows(
-            self.kernel, self.X, subset=None if everything else rows, dtype=self.dtype, n_jobs=self.n_jobs
+            self.kernel, self.prepared, subset=None if everything else rows, dtype=self.dtype, n_jobs=self.n_jobs
         )
 
     def sums(self, support, coefficients, rows, ends=None):
@@ -214,7 +216,9 @@ class KernelModel(SolvedModel):
         self._fit_rows = X if kernel.name == "callable" else None
         if kernel.name == "callable" and self._is_worth_computing_whole(X, n_problems):
             X, kernel = kernel_values(self.kernel, X, X), Kernel("precomputed")
-        return TrainingRows(kernel, X, weight, block_dtype(self.tol, len(weight)), self.n_jobs)
+        dtype = block_dtype(kernel, self.tol, len(weight))
+        prepared = PreparedRows(kernel, X, dtype) if kernel.from_products else X
+        return TrainingRows(kernel, X, prepared, weight, dtype, self.n_jobs)
 
     def _is_worth_computing_whole(self, X, n_problems):
         """Whether all values of a callable kernel are computed first: several problems share them if they fit."""

@@ -62,8 +62,8 @@ class ActiveSet:
 
     @property
     def everything(self):
-        """Whether no kernel row has been removed."""
-        return not self._removed
+        """Whether all multipliers are active."""
+        return len(self.index) == len(self.problem.start)
 
     def _row_weights(self):
         """Return the sum of the multipliers of each kernel row."""

@@ -148,7 +148,7 @@ class _Decomposition:
         """Return a Status if the problem is solved, or cannot be solved further; bring all back to find out."""
         state, tol = self.state, self.settings.tol
         self.violation = state.scan()
-        if self.violation <= tol and len(state.index) < len(state.problem.start):
+        if self.violation <= tol and not state.everything:
             self._bring_back(state.bring_back)
         if self.violation > tol and self._futility.first_time:
             self._bring_back(state.recompute)

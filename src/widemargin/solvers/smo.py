@@ -53,7 +53,7 @@ class _PairMethod:
     def status(self):
         """Return a Status if the problem is solved, or cannot be solved further; bring all back to find out."""
         tol, state = self.settings.tol, self.state
-        if self.violation <= tol and len(state.index) < len(state.problem.start):
+        if self.violation <= tol and not state.everything:
             self._bring_back()
         if self.violation > tol and self._futility.first_time:
             state.recompute()
@@ -96,7 +96,7 @@ class _PairMethod:
         state = self.state
         if not self._unshrunk_once and self.violation <= _NEARLY_SOLVED * self.settings.tol:
             self._unshrunk_once = True
-            if len(state.index) < len(state.problem.start):
+            if not state.everything:
                 self._bring_back()
         smallest, largest = np.repeat(state.levels, np.diff(state.ends), axis=0).T
         above, below = np.greater(state.F, largest), np.less(state.F, smallest)
