@@ -226,7 +226,7 @@ class _Ours(_Estimators):
     def _dtype(self):
         from widemargin.models.kernel import block_dtype
 
-        return np.dtype(block_dtype(self.model.tol, len(self.y)))
+        return np.dtype(block_dtype(self.model._kernel(), self.model.tol, len(self.y)))
 
     def minimum(self, options):
         from widemargin.kernels.functions import Kernel

@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import widemargin
 from widemargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from widemargin.kernels.functions import Kernel
 from widemargin.models import kernel as shared
 from widemargin.models.kernel import block_dtype
 
@@ -281,9 +282,10 @@ def test_single_precision_rows_stay_so_and_give_nearly_the_same_model(rows):
     assert single.support_vectors_.dtype == np.float32
     assert SVR().fit(X.astype(np.float16), y).support_vectors_.dtype == np.float64
     np.testing.assert_allclose(single.predict(X.astype(np.float32)), double.predict(X), atol=1e-4)
-    assert block_dtype(1e-3, 5000) is np.float32
-    assert block_dtype(1e-5, 5000) is np.float64
-    assert block_dtype(1e-3, 2000) is np.float64
+    assert block_dtype(Kernel("rbf"), 1e-3, 5000) is np.float32
+    assert block_dtype(Kernel("rbf"), 1e-5, 5000) is np.float64
+    assert block_dtype(Kernel("rbf"), 1e-3, 2000) is np.float64
+    assert block_dtype(Kernel("linear"), 1e-3, 5000) is np.float64
 
 
 def test_prediction_in_parts_is_that_of_the_whole(rows, monkeypatch):
