@@ -5,12 +5,15 @@ lines move together, and more rows fit into the same memory.
 
 Memory that has never been written is slow: the system has to find and clear it, which can take several times as long
 as computing a cheap kernel's values. So for cheap kernels the lines in use begin with as many as are needed at the
-same time, and grow by one whenever a row has to be computed again.
+same time, and grow by one for every few rows that have to be computed again.
 """
 
 import numpy as np
 
 from widemargin._compiled import compiled
+
+
+_AGAIN = 4  # rows of a cheap kernel computed again for which the cache gets a line more
 
 
 class RowCache:
@@ -48,6 +51,7 @@ class RowCache:
         self.n_computed = 0.0
         self._clock = 0
         self._seen = np.zeros(K.n_rows, bool)
+        self._again = 0
         self._open = least if K.cheap else n_slots  # lines in use
         self._lay_out(np.empty(0, np.int64), np.empty(0, np.int64))
 
@@ -83,8 +87,9 @@ class RowCache:
         self.used[slots[~missing]] = self._clock
         n_missing = int(missing.sum())
         if n_missing:
-            again = int(self._seen[rows[missing]].sum())
-            self._open = min(self.n_slots, max(self._open + again, len(rows)))
+            self._again += int(self._seen[rows[missing]].sum())
+            grown, self._again = divmod(self._again, _AGAIN)
+            self._open = min(self.n_slots, max(self._open + grown, len(rows)))
             self._seen[rows[missing]] = True
             slots[missing] = self._make_room(n_missing)
             self._compute(rows[missing], slots[missing])
