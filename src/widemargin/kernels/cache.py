@@ -12,7 +12,6 @@ import numpy as np
 
 from widemargin._compiled import compiled
 
-
 _AGAIN = 4  # rows of a cheap kernel computed again for which the cache gets a line more
 
 
