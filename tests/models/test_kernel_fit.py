@@ -99,7 +99,7 @@ def test_callbacks_hear_of_every_pair_and_share_its_number(rows):
 def test_verbose_writes_progress_to_standard_error_only(rows, capsys):
     SVC(verbose=True).fit(*rows)
     captured = capsys.readouterr()
-    assert "gap" in captured.err
+    assert "violation" in captured.err
     assert captured.out == ""
 
 
