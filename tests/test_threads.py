@@ -1,13 +1,15 @@
 """The pool of threads: order, errors, nesting, and ranges that do not depend on the number of threads."""
 
+import multiprocessing
 import threading
 import time
 
+import joblib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from widemargin._threads import run, split
+from widemargin._threads import n_threads, run, split
 
 
 @given(total=st.integers(1, 1000), n_parts=st.integers(1, 70))
@@ -55,3 +57,29 @@ def test_a_call_from_inside_a_worker_runs_serially():
         return len(set(names))
 
     assert run(outer, [(0,), (1,)], n_jobs=2) == [1, 1]
+
+
+def _threads_used(pipe):
+    """In a daemon process: tell how many threads two tasks that wait for each other are given."""
+    meeting = threading.Barrier(2, timeout=20)
+    pipe.send(run(lambda: meeting.wait() >= 0, [(), ()], 2))
+
+
+def test_a_daemon_process_has_threads_too():
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    process = context.Process(target=_threads_used, args=(there,), daemon=True)
+    process.start()
+    assert here.poll(60)
+    assert here.recv() == [True, True]
+    process.join()
+
+
+@pytest.mark.parametrize(("n_jobs", "expected"), [(1, 1), (3, 3), (-1, joblib.cpu_count())])
+def test_n_jobs_has_joblibs_meaning(n_jobs, expected):
+    assert n_threads(n_jobs) == expected
+
+
+def test_no_jobs_at_all_are_refused():
+    with pytest.raises(ValueError, match="n_jobs must not be 0"):
+        n_threads(0)

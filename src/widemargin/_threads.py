@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
 
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
@@ -62,6 +62,15 @@ def single_threaded_blas():
                 _blas_limit = None
 
 
+def n_threads(n_jobs):
+    """Return how many threads `n_jobs` means: joblib's meaning, but threads may be had in any process, daemons too."""
+    if n_jobs is None:
+        return effective_n_jobs(None)
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0: a number of threads, −1 for all cores, or None.")
+    return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
+
+
 def split(total, n_parts):
     """Cut range(total) into at most `n_parts` (start, stop) pairs of nearly equal length, none of them empty."""
     n_parts = max(1, min(n_parts, total))
@@ -79,8 +88,8 @@ def run(function, argument_lists, n_jobs=None, interrupt=None):
     """
     argument_lists = list(argument_lists)
     alone = len(argument_lists) <= 1 or getattr(_inside, "worker", False)
-    n_threads = 1 if alone else min(effective_n_jobs(n_jobs), len(argument_lists))
-    if n_threads <= 1:
+    n_workers = 1 if alone else min(n_threads(n_jobs), len(argument_lists))
+    if n_workers <= 1:
         return [function(*arguments) for arguments in argument_lists]
 
     results = [None] * len(argument_lists)
@@ -103,7 +112,7 @@ def run(function, argument_lists, n_jobs=None, interrupt=None):
         finally:
             _inside.worker = False
 
-    others = [_get_pool().submit(work) for _ in range(n_threads - 1)]
+    others = [_get_pool().submit(work) for _ in range(n_workers - 1)]
     try:
         work()
     except BaseException:

@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
@@ -25,6 +24,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from widemargin._threads import n_threads
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, PreparedRows
 from widemargin.kernels.scores import kernel_scores
@@ -252,7 +252,7 @@ class KernelModel(SolvedModel):
 
     def _settings(self, report, n_tasks):
         """Return the solver's settings; problems solved at the same time share the cache."""
-        n_at_once = min(effective_n_jobs(self.n_jobs), n_tasks)
+        n_at_once = min(n_threads(self.n_jobs), n_tasks)
         return KernelSettings(
             **self._limits(report, n_tasks),
             cache_size=self.cache_size / n_at_once,
