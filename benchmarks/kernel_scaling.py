@@ -19,6 +19,7 @@ from benchmarks.page import Page
 ROOT = Path(__file__).parents[1]
 LEAST_ROWS = 4000  # below, fixed costs show
 TITLES = {"a": "adult, a1a to a9a", "w": "parts of w8a"}  # by the first letter of the set
+_TICKS = [2_000, 5_000, 10_000, 20_000, 50_000]
 _SETS = ["a1a", "a4a", "a5a", "a8a", "a9a", "w8a:1500", "w8a:3000", "w8a:6000", "w8a:12000", "w8a:24000", "w8a"]
 CASES = [Case(name, 1.0, 0.05) for name in _SETS]
 QUICK = [Case(name, 1.0, 0.05) for name in ("a1a", "w8a:1500")]
@@ -81,6 +82,8 @@ def draw(page):
         for column, name in enumerate(CURVES):
             _draw_curve(axes, name, exponents[title][column], points(page, series, column))
         axes.set(xscale="log", yscale="log", xlabel="rows  (open marker: ended at the limit)")
+        axes.set_xticks(_TICKS, [f"{tick:,}" for tick in _TICKS])
+        axes.set_xticks([], minor=True)
         axes.set_title(f"{title}, C = 1, gamma = 0.05", fontsize=11)
         axes.grid(color="#e6e6e6")
         axes.spines[["top", "right"]].set_visible(False)
