@@ -14,6 +14,8 @@ from widemargin._compiled import compiled
 
 _AGAIN = 4  # rows of a cheap kernel computed again for which the cache gets a line more
 
+_LEAST_LENT = 64  # lines for passing use, however small the cache: kernel rows are computed several at a time
+
 
 class RowCache:
     """Rows of a KernelRows.
@@ -43,8 +45,7 @@ class RowCache:
     def __init__(self, K, megabytes, least):
         self.K = K
         self.columns = K.columns()
-        n_slots = int(megabytes * 2**20) // (K.dtype.itemsize * max(1, K.n_rows))
-        n_slots = min(max(n_slots, least), K.n_rows)
+        n_slots = min(max(rows_that_fit(K, megabytes), least), K.n_rows)
         self._memory = np.empty(n_slots * K.n_rows, K.dtype)
         self.slot_of = np.full(K.n_rows, -1, np.int32)
         self.n_computed = 0.0
@@ -121,10 +122,23 @@ class RowCache:
         self.columns = self.K.columns(chosen)
         self._lay_out(rows, used)
 
+    def lend(self, n_lines, n_columns):
+        """Return n_lines lines for passing use, less if the cache's own memory holds a panel; no row is kept."""
+        self.all_columns()
+        n_lines = min(n_lines, max(self._memory.size // n_columns, _LEAST_LENT))
+        if n_lines * n_columns > self._memory.size:
+            return np.empty((n_lines, n_columns), self.K.dtype)
+        return self._memory[: n_lines * n_columns].reshape(n_lines, n_columns)
+
     def all_columns(self):
         """Have all columns again; no row is kept."""
         self.columns = self.K.columns()
         self._lay_out(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def rows_that_fit(K, megabytes):
+    """Return how many rows of a KernelRows fit into a memory."""
+    return int(megabytes * 2**20) // (K.dtype.itemsize * max(1, K.n_rows))
 
 
 @compiled

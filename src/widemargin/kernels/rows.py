@@ -9,6 +9,7 @@ that their mean is 0, and where that does not help the products are computed in 
 import numpy as np
 from scipy.sparse import issparse
 
+from widemargin._compiled import compiled
 from widemargin._threads import run, single_threaded_blas, split
 from widemargin.data.products import InnerProducts, squared_norms
 
@@ -84,6 +85,12 @@ class KernelRows:
             return Columns(len(every), self._chosen(every), None)
         norms = self._norms if chosen is None else self._norms[chosen]
         return Columns(self.n_rows if chosen is None else len(chosen), chosen, norms)
+
+    def whole(self):
+        """Return the whole matrix."""
+        every, out = np.arange(self.n_rows), np.empty((self.n_rows, self.n_rows), self.dtype)
+        self.fill(every, self.columns(), out, every)
+        return out
 
     def fill(self, rows, columns, out, slots):
         """Set out[slots[k], :n_columns] = K(x_rows[k], x_columns) for each k; `columns` come from `columns()`."""
@@ -163,8 +170,10 @@ class _PrecomputedBlock:
         return np.asarray(self._K.diagonal(), dtype=np.float64)[chosen]
 
     def fill(self, rows, columns, out, slots):
-        block = self._K[rows][:, columns]
-        out[slots, : len(columns)] = block.toarray() if issparse(block) else block
+        if issparse(self._K):
+            out[slots, : len(columns)] = self._K[rows][:, columns].toarray()
+        else:
+            _gather(self._K, np.asarray(rows), np.asarray(columns), out, np.asarray(slots))
 
 
 class _CallableBlock:
@@ -186,3 +195,12 @@ class _CallableBlock:
 
     def fill(self, rows, columns, out, slots):
         out[slots, : len(columns)] = self._values(self._X[rows], self._X[columns])
+
+
+@compiled
+def _gather(K, rows, columns, out, slots):
+    """Set out[slots[a], b] = K[rows[a], columns[b]]."""
+    for a in range(rows.size):
+        source, target = K[np.uint64(rows[a])], out[np.uint64(slots[a])]
+        for b in range(columns.size):
+            target[b] = source[np.uint64(columns[b])]

@@ -35,6 +35,7 @@ from widemargin.solvers.kernel import KERNEL_SOLVERS
 _MEGABYTE = 1 << 20
 _PART_NUMBERS = 1 << 22  # numbers that prediction holds at a time, besides its result: 32 MB
 _N_FOLDS = 5  # LIBSVM's, for probabilities
+_WHOLE_ROWS = 2000  # up to here several problems share one kernel matrix, 32 MB at most
 _FEW_ROWS = 100  # up to here a problem is solved to the last digits, whatever the tolerance
 _LAST_DIGITS = 1e-12
 _LARGEST_C = 1e30  # in the place of an infinite one: no multiplier gets there, and the objective stays a number
@@ -89,6 +90,7 @@ class TrainingRows:
     kernel: Kernel
     X: Any  # "precomputed": the kernel matrix, maybe that of a callable
     prepared: Any  # X as the kernel wants it, made once for all problems
+    values: np.ndarray | None  # the whole kernel matrix, if several small problems share it
     weight: np.ndarray
     dtype: type
     n_jobs: int | None
@@ -101,9 +103,10 @@ class TrainingRows:
     def matrix(self, rows):
         """Return the kernel matrix of these rows."""
         everything = len(rows) == len(self.weight) and (np.diff(rows) == 1).all()
-        return KernelRows(
-            self.kernel, self.prepared, subset=None if everything else rows, dtype=self.dtype, n_jobs=self.n_jobs
-        )
+        options = {"subset": None if everything else rows, "dtype": self.dtype, "n_jobs": self.n_jobs}
+        if self.values is not None:
+            return KernelRows(Kernel("precomputed"), self.values, **options)
+        return KernelRows(self.kernel, self.prepared, **options)
 
     def sums(self, support, coefficients, rows, ends=None):
         """Return `kernel_sums` of these rows against those that support a model."""
@@ -218,7 +221,10 @@ class KernelModel(SolvedModel):
             X, kernel = kernel_values(self.kernel, X, X), Kernel("precomputed")
         dtype = block_dtype(kernel, self.tol, len(weight))
         prepared = PreparedRows(kernel, X, dtype) if kernel.from_products else X
-        return TrainingRows(kernel, X, prepared, weight, dtype, self.n_jobs)
+        values = None
+        if kernel.from_products and n_problems > 1 and len(weight) <= _WHOLE_ROWS:
+            values = KernelRows(kernel, prepared, dtype=np.float64, n_jobs=self.n_jobs).whole()
+        return TrainingRows(kernel, X, prepared, values, weight, dtype, self.n_jobs)
 
     def _is_worth_computing_whole(self, X, n_problems):
         """Whether all values of a callable kernel are computed first: several problems share them if they fit."""

@@ -14,7 +14,7 @@ from widemargin.kernels.cache import RowCache
 
 _RANGE = 8192  # columns of one task of a threaded update
 _ULPS = 4.0
-_RECONSTRUCTION = 1 << 23  # kernel values that are computed at once when f is completed
+_BLOCK = 256  # kernel rows that are computed at once when f is completed
 
 
 class ActiveSet:
@@ -47,7 +47,7 @@ class ActiveSet:
     def __init__(self, problem, settings, start, least_rows):
         self.problem, self.settings = problem, settings
         self.cache = RowCache(problem.K, settings.cache_size, least_rows)
-        self._beta = _feasible(problem, start)
+        self._beta = _feasible(problem, start)  # of all multipliers; those of active ones are out of date
         self._f = np.zeros(problem.K.n_rows)
         self._removed = []
         self._largest = np.abs(problem.K.diagonal).max(initial=0.0)
@@ -148,7 +148,11 @@ class ActiveSet:
 
     def bring_back(self):
         """Make all multipliers active again, with f complete, even if the last change was interrupted."""
+        if self._whole and self.everything:
+            return
         self._beta[self.index] = self.beta
+        if self._removed:
+            self.cache.all_columns()
         if self._whole:
             self._f[self.rows] = self.f
             self._whole = False
@@ -157,9 +161,7 @@ class ActiveSet:
         else:
             self._f[:] = 0.0
             self._add_changes(self._row_weights(), np.arange(len(self._f)))
-        if self._removed:
-            self._removed = []
-            self.cache.all_columns()
+        self._removed = []
         self._activate(np.arange(len(self._beta)), np.arange(len(self._f)))
         self._whole = True
 
@@ -169,16 +171,25 @@ class ActiveSet:
         self.bring_back()
 
     def _add_changes(self, weights, rows):
-        """Add Σ_i weights_i K_i to f at the given rows, in blocks that are not kept."""
+        """Add Σ_i weights_i K_i to f at the given rows; keep the K_i if these are most of the rows and they fit."""
         K = self.problem.K
         changed = np.flatnonzero(weights)
         if not len(changed):
             return
+        if 2 * len(rows) > K.n_rows and len(changed) <= self.cache.n_slots:
+            sums, slots = self._f.copy(), self.cache.fetch(changed)
+            _add_threaded(self.cache.values, slots, weights[changed], sums, self.settings.n_jobs)
+            self._f[rows] = sums[rows]
+        else:
+            self._add_blocks(weights, changed, rows)
+
+    def _add_blocks(self, weights, changed, rows):
+        """Add Σ_i weights_i K_i, i in `changed`, to f at the given rows, in blocks that are not kept."""
+        K = self.problem.K
         every = len(rows) == K.n_rows
         columns = K.columns(None if every else rows)
-        n_block = max(1, min(len(changed), _RECONSTRUCTION // len(rows)))
-        block, slots = np.empty((n_block, len(rows)), K.dtype), np.arange(n_block)
-        sums = self._f[rows]
+        block = self.cache.lend(min(len(changed), _BLOCK), len(rows))
+        n_block, slots, sums = len(block), np.arange(len(block)), self._f[rows]
         for begin in range(0, len(changed), n_block):
             part = changed[begin : begin + n_block]
             K.fill(part, columns, block, slots[: len(part)])

@@ -1,6 +1,8 @@
 """`svmlight`: decomposition with large working sets (Joachims, 1999), pairs of multipliers inside.
 
-A turn takes a working set of q multipliers, optimises them with all others fixed, and updates f = K beta:
+A large problem begins with an eighth of its multipliers, picked at random, the others set aside: where to go from 0 is
+learned from a few rows, at an eighth of the price. A turn takes a working set of q multipliers, optimises them with all
+others fixed, and updates f = K beta:
 
 1. select    the multipliers of the steepest feasible direction: of those that may rise the ones with the smallest
              gradient, of those that may fall the ones with the largest. Three quarters of the set stay from the turn
@@ -16,13 +18,16 @@ import numpy as np
 
 from widemargin._compiled import compiled
 from widemargin._threads import single_threaded_blas
+from widemargin.kernels.cache import rows_that_fit
 from widemargin.solvers.activeset import ActiveSet
 from widemargin.solvers.contract import KernelSolution, Status, Watch
 from widemargin.solvers.pairs import multipliers, optimise_block
 
-WORKING_SET = 512  # at the beginning; of 128 .. 2048, by measurement: benchmarks/results/kernel.md
+WORKING_SET = 1024  # at the beginning; of 128 .. 2048, by measurement: benchmarks/results/kernel.md
 _LARGEST_WORKING_SET = 2048
 _SMALLEST_WORKING_SET, _MULTIPLIERS_PER_PLACE = 256, 8
+_LEAST_PLACES = 64  # however small the cache
+_AT_ONCE = 512  # multipliers of a problem that is one working set
 _TURNS_BEFORE_GROWTH = 100  # a problem that takes so many turns has many free multipliers: larger sets need fewer
 _STAYING = 0.75  # fraction of the working set that stays
 _INNER = 0.1  # the violation within the set is brought down to this fraction of that of the problem
@@ -30,6 +35,8 @@ _MOST_STEPS = 20_000  # pairs in one turn: some ten milliseconds before Python h
 _PATIENCE = 30  # turns at a bound before a multiplier is set aside
 _WORTHWHILE = 0.2  # fraction of the active multipliers that setting aside has to free
 _TURNS_BETWEEN_MEASUREMENTS = 10
+_FIRST_PART, _LEAST_PART = 8, 2048  # a large problem begins with 1 / 8 of it, of at least so many multipliers
+_FIRST_TOLERANCE = 0.1  # of that part
 
 
 def svmlight(problem, settings, start=None):
@@ -120,7 +127,7 @@ class _Decomposition:
 
     def __init__(self, problem, settings, start):
         self._n_groups = len(problem.ends) - 1
-        size = max(settings.working_set or _usual_size(len(problem.start)), 2 * self._n_groups)
+        size = max(settings.working_set or _usual_size(problem, settings.cache_size), 2 * self._n_groups)
         self._one_each = len(problem.start) == problem.K.n_rows
         self._largest = size if settings.working_set else _LARGEST_WORKING_SET
         self.state = ActiveSet(problem, settings, start, min(size, problem.K.n_rows))
@@ -130,6 +137,21 @@ class _Decomposition:
         self._quiet = np.zeros(len(problem.start), np.int32)  # turns that each active multiplier has been settled
         self._patience = _PATIENCE
         self._futility = Futility()
+        self._goal = settings.tol  # what the violation of the active multipliers has to come down to
+        self._from_nothing = start is None and not problem.start.any()
+
+    def _begin_with_a_part(self):
+        """Set all but a part of a large problem aside."""
+        problem = self.state.problem
+        size = problem.K.n_rows // _FIRST_PART
+        if size < _LEAST_PART:
+            return
+        part = np.zeros(problem.K.n_rows, bool)
+        part[_some_rows(problem, size)] = True
+        self.state.set_aside(part[problem.row])
+        self._quiet = np.zeros(len(self.state.index), np.int32)
+        self._goal, self._patience = max(self._goal, _FIRST_TOLERANCE), _PATIENCE // 2
+        self.violation = self.state.scan()
 
     def _set_size(self, size):
         """Divide the working set: of each group as many to rise and to fall, one at least; the rest stays."""
@@ -148,7 +170,7 @@ class _Decomposition:
         """Return a Status if the problem is solved, or cannot be solved further; bring all back to find out."""
         state, tol = self.state, self.settings.tol
         self.violation = state.scan()
-        if self.violation <= tol and not state.everything:
+        if self.violation <= self._goal and not state.everything:
             self._bring_back(state.bring_back)
         if self.violation > tol and self._futility.first_time:
             self._bring_back(state.recompute)
@@ -162,6 +184,7 @@ class _Decomposition:
         verb()
         self._quiet = np.zeros(len(self.state.index), np.int32)
         self._patience *= 2
+        self._goal = self.settings.tol
         self.violation = self.state.scan()
 
     def leave(self):
@@ -170,7 +193,9 @@ class _Decomposition:
     def turn(self):
         """Optimise one working set."""
         state = self.state
-        if self.settings.shrinking and not self._futility.called:
+        if self.settings.shrinking and self._from_nothing and self.iteration == 0:
+            self._begin_with_a_part()
+        elif self.settings.shrinking and not self._futility.called:
             self._shrink()
         chosen = self._select()
         rows = state.position[chosen]
@@ -204,6 +229,9 @@ class _Decomposition:
     def _select(self):
         """Return the working set, ascending; keep the order of arrival."""
         state = self.state
+        if self._size >= len(state.index):
+            self._latest = np.arange(len(state.index))
+            return self._latest
         latest = self._latest[max(0, len(self._latest) - self._staying) :]
         state.rising[latest], state.falling[latest] = np.inf, np.inf
         arrivals = (self._size - len(latest)) // (2 * self._n_groups)
@@ -234,11 +262,25 @@ class _Decomposition:
         self.violation = state.scan()
 
 
-def _usual_size(n_multipliers):
+def _usual_size(problem, megabytes):
     """Return how large a working set is if nobody says: everything at once, or a part that grows with the problem."""
-    if n_multipliers <= WORKING_SET:
+    n_multipliers = len(problem.start)
+    if n_multipliers <= _AT_ONCE:
         return n_multipliers
-    return min(max(n_multipliers // _MULTIPLIERS_PER_PLACE, _SMALLEST_WORKING_SET), WORKING_SET)
+    size = min(max(n_multipliers // _MULTIPLIERS_PER_PLACE, _SMALLEST_WORKING_SET), WORKING_SET)
+    return min(size, max(rows_that_fit(problem.K, megabytes), _LEAST_PLACES))
+
+
+def _some_rows(problem, size):
+    """Return random rows, as many whose multiplier may rise as of the others unless there are too few of a kind."""
+    random = np.random.default_rng(0)
+    may_rise = np.zeros(problem.K.n_rows, bool)
+    may_rise[problem.row[problem.upper > 0]] = True
+    fewer, more = sorted((np.flatnonzero(may_rise), np.flatnonzero(~may_rise)), key=len)
+    n_fewer = min(len(fewer), size // 2)
+    return np.concatenate(
+        [random.choice(fewer, n_fewer, replace=False), random.choice(more, size - n_fewer, replace=False)]
+    )
 
 
 def _smallest(values, count):
