@@ -15,7 +15,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Pair:
-    """Two classes: the numbers of the rows of the first (sign +1), then of the second (sign −1)."""
+    """Two classes: the numbers of their rows, ascending; sign +1 for the first, −1 for the second."""
 
     first: int
     second: int
@@ -34,12 +34,13 @@ class Pair:
 
 
 def pairs_of(rows, label, n_classes):
-    """Return a Pair for each two classes, of the rows given by their numbers."""
+    """Return a Pair for each two classes, of the rows given by their numbers, ascending."""
     members = [rows[label[rows] == k] for k in range(n_classes)]
-    return [
-        Pair(i, j, np.concatenate([members[i], members[j]]), np.repeat([1.0, -1.0], [len(members[i]), len(members[j])]))
-        for i, j in zip(*np.triu_indices(n_classes, 1), strict=True)
-    ]
+    pairs = []
+    for i, j in zip(*np.triu_indices(n_classes, 1), strict=True):
+        both = np.sort(np.concatenate([members[i], members[j]]))
+        pairs.append(Pair(i, j, both, np.where(label[both] == i, 1.0, -1.0)))
+    return pairs
 
 
 @dataclass(frozen=True)
