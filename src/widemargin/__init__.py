@@ -5,8 +5,10 @@ from widemargin.errors import ConvergenceWarning, FormatError
 from widemargin.models.kernel_classification import SVC, NuSVC
 from widemargin.models.kernel_regression import SVR, NuSVR
 from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.measures import MeasureSVC
 from widemargin.models.modelfile import load_model, save_model
 from widemargin.models.oneclass import OneClassSVM
+from widemargin.models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.tools.plots import plot_convergence
 
 __version__ = "0.1.0"
@@ -18,9 +20,13 @@ __all__ = [
     "FormatError",
     "LinearSVC",
     "LinearSVR",
+    "MeasureSVC",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",
+    "OrdinalSVC",
+    "ROCAreaSVC",
+    "RankSVM",
     "load_model",
     "plot_convergence",
     "read_svmlight",

@@ -30,6 +30,10 @@ ESTIMATORS = [
     LinearSVC(multi_class="crammer_singer"),
     LinearSVR(),
     LinearSVR(loss="squared_epsilon_insensitive", solver="dcd"),
+    LinearSVC(solver="ocas"),
+    LinearSVC(loss="hinge", solver="svmperf", stopping="violation", tol=0.01),
+    LinearSVC(loss="hinge", penalize_intercept=False),
+    LinearSVR(solver="ocas", penalize_intercept=False),
 ]
 CHECKS = [pair for estimator in ESTIMATORS for pair in estimator_checks_generator(estimator)]
 
@@ -239,7 +243,9 @@ def test_a_converged_fit_says_nothing_and_proves_its_gap(two_classes):
     [
         ({"penalty": "l1"}, "penalty='l1' is not available"),
         ({"loss": "hinge", "dual": False}, "loss='hinge' needs dual=True"),
-        ({"penalize_intercept": False}, "penalize_intercept=False is not available"),
+        ({"penalize_intercept": False, "solver": "dcd"}, "penalize_intercept=False needs solver='ocas'"),
+        ({"stopping": "violation"}, "stopping='violation' is svmperf's criterion"),
+        ({"stopping": "kkt", "solver": "ocas"}, "stopping='kkt' is about multipliers"),
         ({"C": 0.0}, "'C' parameter of LinearSVC must be a float in the range"),
         ({"solver": "newton"}, "'solver' parameter of LinearSVC must be a str among"),
         ({"tol": -1.0}, "'tol' parameter"),

@@ -8,9 +8,11 @@ import time
 import warnings
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache, partial
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -21,7 +23,10 @@ from widemargin._compiled import announcing_compilation
 from widemargin._threads import run
 from widemargin.data.matrix import Matrix
 from widemargin.errors import ConvergenceWarning
+from widemargin.problems.forms import RiskProblem
+from widemargin.problems.risks import CentredRisk, RowRisk
 from widemargin.progress import ProgressReport
+from widemargin.solvers.auto import PLANE_SOLVERS, SOLVERS
 from widemargin.solvers.contract import Settings, Status
 
 _ADVICE = {
@@ -31,6 +36,8 @@ _ADVICE = {
     Status.INTERRUPTED: "Interrupted by Ctrl-C; the model so far was kept.",
     Status.STALLED: "This is as exact as double precision gets; raise tol.",
 }
+_ASKED = {"gap": "gap", "kkt": "KKT violation", "violation": "violation of the planes"}
+_TURNS = {"svmperf": "planes", "ocas": "planes"}  # what these count
 
 
 class SolvedModel(BaseEstimator):
@@ -51,7 +58,7 @@ class SolvedModel(BaseEstimator):
 
     def _solve(self, solver, problems, starts):
         """Solve the problems, in parallel if there are several; return in order what `solver` returns."""
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = check_random_state(getattr(self, "random_state", None)).randint(np.iinfo(np.int32).max)
         begun = time.perf_counter()
         with ProgressReport(self.verbose) as report, self._announcing(report):
             settings = self._settings(report, len(problems))
@@ -104,12 +111,13 @@ class SolvedModel(BaseEstimator):
             return
         worst = max(short, key=lambda solution: solution.gap)
         which = f" in {len(short)} of {len(solutions)} problems" if len(solutions) > 1 else ""
-        asked = f"gap asked {self.tol:.1e}" if self._stopping == "gap" else f"KKT violation asked {self.tol:.1e}"
+        asked = f"{_ASKED[self._stopping]} asked {self.tol:.1e}"
         advice = _ADVICE[worst.status]
         if advice.startswith("raise"):
             advice = f"Scale the features, {'lower C, ' if hasattr(self, 'C') else ''}{advice}"
         self._tell(
-            f"{worst.solver} stopped after {worst.n_iter} {self._turns} ({worst.status.value}){which}: "
+            f"{worst.solver} stopped after {worst.n_iter} {_TURNS.get(worst.solver, self._turns)} "
+            f"({worst.status.value}){which}: "
             f"gap {worst.gap:.1e}, {asked}. {advice}",
             ConvergenceWarning,
             depth=5,
@@ -121,7 +129,33 @@ class SolvedModel(BaseEstimator):
         warnings.warn(message, category, stacklevel=depth)
 
 
-class LinearModel(SolvedModel):
+class WeightedModel(SolvedModel):
+    """A model that is a weight for each feature, `coef_`, and `intercept_`."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _last_weights(self, n_outputs, X):
+        """Return the weights of the last fit, constant column included, if a warm start is wanted and they fit."""
+        coef = getattr(self, "coef_", None)
+        if not self.warm_start or coef is None or np.size(coef) != n_outputs * X.n_features:
+            return None
+        W = np.reshape(coef.toarray() if issparse(coef) else coef, (n_outputs, X.n_features))
+        if X.constant:
+            return np.column_stack([W, np.broadcast_to(self.intercept_ / X.constant, n_outputs)])
+        return W
+
+    def _scores(self, X):
+        """Return X coef' + intercept for checked rows, one column per output."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        coef = self.coef_ if self.coef_.ndim == 2 else self.coef_[np.newaxis]
+        return safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_
+
+
+class LinearModel(WeightedModel):
     """A linear model. Subclasses state the problems.
 
     Sets after fit: `coef_`, `intercept_`, `dual_coef_`, `n_iter_`, `gap_`, `objective_`, `history_`, `solver_`,
@@ -136,8 +170,8 @@ class LinearModel(SolvedModel):
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "solver": [StrOptions({"auto", "dcd", "avsf", "climb"})],
-        "stopping": [StrOptions({"gap", "kkt"})],
+        "solver": [StrOptions(set(SOLVERS))],
+        "stopping": [StrOptions({"gap", "kkt", "violation"})],
         "penalize_intercept": ["boolean"],
     }
 
@@ -145,19 +179,33 @@ class LinearModel(SolvedModel):
     def _stopping(self):
         return self.stopping
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    @property
+    def _free_intercept(self):
+        """Whether there is an intercept that is not penalised."""
+        return self.fit_intercept and not self.penalize_intercept
+
+    @property
+    def _solver(self):
+        """The solver's name; without a penalty of the intercept "auto" is ocas, as dual solvers need it."""
+        return "ocas" if self._free_intercept and self.solver == "auto" else self.solver
+
+    def _check_solver(self):
+        """Refuse what the solver cannot do."""
+        by_planes = self._solver in PLANE_SOLVERS
+        if self._free_intercept and not by_planes:
+            raise ValueError(
+                f"penalize_intercept=False needs solver='ocas', 'svmperf' or 'auto', got {self.solver!r}: dual "
+                "coordinate solvers need the intercept in the penalty."
+            )
+        if self.stopping == "violation" and self._solver != "svmperf":
+            raise ValueError(f"stopping='violation' is svmperf's criterion; the solver is {self._solver!r}.")
+        if self.stopping == "kkt" and by_planes:
+            raise ValueError(f"stopping='kkt' is about multipliers, which solver={self._solver!r} has none of.")
 
     def _check_rows(self, X, y, sample_weight, **options):
         """Return X, y and one weight per row, checked; refuse what no solver here can do."""
         self._validate_params()
-        if not self.penalize_intercept and self.fit_intercept:
-            raise ValueError(
-                "penalize_intercept=False is not available: dual coordinate solvers need the intercept in the "
-                "penalty. A large intercept_scaling makes that penalty as small as you like."
-            )
+        self._check_solver()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **options)
         if sample_weight is None:
             return X, y, np.ones(X.shape[0])
@@ -167,16 +215,47 @@ class LinearModel(SolvedModel):
         return X, y, weight
 
     def _matrix(self, X):
-        return Matrix(X, constant=self.intercept_scaling if self.fit_intercept else 0.0)
+        return Matrix(X, constant=self.intercept_scaling if self.fit_intercept and self.penalize_intercept else 0.0)
 
-    def _last_multipliers(self, *shape):
-        """Return `dual_coef_` of the last fit if a warm start is wanted and it has this shape, else None."""
+    def _last_multipliers(self, n_outputs, n_rows):
+        """Return `dual_coef_` of the last fit, a line per output, if a warm start is wanted and it fits, else None."""
         last = getattr(self, "dual_coef_", None)
-        return last if self.warm_start and np.shape(last) == shape else None
+        fits = self.warm_start and np.shape(np.atleast_2d(last)) == (n_outputs, n_rows)
+        return np.atleast_2d(last) if fits else None
+
+    def _solve_rows(self, problems, X):
+        """Solve problems that are sums over rows, each stated as a DualQP when its turn comes.
+
+        Sets `intercept_` if it is not penalised.
+        """
+        if self._solver in PLANE_SOLVERS:
+            last = self._last_weights(len(problems), X)
+            if self._free_intercept:
+                problems = [cache(partial(_freed, problem, self.n_jobs)) for problem in problems]
+        else:
+            last = self._last_multipliers(len(problems), X.n_rows)
+        solutions = self._solve(SOLVERS[self._solver], problems, [None] * len(problems) if last is None else last)
+        if self._free_intercept:
+            self.intercept_ = np.array(
+                [
+                    problem().risk.shift(X.scores(solution.w))
+                    for problem, solution in zip(problems, solutions, strict=True)
+                ]
+            )
+        return solutions
+
+    def _keep_multipliers(self, beta):
+        """Set `dual_coef_`; cutting planes have none, and leave none of an earlier fit."""
+        if beta is not None:
+            self.dual_coef_ = beta
+        elif hasattr(self, "dual_coef_"):
+            del self.dual_coef_
 
     def _keep(self, solutions, W):
         """Set the fitted attributes from the solutions and W (n_outputs x n_columns); warn if any fell short."""
-        if self.fit_intercept:
+        if self._free_intercept:
+            self.coef_ = W  # the intercept is there already
+        elif self.fit_intercept:
             self.coef_ = np.ascontiguousarray(W[:, :-1])
             self.intercept_ = self.intercept_scaling * W[:, -1]
         else:
@@ -186,9 +265,8 @@ class LinearModel(SolvedModel):
         self._warn(solutions)
         return self
 
-    def _scores(self, X):
-        """Return X coef' + intercept for checked rows, one column per output."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        coef = self.coef_ if self.coef_.ndim == 2 else self.coef_[np.newaxis]
-        return safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_
+
+def _freed(state, n_jobs):
+    """State a problem that is a sum over rows with an intercept that is not penalised."""
+    problem = state()
+    return RiskProblem(problem.X, CentredRisk(RowRisk(problem, n_jobs)))

@@ -4,7 +4,7 @@
     LinearSVR   minimise ½|w|² + Σ C_i max(0, |y_i − <w, x_i>| − epsilon)    or its square
 
 with C_i = C * class_weight[y_i] * sample_weight[i]. The intercept is the weight of a constant feature
-`intercept_scaling` and is penalised with the others, as in LIBLINEAR.
+`intercept_scaling` and is penalised with the others, as in LIBLINEAR, unless penalize_intercept=False.
 """
 
 from numbers import Real
@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin.models.base import LinearModel
 from widemargin.problems import classification, regression
 from widemargin.problems.multiclass import CrammerSinger
-from widemargin.solvers.auto import SOLVERS
+from widemargin.solvers.auto import PLANE_SOLVERS
 from widemargin.solvers.crammer_singer import crammer_singer
 
 _SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
@@ -40,16 +40,20 @@ _SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
     random_state : int, RandomState or None, default=None
         Seeds the order in which rows are visited. The same seed gives the same model, bit for bit.
     max_iter : int or None, default=1000
-        Most sweeps over the rows; None is no limit.
-    solver : {"auto", "dcd", "avsf", "climb"}, default="auto"
+        Most sweeps over the rows, or planes; None is no limit.
+    solver : {"auto", "dcd", "avsf", "climb", "ocas", "svmperf"}, default="auto"
         "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
-        instead; "climb" comes to a large C by way of small ones. "auto" chooses by a measured rule.
-    stopping : {"gap", "kkt"}, default="gap"
-        What `tol` is compared with.
+        instead; "climb" comes to a large C by way of small ones. "ocas" and "svmperf" are cutting planes with and
+        without line search. "auto" chooses by a measured rule, and is "ocas" if the intercept is not penalised.
+    stopping : {"gap", "kkt", "violation"}, default="gap"
+        What `tol` is compared with: the relative duality gap; "kkt", for dual solvers, the largest violation of an
+        optimality condition; "violation", for "svmperf", by how much the mean loss is above the planes.
     penalize_intercept : bool, default=True
-        Only True so far: False raises a ValueError if there is an intercept.
+        Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs a cutting plane solver, and
+        `intercept_scaling` has no effect.
     warm_start : bool, default=False
-        Start from the multipliers of the last fit if there are as many rows and classes.
+        Start from the last fit if there are as many rows and classes: from its multipliers, or from its weights with
+        a cutting plane solver.
     max_seconds : float or None, default=None
         Stop after about this time, with what has been reached.
     n_jobs : int or None, default=None
@@ -60,9 +64,9 @@ _SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
         and threads they are called from several threads."""
 
 _SHARED_ATTRIBUTES = """dual_coef_ : ndarray
-        The signed multipliers, one per row: coef_ = dual_coef_ @ X up to rounding.
+        The signed multipliers, one per row: coef_ = dual_coef_ @ X up to rounding. Cutting planes have none.
     n_iter_ : int
-        Sweeps done; the largest number over classes.
+        Sweeps done, or planes; the largest number over classes.
     gap_ : float
         The relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
         The largest over classes.
@@ -188,15 +192,15 @@ class LinearSVC(ClassifierMixin, LinearModel):
         """
         X, label, cost = self._check(X, y, sample_weight)
         if self.multi_class == "crammer_singer" and len(self.classes_) > 2:
+            self._check_crammer_singer()
             problem = CrammerSinger(X, label, cost, len(self.classes_))
             last = self._last_multipliers(len(self.classes_), X.n_rows)
             (solution,) = self._solve(crammer_singer, [lambda: problem], [None if last is None else last.T])
             self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
             return self._keep([solution], np.ascontiguousarray(solution.w.T))
-        problems = self._one_against_rest(X, label, cost)
-        last = self._last_multipliers(len(problems), X.n_rows)
-        solutions = self._solve(SOLVERS[self.solver], problems, [None] * len(problems) if last is None else last)
-        self.dual_coef_ = np.stack([solution.beta for solution in solutions])
+        solutions = self._solve_rows(self._one_against_rest(X, label, cost), X)
+        betas = [solution.beta for solution in solutions]
+        self._keep_multipliers(None if betas[0] is None else np.stack(betas))
         return self._keep(solutions, np.stack([solution.w for solution in solutions]))
 
     def _check(self, X, y, sample_weight):
@@ -214,6 +218,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
         if self.class_weight is not None:
             cost *= compute_class_weight(self.class_weight, classes=self.classes_, y=y)[label]
         return self._matrix(X), label, cost
+
+    def _check_crammer_singer(self):
+        """Refuse what is for sums over rows only."""
+        if self._solver in PLANE_SOLVERS:
+            raise ValueError(f"multi_class='crammer_singer' is not available with solver={self._solver!r}.")
 
     def _one_against_rest(self, X, label, cost):
         """Return one problem per class, or one for two classes, each to be stated when its turn comes."""
@@ -335,8 +344,8 @@ class LinearSVR(RegressorMixin, LinearModel):
         """
         X, y, cost = self._check(X, y, sample_weight)
         problem = regression.LOSSES[self.loss](X, y, cost, self.epsilon)
-        (solution,) = self._solve(SOLVERS[self.solver], [lambda: problem], [self._last_multipliers(X.n_rows)])
-        self.dual_coef_ = solution.beta
+        (solution,) = self._solve_rows([lambda: problem], X)
+        self._keep_multipliers(solution.beta)
         self._keep([solution], solution.w[np.newaxis])
         self.coef_ = self.coef_.ravel()
         return self

@@ -44,7 +44,7 @@ is the distance between the primal objective at (beta, r) and the dual one, −�
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -80,6 +80,14 @@ class KernelFunction(NamedTuple):
     coef: np.ndarray
     intercept: float
     facts: dict
+
+
+@dataclass(frozen=True)
+class RiskProblem:
+    """½|w|² + R(X w), R a convex risk of the scores that is nowhere negative; see `risks`."""
+
+    X: Matrix
+    risk: Any
 
 
 @dataclass(frozen=True)

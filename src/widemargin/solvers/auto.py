@@ -21,6 +21,7 @@ import numpy as np
 from widemargin.solvers.avsf import AdaptiveSweeps, avsf
 from widemargin.solvers.climb import WORTH_SOLVING, ClimbingSweeps, climb, height
 from widemargin.solvers.coordinates import Coordinates
+from widemargin.solvers.cutting_plane import ocas, svmperf
 from widemargin.solvers.descent import descend
 from widemargin.solvers.dual_cd import ShrinkingSweeps, dcd
 
@@ -85,4 +86,5 @@ class ChoosingSweeps:
         self._chosen, self._open = ShrinkingSweeps(self.coordinates, self._settings), False
 
 
-SOLVERS = {"dcd": dcd, "avsf": avsf, "climb": climb, "auto": auto}
+PLANE_SOLVERS = {"svmperf": svmperf, "ocas": ocas}
+SOLVERS = {"dcd": dcd, "avsf": avsf, "climb": climb, "auto": auto, **PLANE_SOLVERS}

@@ -93,12 +93,13 @@ HISTORY = np.dtype(
 class Solution:
     """A point, its proof, and how it came about.
 
-    `w` are the weights, the constant column's last; `beta` the multipliers, with w = X'beta;
+    `w` are the weights, the constant column's last; `beta` the multipliers, with w = X'beta, None if the solver has
+    none;
     `history` is an array of type HISTORY, one entry per measurement, the last one that of this point.
     """
 
     w: np.ndarray
-    beta: np.ndarray
+    beta: np.ndarray | None
     primal: float
     dual: float
     n_iter: int

@@ -1,0 +1,128 @@
+"""`MeasureSVC`: two classes, told apart such that a measure of the whole prediction is good: F1, precision at k, ...
+
+    minimise ½|w|² + C · max over labellings z of   loss(z) + 1/n Σ_i (z_i − y_i) <w, x_i>
+
+The loss, 1 − F1 for instance, is between 0 and 1; see `widemargin.problems.measures`.
+"""
+
+from numbers import Real
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils._param_validation import Interval
+
+from widemargin.models.planedocs import documented
+from widemargin.models.planes import PlaneModel
+from widemargin.problems.measures import MeasureRisk
+
+
+@documented
+class MeasureSVC(ClassifierMixin, PlaneModel):
+    """Linear classification of two classes by a measure that is not a sum over rows.
+
+    Parameters
+    ----------
+    measure : str, default="f1"
+        "f1"; "prbep", the precision where it equals the recall; "precision@K" and "recall@K", of the K rows with
+        the largest scores, K a number; "error", the error rate.
+    C : float, default=1.0
+        Multiplies the measure's loss, which is between 0 and 1.
+    fit_intercept : bool, default=True
+        Whether to have an intercept, penalised with the weights.
+    intercept_scaling : float, default=1.0
+        Value of the constant feature whose weight is the intercept; the larger, the less it is penalised.
+    {parameters}
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+    intercept_ : ndarray of shape (1,)
+    classes_ : ndarray
+        The two labels; the second is the positive one.
+    {attributes}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from widemargin import MeasureSVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = MeasureSVC(measure="f1", C=100.0).fit(scale(X), y)
+    >>> model.score(scale(X), y) > 0.97
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **PlaneModel._parameter_constraints,
+        "measure": [str],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        measure="f1",
+        C=1.0,
+        *,
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        tol=1e-3,
+        solver="ocas",
+        stopping="gap",
+        max_iter=1000,
+        warm_start=False,
+        max_seconds=None,
+        n_jobs=None,
+        verbose=0,
+        callbacks=None,
+    ):
+        self.measure = measure
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.tol = tol
+        self.solver = solver
+        self.stopping = stopping
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X, y):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            float32 and float64 are used as they are.
+        y : array-like of shape (n_samples,)
+            Two classes, of which the second, in ascending order, is the positive one.
+
+        Returns
+        -------
+        self
+        """
+        X, label = self._check_two_classes(X, y)
+        risk = MeasureRisk(self.measure, np.where(label == 1, 1.0, -1.0), self.C, self.n_jobs)
+        w = self._minimise(X, risk, self.intercept_scaling if self.fit_intercept else 0.0)
+        if self.fit_intercept:
+            self.coef_, self.intercept_ = w[np.newaxis, :-1].copy(), self.intercept_scaling * w[-1:]
+        else:
+            self.coef_, self.intercept_ = w[np.newaxis], 0.0
+        return self
+
+    def decision_function(self, X):
+        """Return the score of each row (n_samples,)."""
+        return self._scores(X).ravel()
+
+    def predict(self, X):
+        """Return the class of each row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0.0).astype(int)]

@@ -1,0 +1,62 @@
+"""What the models fitted by cutting planes share: one problem, weights out."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from widemargin.data.matrix import Matrix
+from widemargin.models.base import WeightedModel
+from widemargin.problems.forms import RiskProblem
+from widemargin.solvers.auto import PLANE_SOLVERS
+
+
+class PlaneModel(WeightedModel):
+    """½|w|² plus a risk of the scores. Subclasses check rows, state the risk and keep the weights."""
+
+    _parameter_constraints: dict = {
+        **WeightedModel._parameter_constraints,
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "solver": [StrOptions(set(PLANE_SOLVERS))],
+        "stopping": [StrOptions({"gap", "violation"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    @property
+    def _stopping(self):
+        return self.stopping
+
+    def _check_rows(self, X, y, **options):
+        """Return X and y, checked."""
+        self._validate_params()
+        if self.stopping == "violation" and self.solver != "svmperf":
+            raise ValueError(f"stopping='violation' is svmperf's criterion; the solver is {self.solver!r}.")
+        return validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **options)
+
+    def _check_two_classes(self, X, y):
+        """Return X and labels 0 and 1. Sets `classes_`."""
+        X, y = self._check_rows(X, y)
+        check_classification_targets(y)
+        self.classes_, label = np.unique(y, return_inverse=True)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: y must hold 2 "
+                f"classes, got {len(self.classes_)}."
+            )
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must hold 2 classes, got 1 class: {self.classes_.tolist()}.")
+        return X, label
+
+    def _minimise(self, X, risk, constant=0.0):
+        """Minimise ½|w|² + risk; return the weights, the constant column's last. Sets the record of the solution."""
+        matrix = Matrix(X, constant=constant)
+        last = self._last_weights(1, matrix)
+        start = None if last is None else last[0]
+        (solution,) = self._solve(PLANE_SOLVERS[self.solver], [lambda: RiskProblem(matrix, risk)], [start])
+        self.n_iter_ = solution.n_iter
+        self._keep_record([solution])
+        self._warn([solution])
+        return solution.w

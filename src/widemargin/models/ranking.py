@@ -1,0 +1,352 @@
+"""`RankSVM`, `OrdinalSVC` and `ROCAreaSVC`: weights that put rows in order.
+
+    minimise ½|w|² + C · mean over pairs (i, j), y_i > y_j, of   max(0, 1 − <w, x_i − x_j>)
+
+C multiplies a mean over pairs, as in SVM-Perf, so that it need not change with the number of rows. Pairs exist within
+queries only (`RankSVM`), or between any two rows (`OrdinalSVC`; `ROCAreaSVC` if there are two classes). An intercept
+would cancel out of every pair. Training takes O(n log n) time a plane, however many ranks there are.
+"""
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from widemargin.models.planedocs import documented
+from widemargin.models.planes import PlaneModel
+from widemargin.problems.ranking import PairRisk, concordance, thresholds
+
+
+@documented
+class RankSVM(PlaneModel):
+    """Ranking within queries: rows of a query should be scored in the order of their targets.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Multiplies the mean loss over pairs.
+    {parameters}
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+        0.0: no order depends on it.
+    {attributes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import RankSVM
+    >>> X = np.random.default_rng(0).standard_normal((60, 3))
+    >>> relevance, query = X @ [1.0, 2.0, 0.0], np.repeat([1, 2, 3], 20)
+    >>> model = RankSVM(C=100.0).fit(X, relevance, qid=query)
+    >>> model.score(X, relevance, qid=query) > 0.98
+    True
+    """
+
+    def __init__(
+        self,
+        C=1.0,
+        *,
+        tol=1e-3,
+        solver="ocas",
+        stopping="gap",
+        max_iter=1000,
+        warm_start=False,
+        max_seconds=None,
+        n_jobs=None,
+        verbose=0,
+        callbacks=None,
+    ):
+        self.C = C
+        self.tol = tol
+        self.solver = solver
+        self.stopping = stopping
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X, y, qid=None):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            float32 and float64 are used as they are.
+        y : array-like of shape (n_samples,)
+            Numbers: within a query, the larger the higher.
+        qid : array-like of shape (n_samples,), default=None
+            The query of each row; rows of a query must be together. None: all rows are of one query.
+
+        Returns
+        -------
+        self
+        """
+        X, y = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
+        rank = np.unique(y, return_inverse=True)[1]
+        risk = PairRisk(rank, queries(qid, len(y)), self.C, self.n_jobs)
+        if risk.n_pairs == 0:
+            where = "" if qid is None else " within any query"
+            raise ValueError(f"y has no two different values{where}: there is no pair to put in order.")
+        self.coef_, self.intercept_ = self._minimise(X, risk), 0.0
+        return self
+
+    def decision_function(self, X):
+        """Return the score of each row (n_samples,)."""
+        return self._scores(X).ravel()
+
+    def predict(self, X):
+        """Return the score of each row: only the order of scores has a meaning."""
+        return self.decision_function(X)
+
+    def score(self, X, y, qid=None):
+        """Return the mean over queries of the part of its pairs that are in order; equal scores count half.
+
+        Queries whose rows all have the same target have no pair and do not count; NaN if there is no other.
+        """
+        y = column_or_1d(y).astype(np.float64)
+        scores = self.decision_function(X)
+        check_consistent_length(scores, y)
+        parts = concordance(scores, y, queries(qid, len(y)))
+        return float(parts.mean()) if len(parts) else float("nan")
+
+
+@documented
+class OrdinalSVC(ClassifierMixin, PlaneModel):
+    """Ordinal regression: classes that have an order, told apart by thresholds of one score.
+
+    The weights put all pairs of rows of different classes in order. Thresholds are then chosen on the training rows,
+    such that the sum over rows of |predicted rank − rank| is as small as thresholds can make it.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Multiplies the mean loss over pairs.
+    {parameters}
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+        0.0: see `thresholds_`.
+    thresholds_ : ndarray of shape (n_classes − 1,)
+        Ascending; a row is of the class that is as many from the lowest as there are thresholds below its score.
+    classes_ : ndarray
+        The labels in ascending order.
+    {attributes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import OrdinalSVC
+    >>> X = np.random.default_rng(0).standard_normal((90, 2))
+    >>> y = np.digitize(X @ [1.0, 2.0], [-1.0, 1.0])
+    >>> model = OrdinalSVC(C=100.0).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        C=1.0,
+        *,
+        tol=1e-3,
+        solver="ocas",
+        stopping="gap",
+        max_iter=1000,
+        warm_start=False,
+        max_seconds=None,
+        n_jobs=None,
+        verbose=0,
+        callbacks=None,
+    ):
+        self.C = C
+        self.tol = tol
+        self.solver = solver
+        self.stopping = stopping
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # classes without an order are not for one score
+        return tags
+
+    def fit(self, X, y):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            float32 and float64 are used as they are.
+        y : array-like of shape (n_samples,)
+            Two or more different labels, whose order is that of their values.
+
+        Returns
+        -------
+        self
+        """
+        X, rank = self._check_classes(X, y)
+        self._fit_order(X, rank)
+        return self
+
+    def _check_classes(self, X, y):
+        """Return X and each row's rank. Sets `classes_`."""
+        X, y = self._check_rows(X, y)
+        check_classification_targets(y)
+        self.classes_, rank = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must hold at least 2 classes, got 1 class: {self.classes_.tolist()}.")
+        return X, rank
+
+    def _fit_order(self, X, rank):
+        """Set the weights and thresholds."""
+        risk = PairRisk(rank, np.zeros(len(rank), np.int64), self.C, self.n_jobs)
+        self.coef_, self.intercept_ = self._minimise(X, risk), 0.0
+        self.thresholds_ = thresholds(self.position(X), rank, len(self.classes_))
+
+    def position(self, X):
+        """Return the score <w, x> of each row (n_samples,), by which rows are ordered."""
+        return self._scores(X).ravel()
+
+    def decision_function(self, X):
+        """Return how far each row is inside each class's interval (n_samples, n_classes), negative outside.
+
+        Of two classes: how far it is above the threshold (n_samples,).
+        """
+        position = self.position(X)
+        if len(self.classes_) == 2:
+            return position - self.thresholds_[0]
+        edges = np.concatenate([[-np.inf], self.thresholds_, [np.inf]])
+        return np.minimum(position[:, np.newaxis] - edges[:-1], edges[1:] - position[:, np.newaxis])
+
+    def predict(self, X):
+        """Return the class of each row."""
+        position = self.position(X)
+        return self.classes_[np.searchsorted(self.thresholds_, position, side="left")]
+
+
+@documented
+class ROCAreaSVC(ClassifierMixin, PlaneModel):
+    """Two classes, told apart such that the area under the ROC curve is large: every pair of rows should be in order.
+
+    The intercept, which the ROC area does not depend on, makes the fewest mistakes on the training rows.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Multiplies the mean loss over pairs.
+    {parameters}
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+    intercept_ : ndarray of shape (1,)
+    classes_ : ndarray
+        The two labels; scores of the second are to be larger.
+    {attributes}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.metrics import roc_auc_score
+    >>> from sklearn.preprocessing import scale
+    >>> from widemargin import ROCAreaSVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = ROCAreaSVC().fit(scale(X), y)
+    >>> roc_auc_score(y, model.decision_function(scale(X))) > 0.99
+    True
+    """
+
+    def __init__(
+        self,
+        C=1.0,
+        *,
+        tol=1e-3,
+        solver="ocas",
+        stopping="gap",
+        max_iter=1000,
+        warm_start=False,
+        max_seconds=None,
+        n_jobs=None,
+        verbose=0,
+        callbacks=None,
+    ):
+        self.C = C
+        self.tol = tol
+        self.solver = solver
+        self.stopping = stopping
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X, y):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            float32 and float64 are used as they are.
+        y : array-like of shape (n_samples,)
+            Two classes.
+
+        Returns
+        -------
+        self
+        """
+        X, label = self._check_two_classes(X, y)
+        risk = PairRisk(label, np.zeros(len(label), np.int64), self.C, self.n_jobs)
+        self.coef_, self.intercept_ = self._minimise(X, risk)[np.newaxis], np.zeros(1)
+        self.intercept_ = -thresholds(self._scores(X).ravel(), label, 2)
+        return self
+
+    def decision_function(self, X):
+        """Return the score of each row (n_samples,)."""
+        return self._scores(X).ravel()
+
+    def predict(self, X):
+        """Return the class of each row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0.0).astype(int)]
+
+
+def queries(qid, n_rows):
+    """Return a number for each row's query; refuse what is not one query per row, rows of a query together."""
+    if qid is None:
+        return np.zeros(n_rows, np.int64)
+    qid = column_or_1d(qid)
+    if len(qid) != n_rows:
+        raise ValueError(f"qid must have one entry per row: {n_rows} rows, got {len(qid)} entries.")
+    missing = np.array([one is None or one != one for one in qid.tolist()])
+    if missing.any():
+        raise ValueError(f"qid of row {int(np.argmax(missing))} is missing: every row must belong to a query.")
+    first = np.concatenate([[True], qid[1:] != qid[:-1]])
+    group = np.cumsum(first) - 1
+    names, counts = np.unique(qid[first], return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(
+            f"Rows of query {names[np.argmax(counts > 1)]} are not together: sort the rows by qid, for instance with "
+            "numpy.argsort(qid, kind='stable')."
+        )
+    return group

@@ -1,0 +1,200 @@
+"""Cutting planes: minimise F(w) = ½|w|² + R(X w) by planes that lie below R (Joachims, 2006; Franc, Sonnenburg, 2009).
+
+    plane taken at scores s     R(X w) >= <a, w> + b     with a = X'c, b = R(s) − <c, s>, c a subgradient of R at s
+    reduced problem             w_t = argmin of ½|w|² + max of the planes: a lower bound of F, that only rises
+
+`svmperf` (Joachims): the next plane is taken at w_t.
+
+`ocas` (Franc and Sonnenburg) keeps the best point so far, w_b. It is moved along the line to w_t as far as F falls,
+exactly, so that F(w_b) never rises; and the next plane is taken close to it, at w_b + 0.1 (w_t − w_b).
+
+A turn takes two passes over the rows, scores of w_t and combination of the rows that count; other scores are sums of
+known ones. The engine knows X by `scores` and `combine` alone, and the risk by its verbs.
+"""
+
+import numpy as np
+
+from widemargin._threads import single_threaded_blas
+from widemargin.problems.certificates import relative_gap
+from widemargin.problems.forms import DualQP, RiskProblem
+from widemargin.problems.risks import RowRisk
+from widemargin.solvers.contract import Solution, Status, Watch
+from widemargin.solvers.planes import planes_like
+from widemargin.solvers.reduced import ReducedProblem
+
+_TOWARDS = 0.1  # how far from the best point towards w_t the next plane is taken
+_PATIENCE = 50  # turns without weight before a plane may go
+_INACTIVE = 100  # planes without weight that are kept
+_REDUCED = 0.01  # accuracy of the reduced problem, as a fraction of the gap
+_FUTILE = 20  # turns in a row in which neither bound moves, before the end
+
+
+def svmperf(problem, settings, start=None):
+    """Minimise a RiskProblem or a DualQP by plain cutting planes; `start` are weights."""
+    return _solve(_PlainPlanes(problem, settings, start), settings)
+
+
+def ocas(problem, settings, start=None):
+    """Minimise a RiskProblem or a DualQP by optimised cutting planes; `start` are weights."""
+    return _solve(_OptimisedPlanes(problem, settings, start), settings)
+
+
+def _solve(method, settings):
+    """Let a method take turns until its gap, or its violation, is within the tolerance."""
+    watch = Watch(settings)
+    with watch, single_threaded_blas():
+        while True:
+            watch.measured(method.iteration, method.passes, method.best.objective, method.lower)
+            if method.reached(settings):
+                watch.status = Status.CONVERGED
+                break
+            if method.futile:
+                watch.status = Status.STALLED
+                break
+            if watch.turn(method.name, method.iteration, method.passes, method.violation):
+                break
+            method.turn()
+    best = method.best
+    return Solution(
+        w=best.w,
+        beta=None,
+        primal=best.objective,
+        dual=method.lower,
+        n_iter=method.iteration,
+        status=watch.status,
+        solver=method.name,
+        history=watch.history(),
+    )
+
+
+class Point:
+    """Weights, their scores, and F."""
+
+    def __init__(self, w, scores, risk):
+        self.w, self.scores = w, scores
+        self.objective = 0.5 * float(w @ w) + risk
+
+
+class _Planes:
+    """What both methods share: the planes, the reduced problem, both bounds.
+
+    Attributes
+    ----------
+    best : Point
+        The best one seen.
+    lower : float
+        Lower bound of F.
+    iteration, passes : int, float
+        Turns; visits of rows divided by the number of rows.
+    violation : float
+        By how much the mean loss at the last w_t is above its planes; NaN before.
+    """
+
+    def __init__(self, problem, settings, start):
+        if isinstance(problem, DualQP):
+            problem = RiskProblem(problem.X, RowRisk(problem, settings.n_jobs))
+        self._X, self._risk = problem.X, problem.risk
+        self._n_jobs = settings.n_jobs
+        self.iteration, self.passes, self.lower, self.violation = 0, 0.0, 0.0, np.nan
+        self._reduced, self._planes, self._idle = ReducedProblem(), None, np.zeros(1, np.int64)
+        self._still, self._bounds = 0, (np.inf, -np.inf)
+        w = np.zeros(self._X.n_columns) if start is None else np.array(start, dtype=np.float64)
+        scores = self._scores(w) if w.any() else np.zeros(self._X.n_rows)
+        risk, c = self._risk.subgradient(scores)
+        self.best = Point(w, scores, risk)
+        self._cut(scores, risk, c)
+
+    @property
+    def futile(self):
+        """Whether both bounds have stood still for so long that they always will."""
+        return self._still >= _FUTILE
+
+    def reached(self, settings):
+        """Whether the point is as good as the settings ask."""
+        if settings.stopping == "violation":
+            return self.violation <= settings.tol
+        return relative_gap(self.best.objective, self.lower) <= settings.tol
+
+    def _scores(self, w):
+        self.passes += 1.0
+        return self._X.scores(w, self._n_jobs)
+
+    def _cut(self, scores, risk, c):
+        """Add the plane of a subgradient c at these scores."""
+        a = self._X.combine(c, self._n_jobs)
+        self.passes += np.count_nonzero(c) / max(1, len(c))
+        if self._planes is None:
+            self._planes = planes_like(a)
+        self._reduced.add(np.concatenate([[0.0], self._planes.add(a)]), risk - float(c @ scores))
+        self._idle = np.append(self._idle, 0)
+
+    def _lowest(self):
+        """Solve the reduced problem; return its point w_t. Raises `lower`."""
+        accuracy = _REDUCED * (self.best.objective - self.lower)
+        self._reduced.solve(max(accuracy, 0.0))
+        v = self._reduced.v
+        w = -self._planes.combine(v[1:])
+        value = self._reduced.linear() - 0.5 * float(w @ w)
+        self.lower = max(self.lower, min(value, self.best.objective))
+        self._idle = np.where(v > 0.0, 0, self._idle + 1)
+        self._idle[0] = 0
+        return w
+
+    def _forget(self):
+        """Drop the planes that have had no weight for long, and the longest idle ones if they are too many."""
+        if self._idle.max() < _PATIENCE and np.count_nonzero(self._idle) <= _INACTIVE:
+            return
+        idle = np.sort(self._idle)[::-1]
+        limit = min(_PATIENCE, idle[_INACTIVE] + 1 if len(idle) > _INACTIVE and idle[_INACTIVE] else _PATIENCE)
+        kept = self._idle < limit
+        self._reduced.keep(kept)
+        self._planes.keep(kept[1:])
+        self._idle = self._idle[kept]
+
+    def _end_turn(self):
+        self.iteration += 1
+        self._forget()
+        bounds = (self.best.objective, self.lower)
+        self._still = self._still + 1 if bounds == self._bounds else 0
+        self._bounds = bounds
+
+
+class _PlainPlanes(_Planes):
+    """The turns of `svmperf`."""
+
+    name = "svmperf"
+
+    def turn(self):
+        """Take the next plane at the lowest point of those so far."""
+        w = self._lowest()
+        scores = self._scores(w)
+        risk, c = self._risk.subgradient(scores)
+        self.violation = (risk - self._reduced.height()) / self._risk.scale
+        point = Point(w, scores, risk)
+        if point.objective < self.best.objective:
+            self.best = point
+        self._cut(scores, risk, c)
+        self._end_turn()
+
+
+class _OptimisedPlanes(_Planes):
+    """The turns of `ocas`."""
+
+    name = "ocas"
+
+    def turn(self):
+        """Move the best point along the line to the lowest one, and take the next plane close to it."""
+        best, w = self.best, self._lowest()
+        scores = self._scores(w)
+        along = w - best.w
+        step = self._risk.step(best.scores, scores - best.scores, float(along @ along), float(best.w @ along))
+        moved = Point(best.w + step.k * along, step.scores, step.risk)
+        if moved.objective < best.objective:
+            self.best = moved
+        self._cut(*(step.cut or self._beyond(scores)))
+        self._end_turn()
+
+    def _beyond(self, scores):
+        """Return scores, risk and subgradient a little further towards the lowest point than the best one."""
+        near = self.best.scores + _TOWARDS * (scores - self.best.scores)
+        return near, *self._risk.subgradient(near)

@@ -1,0 +1,213 @@
+"""svmperf and ocas: judged by certificate, against dual solvers, by their bounds, and by what must not matter."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from widemargin.data.matrix import Matrix
+from widemargin.problems import classification, regression
+from widemargin.problems.certificates import primal
+from widemargin.problems.forms import RiskProblem
+from widemargin.problems.measures import MeasureRisk
+from widemargin.problems.ranking import PairRisk
+from widemargin.problems.risks import CentredRisk, RowRisk
+from widemargin.solvers import cutting_plane
+from widemargin.solvers.auto import PLANE_SOLVERS, SOLVERS
+from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.planes import SparsePlanes
+
+EACH_SOLVER = pytest.mark.parametrize("solve", PLANE_SOLVERS.values(), ids=PLANE_SOLVERS.keys())
+LOSSES = {
+    "hinge": classification.hinge,
+    "squared_hinge": classification.squared_hinge,
+    "tube": lambda X, y, cost: regression.epsilon_insensitive(X, y, cost, 0.1),
+    "squared_tube": lambda X, y, cost: regression.squared_epsilon_insensitive(X, y, cost, 0.1),
+}
+EACH_LOSS = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+
+
+def pair_problem(X, n_ranks, C=10.0):
+    rank = np.digitize(X @ np.arange(1.0, X.shape[1] + 1), np.linspace(-4, 4, n_ranks - 1))
+    return RiskProblem(Matrix(X), PairRisk(rank, np.zeros(len(X), int), C))
+
+
+@EACH_SOLVER
+@EACH_LOSS
+@pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "sparse"])
+def test_the_judge_confirms_the_certificate(container, loss, solve, clouds):
+    X, sign, cost = clouds
+    problem = loss(Matrix(container(X), constant=1.0), sign, cost)
+    solution = solve(problem, Settings(tol=1e-3, max_iter=3000))
+    assert solution.status is Status.CONVERGED
+    assert solution.gap <= 1e-3
+    assert primal(problem, solution.w) == pytest.approx(solution.primal, rel=1e-12)
+    optimum = SOLVERS["dcd"](problem, Settings(tol=1e-10, max_iter=None)).primal
+    assert solution.dual <= optimum * (1 + 1e-9)
+
+
+@EACH_LOSS
+def test_all_solvers_find_the_same(loss, clouds):
+    X, sign, cost = clouds
+    problem = loss(Matrix(X, constant=1.0), sign, cost)
+    values = [SOLVERS[name](problem, Settings(tol=1e-7, max_iter=None)).primal for name in ("dcd", "avsf", "ocas")]
+    np.testing.assert_allclose(values, values[0], rtol=1e-6)
+
+
+def test_plain_planes_find_the_same(clouds):
+    X, sign, cost = clouds
+    problem = classification.hinge(Matrix(X), sign, cost)
+    values = [SOLVERS[name](problem, Settings(tol=1e-7, max_iter=None)).primal for name in ("dcd", "svmperf")]
+    np.testing.assert_allclose(values, values[0], rtol=1e-6)
+
+
+def problems(clouds):
+    X, sign, cost = clouds
+    matrix = Matrix(X, constant=1.0)
+    return {
+        "hinge": classification.hinge(matrix, sign, 10 * cost),
+        "squared_hinge": classification.squared_hinge(matrix, sign, 10 * cost),
+        "free": RiskProblem(Matrix(X), CentredRisk(RowRisk(classification.hinge(Matrix(X), sign, 10 * cost)))),
+        "pairs": pair_problem(X, 4),
+        "f1": RiskProblem(matrix, MeasureRisk("f1", sign, 100.0)),
+        "precision": RiskProblem(matrix, MeasureRisk("precision@10", sign, 100.0)),
+    }
+
+
+@EACH_SOLVER
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "free", "pairs", "f1", "precision"])
+def test_bounds_close_in_on_the_optimum_from_both_sides(name, solve, clouds):
+    solution = solve(problems(clouds)[name], Settings(tol=1e-3, max_iter=5000))
+    history = solution.history
+    assert solution.status is Status.CONVERGED
+    assert (np.diff(history["dual"]) >= 0.0).all()
+    assert (history["dual"] <= history["primal"].min() * (1 + 1e-12)).all()
+    assert (np.diff(history["primal"]) <= 0.0).all()
+    assert (np.diff(history["iteration"]) == 1).all()
+
+
+@pytest.mark.parametrize("name", ["hinge", "free", "pairs", "f1", "precision"])
+def test_both_solvers_agree(name, clouds):
+    a, b = (solve(problems(clouds)[name], Settings(tol=1e-5, max_iter=20_000)) for solve in PLANE_SOLVERS.values())
+    assert a.primal == pytest.approx(b.primal, rel=2e-5)
+
+
+def test_the_violation_is_below_eps_within_the_bound_of_lemma_2(clouds):
+    X, sign, _ = clouds
+    n, C, eps = len(sign), 5.0, 0.01
+    problem = classification.hinge(Matrix(X), sign, np.full(n, C / n))
+    solution = cutting_plane.svmperf(problem, Settings(tol=eps, stopping="violation"))
+    assert solution.status is Status.CONVERGED
+    radius = (X**2).sum(axis=1).max()
+    assert solution.n_iter <= max(2 / eps, 8 * C * radius / eps**2)
+    slack = np.maximum(0.0, 1.0 - sign * (X @ solution.w)).mean()
+    assert 0.5 * solution.w @ solution.w + C * slack <= solution.dual + C * eps * (1 + 1e-9)
+
+
+def test_an_intercept_without_penalty_is_that_of_the_kernel_machine(clouds):
+    from widemargin.kernels.functions import Kernel
+    from widemargin.kernels.rows import KernelRows
+    from widemargin.problems.classification import c_svc
+    from widemargin.solvers.contract import KernelSettings
+    from widemargin.solvers.decomposition import svmlight
+
+    X, sign, cost = clouds
+    kernel = svmlight(c_svc(KernelRows(Kernel("linear"), X, dtype=np.float64), sign, cost), KernelSettings(tol=1e-9))
+    risk = CentredRisk(RowRisk(classification.hinge(Matrix(X), sign, cost)))
+    solution = cutting_plane.ocas(RiskProblem(Matrix(X), risk), Settings(tol=1e-8, max_iter=None))
+    assert solution.primal == pytest.approx(kernel.primal, rel=1e-7)
+    np.testing.assert_allclose(solution.w, X.T @ kernel.beta, atol=1e-3)
+
+
+@EACH_SOLVER
+def test_a_warm_start_saves_planes(solve, clouds):
+    X, sign, cost = clouds
+    settings = Settings(tol=1e-4, max_iter=None)
+    near = solve(classification.hinge(Matrix(X), sign, 0.95 * cost), settings)
+    problem = classification.hinge(Matrix(X), sign, cost)
+    cold, warm = solve(problem, settings), solve(problem, settings, near.w)
+    assert warm.history["primal"][0] < 0.9 * cold.history["primal"][0]
+    assert warm.primal == pytest.approx(cold.primal, rel=2e-4)
+
+
+@EACH_SOLVER
+def test_limits_callbacks_and_interruption_leave_a_valid_certificate(solve, clouds):
+    X, sign, cost = clouds
+    problem = classification.hinge(Matrix(X), sign, 100 * cost)
+    seen = []
+
+    def interrupt(progress):
+        seen.append(progress)
+        if progress.iteration == 4:
+            raise KeyboardInterrupt
+
+    for settings, status in (
+        (Settings(tol=1e-9, max_iter=3), Status.MAX_ITER),
+        (Settings(tol=1e-9, max_seconds=0.0), Status.MAX_SECONDS),
+        (Settings(tol=1e-9, callbacks=(lambda progress: progress.iteration == 2,)), Status.CALLBACK),
+        (Settings(tol=1e-9, callbacks=(interrupt,)), Status.INTERRUPTED),
+    ):
+        solution = solve(problem, settings)
+        assert solution.status is status
+        assert primal(problem, solution.w) == pytest.approx(solution.primal, rel=1e-12)
+        assert solution.dual <= solution.primal
+    assert seen[-1].solver == solve.__name__
+
+
+@EACH_SOLVER
+def test_dropping_planes_changes_neither_bound_nor_end(solve, clouds, monkeypatch):
+    X, sign, cost = clouds
+    problem = classification.hinge(Matrix(X), sign, 10 * cost)
+    all_kept = solve(problem, Settings(tol=1e-4, max_iter=None))
+    monkeypatch.setattr(cutting_plane, "_PATIENCE", 5)
+    monkeypatch.setattr(cutting_plane, "_INACTIVE", 3)
+    dropped = solve(problem, Settings(tol=1e-4, max_iter=None))
+    assert (np.diff(dropped.history["dual"]) >= 0.0).all()
+    assert dropped.primal == pytest.approx(all_kept.primal, rel=2e-4)
+
+
+def test_planes_are_sparse_where_that_is_smaller(rng, monkeypatch):
+    made = []
+    monkeypatch.setattr(SparsePlanes, "__init__", _counting(SparsePlanes.__init__, made))
+    X = csr_array(
+        (rng.standard_normal(400), (np.repeat(np.arange(40), 10), rng.integers(0, 100_000, 400))), (40, 100_000)
+    )
+    sign = np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    solution = cutting_plane.ocas(classification.hinge(Matrix(X), sign, np.ones(40)), Settings(tol=1e-6))
+    assert made
+    assert solution.status is Status.CONVERGED
+
+
+def _counting(function, calls):
+    def counted(*arguments):
+        calls.append(1)
+        return function(*arguments)
+
+    return counted
+
+
+@EACH_SOLVER
+def test_threads_and_single_precision_change_little(solve, rng):
+    X = rng.standard_normal((30_000, 10))
+    sign = np.sign(X @ np.arange(10.0) + 5 * rng.standard_normal(30_000))
+    cost = np.full(30_000, 1e-4)
+    one = solve(classification.hinge(Matrix(X), sign, cost), Settings(tol=1e-4, n_jobs=1))
+    two = solve(classification.hinge(Matrix(X), sign, cost), Settings(tol=1e-4, n_jobs=2))
+    half = solve(classification.hinge(Matrix(X.astype(np.float32)), sign, cost), Settings(tol=1e-4))
+    np.testing.assert_allclose(one.w, two.w, rtol=1e-9)
+    assert half.primal == pytest.approx(one.primal, rel=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_the_scale_of_the_features_does_not_break_it(scale, clouds):
+    X, sign, cost = clouds
+    solution = cutting_plane.ocas(classification.hinge(Matrix(scale * X), sign, cost / scale**2), Settings(tol=1e-4))
+    assert solution.status is Status.CONVERGED
+
+
+def test_a_problem_without_any_loss_ends_at_once():
+    X = np.zeros((3, 2))
+    solution = cutting_plane.ocas(
+        RiskProblem(Matrix(X), PairRisk(np.zeros(3, int), np.arange(3), 1.0)), Settings(tol=1e-4)
+    )
+    assert solution.primal == 0.0
+    assert solution.n_iter == 0

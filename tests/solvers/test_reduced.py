@@ -1,0 +1,95 @@
+"""The reduced problem: judged by its duality gap; planes that repeat, depend on each other, or come by the hundred."""
+
+import numpy as np
+import pytest
+
+from widemargin.solvers.planes import DensePlanes, SparsePlanes, planes_like
+from widemargin.solvers.reduced import ReducedProblem
+
+
+def shortfall(A, b, v):
+    """Return (primal − dual) of the reduced problem at v, relative, by NumPy alone: 0 if v is the best."""
+    w = -A.T @ v[1:]
+    primal, dual = 0.5 * w @ w + max(0.0, (A @ w + b).max()), b @ v[1:] - 0.5 * w @ w
+    return (primal - dual) / max(1.0, abs(primal))
+
+
+def grown(A, b, accuracy=0.0):
+    """Add planes one by one, solving each time; check what must hold, return the problem."""
+    reduced, planes, before = ReducedProblem(), planes_like(A[0]), 0.0
+    for k in range(len(b)):
+        reduced.add(np.concatenate([[0.0], planes.add(A[k])]), b[k])
+        value = reduced.solve(accuracy)
+        assert (reduced.v >= 0.0).all()
+        assert reduced.v.sum() == pytest.approx(1.0)
+        w = planes.combine(reduced.v[1:])
+        assert value == pytest.approx(reduced.linear() - 0.5 * w @ w, rel=1e-8, abs=1e-12)
+        assert value >= before - 1e-10 * abs(before)
+        before = value
+    return reduced
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("dimension", [1, 3, 40])
+def test_every_solution_is_the_best(seed, dimension):
+    rng = np.random.default_rng(seed)
+    A, b = rng.standard_normal((30, dimension)), rng.standard_normal(30) + 0.3
+    assert shortfall(A, b, grown(A, b).v) <= 1e-10
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_planes_may_repeat_and_depend_on_each_other(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((6, 3))
+    mixed = rng.dirichlet(np.ones(6), 20) @ A
+    A = np.concatenate([A, A, mixed, np.zeros((2, 3))])
+    b = rng.standard_normal(len(A))
+    assert shortfall(A, b, grown(A, b).v) <= 1e-10
+
+
+def test_hundreds_of_nearly_parallel_planes_are_solved(rng):
+    """As those of a run are: close to each other, with offsets to match."""
+    n, d = 300, 25
+    X, sign = rng.standard_normal((400, d)), np.where(rng.random(400) < 0.5, 1.0, -1.0)
+    A, b, w = [], [], np.zeros(d)
+    for _ in range(n):
+        active = (sign * (X @ w) < 1.0) / 40.0
+        A.append(-(active * sign) @ X)
+        b.append(active.sum())
+        w = w - 0.05 * (w + A[-1]) + 1e-3 * rng.standard_normal(d)
+    A, b = np.array(A), np.array(b)
+    assert shortfall(A, b, grown(A, b).v) <= 1e-9
+
+
+def test_planes_without_weight_can_go(rng):
+    A, b = rng.standard_normal((40, 8)), rng.standard_normal(40)
+    reduced = grown(A, b)
+    before = reduced.value
+    kept = reduced.v > 0.0
+    kept[0] = True
+    reduced.keep(kept)
+    assert reduced.n_planes == kept.sum()
+    assert reduced.solve(0.0) == pytest.approx(before, rel=1e-10)
+    planes = planes_like(A[0])
+    for k in np.flatnonzero(kept[1:]):
+        planes.add(A[k])
+    new = rng.standard_normal(8)
+    reduced.add(np.concatenate([[0.0], planes.add(new)]), 1.0)
+    chosen = np.concatenate([A[kept[1:]], new[np.newaxis]])
+    reduced.solve(0.0)
+    assert shortfall(chosen, np.append(b[kept[1:]], 1.0), reduced.v) <= 1e-10
+
+
+def test_sparse_and_dense_planes_are_the_same(rng):
+    A = rng.standard_normal((20, 6000)) * (rng.random((20, 6000)) < 0.05)
+    assert isinstance(planes_like(A[0]), SparsePlanes)
+    assert isinstance(planes_like(A[0, :100]), DensePlanes)
+    sparse, dense = SparsePlanes(6000), DensePlanes(6000)
+    for a in A:
+        np.testing.assert_allclose(sparse.add(a), dense.add(a), atol=1e-12)
+    weights = rng.random(20) * (rng.random(20) < 0.5)
+    np.testing.assert_allclose(sparse.combine(weights), dense.combine(weights), atol=1e-12)
+    kept = np.arange(20) % 3 > 0
+    sparse.keep(kept)
+    dense.keep(kept)
+    np.testing.assert_allclose(sparse.combine(weights[kept]), dense.combine(weights[kept]), atol=1e-12)
