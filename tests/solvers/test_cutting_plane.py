@@ -14,7 +14,7 @@ from widemargin.problems.risks import CentredRisk, RowRisk
 from widemargin.solvers import cutting_plane
 from widemargin.solvers.auto import PLANE_SOLVERS, SOLVERS
 from widemargin.solvers.contract import Settings, Status
-from widemargin.solvers.planes import SparsePlanes
+from widemargin.solvers.planes import RowPlanes, SparsePlanes
 
 EACH_SOLVER = pytest.mark.parametrize("solve", PLANE_SOLVERS.values(), ids=PLANE_SOLVERS.keys())
 LOSSES = {
@@ -165,24 +165,18 @@ def test_dropping_planes_changes_neither_bound_nor_end(solve, clouds, monkeypatc
     assert dropped.primal == pytest.approx(all_kept.primal, rel=2e-4)
 
 
-def test_planes_are_sparse_where_that_is_smaller(rng, monkeypatch):
-    made = []
-    monkeypatch.setattr(SparsePlanes, "__init__", _counting(SparsePlanes.__init__, made))
-    X = csr_array(
-        (rng.standard_normal(400), (np.repeat(np.arange(40), 10), rng.integers(0, 100_000, 400))), (40, 100_000)
-    )
-    sign = np.where(rng.random(40) < 0.5, 1.0, -1.0)
-    solution = cutting_plane.ocas(classification.hinge(Matrix(X), sign, np.ones(40)), Settings(tol=1e-6))
-    assert made
+@pytest.mark.parametrize(("n_rows", "kind"), [(40, RowPlanes), (400, SparsePlanes)], ids=["by rows", "sparse"])
+def test_wide_data_have_small_planes(n_rows, kind, rng, monkeypatch):
+    columns = rng.integers(0, 100_000, 10 * n_rows) // (1 if n_rows == 40 else 70)
+    X = csr_array((rng.standard_normal(len(columns)), (np.repeat(np.arange(n_rows), 10), columns)), (n_rows, 100_000))
+    sign = np.where(rng.random(n_rows) < 0.5, 1.0, -1.0)
+    made, make = [], cutting_plane.planes_like
+    monkeypatch.setattr(cutting_plane, "planes_like", lambda *arguments: made.append(make(*arguments)) or made[-1])
+    problem = classification.hinge(Matrix(X), sign, np.ones(n_rows))
+    solution = cutting_plane.ocas(problem, Settings(tol=1e-6, max_iter=None))
+    assert type(made[0]) is kind
     assert solution.status is Status.CONVERGED
-
-
-def _counting(function, calls):
-    def counted(*arguments):
-        calls.append(1)
-        return function(*arguments)
-
-    return counted
+    assert primal(problem, solution.w) == pytest.approx(solution.primal, rel=1e-9)
 
 
 @EACH_SOLVER

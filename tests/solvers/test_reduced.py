@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from widemargin.solvers.planes import DensePlanes, SparsePlanes, planes_like
+from widemargin.data.matrix import Matrix
+from widemargin.solvers.planes import DensePlanes, RowPlanes, SparsePlanes, planes_like
 from widemargin.solvers.reduced import ReducedProblem
 
 
@@ -16,7 +18,7 @@ def shortfall(A, b, v):
 
 def grown(A, b, accuracy=0.0):
     """Add planes one by one, solving each time; check what must hold, return the problem."""
-    reduced, planes, before = ReducedProblem(), planes_like(A[0]), 0.0
+    reduced, planes, before = ReducedProblem(), DensePlanes(A.shape[1]), 0.0
     for k in range(len(b)):
         reduced.add(np.concatenate([[0.0], planes.add(A[k])]), b[k])
         value = reduced.solve(accuracy)
@@ -70,7 +72,7 @@ def test_planes_without_weight_can_go(rng):
     reduced.keep(kept)
     assert reduced.n_planes == kept.sum()
     assert reduced.solve(0.0) == pytest.approx(before, rel=1e-10)
-    planes = planes_like(A[0])
+    planes = DensePlanes(8)
     for k in np.flatnonzero(kept[1:]):
         planes.add(A[k])
     new = rng.standard_normal(8)
@@ -80,16 +82,28 @@ def test_planes_without_weight_can_go(rng):
     assert shortfall(chosen, np.append(b[kept[1:]], 1.0), reduced.v) <= 1e-10
 
 
-def test_sparse_and_dense_planes_are_the_same(rng):
-    A = rng.standard_normal((20, 6000)) * (rng.random((20, 6000)) < 0.05)
-    assert isinstance(planes_like(A[0]), SparsePlanes)
-    assert isinstance(planes_like(A[0, :100]), DensePlanes)
-    sparse, dense = SparsePlanes(6000), DensePlanes(6000)
-    for a in A:
-        np.testing.assert_allclose(sparse.add(a), dense.add(a), atol=1e-12)
-    weights = rng.random(20) * (rng.random(20) < 0.5)
-    np.testing.assert_allclose(sparse.combine(weights), dense.combine(weights), atol=1e-12)
-    kept = np.arange(20) % 3 > 0
-    sparse.keep(kept)
-    dense.keep(kept)
-    np.testing.assert_allclose(sparse.combine(weights[kept]), dense.combine(weights[kept]), atol=1e-12)
+def test_the_first_plane_decides_how_planes_are_kept():
+    wide = np.zeros(6000)
+    wide[:300] = 1.0
+    few, many = Matrix(np.zeros((70, 6000))), Matrix(np.zeros((80, 6000)))
+    assert isinstance(planes_like(wide, few), RowPlanes)
+    assert isinstance(planes_like(wide, many), SparsePlanes)
+    assert isinstance(planes_like(np.ones(6000), Matrix(np.zeros((2000, 6000)))), DensePlanes)
+    assert isinstance(planes_like(wide[:300], few), DensePlanes)
+
+
+def test_planes_are_the_same_however_they_are_kept(rng):
+    X = Matrix(csr_array(rng.standard_normal((25, 6000)) * (rng.random((25, 6000)) < 0.05)))
+    stores = [SparsePlanes(6000), DensePlanes(6000), RowPlanes(X, None)]
+    for _ in range(20):
+        c = rng.standard_normal(25)
+        first, *others = [store.add(X.combine(c), c) for store in stores]
+        for other in others:
+            np.testing.assert_allclose(first, other, atol=1e-10)
+    weights, kept = rng.random(20) * (rng.random(20) < 0.5), np.arange(20) % 3 > 0
+    for chosen in (np.ones(20, bool), kept):
+        for store in stores:
+            store.keep(chosen)
+        first, *others = [store.combine(weights[chosen]) for store in stores]
+        for other in others:
+            np.testing.assert_allclose(first, other, atol=1e-10)

@@ -7,14 +7,16 @@ A risk never sees X: it is a convex function of the scores s, one per row, that 
     step(s, t, curvature, slope)  the Step to the k >= 0 that minimises ½ curvature k² + slope k + R(s + k t)
     scale                         what a mean loss is multiplied by in R
 
-The losses of rows are those of a `DualQP`, five numbers each, whose residual r = target − s gives the best multiplier
+The losses of rows are those of a `DualQP`, taken apart into hinges, one or two for each row,
 
-    b(r) = r − epsilon sign r, divided by shift, between lower and upper; 0 if |r| <= epsilon;    c = −b
+    loss = weight max(0, z)  or  weight max(0, z)²,     z = offset − side s,  side +1 or −1
 
-Without shift b jumps: along a line each row has a kink at r = ±epsilon at most, where the slope rises by a jump. Where
-the slope changes its sign is found by a sample, which gives a short interval that should hold it; one pass sums up what
-lies before the interval and collects the kinks in it, which are sorted. Work is n, and rows are split over threads.
-With shift the slope is continuous, and Newton's method finds its zero in a few passes.
+(the tube of a regression has a hinge on either side). What follows is about sums of hinges.
+
+Along a line each hinge has a kink, where the slope rises by a jump. Where the slope changes its sign is found by a
+sample, which gives a short interval that should hold it; one pass sums up what lies before the interval and collects
+the kinks in it, which are sorted. Work is n, and rows are split over threads. Squared hinges have no jumps: Newton's
+method finds the zero of the slope in a few passes.
 
 An intercept that is not penalised is a shift of all scores to where R is least (`CentredRisk`). Where that is a kink,
 the subgradient is the one of those possible there whose entries sum to zero: so it is one for every intercept.
@@ -24,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._compiled import compiled
+from widemargin._compiled import SUMS, compiled
 from widemargin._threads import run, split
 
 _RANGE = 1 << 15  # rows of one task
@@ -37,14 +39,11 @@ _FLAT = 0.05  # a slope this small, against that of the other side, is as good a
 _SORTED_AT_ONCE = 1 << 15
 
 
-class Rows(NamedTuple):
-    """The numbers of a DualQP that make its losses."""
+class Hinges(NamedTuple):
+    """The hinges of rows: `signed` is side times weight, `offset` as above; lines of n_rows numbers, one or two."""
 
-    target: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    shift: np.ndarray
-    epsilon: np.ndarray
+    signed: np.ndarray
+    offset: np.ndarray
 
 
 class Step(NamedTuple):
@@ -66,24 +65,22 @@ class RowRisk:
     Parameters
     ----------
     problem : DualQP
-        Of which X is not looked at.
+        Of which X is not looked at. Its losses are all linear beyond a point, or all quadratic.
     n_jobs : int or None
     """
 
     def __init__(self, problem, n_jobs=None):
-        self._rows = Rows(problem.target, problem.lower, problem.upper, problem.shift, problem.epsilon)
-        self._n_jobs = n_jobs
-        self._n = len(problem.target)
+        self._squared = bool((problem.shift > 0.0).any())
+        self._hinges = _hinges(problem, self._squared)
+        self._n, self._n_jobs = len(problem.target), n_jobs
         self._ranges = split(self._n, -(-self._n // _RANGE))
-        self._springs = bool((problem.shift > 0.0).any())
-        self._kinks = np.empty((2, 2 * self._n)) if not self._springs else None
-        sides = np.maximum(problem.upper, -problem.lower)
-        cost = np.divide(0.5, problem.shift, out=sides.copy(), where=problem.shift > 0.0)
-        self.scale = float(cost.sum())
+        self._kinks = np.empty((2, 0 if self._squared else self._hinges.signed.size))
+        weight = np.abs(self._hinges.signed).max(axis=0)
+        self.scale = float(weight.sum())
 
     def _sum(self, function, *arguments):
-        """Return the sum of what a loop returns for each range of rows; a tuple of sums if it returns several."""
-        tasks = [(self._rows, start, stop, *arguments) for start, stop in self._ranges]
+        """Return the sum of what a loop returns for each range of rows; an array of sums if it returns several."""
+        tasks = [(self._hinges, self._squared, start, stop, *arguments) for start, stop in self._ranges]
         return np.sum(run(function, tasks, self._n_jobs), axis=0)
 
     def value(self, s):
@@ -93,7 +90,8 @@ class RowRisk:
     def subgradient(self, s):
         """Return (R(s), c)."""
         c = np.empty(self._n)
-        return float(self._sum(_slopes, s, c)), c
+        self._sum(_slopes, s, c)
+        return self.value(s), c
 
     def step(self, s, t, curvature, slope):
         """Return the Step to the best k >= 0."""
@@ -105,23 +103,23 @@ class RowRisk:
         """Return (shift, R, c): the shift of all scores that makes R least, R there, and c with Σ c = 0."""
         shift, part = self._zero(s, np.ones(self._n), 0.0, 0.0, -np.inf)
         moved, c = s + shift, np.empty(self._n)
-        if self._springs:
-            value = float(self._sum(_slopes, moved, c))
+        if self._squared:
+            self._sum(_slopes, moved, c)
         else:
-            value = float(self._sum(_slopes_at_kink, s, shift, part, c))
-        return shift, value, c
+            self._sum(_slopes_at_kink, s, shift, part, c)
+        return shift, self.value(moved), c
 
     def _zero(self, s, t, curvature, slope, least):
         """Return (k, part): where the slope along the line changes its sign, and which part of its jump is below 0."""
-        if self._springs:
+        if self._squared:
             return self._newton(s, t, curvature, slope, least), 0.0
         low, high = self._guess(s, t, curvature, slope, least)
         while True:
-            counts = run(
-                _collect, [(self._rows, *ends, s, t, low, high, self._kinks) for ends in self._ranges], self._n_jobs
-            )
+            tasks = [(self._hinges, *ends, s, t, low, high, self._kinks) for ends in self._ranges]
+            counts = run(_collect, tasks, self._n_jobs)
             before = slope + float(np.sum([one[0] for one in counts]))
-            where = [slice(2 * start, 2 * start + n) for (start, _), (_, n) in zip(self._ranges, counts, strict=True)]
+            n_lines = len(self._hinges.signed)
+            where = [slice(n_lines * b, n_lines * b + n) for (b, _), (_, n) in zip(self._ranges, counts, strict=True)]
             kinks, jumps = (np.concatenate([line[here] for here in where]) for line in self._kinks)
             order = np.argsort(kinks)
             k, part, found = _walk(kinks[order], jumps[order], low, high, curvature, before)
@@ -134,10 +132,10 @@ class RowRisk:
         every = self._n // _SAMPLE
         if every <= 1:
             return least, np.inf
-        some = Rows(*(np.ascontiguousarray(numbers[::every]) for numbers in self._rows))
-        n = len(some.target)
-        kinks = np.empty((2, 2 * n))
-        before, count = _collect(some, 0, n, s[::every].copy(), t[::every].copy(), least, np.inf, kinks)
+        some = Hinges(*(np.ascontiguousarray(numbers[:, ::every]) for numbers in self._hinges))
+        kinks = np.empty((2, some.signed.size))
+        ends = (0, some.signed.shape[1])
+        before, count = _collect(some, *ends, s[::every].copy(), t[::every].copy(), least, np.inf, kinks)
         if count == 0:
             return least, np.inf
         order = np.argsort(kinks[0, :count])
@@ -164,6 +162,20 @@ class RowRisk:
             if not low < k < high:
                 k = 0.5 * (low + high) if np.isfinite(low) and np.isfinite(high) else (low if k <= low else high)
         return max(k, least)
+
+
+def _hinges(problem, squared):
+    """Return the Hinges of a DualQP's losses: one line if each row has a loss on one side only, else two."""
+    if squared:
+        weight = np.divide(0.5, problem.shift, out=np.zeros_like(problem.shift), where=problem.shift > 0.0)
+        above, below = (np.where(bound != 0.0, weight, 0.0) for bound in (problem.upper, problem.lower))
+    else:
+        above, below = problem.upper, -problem.lower
+    upper, lower = problem.target - problem.epsilon, -problem.target - problem.epsilon
+    if not (above * below).any():
+        mine = above > 0.0
+        return Hinges(np.where(mine, above, -below)[np.newaxis], np.where(mine, upper, lower)[np.newaxis])
+    return Hinges(np.stack([above, -below]), np.stack([upper, lower]))
 
 
 class BracketedStep:
@@ -245,98 +257,104 @@ def _merge(s, order, left, middle, right, merged):
             b += 1
 
 
-@compiled
-def _loss_and_multiplier(rows, i, s):
-    """Return the loss of row i at score s, and b."""
-    r = rows.target[i] - s
-    beyond = max(abs(r) - rows.epsilon[i], 0.0)
-    if beyond == 0.0:
-        return 0.0, 0.0
-    side = rows.upper[i] if r > 0.0 else -rows.lower[i]
-    b = side if rows.shift[i] == 0.0 else min(beyond / rows.shift[i], side)
-    return b * (beyond - 0.5 * rows.shift[i] * b), (b if r > 0.0 else -b)
-
-
-@compiled
-def _losses(rows, start, stop, s):
-    """Return Σ loss_i over start <= i < stop."""
+@compiled(fastmath=SUMS)
+def _losses(hinges, squared, start, stop, s):
+    """Return the sum of the losses of rows start <= i < stop."""
     total = 0.0
-    for i in range(start, stop):
-        total += _loss_and_multiplier(rows, np.uint64(i), s[i])[0]
+    for line in range(hinges.signed.shape[0]):
+        signed, offset = hinges.signed[line], hinges.offset[line]
+        for i in range(start, stop):
+            z = offset[i] - np.copysign(1.0, signed[i]) * s[i]
+            z = z if z > 0.0 else 0.0
+            total += abs(signed[i]) * (z * z if squared else z)
     return total
 
 
 @compiled
-def _slopes(rows, start, stop, s, c):
-    """Set c_i = −b_i; return Σ loss_i."""
-    total = 0.0
-    for i in range(start, stop):
-        loss, b = _loss_and_multiplier(rows, np.uint64(i), s[i])
-        total += loss
-        c[i] = -b
-    return total
+def _slopes(hinges, squared, start, stop, s, c):
+    """Set c_i to the derivative of row i's loss by its score."""
+    for line in range(hinges.signed.shape[0]):
+        signed, offset = hinges.signed[line], hinges.offset[line]
+        for i in range(start, stop):
+            z = offset[i] - np.copysign(1.0, signed[i]) * s[i]
+            rise = (2.0 * z if squared else 1.0) if z > 0.0 else 0.0
+            c[i] = (c[i] if line else 0.0) - signed[i] * rise
+    return 0.0
 
 
 @compiled
-def _slopes_at_kink(rows, start, stop, s, shift, part, c):
-    """Set c_i at s + shift, where rows at a kink have come the given part of their way; return Σ loss_i."""
-    total = 0.0
-    for i in range(start, stop):
-        loss, b = _loss_and_multiplier(rows, np.uint64(i), s[i] + shift)
-        r = rows.target[i] - s[i]
-        if r - rows.epsilon[i] == shift or r + rows.epsilon[i] == shift:
-            b = (1.0 - part) * rows.upper[i] if r - rows.epsilon[i] == shift else 0.0
-            b += part * rows.lower[i] if r + rows.epsilon[i] == shift else 0.0
-        total += loss
-        c[i] = -b
-    return total
+def _slopes_at_kink(hinges, squared, start, stop, s, shift, part, c):
+    """Set c_i at a shift of all scores that is a kink: hinges that have it there have come the given part of their way.
+
+    On which side of the shift a kink lies is judged as in `_collect`, to the last bit.
+    """
+    for line in range(hinges.signed.shape[0]):
+        signed, offset = hinges.signed[line], hinges.offset[line]
+        for i in range(start, stop):
+            side = np.copysign(1.0, signed[i])
+            place = (offset[i] - side * s[i]) / side
+            passed = part if place == shift else (1.0 if place < shift else 0.0)
+            c[i] = (c[i] if line else 0.0) - signed[i] * (1.0 - passed if side > 0.0 else passed)
+    return 0.0
 
 
-@compiled
-def _slope_and_bend(rows, start, stop, s, t, k):
-    """Return the first and second derivative of Σ loss_i(s_i + k t_i) by k, and the size of the terms of the first."""
+@compiled(fastmath=SUMS)
+def _slope_and_bend(hinges, squared, start, stop, s, t, k):
+    """Return the first and second derivative of the losses at s + k t by k, and the size of the terms of the first."""
     rise, bend, size = 0.0, 0.0, 0.0
-    for i in range(start, stop):
-        _, b = _loss_and_multiplier(rows, np.uint64(i), s[i] + k * t[i])
-        rise -= b * t[i]
-        size += abs(b * t[i])
-        if b != 0.0 and rows.lower[i] < b < rows.upper[i]:
-            bend += t[i] * t[i] / rows.shift[i]
+    for line in range(hinges.signed.shape[0]):
+        signed, offset = hinges.signed[line], hinges.offset[line]
+        for i in range(start, stop):
+            z = offset[i] - np.copysign(1.0, signed[i]) * (s[i] + k * t[i])
+            z = z if z > 0.0 else 0.0
+            one = 2.0 * signed[i] * z * t[i]
+            rise -= one
+            size += abs(one)
+            bend += 2.0 * abs(signed[i]) * t[i] * t[i] if z > 0.0 else 0.0
     return rise, bend, size
 
 
 @compiled
-def _collect(rows, start, stop, s, t, low, high, kinks):
-    """Return the slope of Σ loss_i just after k = low and how many kinks lie in (low, high].
+def _collect(hinges, start, stop, s, t, low, high, kinks):
+    """Return the slope of the losses just after k = low and how many kinks lie in (low, high].
 
-    Their places and jumps are written to the two lines of `kinks`, from 2 start on.
+    Their places and jumps are written to the two lines of `kinks`, from n_lines start on.
     """
     slope, n = 0.0, 0
-    base = 2 * start
-    for i in range(start, stop):
-        ti = t[i]
-        if ti != 0.0:
-            r = rows.target[i] - s[i]
-            size = abs(ti)
-            if rows.upper[i] != 0.0:  # b = upper as long as r − k t > epsilon
-                jump, place = rows.upper[i] * size, (r - rows.epsilon[i]) / ti
-                if place > low:
-                    slope -= jump if ti > 0.0 else 0.0
-                    if place <= high:
-                        kinks[0, base + n], kinks[1, base + n] = place, jump
-                        n += 1
-                elif ti < 0.0:
-                    slope += jump
-            if rows.lower[i] != 0.0:  # b = lower as long as r − k t < −epsilon
-                jump, place = -rows.lower[i] * size, (r + rows.epsilon[i]) / ti
-                if place > low:
-                    slope -= jump if ti < 0.0 else 0.0
-                    if place <= high:
-                        kinks[0, base + n], kinks[1, base + n] = place, jump
-                        n += 1
-                elif ti > 0.0:
-                    slope += jump
+    first = hinges.signed.shape[0] * start
+    places, jumps = kinks[0][first:], kinks[1][first:]
+    for line in range(hinges.signed.shape[0]):
+        signed, offset = hinges.signed[line], hinges.offset[line]
+        slope += _slope_after(signed, offset, start, stop, s, t, low)
+        n += _kinks_between(signed, offset, start, stop, s, t, low, high, places[n:], jumps[n:])
     return slope, n
+
+
+@compiled
+def _kinks_between(signed, offset, start, stop, s, t, low, high, places, jumps):
+    """Write the kinks of one line of hinges that lie in (low, high]; return how many there are.
+
+    Every kink is written; only if it lies there the next one is written behind it, so that there is no branch to guess.
+    """
+    n = 0
+    for i in range(start, stop):
+        side = np.copysign(1.0, signed[i])
+        place = (offset[i] - side * s[i]) / (side * t[i])
+        places[np.uint64(n)], jumps[np.uint64(n)] = place, abs(signed[i] * t[i])
+        n += (low < place) & (place <= high)
+    return n
+
+
+@compiled(fastmath=SUMS)
+def _slope_after(signed, offset, start, stop, s, t, low):
+    """Return the slope of a line of hinges just after k = low: of those that are left later, or were entered before."""
+    slope = 0.0
+    for i in range(start, stop):
+        side = np.copysign(1.0, signed[i])
+        u = side * t[i]
+        later = (offset[i] - side * s[i]) / u > low
+        slope -= abs(signed[i]) * u if later == (u > 0.0) else 0.0
+    return slope
 
 
 @compiled

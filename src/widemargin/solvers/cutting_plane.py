@@ -6,7 +6,10 @@
 `svmperf` (Joachims): the next plane is taken at w_t.
 
 `ocas` (Franc and Sonnenburg) keeps the best point so far, w_b. It is moved along the line to w_t as far as F falls,
-exactly, so that F(w_b) never rises; and the next plane is taken close to it, at w_b + 0.1 (w_t − w_b).
+exactly, so that F(w_b) never rises; and the next plane is taken close to it, at w_b + 0.1 (w_t − w_b). Where rows are
+more than columns we take a second one, at w_b itself: together they hold the lowest point of the line from both sides.
+That halves the turns (a9a, C = 100: 304 to 126) for a pass over a part of the rows more; with fewer rows than columns
+it does not pay.
 
 A turn takes two passes over the rows, scores of w_t and combination of the rows that count; other scores are sums of
 known ones. The engine knows X by `scores` and `combine` alone, and the risk by its verbs.
@@ -124,8 +127,8 @@ class _Planes:
         a = self._X.combine(c, self._n_jobs)
         self.passes += np.count_nonzero(c) / max(1, len(c))
         if self._planes is None:
-            self._planes = planes_like(a)
-        self._reduced.add(np.concatenate([[0.0], self._planes.add(a)]), risk - float(c @ scores))
+            self._planes = planes_like(a, self._X, self._n_jobs)
+        self._reduced.add(np.concatenate([[0.0], self._planes.add(a, c)]), risk - float(c @ scores))
         self._idle = np.append(self._idle, 0)
 
     def _lowest(self):
@@ -191,6 +194,8 @@ class _OptimisedPlanes(_Planes):
         moved = Point(best.w + step.k * along, step.scores, step.risk)
         if moved.objective < best.objective:
             self.best = moved
+            if self._X.n_rows > self._X.n_columns and step.cut is None:
+                self._cut(step.scores, *self._risk.subgradient(step.scores))
         self._cut(*(step.cut or self._beyond(scores)))
         self._end_turn()
 

@@ -1,7 +1,11 @@
-"""The planes of a cutting plane method as vectors: a line of an array each, or sparse where that is smaller.
+"""The planes a = X'c of a cutting plane method: kept as vectors a, sparse where that is smaller, or as their c.
 
-The first plane is taken where every row counts, so it has the most values of all: it decides. An array of m planes has
-8 m d bytes (up to twice that while it grows); sparse planes 12 bytes for each value.
+    dense    a line of an array each: 8 m d bytes for m planes of d columns, up to twice that while the array grows
+    sparse   12 bytes for each value that is not zero
+    by rows  a line of c each, 8 m n bytes: smallest if there are far more columns than rows. Inner products and sums of
+             planes then go by way of the rows, <a_k, a> = <c_k, X a> and Σ v_k a_k = X'Σ v_k c_k
+
+The first plane is taken where every row counts, so it has the most values of all: it decides.
 """
 
 import numpy as np
@@ -10,13 +14,18 @@ from widemargin._compiled import compiled
 
 _FEW = 16
 _SPARSE_BELOW = 0.5  # fraction of values other than zero
+_ROWS_BELOW = 4  # times the rows is less than the values of a plane: then by rows
 _NEVER_SPARSE = 1 << 12  # columns: products of short lines are fastest as a matrix
 
 
-def planes_like(first):
-    """Return an empty store that suits planes like this one."""
-    is_sparse = len(first) > _NEVER_SPARSE and np.count_nonzero(first) < _SPARSE_BELOW * len(first)
-    return SparsePlanes(len(first)) if is_sparse else DensePlanes(len(first))
+def planes_like(first, X, n_jobs=None):
+    """Return an empty store that suits planes of X like this one."""
+    if len(first) <= _NEVER_SPARSE:
+        return DensePlanes(len(first))
+    n_values = np.count_nonzero(first)
+    if _ROWS_BELOW * X.n_rows < n_values:
+        return RowPlanes(X, n_jobs)
+    return SparsePlanes(len(first)) if n_values < _SPARSE_BELOW * len(first) else DensePlanes(len(first))
 
 
 class DensePlanes:
@@ -25,15 +34,18 @@ class DensePlanes:
     def __init__(self, n_columns):
         self._lines, self._n = np.empty((_FEW, n_columns)), 0
 
-    def add(self, plane):
+    def add(self, plane, c=None):
         """Keep a plane; return its inner products with all planes, its own last."""
+        self._append(plane)
+        return self._lines[: self._n] @ plane
+
+    def _append(self, plane):
         if self._n == len(self._lines):
             lines = np.empty((2 * self._n, self._lines.shape[1]))
             lines[: self._n] = self._lines
             self._lines = lines
         self._lines[self._n] = plane
         self._n += 1
-        return self._lines[: self._n] @ plane
 
     def combine(self, weights):
         """Return Σ weights_k a_k."""
@@ -49,13 +61,30 @@ class DensePlanes:
         self._n = len(chosen)
 
 
+class RowPlanes(DensePlanes):
+    """Planes as the combinations of rows that they are."""
+
+    def __init__(self, X, n_jobs):
+        super().__init__(X.n_rows)
+        self._X, self._n_jobs = X, n_jobs
+
+    def add(self, plane, c=None):
+        """Keep a plane; return its inner products with all planes, its own last."""
+        self._append(c)
+        return self._lines[: self._n] @ self._X.scores(plane, self._n_jobs)
+
+    def combine(self, weights):
+        """Return Σ weights_k a_k."""
+        return self._X.combine(super().combine(weights), self._n_jobs)
+
+
 class SparsePlanes:
     """Planes as lists of columns and values."""
 
     def __init__(self, n_columns):
         self._n_columns, self._planes = n_columns, []
 
-    def add(self, plane):
+    def add(self, plane, c=None):
         """Keep a plane; return its inner products with all planes, its own last."""
         columns = np.flatnonzero(plane).astype(np.uint32)
         self._planes.append((columns, plane[columns]))

@@ -15,11 +15,13 @@ solution before is an excellent start, and a step costs the square of the suppor
 
 import numpy as np
 
-from widemargin._compiled import compiled
+from widemargin._compiled import SUMS, compiled
 
 _DEPENDENT = 1e-11  # of G_kk: what is left of a plane beside its projection on the others, if it depends on them
 _ROUNDING = 1e-13
 _FEW = 16
+_SMALLEST_SIGMA = 0.01  # of the largest G_kk
+_SOLVED_BY_A_FACTOR = 50  # problems; then it is computed anew, free of accumulated rounding
 
 
 class ReducedProblem:
@@ -44,7 +46,7 @@ class ReducedProblem:
         self.n_planes = 1
         self.value = 0.0
         self._support = np.zeros(_FEW, np.int64)
-        self._n_support = 1
+        self._n_support, self._sigma, self._solved = 1, 0.0, 0
         self._make_room(_FEW)
 
     @property
@@ -62,7 +64,10 @@ class ReducedProblem:
         self.n_planes += 1
 
     def keep(self, kept):
-        """Go on with some of the planes; those left out must have no weight, and the zero plane stays."""
+        """Go on with some of the planes (a mask); those left out must have no weight, and the zero plane stays."""
+        for place in range(self._n_support - 1, -1, -1):
+            if not kept[self._support[place]]:
+                self._n_support = _leave(self._support, self._n_support, self._factor, place)
         kept = np.flatnonzero(kept)
         n_kept = len(kept)
         place = np.zeros(self.n_planes, np.int64)
@@ -75,10 +80,16 @@ class ReducedProblem:
     def solve(self, accuracy):
         """Improve the weights until `value` is within `accuracy` of the best, or as exact as double precision gets."""
         m = self.n_planes
-        scale = float(self._G.diagonal()[:m].max())
+        largest = float(self._G.diagonal()[:m].max())
+        if not _SMALLEST_SIGMA * largest <= self._sigma <= largest or self._solved % _SOLVED_BY_A_FACTOR == 0:
+            self._sigma = largest if largest > 0.0 else 1.0
+            self._n_support = _factorise(
+                self._G, self._support, self._n_support, self._sigma, self._factor, self._v
+            )  # fmt: skip
+        self._solved += 1
         self._n_support, self.value = _optimise(
             self._G[:m, :m], self._b[:m], self._v[:m], self._support, self._n_support,
-            scale if scale > 0.0 else 1.0, accuracy, self._factor, self._vectors,
+            self._sigma, accuracy, self._factor, self._vectors,
         )  # fmt: skip
         return self.value
 
@@ -98,7 +109,10 @@ class ReducedProblem:
             new = np.zeros((capacity,) * old.ndim, old.dtype)
             new[(slice(0, min(m, len(old))),) * old.ndim] = old[(slice(0, min(m, len(old))),) * old.ndim]
             setattr(self, name, new)
-        self._factor = np.zeros((capacity, capacity))
+        factor = np.zeros((capacity, capacity))
+        if m > 1:
+            factor[: self._capacity, : self._capacity] = self._factor
+        self._factor = factor
         self._vectors = np.zeros((5, capacity))
         self._capacity = capacity
 
@@ -108,7 +122,6 @@ def _optimise(G, b, v, support, n_support, sigma, accuracy, L, vectors):
     """Find v; return how many weights it has, and the dual value. Kept true: v >= 0, Σ v = 1, v = 0 off the support."""
     m = b.size
     slope = vectors[0]
-    n_support = _factorise(G, support, n_support, sigma, L, v)
     value, best = 0.0, -np.inf
     for turn in range(20 * m + 50):
         n_support = _settle(G, b, v, support, n_support, sigma, L, vectors)
@@ -129,16 +142,18 @@ def _optimise(G, b, v, support, n_support, sigma, accuracy, L, vectors):
     return n_support, value
 
 
-@compiled
+@compiled(fastmath=SUMS)
 def _slopes(G, b, v, support, n_support, slope):
     """Set slope = b − G v; return b'v − ½ v'Gv."""
-    value = 0.0
-    for t in range(b.size):
-        total = 0.0
-        for s in range(n_support):
-            total += G[t, support[s]] * v[support[s]]
-        slope[t] = b[t] - total
-        value += v[t] * (b[t] - 0.5 * total)
+    m, value = b.size, 0.0
+    for t in range(m):
+        slope[t] = b[t]
+    for s in range(n_support):
+        weight, line = v[support[s]], G[support[s]]
+        for t in range(m):
+            slope[t] -= weight * line[t]
+    for s in range(n_support):
+        value += 0.5 * v[support[s]] * (b[support[s]] + slope[support[s]])
     return value
 
 
@@ -159,7 +174,7 @@ def _factorise(G, support, n_support, sigma, L, v):
     return n
 
 
-@compiled
+@compiled(fastmath=SUMS)
 def _append(G, support, n, sigma, L, k):
     """Append the row of plane k to the factor of the first n of the support; return whether k is independent."""
     row = L[n]
@@ -176,7 +191,7 @@ def _append(G, support, n, sigma, L, k):
     return True
 
 
-@compiled
+@compiled(fastmath=SUMS)
 def _forward(L, n, x):
     """Solve L y = x in place."""
     for s in range(n):
