@@ -89,10 +89,10 @@ class Matrix:
         self.rows = SparseRows(data, indices.view(np.uint32), indptr.view(np.uint64), self.constant)
         self.n_stored = X.nnz
 
-    def scores(self, w, n_jobs=None):
-        """Return X w, one number per row, in float64; rows are split over threads."""
+    def scores(self, w, n_jobs=None, out=None):
+        """Return X w, one number per row, in float64, written to `out` if given; rows are split over threads."""
         w = np.ascontiguousarray(w, dtype=np.float64)
-        out = np.empty(self.n_rows)
+        out = np.empty(self.n_rows) if out is None else out
         run(_scores, [(self.rows, w, start, stop, out) for start, stop in self.ranges()], n_jobs)
         return out
 

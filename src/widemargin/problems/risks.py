@@ -3,7 +3,7 @@
 A risk never sees X: it is a convex function of the scores s, one per row, that is nowhere negative. Every risk has
 
     value(s)                      R(s)
-    subgradient(s)                (R(s), c) with R(t) >= R(s) + <c, t − s> for all t
+    subgradient(s)                (R(s), c) with R(t) >= R(s) + <c, t − s> for all t; c is valid until the next call
     step(s, t, curvature, slope)  the Step to the k >= 0 that minimises ½ curvature k² + slope k + R(s + k t)
     scale                         what a mean loss is multiplied by in R
 
@@ -74,7 +74,9 @@ class RowRisk:
         self._hinges = _hinges(problem, self._squared)
         self._n, self._n_jobs = len(problem.target), n_jobs
         self._ranges = split(self._n, -(-self._n // _RANGE))
+        # Memory that is used again and again: fresh memory takes as long as the work in it.
         self._kinks = np.empty((2, 0 if self._squared else self._hinges.signed.size))
+        self._c, *self._memory = np.empty((3, self._n))
         weight = np.abs(self._hinges.signed).max(axis=0)
         self.scale = float(weight.sum())
 
@@ -89,14 +91,14 @@ class RowRisk:
 
     def subgradient(self, s):
         """Return (R(s), c)."""
-        c = np.empty(self._n)
-        self._sum(_slopes, s, c)
-        return self.value(s), c
+        self._sum(_slopes, s, self._c)
+        return self.value(s), self._c
 
     def step(self, s, t, curvature, slope):
-        """Return the Step to the best k >= 0."""
+        """Return the Step to the best k >= 0; its scores are valid until a step that does not begin with them."""
         k, _ = self._zero(s, t, curvature, slope, 0.0)
-        there = s + k * t
+        there = np.multiply(t, k, out=self._memory[1 if s is self._memory[0] else 0])
+        there += s
         return Step(k, self.value(there), there, None)
 
     def centre(self, s):

@@ -101,8 +101,9 @@ class _Planes:
         self.iteration, self.passes, self.lower, self.violation = 0, 0.0, 0.0, np.nan
         self._reduced, self._planes, self._idle = ReducedProblem(), None, np.zeros(1, np.int64)
         self._still, self._bounds = 0, (np.inf, -np.inf)
+        self._memory, self._line = np.empty((2, self._X.n_rows))
         w = np.zeros(self._X.n_columns) if start is None else np.array(start, dtype=np.float64)
-        scores = self._scores(w) if w.any() else np.zeros(self._X.n_rows)
+        scores = self._X.scores(w, self._n_jobs) if w.any() else np.zeros(self._X.n_rows)
         risk, c = self._risk.subgradient(scores)
         self.best = Point(w, scores, risk)
         self._cut(scores, risk, c)
@@ -119,8 +120,9 @@ class _Planes:
         return relative_gap(self.best.objective, self.lower) <= settings.tol
 
     def _scores(self, w):
+        """Return X w, in memory that the next call uses again."""
         self.passes += 1.0
-        return self._X.scores(w, self._n_jobs)
+        return self._X.scores(w, self._n_jobs, out=self._memory)
 
     def _cut(self, scores, risk, c):
         """Add the plane of a subgradient c at these scores."""
@@ -173,7 +175,7 @@ class _PlainPlanes(_Planes):
         scores = self._scores(w)
         risk, c = self._risk.subgradient(scores)
         self.violation = (risk - self._reduced.height()) / self._risk.scale
-        point = Point(w, scores, risk)
+        point = Point(w, None, risk)  # its scores are not needed again
         if point.objective < self.best.objective:
             self.best = point
         self._cut(scores, risk, c)
@@ -189,8 +191,8 @@ class _OptimisedPlanes(_Planes):
         """Move the best point along the line to the lowest one, and take the next plane close to it."""
         best, w = self.best, self._lowest()
         scores = self._scores(w)
-        along = w - best.w
-        step = self._risk.step(best.scores, scores - best.scores, float(along @ along), float(best.w @ along))
+        along, t = w - best.w, np.subtract(scores, best.scores, out=self._line)
+        step = self._risk.step(best.scores, t, float(along @ along), float(best.w @ along))
         moved = Point(best.w + step.k * along, step.scores, step.risk)
         if moved.objective < best.objective:
             self.best = moved
@@ -201,5 +203,7 @@ class _OptimisedPlanes(_Planes):
 
     def _beyond(self, scores):
         """Return scores, risk and subgradient a little further towards the lowest point than the best one."""
-        near = self.best.scores + _TOWARDS * (scores - self.best.scores)
+        near = np.subtract(scores, self.best.scores, out=self._line)
+        near *= _TOWARDS
+        near += self.best.scores
         return near, *self._risk.subgradient(near)
