@@ -95,12 +95,16 @@ class ProgressReport:
             self._stream.flush()
 
 
+_TURNS = {"svmperf": "plane", "ocas": "plane"}  # what a solver counts, if not sweeps
+
+
 def describe(progress, *, briefly=False):
     """Return one line about a solver's progress; briefly, it fits beside a bar into 80 columns."""
     which = f"[{progress.task + 1}/{progress.n_tasks}] " if progress.n_tasks > 1 else ""
     objective = "" if briefly else f"objective {progress.primal:.6g}, "
     if math.isnan(progress.violation):
-        state = f"sweep {progress.iteration}, gap {progress.gap:.1e} (asked {progress.tol:.0e})"
+        turn = _TURNS.get(progress.solver, "sweep")
+        state = f"{turn} {progress.iteration}, gap {progress.gap:.1e} (asked {progress.tol:.0e})"
     else:
         state = f"iteration {progress.iteration}, violation {progress.violation:.1e} (asked {progress.tol:.0e})"
     return f"{which}{progress.solver}: {state}, {objective}{progress.seconds:.1f} s"

@@ -139,6 +139,15 @@ def test_any_intercept_that_a_fit_can_make_comes_back_to_the_bit(weight, scaling
     assert loaded.intercept_.tobytes() == model.intercept_.tobytes()
 
 
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(intercept=st.floats(-1e100, 1e100), scaling=st.floats(1e-100, 1e100))
+def test_any_intercept_without_penalty_comes_back_to_the_bit(intercept, scaling, tmp_path):
+    model = LinearSVR(intercept_scaling=scaling, penalize_intercept=False)  # which has nothing to do with the scaling
+    model.coef_, model.intercept_, model.n_features_in_ = np.ones(1), np.array([intercept]), 1
+    save_model(model, tmp_path / "model", format="liblinear")
+    assert load_model(tmp_path / "model").intercept_.tobytes() == model.intercept_.tobytes()
+
+
 @pytest.mark.parametrize("solver", [*CLASSIFIERS, *REGRESSORS])
 def test_their_text_is_written_again_with_the_same_solver(solver, X, tmp_path):
     number = {**CLASSIFIERS, **REGRESSORS}[solver]

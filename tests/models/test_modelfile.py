@@ -13,7 +13,20 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from widemargin import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM, _replace
+from widemargin import (
+    SVC,
+    SVR,
+    LinearSVC,
+    LinearSVR,
+    MeasureSVC,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    OrdinalSVC,
+    RankSVM,
+    ROCAreaSVC,
+    _replace,
+)
 from widemargin.models.modelfile import load_model, save_model
 from widemargin.solvers.contract import HISTORY
 
@@ -46,6 +59,16 @@ def fitted(rows):
         "weighted": (LinearSVC(class_weight={0: 2.0, 1: 1, 2: np.float64(0.5)}, C=np.float64(0.3)), X, y),
         "regression": (LinearSVR(random_state=0, intercept_scaling=10.0, epsilon=0.1), X, target),
         "regression without": (LinearSVR(random_state=0, fit_intercept=False, dual=True), X, target),
+        "planes": (LinearSVC(solver="ocas"), X, y),
+        "free intercept": (LinearSVC(penalize_intercept=False, intercept_scaling=3.3), X, y > 0),
+        "violation": (LinearSVC(loss="hinge", solver="svmperf", stopping="violation"), X, y > 0),
+        "regression by planes": (LinearSVR(solver="ocas", penalize_intercept=False), X, target),
+        "rank": (RankSVM(C=3.0, n_jobs=2), X, target),
+        "ordinal": (OrdinalSVC(solver="svmperf"), csr_matrix(X), NAMES[y]),
+        "ordinal of two": (OrdinalSVC(), X.astype(np.float32), y > 0),
+        "roc area": (ROCAreaSVC(), X, np.where(y > 0, "yes", "no")),
+        "measure": (MeasureSVC(measure="recall@9", C=10.0), X, y > 1),
+        "measure without": (MeasureSVC(fit_intercept=False, C=10.0), X, y > 1),
     }
     return {name: model.set_params(tol=0.1).fit(data, labels) for name, (model, data, labels) in cases.items()}
 
@@ -84,7 +107,9 @@ MACHINES = [
 ]  # fmt: skip
 CASES = [
     "binary", "hinge", "no intercept", "one against rest", "crammer singer", "crammer singer of two", "strings",
-    "objects", "float32", "named features", "weighted", "regression", "regression without",
+    "objects", "float32", "named features", "weighted", "regression", "regression without", "planes",
+    "free intercept", "violation", "regression by planes", "rank", "ordinal", "ordinal of two", "roc area", "measure",
+    "measure without",
 ]  # fmt: skip
 
 
@@ -126,6 +151,34 @@ def assert_same_attributes(model, loaded):
 @pytest.mark.parametrize("name", CASES)
 def test_a_loaded_model_equals_the_saved_one_in_every_attribute(name, fitted, tmp_path):
     assert_same_attributes(fitted[name], saved_and_loaded(fitted[name], tmp_path / "model"))
+
+
+def test_a_loaded_model_by_planes_can_be_pickled_cloned_and_fitted_again(fitted, rows, tmp_path):
+    for name in ("rank", "ordinal", "measure"):
+        loaded = saved_and_loaded(fitted[name], tmp_path / "model")
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(loaded)).coef_, fitted[name].coef_)
+        assert clone(loaded).get_params() == loaded.get_params()
+        assert loaded.fit(rows[0], rows[1] > 0).status_ == "converged"
+
+
+@pytest.mark.parametrize("name", ["free intercept", "planes", "regression by planes"])
+def test_liblinears_text_holds_models_by_planes_to_the_bit(name, fitted, rows, tmp_path):
+    model = pickle.loads(pickle.dumps(fitted[name]))
+    if name == "planes":
+        model.classes_ = np.arange(3)
+    elif name == "free intercept":
+        model.classes_ = np.array([0, 1])
+    loaded = saved_and_loaded(model, tmp_path / "model", format="liblinear")
+    np.testing.assert_array_equal(loaded.intercept_, model.intercept_)
+    np.testing.assert_array_equal(scores(loaded, rows[0]), scores(model, rows[0]))
+
+
+def test_thresholds_that_do_not_ascend_are_not_saved(fitted, tmp_path):
+    model = pickle.loads(pickle.dumps(fitted["ordinal"]))
+    model.thresholds_ = model.thresholds_[::-1]
+    with pytest.raises(ValueError, match="thresholds_ must ascend"):
+        save_model(model, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -295,13 +348,13 @@ class Relative(LinearSVC):
 
 @pytest.mark.parametrize("model", [LogisticRegression(), Relative(), None, "LinearSVC"])
 def test_other_objects_are_refused_by_naming_what_can_be_saved(model, tmp_path):
-    known = "LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM"
+    known = "LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM, RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC"
     with pytest.raises(TypeError, match=f"model must be one of {known}, got {type(model).__name__}"):
         save_model(model, tmp_path / "model")
 
 
 def test_an_unknown_format_is_refused(fitted, tmp_path):
-    with pytest.raises(ValueError, match="format must be one of 'widemargin', 'liblinear', 'libsvm', got 'pickle'"):
+    with pytest.raises(ValueError, match="format must be one of 'widemargin', 'liblinear', 'libsvm', 'svmlight', got"):
         save_model(fitted["binary"], tmp_path / "model", format="pickle")
 
 

@@ -1,9 +1,11 @@
 """RankSVM, OrdinalSVC, ROCAreaSVC and MeasureSVC: scikit-learn's contract, known orders, and bad input."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -176,6 +178,12 @@ def test_nan_is_refused(model, rng):
     X[3, 1] = np.nan
     with pytest.raises(ValueError, match="contains NaN"):
         model.fit(X, np.arange(30) % 2)
+
+
+@pytest.mark.parametrize("model", ESTIMATORS[:4])
+def test_names_of_features_are_kept_without_a_warning(model, rng):
+    X = pd.DataFrame(rng.standard_normal((30, 2)), columns=["a", "b"])
+    assert clone(model).fit(X, np.arange(30) % 2).feature_names_in_.tolist() == ["a", "b"]
 
 
 def test_violation_is_for_plain_planes_only(rng):

@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 from safetensors.numpy import load, save
 from scipy.sparse import csr_array
 
-from widemargin import SVC, SVR, FormatError, LinearSVC, OneClassSVM
+from widemargin import (
+    SVC,
+    SVR,
+    FormatError,
+    LinearSVC,
+    MeasureSVC,
+    OneClassSVM,
+    OrdinalSVC,
+    RankSVM,
+    ROCAreaSVC,
+)
 from widemargin.models import tensorfile
 from widemargin.models.modelfile import load_model
 
@@ -67,7 +77,7 @@ def test_arbitrary_bytes_are_refused(content, start, tmp_path):
     ("content", "rule"),
     [
         (b"", "it is empty"),
-        (b"SVM-light Version V6.02\n", "an SVM-light model"),
+        (b"SVM-multiclass Version V2.20\n", "a model of SVM-struct or another relative of SVM-light"),
         (pickle.dumps([1, 2]), "a pickle, which could run code"),
         (b"hello, world", "it begins with b'hello, world'"),
         (b"\xff" * 8 + b"{}", "header too large"),
@@ -121,7 +131,7 @@ def test_a_forged_file_without_a_change_is_a_model_file(small, tmp_path):
         (
             "estimator",
             "os.system",
-            "estimator must be one of LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM, got",
+            "estimator must be one of LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM, RankSVM,",
         ),
         ("estimator", ["LinearSVC"], "estimator must be one of"),
         ("estimator", "LinearSVR", "LinearSVR has no parameter 'class_weight'"),
@@ -180,6 +190,44 @@ def test_a_forged_fact_is_refused(key, value, rule, small, tmp_path):
 )
 def test_a_forged_array_is_refused(arrays, rule, small, tmp_path):
     assert rule in refusal(forged(small, lambda facts: None, arrays), tmp_path / "model")
+
+
+@pytest.fixture(scope="module")
+def planes():
+    """Return the bytes of small files of models fitted by cutting planes, by the estimator's name."""
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    cases = [RankSVM().fit(X, [0, 0, 1, 2]), OrdinalSVC().fit(X, [0, 0, 1, 2]), ROCAreaSVC().fit(X, [0, 0, 1, 1])]
+    cases.append(MeasureSVC().fit(X, [0, 0, 1, 1]))
+    return {type(model).__name__: tensorfile.write(model) for model in cases}
+
+
+@pytest.mark.parametrize(
+    ("name", "arrays", "rule"),
+    [
+        ("RankSVM", {"coef_": np.ones((1, 1))}, "coef_ must have shape (1,), got (1, 1)"),
+        ("RankSVM", {"dual_coef_": np.ones(4)}, "a model has no array named 'dual_coef_'"),
+        ("RankSVM", {"thresholds_": np.ones(1)}, "a model has no array named 'thresholds_'"),
+        ("OrdinalSVC", {"thresholds_": None}, "the array thresholds_ is missing"),
+        ("OrdinalSVC", {"thresholds_": np.ones(3)}, "thresholds_ must have shape (2,), got (3,)"),
+        ("OrdinalSVC", {"thresholds_": np.array([1.0, 0.0])}, "thresholds_ must ascend"),
+        ("OrdinalSVC", {"thresholds_": np.array([0.0, np.inf])}, "thresholds_ must be finite"),
+        ("ROCAreaSVC", {"classes_": np.arange(3), "coef_": np.ones((3, 1)), "intercept_": np.ones(3)}, "two labels"),
+        ("MeasureSVC", {"classes_": np.arange(3), "coef_": np.ones((3, 1)), "intercept_": np.ones(3)}, "two labels"),
+    ],
+)
+def test_a_forged_array_of_a_model_by_planes_is_refused(name, arrays, rule, planes, tmp_path):
+    assert rule in refusal(forged(planes[name], lambda facts: None, arrays), tmp_path / "model")
+
+
+@pytest.mark.parametrize(("measure", "rule"), [("beauty", "measure must be 'error', 'f1'"), (3, "must be a string")])
+def test_a_forged_measure_is_refused(measure, rule, planes, tmp_path):
+    content = forged(planes["MeasureSVC"], lambda facts: facts["parameters"].update(measure=measure))
+    assert rule in refusal(content, tmp_path / "model")
+
+
+def test_a_model_by_planes_without_its_number_of_features_is_refused(planes, tmp_path):
+    content = forged(planes["RankSVM"], lambda facts: facts.pop("n_features_in_"))
+    assert "n_features_in_ must be int, got NoneType" in refusal(content, tmp_path / "model")
 
 
 def test_a_parameter_the_file_lacks_keeps_its_default(small, tmp_path):

@@ -122,9 +122,17 @@ def test_threads_change_nothing_but_rounding(loss, rng):
     np.testing.assert_array_equal(one.subgradient(s)[1], two.subgradient(s)[1])
 
 
-@pytest.mark.parametrize("n", [0, 1, 1000, 70_000, 100_003])
-def test_scores_are_put_in_order(n, rng):
-    s = np.round(rng.standard_normal(n), 3)
-    order = order_of(s, 2)
+@pytest.mark.parametrize("n", [0, 1, 1000, 20_000, 100_003])
+@pytest.mark.parametrize("kind", ["plain", "ties", "same in single precision", "wide", "zeros of both signs"])
+def test_scores_are_put_in_order(kind, n, rng):
+    s = rng.standard_normal(n)
+    s = {
+        "plain": s,
+        "ties": np.round(s, 2),
+        "same in single precision": 1.0 + 1e-12 * s,
+        "wide": np.sign(s) * 10.0 ** (30 * s),
+        "zeros of both signs": np.where(s > 1, s, np.where(s > 0, 0.0, -0.0)),
+    }[kind]
+    order = order_of(s)
     np.testing.assert_array_equal(np.sort(order), np.arange(n))
     np.testing.assert_array_equal(s[order], np.sort(s))

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify, violations
-from widemargin.solvers.auto import SOLVERS
+from widemargin.solvers.auto import DUAL_SOLVERS
 from widemargin.solvers.contract import Settings, Status
 
 LOSSES = sorted(classification.LOSSES) + sorted(regression.LOSSES)
@@ -61,7 +61,7 @@ def exact_optimum(problem):
 
 @pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS.keys())
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS.keys())
+@pytest.mark.parametrize("solver", DUAL_SOLVERS.values(), ids=DUAL_SOLVERS.keys())
 def test_the_judge_confirms_the_gap(solver, loss, container, clouds):
     X, sign, cost = clouds
     problem = state(loss, container(X), 1.5 * sign, cost, constant=1.0)
@@ -79,7 +79,7 @@ PROBLEMS = st.fixed_dictionaries(
         "d": st.integers(1, 6),
         "C": st.sampled_from([1e-4, 0.01, 1.0, 30.0]),
         "loss": st.sampled_from(LOSSES),
-        "solver": st.sampled_from(sorted(SOLVERS)),
+        "solver": st.sampled_from(sorted(DUAL_SOLVERS)),
         "constant": st.sampled_from([0.0, 1.0, 10.0]),
         "spoil": st.sampled_from(["nothing", "zero row", "twins", "zero column", "zero weight", "constant column"]),
         "sparse": st.booleans(),
@@ -110,7 +110,7 @@ def test_small_problems_are_solved_as_an_exact_qp_solver_does(case):
     X, cost = spoiled(X, case["C"] * rng.uniform(0.2, 2.0, case["n"]), case["spoil"])
     target = np.round(rng.standard_normal(case["n"]), 1)
     problem = state(case["loss"], csr_array(X) if case["sparse"] else X, target, cost, case["constant"])
-    solution = SOLVERS[case["solver"]](problem, Settings(tol=1e-9, max_iter=200_000))
+    solution = DUAL_SOLVERS[case["solver"]](problem, Settings(tol=1e-9, max_iter=200_000))
     optimum = exact_optimum(problem)
     scale = max(abs(optimum), cost.sum())
     assert solution.dual <= optimum + 1e-6 * scale
@@ -118,7 +118,7 @@ def test_small_problems_are_solved_as_an_exact_qp_solver_does(case):
     assert solution.gap <= 1e-9 or solution.status is Status.STALLED
 
 
-@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS.keys())
+@pytest.mark.parametrize("solver", DUAL_SOLVERS.values(), ids=DUAL_SOLVERS.keys())
 def test_two_points_on_a_line_have_the_margin_found_on_paper(solver):
     # x = +1 and −1, hinge, C = 10: w = 1, beta = ±1/2, objective 1/2.
     problem = classification.hinge(Matrix(np.array([[1.0], [-1.0]])), np.array([1.0, -1.0]), np.full(2, 10.0))
@@ -127,7 +127,7 @@ def test_two_points_on_a_line_have_the_margin_found_on_paper(solver):
     np.testing.assert_allclose(solution.primal, 0.5)
 
 
-@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS.keys())
+@pytest.mark.parametrize("solver", DUAL_SOLVERS.values(), ids=DUAL_SOLVERS.keys())
 def test_one_squared_residual_is_the_ridge_solution_found_on_paper(solver):
     # ½w² + C(y − xw)², x = 2, y = 3, C = 5: w = 2Cxy / (1 + 2Cx²) = 60/41.
     problem = regression.squared_epsilon_insensitive(Matrix(np.array([[2.0]])), np.array([3.0]), np.array([5.0]), 0.0)
@@ -135,7 +135,7 @@ def test_one_squared_residual_is_the_ridge_solution_found_on_paper(solver):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS.keys())
+@pytest.mark.parametrize("solver", DUAL_SOLVERS.values(), ids=DUAL_SOLVERS.keys())
 class TestInvariances:
     """The optimum does not care how the same problem is put."""
 
@@ -176,7 +176,7 @@ class TestInvariances:
         np.testing.assert_allclose(solve(2 * X, sign, cost) * 2, solve(X, sign, 4 * cost), atol=1e-6)
 
 
-@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS.keys())
+@pytest.mark.parametrize("solver", DUAL_SOLVERS.values(), ids=DUAL_SOLVERS.keys())
 class TestContract:
     """What every solver owes its caller."""
 
@@ -362,7 +362,7 @@ def test_settings_cannot_be_changed_by_accident():
 def test_climbing_ends_at_the_real_problem_however_high(loss, clouds):
     X, sign, cost = clouds
     problem = state(loss, X, 1.5 * sign, 1e2 * cost, constant=1.0)
-    solution = SOLVERS["climb"](problem, Settings(tol=1e-6, max_iter=1_000_000))
+    solution = DUAL_SOLVERS["climb"](problem, Settings(tol=1e-6, max_iter=1_000_000))
     assert solution.solver == "climb"
     assert solution.status is Status.CONVERGED
     assert certify(problem, solution.w, solution.beta).gap <= 1e-6
@@ -371,15 +371,15 @@ def test_climbing_ends_at_the_real_problem_however_high(loss, clouds):
 def test_every_entry_of_a_climbs_history_is_a_valid_bound(clouds):
     X, sign, cost = clouds
     problem = state("squared_hinge", X, sign, 1e2 * cost)
-    optimum = SOLVERS["dcd"](problem, Settings(tol=1e-12, max_iter=1_000_000)).primal
-    history = SOLVERS["climb"](problem, Settings(tol=1e-9, max_iter=1_000_000)).history
+    optimum = DUAL_SOLVERS["dcd"](problem, Settings(tol=1e-12, max_iter=1_000_000)).primal
+    history = DUAL_SOLVERS["climb"](problem, Settings(tol=1e-9, max_iter=1_000_000)).history
     assert len(history) >= 3
     assert (history["dual"] <= optimum * (1 + 1e-9)).all()
     assert (history["primal"] >= optimum * (1 - 1e-9)).all()
 
 
 def auto_choice(X, sign, cost, **options):
-    return SOLVERS["auto"](state("hinge", X, sign, cost), Settings(max_iter=200), **options).solver
+    return DUAL_SOLVERS["auto"](state("hinge", X, sign, cost), Settings(max_iter=200), **options).solver
 
 
 def test_auto_takes_dcd_for_small_costs_and_climbs_for_large_ones(clouds):
@@ -409,6 +409,6 @@ def test_auto_chooses_the_same_whatever_the_order_of_rows(clouds, rng):
 def test_converged_means_within_the_tolerance_even_where_the_primal_value_jumps(solver, tol, clouds):
     X, sign, cost = clouds
     problem = state("squared_hinge", X, 1.5 * sign, 1e3 * cost, constant=1.0)
-    solution = SOLVERS[solver](problem, Settings(tol=tol, max_iter=1_000_000))
+    solution = DUAL_SOLVERS[solver](problem, Settings(tol=tol, max_iter=1_000_000))
     assert solution.status is Status.CONVERGED
     assert certify(problem, solution.w, solution.beta).gap <= tol

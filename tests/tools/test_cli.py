@@ -266,7 +266,7 @@ def test_an_unwritable_target_is_found_before_the_data_are_read(call, tmp_path):
 
 
 def test_foreign_models_are_refused_with_their_name(call, two, tmp_path):
-    for content in (b"", b"SVM-light Version V6.02\n", two.read_bytes(), b"\x80\x04pickle"):
+    for content in (b"", b"SVM-struct Version V3.10\n", two.read_bytes(), b"\x80\x04pickle"):
         (tmp_path / "foreign").write_bytes(content)
         status, _, err = call("predict", two, "foreign", "out")
         assert status == 1

@@ -148,9 +148,13 @@ class WeightedModel(SolvedModel):
         return W
 
     def _scores(self, X):
-        """Return X coef' + intercept for checked rows, one column per output."""
+        """Check rows and return their scores, one column per output."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self._scores_of_checked(X)
+
+    def _scores_of_checked(self, X):
+        """Return X coef' + intercept; within `fit`, where a data frame has lost its names already."""
         coef = self.coef_ if self.coef_.ndim == 2 else self.coef_[np.newaxis]
         return safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_
 

@@ -56,7 +56,7 @@ def write(model):
     coef = np.atleast_2d(coef).astype(np.float64)
     bias, W = -1.0, coef.T
     if intercept.ndim or intercept:
-        bias = float(model.intercept_scaling)
+        bias = float(model.intercept_scaling) if model.penalize_intercept else 1.0
         W = np.vstack([W, _weights_of_constant(np.broadcast_to(intercept, len(coef)), bias)])
     lines = [f"solver_type {_solver_type(model)}", f"nr_class {max(len(coef), 2)}"]
     if is_classifier(model):

@@ -3,6 +3,7 @@
     "widemargin"   arrays and JSON in a safetensors file: everything a model has (`tensorfile`)
     "liblinear"    LIBLINEAR's model text, for linear models: what LIBLINEAR needs to predict (`liblinearfile`)
     "libsvm"       LIBSVM's model text, for kernel machines: what LIBSVM needs to predict (`libsvmfile`)
+    "svmlight"     SVM-light's model text, for linear models of one weight vector (`svmlightfile`)
 
 A new file is written beside the old one and takes its place when it is complete and on disk. Loading runs no code
 from the file: a file that is damaged, or of another kind, is refused with a `FormatError`.
@@ -14,13 +15,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._replace import replacing
 from widemargin.errors import FormatError
-from widemargin.models import liblinearfile, libsvmfile, tensorfile
+from widemargin.models import liblinearfile, libsvmfile, svmlightfile, tensorfile
 from widemargin.models.kernel import KernelModel
+from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.ranking import OrdinalSVC
 from widemargin.models.tensorfile import ESTIMATORS
 
-_FORMATS = {"widemargin": tensorfile, "liblinear": liblinearfile, "libsvm": libsvmfile}
+_FORMATS = {"widemargin": tensorfile, "liblinear": liblinearfile, "libsvm": libsvmfile, "svmlight": svmlightfile}
+_PLACES = {  # of texts; what an OrdinalSVC lacks there, `svmlightfile` says
+    "liblinear": (LinearSVC, LinearSVR),
+    "libsvm": (KernelModel,),
+    "svmlight": (*svmlightfile.ESTIMATORS, OrdinalSVC),
+}
 _RELATIVES = {  # how files begin that people may take for model files of ours
-    b"SVM-light": "an SVM-light model",
+    b"SVM-": "a model of SVM-struct or another relative of SVM-light",
     b"\x80": "a pickle, which could run code",
 }
 _HEAD_BYTES = 64
@@ -31,22 +39,26 @@ def save_model(model, path, *, format="widemargin", keep_dual=True):  # noqa: A0
 
     Parameters
     ----------
-    model : LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR or OneClassSVM
+    model : any estimator of widemargin
         A fitted model of exactly such a class. The kernel must not be a Python function, for which no file has a place.
     path : str or path
         Where to; any suffix will do.
-    format : {"widemargin", "liblinear", "libsvm"}, default="widemargin"
+    format : {"widemargin", "liblinear", "libsvm", "svmlight"}, default="widemargin"
         "widemargin" keeps all parameters and fitted attributes; the loaded model predicts the same to the bit.
         Parameters that are not numbers, strings, None or lists and dicts of them (callbacks, a RandomState) are not
         kept and come back as their defaults.
         "liblinear" is LIBLINEAR's text, for its `predict`: weights to the bit, labels, the kind of loss and
-        `intercept_scaling`; labels must be integers. Only linear models.
+        `intercept_scaling`; labels must be integers. Only LinearSVC and LinearSVR.
         "libsvm" is LIBSVM's text, for its `svm-predict`: support vectors and their coefficients to the bit, the kernel,
         probabilities; labels must be integers. Only kernel machines.
+        "svmlight" is SVM-light's text, for its `svm_classify` and, of a RankSVM, for `svm_rank_classify`: weights and
+        intercept to the bit. Those programs print scores, not labels; the two labels, which must be integers,
+        the kind of model and the measure of a MeasureSVC stand in the free text of `-u`, where we find them again.
+        Only linear models, with two classes at most; an OrdinalSVC has too many thresholds.
     keep_dual : bool, default=True
         Whether "widemargin" keeps what only a warm start needs: one number per training row, `dual_coef_` of a linear
-        model, or the multipliers that a kernel machine with `warm_start=True` has besides its support vectors. The
-        other formats have no place for it.
+        model (cutting planes have none), or the multipliers that a kernel machine with `warm_start=True` has besides
+        its support vectors. The other formats have no place for it.
 
     Raises
     ------
@@ -63,10 +75,10 @@ def save_model(model, path, *, format="widemargin", keep_dual=True):  # noqa: A0
         raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}.")
     if format not in _FORMATS:
         raise ValueError(f"format must be one of {', '.join(map(repr, _FORMATS))}, got {format!r}.")
-    text, other = ("libsvm", "liblinear") if isinstance(model, KernelModel) else ("liblinear", "libsvm")
-    if format == other:
-        name = type(model).__name__
-        raise TypeError(f'format={format!r} has no place for {name}; use format={text!r} or format="widemargin".')
+    if format in _PLACES and not isinstance(model, _PLACES[format]):
+        others = [name for name, classes in _PLACES.items() if isinstance(model, classes)]
+        ways = " or ".join(f"format={name!r}" for name in [*others, "widemargin"])
+        raise TypeError(f"format={format!r} has no place for {type(model).__name__}; use {ways}.")
     check_is_fitted(model, "intercept_")
     options = {"keep_dual": keep_dual} if format == "widemargin" else {}
     content = _FORMATS[format].write(model, **options)
@@ -74,18 +86,21 @@ def save_model(model, path, *, format="widemargin", keep_dual=True):  # noqa: A0
         file.write(content)
 
 
-def load_model(path):
-    """Load a model from a file of `save_model`, of LIBLINEAR or of LIBSVM, whichever its content says it is.
+def load_model(path, *, task=None):
+    """Load a model from a file of `save_model`, LIBLINEAR, LIBSVM or SVM-light, whichever its content says it is.
 
     Parameters
     ----------
     path : str or path
         The file. Files from strangers are safe to load: no code in them is run, and sizes they state are checked
         against what is there before memory is taken.
+    task : {"classification", "regression", "rank"}, default=None
+        What a model in SVM-light's text is for: SVM-light, SVM-rank and SVM-perf write the same text, which does not
+        say. None: what it is for if we wrote it, classification otherwise. Refused for all other files, which do say.
 
     Returns
     -------
-    model : LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR or OneClassSVM
+    model : any estimator of widemargin
         Text has only what prediction needs. `classes_` are sorted, as always here; `gap_`, `history_` and their like
         are absent, and `C`, `nu`, `epsilon` and `tol` are the defaults.
         From LIBLINEAR's text: `coef_`, `intercept_`, `n_features_in_`. It predicts as LIBLINEAR does; a row whose
@@ -95,6 +110,8 @@ def load_model(path):
         what gives probabilities. `n_features_in_` is the largest index in the file; for a precomputed kernel it is the
         last training row that is a support vector, so pass so many columns of K. It predicts
         as LIBSVM does; only a decision that is zero to the bit may fall to the other class of its pair.
+        From SVM-light's text: `coef_`, `intercept_`, `n_features_in_`, as LinearSVC, LinearSVR or RankSVM, or as what
+        we saved; `classes_` are -1 and 1 unless we saved others.
 
     Raises
     ------
@@ -102,12 +119,20 @@ def load_model(path):
         If the file is not a model file, or breaks a rule of its format: path, line where there is one, and rule.
     OSError
         If the file cannot be read.
+    ValueError
+        If `task` is unknown.
     """
+    if task is not None and task not in svmlightfile.TASKS:
+        raise ValueError(f"task must be one of {', '.join(map(repr, svmlightfile.TASKS))} or None, got {task!r}.")
     path = os.fsdecode(path)
     with open(path, "rb") as file:
         head = file.read(_HEAD_BYTES)
         reader = _reader_of(head, path)
-        return reader.read(head + file.read(), path)
+        if task is None:
+            return reader.read(head + file.read(), path)
+        if reader is not svmlightfile:
+            raise FormatError(path, f"task={task!r} is for SVM-light's text; this file says itself what the model is.")
+        return reader.read(head + file.read(), path, task)
 
 
 def _reader_of(head, path):
@@ -118,4 +143,4 @@ def _reader_of(head, path):
     if not head:
         raise FormatError(path, "not a model file: it is empty.")
     kind = next((kind for start, kind in _RELATIVES.items() if head.startswith(start)), f"it begins with {head[:16]!r}")
-    raise FormatError(path, f"not a model file of widemargin, LIBLINEAR or LIBSVM: {kind}.")
+    raise FormatError(path, f"not a model file of widemargin, LIBLINEAR, LIBSVM or SVM-light: {kind}.")

@@ -216,7 +216,7 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         """Set the weights and thresholds."""
         risk = PairRisk(rank, np.zeros(len(rank), np.int64), self.C, self.n_jobs)
         self.coef_, self.intercept_ = self._minimise(X, risk), 0.0
-        self.thresholds_ = thresholds(self.position(X), rank, len(self.classes_))
+        self.thresholds_ = thresholds(self._scores_of_checked(X).ravel(), rank, len(self.classes_))
 
     def position(self, X):
         """Return the score <w, x> of each row (n_samples,), by which rows are ordered."""
@@ -318,7 +318,7 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         X, label = self._check_two_classes(X, y)
         risk = PairRisk(label, np.zeros(len(label), np.int64), self.C, self.n_jobs)
         self.coef_, self.intercept_ = self._minimise(X, risk)[np.newaxis], np.zeros(1)
-        self.intercept_ = -thresholds(self._scores(X).ravel(), label, 2)
+        self.intercept_ = -thresholds(self._scores_of_checked(X).ravel(), label, 2)
         return self
 
     def decision_function(self, X):

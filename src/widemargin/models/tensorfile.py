@@ -33,9 +33,12 @@ from widemargin.models.kernel import KernelModel
 from widemargin.models.kernel_classification import SVC, NuSVC
 from widemargin.models.kernel_regression import SVR, NuSVR
 from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.measures import MeasureSVC
 from widemargin.models.oneclass import OneClassSVM
+from widemargin.models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 
-ESTIMATORS = {cls.__name__: cls for cls in (LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM)}
+_OF_PLANES = (RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC)
+ESTIMATORS = {cls.__name__: cls for cls in (LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM, *_OF_PLANES)}
 
 _FORMAT, _VERSION = "widemargin", 1
 _LARGEST_HEADER = 100_000_000  # bytes; the library reads no longer one
@@ -160,7 +163,7 @@ def _restore(facts, arrays):
     if not isinstance(name, str) or name not in ESTIMATORS:
         raise ValueError(f"estimator must be one of {', '.join(ESTIMATORS)}, got {name!r}.")
     model = ESTIMATORS[name](**decode_parameters(facts, ESTIMATORS[name]))
-    if "n_features_in_" in facts or name.startswith("Linear"):
+    if "n_features_in_" in facts or not isinstance(model, KernelModel):
         model.n_features_in_ = fact(facts, "n_features_in_", int)
     arrays = dict(arrays)
     if is_classifier(model):

@@ -38,7 +38,6 @@ class MeasureRisk(BracketedStep):
         +1 or −1 for each row; both must occur.
     C : float
         Multiplies the measure's loss, which is between 0 and 1.
-    n_jobs : int or None
 
     Raises
     ------
@@ -46,20 +45,20 @@ class MeasureRisk(BracketedStep):
         If there is no such measure, or k is larger than the number of rows.
     """
 
-    def __init__(self, measure, sign, C, n_jobs=None):
+    def __init__(self, measure, sign, C):
         name, k = parsed(measure)
         if k > len(sign):
             raise ValueError(f"{measure}: k must be at most the number of rows, {len(sign)}.")
         self._search, self._k = _SEARCHES[name], k
         self._positive, self._negative = np.flatnonzero(sign > 0), np.flatnonzero(sign < 0)
-        self._n, self._n_jobs = len(sign), n_jobs
+        self._n = len(sign)
         self.scale = float(C)
 
     def subgradient(self, s):
         """Return (R(s), c)."""
         positive, negative = self._positive, self._negative
-        lowest = positive[order_of(s[positive], self._n_jobs)]
-        highest = negative[order_of(-s[negative], self._n_jobs)]
+        lowest = positive[order_of(s[positive])]
+        highest = negative[order_of(-s[negative])]
         missing = np.concatenate([[0.0], np.cumsum(-2.0 / self._n * s[lowest])])
         taking = np.concatenate([[0.0], np.cumsum(2.0 / self._n * s[highest])])
         missed, taken, value = self._search(missing, taking, self._n, self._k)

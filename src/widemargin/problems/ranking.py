@@ -44,46 +44,50 @@ class PairRisk(BracketedStep):
     """
 
     def __init__(self, rank, group, C, n_jobs=None):
-        self._rows = np.lexsort((rank, group))  # rows by group, then by rank
-        rank, group = rank[self._rows], group[self._rows]
-        first = np.concatenate([[True], group[1:] != group[:-1]])
-        self._ends = np.append(np.flatnonzero(first), len(rank))
+        rows = np.lexsort((rank, group))
+        rank, group = rank[rows], group[rows]
+        self._ends = np.append(np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])), len(rank))
+        n_groups = len(self._ends) - 1
         change = np.concatenate([[False], rank[1:] != rank[:-1]])
         change[self._ends[:-1]] = False
         count = np.cumsum(change)
-        self._rank = (count - np.repeat(count[self._ends[:-1]], np.diff(self._ends))).astype(np.int32)
-        self.n_pairs = int(_count_pairs(self._rank, self._ends))
-        self.scale = float(C)
-        self._weight = self.scale / max(1, self.n_pairs)
+        rank = (count - np.repeat(count[self._ends[:-1]], np.diff(self._ends))).astype(np.int32)
+        self.n_pairs = int(_count_pairs(rank, self._ends))
+        self._rows = None
+        if n_groups > 1:
+            self._rows = rows  # those of a group together
+        self._rank = np.empty_like(rank)
+        self._rank[rows] = rank
+        self.scale, self._weight = float(C), float(C) / max(1, self.n_pairs)
         self._n_jobs = n_jobs
-        n_groups = len(self._ends) - 1
-        parts = split(n_groups, min(n_groups, -(-len(rank) // _RANGE)))
-        self._tasks = [(first, last) for first, last in parts]
-        self._several = n_groups > 1
+        self._tasks = split(n_groups, min(n_groups, -(-len(rank) // _RANGE)))
         self._memory = np.zeros((2, len(rank) + 2 * n_groups), np.int64)  # trees
+        self._counts = np.empty((2, len(rank)), np.int64)
 
     def subgradient(self, s):
         """Return (R(s), c)."""
-        s = s[self._rows]
-        if self._several:
-            order = np.arange(len(s))
-            buffer = np.empty_like(order)
-            run(_sort_groups, [(s, self._ends, *part, order, buffer) for part in self._tasks], self._n_jobs)
-        else:
-            order = order_of(s, self._n_jobs)
+        order = self._order(s)
         sorted_s, sorted_rank = s[order], self._rank[order]
-        above, below = np.empty((2, len(s)), np.int64)
-        sweeps = [(_count_above, above), (_count_below, below)]
+        above, below = self._counts
         tasks = [
-            (sweep, sorted_s, sorted_rank, self._ends, *part, self._memory[k], counts)
+            (sweep, sorted_s, sorted_rank, self._ends, *part, memory, counts)
             for part in self._tasks
-            for k, (sweep, counts) in enumerate(sweeps)
+            for sweep, memory, counts in zip((_count_above, _count_below), self._memory, (above, below), strict=True)
         ]
         run(_call, tasks, self._n_jobs)
+        n_violated = above.sum()
+        below -= above
         c = np.empty(len(s))
-        c[self._rows[order]] = self._weight * (below - above)
-        sums = self._weight * float(sorted_s @ (below - above))
-        return max(0.0, self._weight * float(above.sum()) + sums), c
+        c[order] = self._weight * below
+        return max(0.0, self._weight * float(n_violated) + float(c @ s)), c
+
+    def _order(self, s):
+        """Return the rows by group, those of a group by score."""
+        if self._rows is None:
+            return order_of(s)
+        order, buffer = self._rows.copy(), np.empty_like(self._rows)
+        run(_sort_groups, [(s, self._ends, *part, order, buffer) for part in self._tasks], self._n_jobs)
+        return order
 
 
 def concordance(s, rank, group):
@@ -185,6 +189,9 @@ def _count_above(s, rank, ends, first, last, memory, counts):
         tree = memory[begin + 2 * g : end + 2 * g + 2]
         n_ranks = _clear(tree, rank, begin, end)
         ahead = end - 1
+        if n_ranks == 2:
+            _count_above_of_two(s, rank, begin, end, counts)
+            continue
         for p in range(end - 1, begin - 1, -1):
             while ahead >= begin and s[p] - s[ahead] < 1.0:
                 _insert(tree, n_ranks, rank[ahead])
@@ -200,11 +207,36 @@ def _count_below(s, rank, ends, first, last, memory, counts):
         tree = memory[begin + 2 * g : end + 2 * g + 2]
         n_ranks = _clear(tree, rank, begin, end)
         ahead = begin
+        if n_ranks == 2:
+            _count_below_of_two(s, rank, begin, end, counts)
+            continue
         for p in range(begin, end):
             while ahead < end and s[ahead] - s[p] < 1.0:
                 _insert(tree, n_ranks, rank[ahead])
                 ahead += 1
             counts[p] = (ahead - begin) - _up_to(tree, rank[p] + 1)
+
+
+@compiled
+def _count_above_of_two(s, rank, begin, end, counts):
+    """The same as `_count_above` for ranks 0 and 1, where a number takes the place of the tree."""
+    ahead, lower = end - 1, np.int64(0)
+    for p in range(end - 1, begin - 1, -1):
+        while ahead >= begin and s[p] - s[ahead] < 1.0:
+            lower += 1 - rank[ahead]
+            ahead -= 1
+        counts[p] = lower * rank[p]
+
+
+@compiled
+def _count_below_of_two(s, rank, begin, end, counts):
+    """The same as `_count_below` for ranks 0 and 1."""
+    ahead, higher = begin, np.int64(0)
+    for p in range(begin, end):
+        while ahead < end and s[ahead] - s[p] < 1.0:
+            higher += rank[ahead]
+            ahead += 1
+        counts[p] = higher * (1 - rank[p])
 
 
 @compiled

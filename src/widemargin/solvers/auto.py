@@ -86,5 +86,6 @@ class ChoosingSweeps:
         self._chosen, self._open = ShrinkingSweeps(self.coordinates, self._settings), False
 
 
+DUAL_SOLVERS = {"dcd": dcd, "avsf": avsf, "climb": climb, "auto": auto}
 PLANE_SOLVERS = {"svmperf": svmperf, "ocas": ocas}
-SOLVERS = {"dcd": dcd, "avsf": avsf, "climb": climb, "auto": auto, **PLANE_SOLVERS}
+SOLVERS = DUAL_SOLVERS | PLANE_SOLVERS

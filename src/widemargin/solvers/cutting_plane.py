@@ -8,7 +8,7 @@
 `ocas` (Franc and Sonnenburg) keeps the best point so far, w_b. It is moved along the line to w_t as far as F falls,
 exactly, so that F(w_b) never rises; and the next plane is taken close to it, at w_b + 0.1 (w_t − w_b). Where rows are
 more than columns we take a second one, at w_b itself: together they hold the lowest point of the line from both sides.
-That halves the turns (a9a, C = 100: 304 to 126) for a pass over a part of the rows more; with fewer rows than columns
+That halves the turns (a9a, C = 100: 304 to 130) for a pass over a part of the rows more; with fewer rows than columns
 it does not pay.
 
 A turn takes two passes over the rows, scores of w_t and combination of the rows that count; other scores are sums of
@@ -26,6 +26,7 @@ from widemargin.solvers.planes import planes_like
 from widemargin.solvers.reduced import ReducedProblem
 
 _TOWARDS = 0.1  # how far from the best point towards w_t the next plane is taken
+_SINGLE = 4  # turns at the beginning that take one plane only
 _PATIENCE = 50  # turns without weight before a plane may go
 _INACTIVE = 100  # planes without weight that are kept
 _REDUCED = 0.01  # accuracy of the reduced problem, as a fraction of the gap
@@ -48,13 +49,11 @@ def _solve(method, settings):
     with watch, single_threaded_blas():
         while True:
             watch.measured(method.iteration, method.passes, method.best.objective, method.lower)
-            if method.reached(settings):
-                watch.status = Status.CONVERGED
-                break
-            if method.futile:
-                watch.status = Status.STALLED
-                break
-            if watch.turn(method.name, method.iteration, method.passes, method.violation):
+            violation = method.violation if settings.stopping == "violation" else np.nan
+            over = watch.turn(method.name, method.iteration, method.passes, violation)
+            status = method.status(settings)
+            if over or status is not None:
+                watch.status = status or watch.status
                 break
             method.turn()
     best = method.best
@@ -108,16 +107,12 @@ class _Planes:
         self.best = Point(w, scores, risk)
         self._cut(scores, risk, c)
 
-    @property
-    def futile(self):
-        """Whether both bounds have stood still for so long that they always will."""
-        return self._still >= _FUTILE
-
-    def reached(self, settings):
-        """Whether the point is as good as the settings ask."""
-        if settings.stopping == "violation":
-            return self.violation <= settings.tol
-        return relative_gap(self.best.objective, self.lower) <= settings.tol
+    def status(self, settings):
+        """Return a Status if the point is as good as the settings ask, or both bounds have stood still for long."""
+        found = self.violation if settings.stopping == "violation" else relative_gap(self.best.objective, self.lower)
+        if found <= settings.tol:
+            return Status.CONVERGED
+        return Status.STALLED if self._still >= _FUTILE else None
 
     def _scores(self, w):
         """Return X w, in memory that the next call uses again."""
@@ -196,7 +191,7 @@ class _OptimisedPlanes(_Planes):
         moved = Point(best.w + step.k * along, step.scores, step.risk)
         if moved.objective < best.objective:
             self.best = moved
-            if self._X.n_rows > self._X.n_columns and step.cut is None:
+            if self._X.n_rows > self._X.n_columns and self.iteration >= _SINGLE and step.cut is None:
                 self._cut(step.scores, *self._risk.subgradient(step.scores))
         self._cut(*(step.cut or self._beyond(scores)))
         self._end_turn()

@@ -24,7 +24,7 @@ usage: widemargin COMMAND [options] FILES
 Support vector machines at the speed of memory, each model with a proof of how good it is.
 
 commands:
-  train     train a linear or kernel machine on a file of SVM-light / LIBSVM text, or cross-validate
+  train     train a linear or kernel machine, or a ranking, on a file of SVM-light / LIBSVM text, or cross-validate
   predict   predict the rows of a file with a model
   demo      a tour on small data sets: solvers compared in a table and a picture
 
@@ -36,6 +36,7 @@ examples:
   widemargin train -c 10 heart_scale heart.model
   widemargin train -s 0 -t 2 -g 0.1 -b 1 heart_scale heart.model
   widemargin train -v 5 heart_scale
+  widemargin train --task rank -c 20 train.dat rank.model
   widemargin predict heart_scale.t heart.model heart.out
   widemargin demo
 

@@ -1,20 +1,38 @@
 """How good predictions are, in the words of svm-train and svm-predict; and predictions by cross-validation."""
 
+from typing import NamedTuple
+
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import r2_score
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
+from widemargin.models.measures import MeasureSVC
+from widemargin.models.ranking import RankSVM, ROCAreaSVC, queries
 from widemargin.solvers.contract import Status
+from widemargin.tools import planemeasures
 
 
-def measure(y, predicted, classes):
-    """Return measures of predictions as a dict; `classes` tells labels of classes from numbers.
+class Prediction(NamedTuple):
+    """What was predicted for each row: a label or number; the score, query and fold where measures need them."""
+
+    labels: np.ndarray
+    scores: np.ndarray | None = None
+    query: np.ndarray | None = None
+    fold: np.ndarray | None = None
+
+
+def measure(model, y, prediction):
+    """Return measures of a model's predictions as a dict.
 
     Classification: "rows", "correct" and "accuracy" (a fraction). Regression: "rows", "mse", the "squared_correlation"
-    of LIBSVM, and "r2", the coefficient of determination; a measure that is undefined is NaN.
+    of LIBSVM, and "r2", the coefficient of determination. Models for orders and measures: see `planemeasures`. A
+    measure that is undefined is NaN.
     """
-    if classes:
+    if type(model) in planemeasures.FACTS:
+        return planemeasures.FACTS[type(model)](model, y, prediction)
+    predicted = prediction.labels
+    if not is_regressor(model):
         correct = int(np.sum(predicted == y))
         return {"rows": len(y), "correct": correct, "accuracy": correct / len(y)}
     return {
@@ -32,8 +50,10 @@ def _squared_correlation(y, predicted):
     return float(np.sum((y - y.mean()) * (predicted - predicted.mean())) ** 2 / spread)
 
 
-def prediction_lines(facts):
-    """Return svm-predict's lines about measures."""
+def prediction_lines(model, facts):
+    """Return svm-predict's lines about measures, or those of models for orders and measures."""
+    if type(model) in planemeasures.LINES:
+        return planemeasures.LINES[type(model)](facts)
     if "accuracy" in facts:
         return [f"Accuracy = {100 * facts['accuracy']:g}% ({facts['correct']}/{facts['rows']}) (classification)"]
     return [
@@ -42,8 +62,10 @@ def prediction_lines(facts):
     ]
 
 
-def cross_validation_lines(facts):
+def cross_validation_lines(model, facts):
     """Return svm-train's lines about measures by cross-validation."""
+    if type(model) in planemeasures.LINES:
+        return [f"Cross Validation {line}" for line in planemeasures.LINES[type(model)](facts)]
     if "accuracy" in facts:
         return [f"Cross Validation Accuracy = {100 * facts['accuracy']:g}%"]
     return [
@@ -52,23 +74,43 @@ def cross_validation_lines(facts):
     ]
 
 
-def cross_predict(model, X, y, n_folds, seed):
+def cross_predict(model, X, y, n_folds, seed, qid=None):
     """Return a prediction for each row by the model, fitted anew without the row's fold.
 
     Ctrl-C in a fold ends them all. Folds are shuffled by the seed; for classification each has the classes in the
-    proportion they have in y. Of a precomputed kernel, rows have a column for each row. A classifier with probabilities
-    predicts the most probable class, as in svm-train.
+    proportion they have in y, for ranking queries are whole. Of a precomputed kernel, rows have a column for each row.
+    A classifier with probabilities predicts the most probable class, as in svm-train.
     """
-    _check_folds(model, y, n_folds)
-    folds = (StratifiedKFold if is_classifier(model) else KFold)(n_folds, shuffle=True, random_state=seed)
-    predicted = np.empty_like(y)
+    group = queries(qid, len(y)) if isinstance(model, RankSVM) else None
+    _check_folds(model, y, n_folds, group)
+    predicted, scores, fold = np.empty_like(y), np.empty(len(y)), np.empty(len(y), int)
     pairwise = getattr(model, "kernel", None) == "precomputed"
-    for train, test in folds.split(X, y):
-        model.fit(X[np.ix_(train, train)] if pairwise else X[train], y[train])
+    for k, (train, test) in enumerate(_folds_for(model)(n_folds, shuffle=True, random_state=seed).split(X, y, group)):
+        fit(model, X[np.ix_(train, train)] if pairwise else X[train], y[train], None if group is None else group[train])
         if model.status_ == Status.INTERRUPTED.value:
             raise KeyboardInterrupt
         predicted[test] = predict_labels(model, X[np.ix_(test, train)] if pairwise else X[test])
-    return predicted
+        if has_scores(model):
+            scores[test] = model.decision_function(X[test])
+        fold[test] = k
+    return Prediction(predicted, scores if has_scores(model) else None, group, fold)
+
+
+def _folds_for(model):
+    """Return the way to divide rows into folds."""
+    if isinstance(model, RankSVM):
+        return GroupKFold
+    return StratifiedKFold if is_classifier(model) else KFold
+
+
+def fit(model, X, y, qid):
+    """Fit a model; only that of a ranking hears of queries."""
+    return model.fit(X, y, qid=qid) if isinstance(model, RankSVM) else model.fit(X, y)
+
+
+def has_scores(model):
+    """Tell whether the measures of a model compare the scores of rows, of which there is one a row."""
+    return isinstance(model, (RankSVM, ROCAreaSVC, MeasureSVC))
 
 
 def predict_labels(model, X):
@@ -83,8 +125,10 @@ def has_probabilities(model):
     return any(np.size(getattr(model, name, ())) > 0 for name in ("probA_", "laplace_scale_", "density_marks_"))
 
 
-def _check_folds(model, y, n_folds):
-    """Refuse more folds than there are rows of the largest class, and classes that some fold would not have."""
+def _check_folds(model, y, n_folds, group):
+    """Refuse more folds than rows of the largest class, or queries, and classes that some fold would not have."""
+    if group is not None and n_folds > len(np.unique(group)):
+        raise ValueError(f"{n_folds} folds need as many queries, got {len(np.unique(group))}; use a smaller -v.")
     if n_folds > len(y):
         raise ValueError(f"{n_folds} folds need as many rows, got {len(y)}; use a smaller -v.")
     if is_classifier(model):

@@ -10,28 +10,35 @@ from widemargin._replace import replacing
 from widemargin.data.textfile import read_svmlight
 from widemargin.errors import FormatError
 from widemargin.models.modelfile import load_model, save_model
-from widemargin.tools.messages import CommandError, UsageError, naming
+from widemargin.tools.messages import CommandError, UsageError, naming, say
 
 ZERO_BASED = {"auto": "auto", "yes": True, "no": False}
 
 
 def read_rows(path, **options):
-    """Return (X, y) of a data file; `-` is standard input."""
+    """Return (X, y, qid) of a data file, qid None if there is none; `-` is standard input."""
     with naming(path if path != "-" else "standard input"):
-        X, y, _ = read_svmlight(sys.stdin.buffer if path == "-" else path, **options)
-    return X, y
+        return read_svmlight(sys.stdin.buffer if path == "-" else path, **options)
 
 
-def read_model(path):
-    """Return the model of a file; `-` is standard input."""
+def note_queries(path, qid, *, wanted):
+    """Say that a file's queries are not used, or that it has none where they are wanted."""
+    if wanted and qid is None:
+        say("note", f"{path} has no qid: all its rows are of one query")
+    elif not wanted and qid is not None:
+        say("note", f"{path} has queries (qid), which only --task rank uses: they are ignored")
+
+
+def read_model(path, task=None):
+    """Return the model of a file, told what SVM-light's text is for; `-` is standard input."""
     if path != "-":
         with naming(path):
-            return load_model(path)
+            return load_model(path, task=task)
     with tempfile.TemporaryDirectory() as directory:
         copy = Path(directory, "model")
         copy.write_bytes(sys.stdin.buffer.read())
         try:
-            return load_model(copy)
+            return load_model(copy, task=task)
         except FormatError as error:
             raise FormatError("<stdin>", error.rule, error.line, error.column) from error
 
@@ -59,13 +66,20 @@ def write_model(model, path, form):
     """
     if path != "-":
         with naming(path):
-            save_model(model, path, format=form, keep_dual=False)
+            _save(model, path, form)
         return
     with tempfile.TemporaryDirectory() as directory:
         made = Path(directory, "model")
-        save_model(model, made, format=form, keep_dual=False)
+        _save(model, made, form)
         sys.stdout.buffer.write(made.read_bytes())
         sys.stdout.buffer.flush()
+
+
+def _save(model, path, form):
+    try:
+        save_model(model, path, format=form, keep_dual=False)
+    except (TypeError, ValueError) as error:  # what the format has no place for
+        raise CommandError(f"{path}: {error}") from error
 
 
 def write_lines(lines, path):

@@ -52,7 +52,7 @@ _DEFAULTS = {  # LIBSVM's
     "shrinking": True,
 }
 _OF_ALL = ("tol", "cache_size", "shrinking", "solver", "working_set", "max_seconds")
-_LINEAR_ONLY = ("loss", "bias", "multi_class", "stopping")
+_LINEAR_ONLY = ("loss", "bias", "multi_class", "stopping", "penalize_intercept")
 
 
 def add_kernel_options(add):
@@ -100,8 +100,8 @@ def make_kernel_model(parser, options, asking):
     for dest in _LINEAR_ONLY:
         if hasattr(options, dest):
             _refuse_linear(parser, parser.name(dest), asking)
-    if options.format == "liblinear":
-        _refuse_linear(parser, "--format liblinear", asking)
+    if options.format in ("liblinear", "svmlight"):
+        _refuse_linear(parser, f"--format {options.format}", asking)
     if vars(options).get("solver", "auto") not in KERNEL_SOLVERS:
         _refuse_linear(parser, f"--solver {options.solver}", asking)
     machine, kernel = _choose_machine(parser, options), _choose_kernel(parser, options)

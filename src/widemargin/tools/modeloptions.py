@@ -4,9 +4,9 @@ import argparse
 from functools import partial
 
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.solvers.auto import SOLVERS
+from widemargin.solvers.auto import PLANE_SOLVERS, SOLVERS
 from widemargin.solvers.kernel import KERNEL_SOLVERS
-from widemargin.tools import kerneloptions
+from widemargin.tools import kerneloptions, planeoptions
 from widemargin.tools import options as reading
 from widemargin.tools.files import ZERO_BASED
 from widemargin.tools.options import Parser
@@ -20,18 +20,23 @@ _LOSSES = {
 }
 _ONLY_FOR = {"epsilon": "regression", "class_weight": "classification", "multi_class": "classification"}
 _LINEAR_DEFAULTS = {"C": 1.0, "tol": 1e-4, "stopping": "gap", "solver": "auto", "max_iter": 1000}
-_PASSED_ON = (*_LINEAR_DEFAULTS, "max_seconds", "loss", "epsilon", "multi_class")
+_PASSED_ON = (*_LINEAR_DEFAULTS, "max_seconds", "loss", "epsilon", "multi_class", "penalize_intercept")
 
 _DESCRIPTION = """\
 Train a support vector machine on a file of SVM-light / LIBSVM text (plain, .gz, .bz2, .xz or .zst): a linear one, or
-a kernel machine if any option of those is given. MODEL is DATA's name + ".model" in the current directory if left out;
-"-" is standard input or output."""
+a kernel machine if any option of those is given; by --task also a model for an order or a measure. MODEL is DATA's
+name + ".model" in the current directory if left out; "-" is standard input or output."""
 
 _EXAMPLES = """\
 examples:
   widemargin train heart_scale                            linear, squared hinge loss, writes heart_scale.model
   widemargin train -c 10 --loss hinge --tol 1e-6 heart_scale heart.model
   widemargin train --task regression -p 0.1 abalone       linear support vector regression
+  widemargin train --no-penalize-intercept heart_scale    an intercept without penalty, by cutting planes
+  widemargin train --task rank -c 20 train.dat            order within queries: `3 qid:1 1:0.5 ...`, as for SVM-rank
+  widemargin train --task ordinal stars                   labels that have an order, told apart by thresholds
+  widemargin train --task rocarea -v 5 heart_scale        the area under the ROC curve
+  widemargin train --task measure --measure prbep -c 100 heart_scale
   widemargin train --kernel rbf heart_scale               C-SVC; the same is -s 0 -t 2
   widemargin train -s 1 -t 1 -d 2 -n 0.3 -b 1 heart_scale       nu-SVC, polynomial kernel, probabilities
   widemargin train --task oneclass --nu 0.1 --gamma 0.5 normal  the support of a distribution
@@ -44,6 +49,11 @@ relative duality gap. Any of LIBSVM's letters -s -t -d -g -r -n -m -h -b, or the
 as svm-train trains it, -s 0 -t 0 included: with its defaults (C-SVC, rbf, gamma 1/features, -e 1e-3 on the optimality
 conditions), an intercept without penalty, and its printed lines. What svm-train would ignore is refused.
 MODEL is of widemargin's format, also with LIBSVM's letters, unless --format libsvm asks for LIBSVM's text.
+
+The tasks rank, ordinal, rocarea and measure are linear, too: ½|w|² + C times a mean over pairs, or times 1 - measure,
+minimised by cutting planes (--solver ocas or svmperf, -e 1e-3). --format svmlight writes SVM-light's text, for
+svm_classify and svm_rank_classify, which print scores: one weight vector, and labels where only widemargin finds them.
+By -v, folds of a ranking have queries whole; ROC area, PRBEP, precision@K and recall@K are means over the folds.
 
 exit status:
   0  done, also if a warning says that the solver stopped short of the tolerance
@@ -69,14 +79,17 @@ def _adding(group):
 
 def _add_problem_options(group):
     add = _adding(group)
-    group.add_argument("--task", choices=[*_TASKS, "oneclass"], help="default: classification, or what --loss is for")
-    add("-c", "--C", type=reading.positive, help="weight of the losses (default: 1)")
+    tasks = [*_TASKS, "oneclass", *planeoptions.TASKS]
+    group.add_argument("--task", choices=tasks, help="default: classification, or what --loss is for")
+    add("-c", "--C", type=reading.positive, help="weight of the losses, or of their mean for rank, ordinal, rocarea "
+        "and measure (default: 1)")  # fmt: skip
     add("-p", "--epsilon", type=reading.non_negative,
         help="regression: residuals this small are free (default: 0, for kernel machines 0.1)")  # fmt: skip
     add("--class-weight", type=reading.class_weight, action="append", metavar="LABEL:WEIGHT",
         help="factor of C for a class, may be repeated; also -wLABEL WEIGHT, or balanced (nu-SVC has it too, unlike "
         "svm-train's)")  # fmt: skip
     add("--loss", choices=list(_LOSSES), help="linear: default squared_hinge, or epsilon_insensitive for regression")
+    planeoptions.add_plane_options(add)
     add("-B", "--bias", type=reading.number, metavar="B", help="linear: constant feature of the intercept, larger "
         "penalises it less; negative: none (default: 1)")  # fmt: skip
     add("--multi-class", choices=["ovr", "crammer_singer"],
@@ -85,12 +98,15 @@ def _add_problem_options(group):
 
 def _add_solver_options(group):
     add, solvers = _adding(group), [*SOLVERS, *(name for name in KERNEL_SOLVERS if name not in SOLVERS)]
-    add("-e", "--tol", type=reading.non_negative, help="linear: relative duality gap asked for (default: 1e-4); kernel "
-        "machines: largest violation of an optimality condition (default: 1e-3)")  # fmt: skip
-    add("--stopping", choices=["gap", "kkt"], help="linear: what --tol is compared with (default: gap)")
-    add("--solver", choices=solvers, help="default: auto; svmlight and smo are for kernel machines, others linear")
-    add("--max-iter", type=reading.whole(1, also="none"), metavar="N", help="most sweeps over the rows (kernel "
-        "machines: iterations), or none for no limit (default: 1000, for kernel machines none)")  # fmt: skip
+    add("-e", "--tol", type=reading.non_negative, help="linear: relative duality gap asked for (default: 1e-4, for "
+        "rank, ordinal, rocarea and measure 1e-3); kernel machines: largest violation of an optimality condition "
+        "(default: 1e-3)")  # fmt: skip
+    add("--stopping", choices=["gap", "kkt", "violation"], help="linear: what --tol is compared with; violation is "
+        "svmperf's, kkt not for cutting planes (default: gap)")  # fmt: skip
+    add("--solver", choices=solvers, help="default: auto; svmlight and smo are for kernel machines, others linear; "
+        "ocas and svmperf are cutting planes")  # fmt: skip
+    add("--max-iter", type=reading.whole(1, also="none"), metavar="N", help="most sweeps over the rows, or planes "
+        "(kernel machines: iterations), or none for no limit (default: 1000, for kernel machines none)")  # fmt: skip
     add("--max-seconds", type=reading.positive, metavar="S", help="stop after about this time (default: no limit)")
     add = group.add_argument
     add("-j", "--jobs", type=reading.threads, default=1, metavar="N", help="threads; -1 for all cores (default: 1)")
@@ -100,8 +116,9 @@ def _add_solver_options(group):
 
 def _add_file_options(group):
     add = group.add_argument
-    add("--format", choices=["widemargin", "liblinear", "libsvm"], default="widemargin",
-        help="of MODEL: libsvm for kernel machines, liblinear for linear ones (default: widemargin)")  # fmt: skip
+    add("--format", choices=["widemargin", "liblinear", "libsvm", "svmlight"], default="widemargin",
+        help="of MODEL: libsvm for kernel machines, liblinear for linear classification and regression, svmlight for "
+        "linear models but ordinal ones and those of several classes (default: widemargin)")  # fmt: skip
     add("--n-features", type=reading.whole(1), metavar="N", help="columns (default: the largest index in DATA)")
     add("--zero-based", choices=list(ZERO_BASED), default="auto",
         help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
@@ -113,6 +130,10 @@ def _add_file_options(group):
 
 def make_model(parser, options):
     """Return the estimator that the options describe; refuse options that contradict each other or do not apply."""
+    if hasattr(options, "measure") and options.task != "measure":
+        parser.error("--measure is for --task measure; add that or leave it out")
+    if options.task in planeoptions.TASKS:
+        return planeoptions.make_plane_model(parser, options)
     asking = kerneloptions.selecting_option(parser, options)
     if asking is not None:
         return kerneloptions.make_kernel_model(parser, options, asking)
@@ -134,6 +155,7 @@ def _make_linear_model(parser, options):
             parser.error(f"{parser.name(dest)} is for {only}, the task is {task}; leave it out or change --task")
     if given.get("multi_class") == "crammer_singer" and (loss or given["solver"] != "auto"):
         parser.error("--multi-class crammer_singer has a loss and a solver of its own; leave --loss and --solver out")
+    _check_planes(parser, given)
     bias = given.get("bias", 1.0)
     if bias == 0:
         parser.error("--bias must not be 0: positive for an intercept, negative for none")
@@ -143,6 +165,21 @@ def _make_linear_model(parser, options):
     if "class_weight" in given:
         parameters["class_weight"] = reading.join_weights(parser, given["class_weight"])
     return _TASKS[task](**parameters)
+
+
+def _check_planes(parser, given):
+    """Refuse what an intercept without penalty, or a solver, leaves no sense."""
+    solver = given["solver"]
+    if "penalize_intercept" in given:
+        name = parser.name("penalize_intercept")
+        if solver not in ("auto", *PLANE_SOLVERS):
+            parser.error(f"{name} needs --solver ocas or svmperf, got {solver}; leave one of them out")
+        if "bias" in given:
+            parser.error(f"{parser.name('bias')} is for an intercept with a penalty; leave it or {name} out")
+        if given.get("multi_class") == "crammer_singer":
+            parser.error(f"{name} is not for --multi-class crammer_singer; leave one of them out")
+        solver = "ocas" if solver == "auto" else solver
+    planeoptions.check_stopping(parser, given["stopping"], solver)
 
 
 def _refuse_kernel(parser, name):

@@ -45,7 +45,7 @@ def read_kernel_rows(path, *, dtype=np.float64, n_columns=None):
     if path == "-":  # kept, as the line of a mistake is looked for in the text
         source = io.BytesIO(sys.stdin.buffer.read())
         source.name = "<stdin>"
-    X, y = read_rows(source, dtype=dtype, zero_based=True)
+    X, y, _ = read_rows(source, dtype=dtype, zero_based=True)
     mistake = _first_mistake(X, n_columns)
     if mistake is not None:
         row, rule = mistake

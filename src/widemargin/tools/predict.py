@@ -8,9 +8,11 @@ from scipy.sparse import csr_array, issparse
 from sklearn.base import is_classifier, is_regressor
 
 from widemargin._compiled import announcing_compilation
+from widemargin.models.ranking import RankSVM
+from widemargin.models.svmlightfile import TASKS
 from widemargin.progress import ProgressReport
-from widemargin.tools.evaluation import has_probabilities, measure, prediction_lines
-from widemargin.tools.files import ZERO_BASED, check_target, read_model, read_rows, write_lines
+from widemargin.tools.evaluation import Prediction, has_probabilities, has_scores, measure, prediction_lines
+from widemargin.tools.files import ZERO_BASED, check_target, note_queries, read_model, read_rows, write_lines
 from widemargin.tools.kerneloptions import machine_of
 from widemargin.tools.kernelreport import laplace_lines
 from widemargin.tools.messages import UsageError, print_json, say
@@ -18,8 +20,9 @@ from widemargin.tools.options import Parser, switch
 from widemargin.tools.precomputed import read_kernel_rows
 
 _DESCRIPTION = """\
-Predict a label for each row of DATA with MODEL (of widemargin, LIBSVM or LIBLINEAR), one per line of OUTPUT; "-" is
-standard input or output. The labels in DATA serve to measure the predictions; write 0 where they are not known."""
+Predict a label for each row of DATA with MODEL (of widemargin, LIBSVM, LIBLINEAR or SVM-light), one per line of
+OUTPUT; "-" is standard input or output. The labels in DATA serve to measure the predictions; write 0 where they are not
+known. Of a ranking, scores are written, of which only the order within a query has a meaning."""
 
 _EXAMPLES = """\
 examples:
@@ -27,6 +30,7 @@ examples:
   widemargin predict -b 1 heart_scale.t heart_scale.model heart.out
   widemargin predict --json heart_scale.t heart_scale.model /dev/null
   widemargin predict --scores heart_scale.t heart_scale.model - | head
+  widemargin predict --task rank test.dat svm_rank.model scores
 
 With -b 1 the first line of OUTPUT is `labels 1 -1`, and each other one a label and the probabilities of these classes;
 of a one-class model it is `label normal outlier`. For a regression, -b 1 prints the noise instead: svm-predict's lines.
@@ -35,6 +39,14 @@ class of a linear model, or 1/2, a pair of classes of a kernel machine, where a 
 
 Rows may have fewer features than the model (the others are zero there). Further columns are dropped with a warning if
 the model is linear; to a kernel machine they are features that were zero in training.
+
+What is printed depends on the model. Classification: accuracy. Regression: mean squared error, squared correlation.
+Ranking: swapped pairs, that is pairs of rows of a query in the wrong order or with equal scores, their number and the
+mean percentage over queries, as svm_rank_classify; mean concordance, the part of pairs in order, equal scores counting
+half; NDCG@10: gain 2^label - 1, discount log2(1 + place), divided by that of the best order, equal scores by their mean
+gain, mean over queries that have a row with a label above 0. Ordinal: accuracy, mean absolute error of ranks. ROC area:
+it and accuracy. Measure: the model's own; F1, PRBEP (the precision of as many rows as are positive), precision, recall,
+ROC area, accuracy. nan, or null with --json, is undefined.
 
 exit status:
   0  done      1  the data, the model or the run failed      2  wrong usage"""
@@ -48,6 +60,8 @@ def make_parser():
         help="write decision values after each label; the first line says what they belong to")  # fmt: skip
     add("-b", type=switch, default=False, dest="probability", metavar="0|1",
         help="1: write probabilities after each label, of a model trained with -b 1 (default: 0)")  # fmt: skip
+    add("--task", choices=list(TASKS), help="what a model of SVM-light's text is for, which does not say unless "
+        "widemargin wrote it (default: classification)")  # fmt: skip
     add("--zero-based", choices=list(ZERO_BASED), default="auto",
         help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
     add("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
@@ -65,20 +79,23 @@ def run(tokens):
         raise UsageError("-b 1 and --scores both add columns to OUTPUT; leave one of them out")
     check_target(output, data, model_path)
     with ProgressReport(0 if options.quiet else 1) as report, announcing_compilation(report.compiling):
-        model = read_model(model_path)
+        model = read_model(model_path, options.task)
         _check_abilities(model, options)
-        X, y = _read(model, options)
+        X, y, qid = _read(model, options)
         predicted, lines = _predict(model, X, options)
     write_lines(lines, output)
-    _print_measures(model, measure(y, predicted, not is_regressor(model)), options)
+    scores = model.decision_function(X) if has_scores(model) else None
+    query = np.zeros(len(y), int) if qid is None else qid
+    _print_measures(model, measure(model, y, Prediction(predicted, scores, query)), options)
     return 0
 
 
 def _check_abilities(model, options):
     """Refuse an option that the model has nothing for; note what it has and was not asked for."""
     model_path = options.files[1]
-    if options.scores and is_regressor(model):
-        raise UsageError(f"--scores is for classification, {model_path} is a regression model; leave it out")
+    if options.scores and (is_regressor(model) or isinstance(model, RankSVM)):
+        kind = "regression" if is_regressor(model) else "ranking"
+        raise UsageError(f"--scores is for classification, {model_path} is a {kind} model; leave it out")
     if options.probability and not has_probabilities(model):
         raise UsageError(f"-b 1: {model_path} has no probability estimates; leave it out or train with -b 1")
     if not options.probability and has_probabilities(model) and not options.quiet:
@@ -86,15 +103,17 @@ def _check_abilities(model, options):
 
 
 def _read(model, options):
-    """Return the rows, with as many columns as the model has features, and their labels."""
+    """Return the rows, with as many columns as the model has features, their labels and their queries or None."""
     data = options.files[0]
     n_features = getattr(model, "n_features_in_", 0)  # LIBSVM's text does not tell if there is no support vector
     if getattr(model, "kernel", None) == "precomputed":
         if options.zero_based != "auto":
             raise UsageError(f"--zero-based is for features, {options.files[1]} has a precomputed kernel; leave it out")
         K, _, y = read_kernel_rows(data, n_columns=n_features)
-        return K[:, :n_features], y
-    X, y = read_rows(data, zero_based=ZERO_BASED[options.zero_based])
+        return K[:, :n_features], y, None
+    X, y, qid = read_rows(data, zero_based=ZERO_BASED[options.zero_based])
+    if not options.quiet:
+        note_queries(data, qid, wanted=isinstance(model, RankSVM))
     if X.shape[1] <= n_features:
         X.resize(X.shape[0], n_features)
     elif machine_of(model) is not None:
@@ -102,7 +121,7 @@ def _read(model, options):
     else:
         say("warning", f"{data} has {X.shape[1]} features, the model {n_features}: the columns beyond are dropped")
         X = X[:, :n_features]
-    return X, y
+    return X, y, qid
 
 
 def _widen(model, n_features):
@@ -158,8 +177,8 @@ def _print_measures(model, facts, options):
     if options.json:
         print_json(facts if scale is None else {**facts, "laplace_scale": scale}, stream)
     elif not options.quiet:
-        lines = prediction_lines(facts) if scale is None else [*laplace_lines(scale), *prediction_lines(facts)]
-        print("\n".join(lines), file=stream)
+        lines = [] if scale is None else laplace_lines(scale)
+        print("\n".join([*lines, *prediction_lines(model, facts)]), file=stream)
 
 
 def _number_texts(numbers):

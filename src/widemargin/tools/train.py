@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import is_classifier
 
 from widemargin._compiled import announcing_compilation
+from widemargin.models.ranking import RankSVM
 from widemargin.progress import ProgressReport
+from widemargin.solvers.auto import PLANE_SOLVERS
 from widemargin.solvers.contract import Status
-from widemargin.tools.evaluation import cross_predict, cross_validation_lines, measure
-from widemargin.tools.files import ZERO_BASED, check_target, read_rows, write_model
+from widemargin.tools.evaluation import cross_predict, cross_validation_lines, fit, measure
+from widemargin.tools.files import ZERO_BASED, check_target, note_queries, read_rows, write_model
 from widemargin.tools.kerneloptions import machine_of
 from widemargin.tools.kernelreport import kernel_facts, train_lines
 from widemargin.tools.messages import CommandError, UsageError, print_facts, print_json, say, warnings_afterwards
@@ -24,11 +26,11 @@ from widemargin.tools.precomputed import number_support, read_kernel_rows, squar
 
 _SHOWN_CLASSES = 8
 _IN_WORDS = (
-    "rows", "features", "classes", "machine", "kernel", "solver", "sweeps", "objective", "gap", "seconds", "status",
-    "model",
+    "rows", "features", "queries", "classes", "measure", "machine", "kernel", "solver", "sweeps", "planes",
+    "objective", "gap", "seconds", "status", "model",
 )  # fmt: skip
 _LARGEST_EXACT = 2.0**53  # whole numbers up to this are all doubles
-_LARGEST_LABELS = {"liblinear": 2**31 - 1, "libsvm": 2**31 - 1}  # in files of that format
+_LARGEST_LABELS = dict.fromkeys(["liblinear", "libsvm", "svmlight"], 2**31 - 1)  # in files of that format
 
 
 def run(tokens):
@@ -47,7 +49,7 @@ def _train(model, options):
     with _reporting(model, options):
         rows = _read(model, options)
         started = time.perf_counter()
-        _blaming(data, model.fit, rows.X, rows.y)
+        _blaming(data, fit, model, rows.X, rows.y, rows.qid)
         seconds = time.perf_counter() - started
     interrupted = model.status_ == Status.INTERRUPTED.value
     if interrupted and np.max(model.n_iter_) == 0:
@@ -66,6 +68,8 @@ def _summarise(model, rows, options, outcome):
     """Print what came of the training; the model may be on its way through standard output."""
     stream = sys.stderr if outcome["model"] == "-" else sys.stdout
     facts = {"rows": rows.X.shape[0], "features": rows.n_columns}
+    if isinstance(model, RankSVM):
+        facts["queries"] = 1 if rows.qid is None else len(np.unique(rows.qid))
     if is_classifier(model):
         facts["classes"] = model.classes_.tolist()
     of_kernel = machine_of(model) is not None
@@ -88,13 +92,13 @@ def _cross_validate(model, options):
     with _reporting(model, options):
         rows = _read(model, options)
         started = time.perf_counter()
-        predicted = _blaming(data, cross_predict, model, rows.X, rows.y, options.n_folds, options.seed)
+        prediction = _blaming(data, cross_predict, model, rows.X, rows.y, options.n_folds, options.seed, rows.qid)
         seconds = time.perf_counter() - started
-    facts = measure(rows.y, predicted, not is_regressor(model))
+    facts = measure(model, rows.y, prediction)
     if options.json:
         print_json({"folds": options.n_folds, **facts, "seconds": seconds}, sys.stdout)
     else:
-        print("\n".join(cross_validation_lines(facts)))
+        print("\n".join(cross_validation_lines(model, facts)))
     return 0
 
 
@@ -117,12 +121,13 @@ def _reporting(model, options):
 
 
 class _Rows(NamedTuple):
-    """What a model is fitted to, and of a precomputed kernel the serial numbers of its rows."""
+    """What a model is fitted to, of a precomputed kernel the serial numbers of its rows, of a ranking their queries."""
 
     X: np.ndarray | csr_array
     y: np.ndarray
     n_columns: int
     serial: np.ndarray | None = None
+    qid: np.ndarray | None = None
 
 
 def _read(model, options):
@@ -132,8 +137,11 @@ def _read(model, options):
         K, serial, y = read_kernel_rows(data, dtype=dtype)
         rows = _Rows(square(K, serial), y, K.shape[1], serial)
     else:
-        X, y = read_rows(data, n_features=options.n_features, dtype=dtype, zero_based=ZERO_BASED[options.zero_based])
-        rows = _Rows(X, y, X.shape[1])
+        reading = {"n_features": options.n_features, "dtype": dtype, "zero_based": ZERO_BASED[options.zero_based]}
+        X, y, qid = read_rows(data, **reading)
+        if not options.quiet:
+            note_queries(data, qid, wanted=isinstance(model, RankSVM))
+        rows = _Rows(X, y, X.shape[1], qid=qid)
     return rows._replace(y=_check_classes(model, y, options)) if is_classifier(model) else rows
 
 
@@ -151,7 +159,12 @@ def _check_classes(model, y, options):
         raise CommandError(
             f"{data}: labels in files of --format {options.format} end at {largest}; leave the option out"
         )
-    if isinstance(model.class_weight, dict):
+    if options.format == "svmlight" and len(np.unique(y)) > 2:
+        raise CommandError(
+            f"{data}: files of --format svmlight have one weight vector, and no place for {len(np.unique(y))} classes; "
+            "leave the option out"
+        )
+    if isinstance(getattr(model, "class_weight", None), dict):
         absent = set(model.class_weight) - set(y)
         if absent:
             raise CommandError(f"{data}: no row has the label {min(absent):g} that -w gives a weight; leave it out")
@@ -168,12 +181,12 @@ def _blaming(data, function, *arguments):
 
 def _linear_facts(model):
     """Return what is worth knowing of a fitted linear model."""
-    return {
-        "loss": model.loss,
-        "solver": model.solver_,
-        "sweeps": int(model.n_iter_),
-        "objective": model.objective_,
-    }
+    facts = {name: getattr(model, name) for name in ("loss", "measure") if hasattr(model, name)}
+    facts["solver"] = model.solver_
+    facts["planes" if model.solver_ in PLANE_SOLVERS else "sweeps"] = int(model.n_iter_)
+    if hasattr(model, "thresholds_"):
+        facts["thresholds"] = model.thresholds_.tolist()
+    return {**facts, "objective": model.objective_}
 
 
 def _in_words(model, facts):

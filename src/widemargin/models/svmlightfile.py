@@ -1,0 +1,259 @@
+"""SVM-light's model text, which SVM-rank and SVM-perf write too: linear models with one weight vector.
+
+    SVM-light Version V6.02
+    0 # kernel type                               (0: linear, the only one read here)
+    3 # kernel parameter -d                       (four parameters of other kernels)
+    ...
+    empty# kernel parameter -u                    (free text of at most 49 characters)
+    78 # highest feature index
+    12 # number of training documents
+    2 # number of support vectors plus 1
+    0.5 # threshold b, each following line is a SV (starting with alpha*y)
+    1 3:-0.498 77:0.5375 #                        (a line per support vector: coefficient, features, comment)
+
+The decision is Σ coefficient <support vector, x> − b. We write one vector, w, with the coefficient 1. The programs
+print decisions, never labels, so the text has no place for them, nor for what the model is. We keep both in the free
+text: the estimator's name, then two integer labels of classes, then the measure of a MeasureSVC. Without
+them a model is what the reader is told, and its classes are −1 and 1.
+"""
+
+import io
+import re
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import is_classifier
+
+from widemargin.data.textcompression import LONGEST_MAGIC, compression_of
+from widemargin.data.textfile import read_svmlight
+from widemargin.errors import FormatError
+from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.linearfields import check_measure, check_weights
+from widemargin.models.measures import MeasureSVC
+from widemargin.models.modeltext import check_complete, integer_labels, number, shown
+from widemargin.models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+
+ESTIMATORS = (LinearSVC, LinearSVR, RankSVM, ROCAreaSVC, MeasureSVC)
+TASKS = {"classification": LinearSVC, "regression": LinearSVR, "rank": RankSVM}  # what a text may be told to be
+
+_START = b"SVM-light Version "
+_VERSION = re.compile(rb"SVM-light Version V[56]\.[0-9]{1,4}[ \r]*")
+_VERSIONS = {RankSVM: "V6.20"}  # svm_rank_classify reads this one only
+_USUAL_VERSION = "V6.02"  # svm_classify reads this one only
+_COMMENTS = (
+    "kernel type", "kernel parameter -d", "kernel parameter -g", "kernel parameter -s", "kernel parameter -r",
+    "kernel parameter -u", "highest feature index", "number of training documents",
+    "number of support vectors plus 1", "threshold b, each following line is a SV (starting with alpha*y)",
+)  # fmt: skip
+_KERNEL, _FREE_TEXT, _HIGHEST, _N_ROWS, _N_VECTORS, _THRESHOLD = 0, 5, 6, 7, 8, 9  # places in _COMMENTS
+_KERNELS = {1: "polynomial", 2: "rbf", 3: "sigmoid", 4: "custom"}
+_LONGEST_FREE_TEXT = 49  # SVM-light reads it into 50 bytes
+_INTEGER = re.compile(rb"[0-9]{1,19}")
+_LABEL = re.compile(r"-?[0-9]{1,10}")
+_INT32 = np.iinfo(np.int32)
+_FREE_FEATURES, _FEATURES_PER_BYTE = 1 << 20, 16  # how many more features a file may claim than it shows
+
+
+def recognises(head):
+    """Return whether a file with these first bytes is SVM-light's text."""
+    return head.startswith(_START)
+
+
+def write(model):
+    """Return the bytes of SVM-light's text for a fitted model."""
+    _check_place(model)
+    coef, intercept = model.coef_.toarray() if issparse(model.coef_) else model.coef_, np.asarray(model.intercept_)
+    check_weights(model, {"coef_": coef, "intercept_": intercept})
+    w, b = coef.ravel().astype(np.float64), 0.0 - float(intercept.ravel()[0])
+    free_text = _free_text(model)
+    values = [0, 3, 1, 1, 1, free_text, len(w), 1, 2, f"{b:.17g}"]
+    spaces = ["" if k == _FREE_TEXT else " " for k in range(len(values))]
+    lines = [f"{_START.decode()}{_VERSIONS.get(type(model), _USUAL_VERSION)}"]
+    lines += [f"{value}{space}# {words}" for value, space, words in zip(values, spaces, _COMMENTS, strict=True)]
+    text = "\n".join([*lines, _vector(w, np.flatnonzero(w)), ""])
+    if len(w) > _most_features(len(text)):  # the zeros are what shows that there are so many features
+        text = "\n".join([*lines, _vector(w, np.arange(len(w))), ""])
+    return text.encode("ascii")
+
+
+def _check_place(model):
+    """Raise TypeError if a model is more than one weight vector and a threshold."""
+    if isinstance(model, OrdinalSVC):
+        raise TypeError(
+            "SVM-light's text has one threshold, and no place for thresholds_ of an OrdinalSVC. "
+            'Save with format="widemargin".'
+        )
+    if is_classifier(model) and len(model.classes_) > 2:
+        raise TypeError(
+            f"SVM-light's text has one weight vector, and no place for {len(model.classes_)} classes. "
+            'Save with format="widemargin" or format="liblinear".'
+        )
+
+
+def _free_text(model):
+    """Return what the free text says of a model: its estimator, labels and measure."""
+    words = [type(model).__name__]
+    if is_classifier(model):
+        words += map(str, integer_labels(model.classes_, "SVM-light"))
+    if isinstance(model, MeasureSVC):
+        words.append(model.measure)
+    text = " ".join(words)
+    if len(text) > _LONGEST_FREE_TEXT:
+        raise ValueError(
+            f"SVM-light's text has {_LONGEST_FREE_TEXT} characters for labels and measure, {text!r} has {len(text)}. "
+            'Use shorter labels, or save with format="widemargin".'
+        )
+    return text
+
+
+def _vector(w, features):
+    """Return the line of w, of these features only."""
+    return " ".join(["1", *(f"{j + 1}:{w[j]:.17g}" for j in features.tolist()), "#"])
+
+
+def _most_features(n_bytes):
+    """Return how many features a file of so many bytes may have: memory is bounded by what is there."""
+    return _FREE_FEATURES + _FEATURES_PER_BYTE * n_bytes
+
+
+def read(content, path, task=None):
+    """Return the model in the bytes of SVM-light's text, or raise FormatError with the line of the first mistake.
+
+    `task`, a key of TASKS, tells what the model is; None: what its free text says, or a classifier.
+    """
+    check_complete(content, path)
+    header = _Header(content, path)
+    _check_kernel(header)
+    header.integer(_N_ROWS)
+    n_features, b = header.integer(_HIGHEST, at_least=1), header.number(_THRESHOLD)
+    if n_features > _most_features(len(content)):
+        header.refuse(_HIGHEST, f"{n_features} features are more than a file of {len(content)} bytes can show.")
+    model = TASKS[task]() if task else _model_of(header)
+    if is_classifier(model) and not hasattr(model, "classes_"):
+        model.classes_ = np.array([-1, 1])
+    w = _read_vectors(content[header.end :], n_features, header)
+    model.coef_ = w[np.newaxis] if is_classifier(model) else w
+    model.intercept_ = 0.0 - b if isinstance(model, RankSVM) else np.array([0.0 - b])
+    model.n_features_in_ = n_features
+    return model
+
+
+class _Header:
+    """The version and the lines `value # comment`, each value by its place in _COMMENTS.
+
+    Attributes
+    ----------
+    path : str
+    end : int
+        Number of bytes of these lines.
+    length : int
+        Number of lines.
+    """
+
+    length = 1 + len(_COMMENTS)
+
+    def __init__(self, content, path):
+        self.path = path
+        lines = content.split(b"\n", self.length)
+        if len(lines) <= self.length:
+            raise FormatError(path, f"the header has {self.length} lines: the file is cut short.", len(lines))
+        if not _VERSION.fullmatch(lines[0]):
+            raise FormatError(path, f"{shown(lines[0])} is no version of SVM-light from 5.00 to 6.99.", 1)
+        self.end = len(content) - len(lines[-1])
+        self._values = []
+        for place, words in enumerate(_COMMENTS):
+            value, sign, comment = lines[1 + place].partition(b"#")
+            self._values.append(value.strip())
+            if not sign or b" ".join(comment.split()) != words.encode():
+                self.refuse(place, f"the line must be `value # {words}`, got {shown(lines[1 + place])}.")
+
+    def refuse(self, place, rule):
+        """Raise FormatError at the line of a value."""
+        raise FormatError(self.path, rule, 2 + place)
+
+    def integer(self, place, at_least=0):
+        """Return a count."""
+        value = self._values[place]
+        if not _INTEGER.fullmatch(value) or int(value) < at_least:
+            self.refuse(place, f"{_COMMENTS[place]} must be an integer from {at_least}, got {shown(value)}.")
+        return int(value)
+
+    def number(self, place):
+        """Return a finite number."""
+        return number(self._values[place], self.path, 2 + place)
+
+    def words(self, place):
+        """Return the words of a free text."""
+        return self._values[place].decode("ascii", "backslashreplace").split()
+
+
+def _check_kernel(header):
+    """Refuse every kernel but the linear one."""
+    kernel = header.integer(_KERNEL)
+    if kernel != 0:
+        name = _KERNELS.get(kernel, "unknown")
+        header.refuse(_KERNEL, f"the kernel is {name} (type {kernel}); only linear models (type 0) can be read.")
+
+
+def _model_of(header):
+    """Return the model that the free text names, without weights; a classifier if it names none of ours."""
+    name, *words = header.words(_FREE_TEXT) or [""]
+    estimator = next((each for each in ESTIMATORS if each.__name__ == name), None)
+    if estimator is None:
+        return LinearSVC()
+    model = estimator()
+    if is_classifier(model):
+        model.classes_ = _labels(header, words[:2])
+        words = words[2:]
+    if isinstance(model, MeasureSVC) and words:
+        model.measure, *words = words
+        try:
+            check_measure(model)
+        except ValueError as error:
+            header.refuse(_FREE_TEXT, str(error))
+    if words:
+        header.refuse(_FREE_TEXT, f"{shown(words[0].encode())} is more than {name} has to be told.")
+    return model
+
+
+def _labels(header, words):
+    """Return two labels, ascending 32-bit integers."""
+    if len(words) != 2 or not all(map(_LABEL.fullmatch, words)):
+        header.refuse(_FREE_TEXT, "a classifier's name must be followed by two integer labels.")
+    first, second = map(int, words)
+    if not _INT32.min <= first < second <= _INT32.max:
+        header.refuse(_FREE_TEXT, f"labels must be ascending 32-bit integers, got {first} and {second}.")
+    return np.array([first, second])
+
+
+def _read_vectors(text, n_features, header):
+    """Return the sum of coefficient times support vector, over the lines of a text."""
+    n_vectors = header.integer(_N_VECTORS, at_least=1) - 1
+    X, alpha = _parse_vectors(text, header) if text.strip() else (None, ())
+    if len(alpha) != n_vectors:
+        rule = f"number of support vectors plus 1 calls for {n_vectors} lines, the file has {len(alpha)}."
+        header.refuse(_N_VECTORS, rule)
+    w = np.zeros(n_features)
+    if X is None:
+        return w
+    if X.shape[1] > n_features:
+        header.refuse(_HIGHEST, f"highest feature index is {n_features}, but the file has a feature {X.shape[1]}.")
+    with np.errstate(all="ignore"):
+        w[: X.shape[1]] = X.T @ alpha
+    if not np.isfinite(w).all():
+        raise FormatError(header.path, "the sum of the support vectors is not finite.", header.length + 1)
+    return w
+
+
+def _parse_vectors(text, header):
+    """Return support vectors and their coefficients: lines such as those of a data file."""
+    if compression_of(text[:LONGEST_MAGIC]) is not None:  # would be unpacked, to any size
+        raise FormatError(header.path, "a support vector must begin with its coefficient.", header.length + 1)
+    try:
+        X, alpha, query = read_svmlight(io.BytesIO(text), zero_based=False)
+    except FormatError as error:
+        line = None if error.line is None else header.length + error.line
+        raise FormatError(header.path, error.rule, line, error.column) from error
+    if query is not None:
+        raise FormatError(header.path, "support vectors have no qid.", header.length + 1)
+    return X, alpha

@@ -1,0 +1,61 @@
+"""Options of the tasks that only cutting planes solve: ranking, ordinal regression, ROC area, measures."""
+
+import argparse
+
+from widemargin.models.measures import MeasureSVC
+from widemargin.models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.problems.measures import parsed
+from widemargin.solvers.auto import PLANE_SOLVERS
+
+TASKS = {"rank": RankSVM, "ordinal": OrdinalSVC, "rocarea": ROCAreaSVC, "measure": MeasureSVC}
+FORMATS = {"rank": ("widemargin", "svmlight"), "ordinal": ("widemargin",)}  # others as the first
+_OF_ALL = ("C", "tol", "stopping", "solver", "max_iter", "max_seconds")
+_OF_TASKS = {"measure": ("measure", "bias")}
+_ALWAYS_THERE = (
+    "files", "task", "jobs", "seed", "n_folds", "format", "n_features", "zero_based", "float32", "quiet", "json",
+)  # fmt: skip
+
+
+def add_plane_options(add):
+    """Add the options of these tasks by a parser's way of adding them."""
+    add("--measure", type=measure_name, help="task measure: f1, prbep, precision@K or recall@K of the K rows with the "
+        "largest scores, or error; the larger label is the positive one (default: f1)")  # fmt: skip
+    add("--no-penalize-intercept", action="store_false", dest="penalize_intercept", help="classification and "
+        "regression: an intercept without penalty, by --solver ocas (the default then) or svmperf")  # fmt: skip
+
+
+def measure_name(text):
+    """Return the name of a measure that there is."""
+    try:
+        parsed(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
+def make_plane_model(parser, options):
+    """Return the estimator of `--task`; refuse options that are not for it."""
+    task, given = options.task, vars(options)
+    takes = (*_OF_ALL, *_OF_TASKS.get(task, ()))
+    for dest in given:
+        if dest not in (*_ALWAYS_THERE, *takes):
+            parser.error(f"{parser.name(dest)} is not for --task {task}; leave it out")
+    if options.format not in FORMATS.get(task, FORMATS["rank"]):
+        parser.error(f"--format {options.format} has no place for --task {task}; leave it out")
+    if given.get("solver", "ocas") not in PLANE_SOLVERS:
+        parser.error(f"--solver {options.solver} is not for --task {task}; use {' or '.join(PLANE_SOLVERS)}")
+    check_stopping(parser, given.get("stopping"), given.get("solver", "ocas"))
+    parameters = {dest: given[dest] for dest in takes if dest in given and dest != "bias"}
+    if "bias" in given:
+        if options.bias == 0:
+            parser.error("--bias must not be 0: positive for an intercept, negative for none")
+        parameters |= {"fit_intercept": options.bias > 0, "intercept_scaling": abs(options.bias)}
+    return TASKS[task](n_jobs=options.jobs, **parameters)
+
+
+def check_stopping(parser, stopping, solver):
+    """Refuse a criterion that the solver does not have."""
+    if stopping == "violation" and solver != "svmperf":
+        parser.error(f"--stopping violation is svmperf's criterion, the solver is {solver}; add --solver svmperf")
+    if stopping == "kkt" and solver in PLANE_SOLVERS:
+        parser.error(f"--stopping kkt is about multipliers, which --solver {solver} has none of; leave it out")
