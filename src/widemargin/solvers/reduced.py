@@ -20,7 +20,7 @@ from widemargin._compiled import SUMS, compiled
 _DEPENDENT = 1e-11  # of G_kk: what is left of a plane beside its projection on the others, if it depends on them
 _ROUNDING = 1e-13
 _FEW = 16
-_SMALLEST_SIGMA = 0.01  # of the largest G_kk
+_SIGMA_RANGE = 10.0  # times smaller or larger than the squares of planes that have weight is all right
 _SOLVED_BY_A_FACTOR = 50  # problems; then it is computed anew, free of accumulated rounding
 
 
@@ -80,9 +80,13 @@ class ReducedProblem:
     def solve(self, accuracy):
         """Improve the weights until `value` is within `accuracy` of the best, or as exact as double precision gets."""
         m = self.n_planes
-        largest = float(self._G.diagonal()[:m].max())
-        if not _SMALLEST_SIGMA * largest <= self._sigma <= largest or self._solved % _SOLVED_BY_A_FACTOR == 0:
-            self._sigma = largest if largest > 0.0 else 1.0
+        squares = self._G.diagonal()[:m]
+        scale = float(squares @ self.v) or float(squares.max()) or 1.0
+        if (
+            not scale <= _SIGMA_RANGE * self._sigma <= _SIGMA_RANGE**2 * scale
+            or self._solved % _SOLVED_BY_A_FACTOR == 0
+        ):
+            self._sigma = scale
             self._n_support = _factorise(
                 self._G, self._support, self._n_support, self._sigma, self._factor, self._v
             )  # fmt: skip
