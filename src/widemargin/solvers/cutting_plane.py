@@ -20,7 +20,7 @@ import numpy as np
 from widemargin._threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.forms import DualQP, RiskProblem
-from widemargin.problems.risks import RowRisk
+from widemargin.problems.risks import RowRisk, blend
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.planes import planes_like
 from widemargin.solvers.reduced import ReducedProblem
@@ -186,7 +186,7 @@ class _OptimisedPlanes(_Planes):
         """Move the best point along the line to the lowest one, and take the next plane close to it."""
         best, w = self.best, self._lowest()
         scores = self._scores(w)
-        along, t = w - best.w, np.subtract(scores, best.scores, out=self._line)
+        along, t = w - best.w, blend(scores, 1.0, best.scores, -1.0, self._line, self._n_jobs)
         step = self._risk.step(best.scores, t, float(along @ along), float(best.w @ along))
         moved = Point(best.w + step.k * along, step.scores, step.risk)
         if moved.objective < best.objective:
@@ -198,7 +198,5 @@ class _OptimisedPlanes(_Planes):
 
     def _beyond(self, scores):
         """Return scores, risk and subgradient a little further towards the lowest point than the best one."""
-        near = np.subtract(scores, self.best.scores, out=self._line)
-        near *= _TOWARDS
-        near += self.best.scores
+        near = blend(self.best.scores, 1.0 - _TOWARDS, scores, _TOWARDS, self._line, self._n_jobs)
         return near, *self._risk.subgradient(near)
