@@ -12,8 +12,8 @@ condition most, and goes towards the best point of the enlarged support until a 
 A plane that depends on the others takes the place of one of them. A new plane changes a few weights, so that the
 solution before is an excellent start, and a step costs the square of the support's size.
 
-Measured on the problems of real runs (`benchmarks/reduced_qp.py`), milliseconds for one of 100 and of 500 planes:
-this 0.10 and 0.64, its duality gap at most 6e-9 of its value; daqp (warm) 0.65 and 626; piqp 1.1 and 71; proxsuite (warm)
+Measured on the problems of real runs (`benchmarks/reduced_qp.py`), milliseconds for one of 100 and of 500 planes: this
+0.10 and 0.64, its duality gap at most 6e-9 of its value; daqp (warm) 0.65 and 626; piqp 1.1 and 71; proxsuite (warm)
 2.9 and 297, gaps up to 5e-4; quadprog 6.7 and 1700, and wrong by a tenth where G is singular; clarabel 13 and 421.
 """
 
