@@ -1,5 +1,9 @@
 """svmperf and ocas: judged by certificate, against dual solvers, by their bounds, and by what must not matter."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -205,3 +209,43 @@ def test_a_problem_without_any_loss_ends_at_once():
     )
     assert solution.primal == 0.0
     assert solution.n_iter == 0
+
+
+def test_the_plain_bodies_give_the_same_answer():
+    script = """
+import numpy as np
+from widemargin.data.matrix import Matrix
+from widemargin.problems import classification, regression
+from widemargin.problems.forms import RiskProblem
+from widemargin.problems.measures import MeasureRisk
+from widemargin.problems.ranking import PairRisk
+from widemargin.problems.risks import CentredRisk, RowRisk
+from widemargin.solvers.auto import PLANE_SOLVERS
+from widemargin.solvers.contract import Settings
+rng = np.random.default_rng(0)
+X, ones = Matrix(rng.standard_normal((20, 3))), np.ones(20)
+sign, group = np.where(np.arange(20) % 3, 1.0, -1.0), np.arange(20) // 10
+problems = [
+    classification.hinge(X, sign, ones), classification.squared_hinge(X, sign, ones),
+    regression.epsilon_insensitive(X, sign, ones, 0.1),
+    RiskProblem(X, CentredRisk(RowRisk(classification.hinge(X, sign, ones)))),
+    RiskProblem(X, PairRisk(np.arange(20) % 4, group, 5.0)), RiskProblem(X, MeasureRisk("f1", sign, 20.0)),
+]
+for problem in problems:
+    for solve in PLANE_SOLVERS.values():
+        solution = solve(problem, Settings(tol=1e-4, max_iter=300))
+        print(solution.status.name, *np.round([solution.primal, solution.dual], 3) + 0.0)
+"""
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "NUMBA_DISABLE_JIT": flag},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=300,
+        ).stdout
+        for flag in ("0", "1")
+    ]
+    assert printed[0] == printed[1]
+    assert printed[0].count("CONVERGED") >= 11
