@@ -114,7 +114,7 @@ def test_a_centred_risk_does_not_change_with_a_shift(rng):
 
 @EACH_LOSS
 def test_threads_change_nothing_but_rounding(loss, rng):
-    problem, s = stated(loss, rng, n=100_000)
+    problem, s = stated(loss, rng, n=300_000)
     t = rng.standard_normal(len(s))
     one, two = (RowRisk(problem, n_jobs) for n_jobs in (1, 2))
     assert one.value(s) == two.value(s)

@@ -20,6 +20,7 @@ from widemargin._threads import run, split
 
 _RANGE_WORK = 1 << 17  # stored values in one range of a threaded pass: about a tenth of a millisecond
 _MAX_RANGES = 64
+_WORTH_THREADS = 1 << 21  # stored values from which on threads save more than it takes to call them
 _LONG_ROW = 64  # stored values from which on a vectorised sum pays (measured: 0.7x at 12, 1.3x at 370)
 _EARLY, _LATE = 16, 8  # rows ahead: when a row's bookkeeping is prefetched, and when its values are
 
@@ -93,7 +94,7 @@ class Matrix:
         """Return X w, one number per row, in float64, written to `out` if given; rows are split over threads."""
         w = np.ascontiguousarray(w, dtype=np.float64)
         out = np.empty(self.n_rows) if out is None else out
-        run(_scores, [(self.rows, w, start, stop, out) for start, stop in self.ranges()], n_jobs)
+        run(_scores, [(self.rows, w, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
         return out
 
     def combine(self, c, n_jobs=None):
@@ -104,14 +105,17 @@ class Matrix:
         ranges = self.ranges(most)
         parts = np.zeros((len(ranges), self.n_columns))
         arguments = [(self.rows, c, *ends, part) for ends, part in zip(ranges, parts, strict=True)]
-        run(_combine, arguments, n_jobs)
+        run(_combine, arguments, self._threads(n_jobs))
         return parts.sum(axis=0)
 
     def squared_norms(self, n_jobs=None):
         """Return the squared Euclidean norm of each row, constant column included."""
         out = np.empty(self.n_rows)
-        run(_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], n_jobs)
+        run(_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
         return out
+
+    def _threads(self, n_jobs):
+        return n_jobs if self.n_stored >= _WORTH_THREADS else 1
 
     def ranges(self, most=_MAX_RANGES):
         """Cut the rows into (start, stop) ranges for threads; how many depends on the data alone."""
