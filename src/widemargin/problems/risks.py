@@ -2,8 +2,8 @@
 
 A risk never sees X: it is a convex function of the scores s, one per row, that is nowhere negative. Every risk has
 
-    value(s)                      R(s)
     subgradient(s)                (R(s), c) with R(t) >= R(s) + <c, t − s> for all t; c is valid until the next call
+    value(s)                      R(s) alone
     step(s, t, curvature, slope)  the Step to the k >= 0 that minimises ½ curvature k² + slope k + R(s + k t)
     scale                         what a mean loss is multiplied by in R
 
@@ -15,8 +15,8 @@ The losses of rows are those of a `DualQP`, taken apart into hinges, one or two 
 
 Along a line each hinge has a kink, where the slope rises by a jump. Where the slope changes its sign is found by a
 sample, which gives a short interval that should hold it; one pass sums up what lies before the interval and collects
-the kinks in it, which are sorted. Work is n, and rows are split over threads. Squared hinges have no jumps: Newton's
-method finds the zero of the slope in a few passes.
+the kinks in it; they are halved, as a quickselect does, until one is left. Work is n, nothing is sorted, and rows are
+split over threads. Squared hinges have no jumps: Newton's method finds the zero of the slope in a few passes.
 
 An intercept that is not penalised is a shift of all scores to where R is least (`CentredRisk`). Where that is a kink,
 the subgradient is the one of those possible there whose entries sum to zero: so it is one for every intercept.
@@ -30,6 +30,8 @@ from widemargin._compiled import SUMS, compiled
 from widemargin._threads import run, split
 
 _RANGE = 1 << 17  # rows of one task: some tenths of a millisecond, to be worth another thread
+BLOCK = 1 << 10  # rows that two loops visit in turn, while they are close: one loop that sums and also stores would be
+# vectorised or not by where its arrays lie, and so give sums that differ in their last bits from run to run
 _SAMPLE = 1 << 12  # rows that give the first interval
 _MARGIN = 3.0  # standard deviations by which the sample may err
 _NEWTON_STEPS = 60
@@ -49,15 +51,16 @@ class Hinges(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step along a line of scores: its length k, and the risk and the scores there.
+    """A step along a line of scores: its length k, and the scores, the risk and a subgradient there.
 
     `cut`: (scores, risk, c) at a point of the line beyond its lowest one, where a plane cuts off what lies further on;
     None if the step is exact, so that every point beyond it is such a point.
     """
 
     k: float
-    risk: float
     scores: np.ndarray
+    risk: float
+    c: np.ndarray
     cut: tuple | None
 
 
@@ -75,42 +78,41 @@ class RowRisk:
         self._squared = bool((problem.shift > 0.0).any())
         self._hinges = _hinges(problem, self._squared)
         self._n, self._n_jobs = len(problem.target), n_jobs
-        self._ranges = split(self._n, -(-self._n // _RANGE))
+        self._ranges = ranges_of(self._n)
         # Memory that is used again and again: fresh memory takes as long as the work in it.
         self._kinks = np.empty((2, 0 if self._squared else self._hinges.signed.size))
         self._c, *self._memory = np.empty((3, self._n))
-        weight = np.abs(self._hinges.signed).max(axis=0)
-        self.scale = float(weight.sum())
+        self._every = max(1, self._n // _SAMPLE)
+        self._sample = Hinges(*(np.ascontiguousarray(numbers[:, :: self._every]) for numbers in self._hinges))
+        self.scale = float(np.abs(self._hinges.signed).max(axis=0).sum())
 
     def _sum(self, function, *arguments):
         """Return the sum of what a loop returns for each range of rows; an array of sums if it returns several."""
         tasks = [(self._hinges, self._squared, start, stop, *arguments) for start, stop in self._ranges]
         return np.sum(run(function, tasks, self._n_jobs), axis=0)
 
-    def value(self, s):
-        """Return R(s)."""
-        return float(self._sum(_losses, s))
-
     def subgradient(self, s):
         """Return (R(s), c)."""
-        self._sum(_slopes, s, self._c)
-        return self.value(s), self._c
+        return float(self._sum(_slopes, s, self._c)), self._c
+
+    def value(self, s):
+        """Return R(s)."""
+        return self.subgradient(s)[0]
 
     def step(self, s, t, curvature, slope):
         """Return the Step to the best k >= 0; its scores are valid until a step that does not begin with them."""
         k, _ = self._zero(s, t, curvature, slope, 0.0)
         there = blend(s, 1.0, t, k, self._memory[1 if s is self._memory[0] else 0], self._n_jobs)
-        return Step(k, self.value(there), there, None)
+        return Step(k, there, *self.subgradient(there), None)
 
     def centre(self, s):
         """Return (shift, R, c): the shift of all scores that makes R least, R there, and c with Σ c = 0."""
         shift, part = self._zero(s, np.ones(self._n), 0.0, 0.0, -np.inf)
-        moved, c = s + shift, np.empty(self._n)
-        if self._squared:
-            self._sum(_slopes, moved, c)
-        else:
+        risk, c = self.subgradient(s + shift)
+        c = c.copy()  # a BracketedStep remembers it
+        if not self._squared:
             self._sum(_slopes_at_kink, s, shift, part, c)
-        return shift, self.value(moved), c
+        return shift, risk, c
 
     def _zero(self, s, t, curvature, slope, least):
         """Return (k, part): where the slope along the line changes its sign, and which part of its jump is below 0."""
@@ -118,37 +120,38 @@ class RowRisk:
             return self._newton(s, t, curvature, slope, least), 0.0
         low, high = self._guess(s, t, curvature, slope, least)
         while True:
-            tasks = [(self._hinges, *ends, s, t, low, high, self._kinks) for ends in self._ranges]
-            counts = run(_collect, tasks, self._n_jobs)
-            before = slope + float(np.sum([one[0] for one in counts]))
-            n_lines = len(self._hinges.signed)
-            where = [slice(n_lines * b, n_lines * b + n) for (b, _), (_, n) in zip(self._ranges, counts, strict=True)]
-            kinks, jumps = (np.concatenate([line[here] for here in where]) for line in self._kinks)
-            order = np.argsort(kinks)
-            k, part, found = _walk(kinks[order], jumps[order], low, high, curvature, before)
+            before, places, jumps = self._between(s, t, low, high)
+            k, part, found = _crossing(places, jumps, low, high, curvature, slope + before)
             if found == 0 or (found < 0 and low == least):
                 return k, part
             low, high = (least, low) if found < 0 else (high, np.inf)
 
+    def _between(self, s, t, low, high):
+        """Return the slope of the losses just after k = low, and places and jumps of the kinks in (low, high]."""
+        tasks = [(self._hinges, *ends, s, t, low, high, self._kinks) for ends in self._ranges]
+        found = run(_collect, tasks, self._n_jobs)
+        n_lines, n = len(self._hinges.signed), 0
+        for (start, _), (_, count) in zip(self._ranges, found, strict=True):  # side by side, at the beginning
+            first = n_lines * start
+            self._kinks[:, n : n + count] = self._kinks[:, first : first + count]
+            n += count
+        return sum(slope for slope, _ in found), *self._kinks[:, :n]
+
     def _guess(self, s, t, curvature, slope, least):
         """Return an interval that should hold the zero, by a sample of the rows; all of the line if they are few."""
-        every = self._n // _SAMPLE
-        if every <= 1:
+        every = self._every
+        if every == 1:
             return least, np.inf
-        some = Hinges(*(np.ascontiguousarray(numbers[:, ::every]) for numbers in self._hinges))
-        kinks = np.empty((2, some.signed.size))
-        ends = (0, some.signed.shape[1])
-        before, count = _collect(some, *ends, s[::every].copy(), t[::every].copy(), least, np.inf, kinks)
+        s, t = s[::every].copy(), t[::every].copy()
+        before, count = _collect(self._sample, 0, len(s), s, t, least, np.inf, self._kinks)
         if count == 0:
             return least, np.inf
-        order = np.argsort(kinks[0, :count])
-        places, jumps = kinks[0, order], kinks[1, order] * every
-        k, _, _ = _walk(places, jumps, least, np.inf, curvature, slope + before * every)
-        here = np.searchsorted(places, k)
-        error = int(_MARGIN * np.sqrt(count)) + 1
-        low = places[here - error] if here >= error else least
-        high = places[here + error] if here + error < count else np.inf
-        return low, high
+        places = self._kinks[0, :count].copy()
+        k, _, _ = _crossing(*self._kinks[:, :count], least, np.inf, curvature / every, slope / every + before)
+        here, error = np.count_nonzero(places < k), int(_MARGIN * np.sqrt(count)) + 1
+        first, last = max(here - error, 0), min(here + error, count - 1)
+        places.partition((first, last))
+        return places[first] if here >= error else least, places[last] if here + error < count else np.inf
 
     def _newton(self, s, t, curvature, slope, least):
         """Return the zero of a slope without jumps."""
@@ -198,7 +201,7 @@ class BracketedStep:
         if self._known[0] is not s:
             self._known = (s, *self.subgradient(s))
         _, risk, c = self._known
-        best, best_height, cut = (0.0, risk, s), risk, None
+        best, best_height, cut = (0.0, s, risk, c), risk, None
         below, rise_below, above, rise_above, k = 0.0, slope + float(c @ t), np.inf, np.inf, 1.0
         looks = _LOOKS if rise_below < 0.0 else 1
         for look in range(looks):
@@ -206,7 +209,7 @@ class BracketedStep:
             risk, c = self.subgradient(there)
             height, rise = risk + k * (slope + 0.5 * curvature * k), slope + curvature * k + float(c @ t)
             if height < best_height:
-                best, best_height, self._known = (k, risk, there), height, (there, risk, c)
+                best, best_height, self._known = (k, there, risk, c), height, (there, risk, c)
             if rise < 0.0:
                 below, rise_below = k, rise
             else:
@@ -232,15 +235,21 @@ class CentredRisk(BracketedStep):
         return self._risk.centre(s)[0]
 
 
+def ranges_of(n_rows):
+    """Cut rows into (start, stop) ranges for threads that do little with each row."""
+    return split(n_rows, -(-n_rows // _RANGE))
+
+
 def blend(a, x, b, y, out, n_jobs):
     """Set out = x a + y b, for vectors over rows, by several threads; return it."""
-    run(_blend, [(a, x, b, y, *ends, out) for ends in split(len(a), -(-len(a) // _RANGE))], n_jobs)
+    run(_blend, [(a, x, b, y, *ends, out) for ends in ranges_of(len(a))], n_jobs)
     return out
 
 
 @compiled
 def _blend(a, x, b, y, start, stop, out):
-    for i in range(start, stop):
+    a, b, out = a[start:stop], b[start:stop], out[start:stop]
+    for i in range(out.size):
         out[i] = x * a[i] + y * b[i]
 
 
@@ -307,29 +316,36 @@ def _put_right(s, keys, order, most):
     return True
 
 
-@compiled(fastmath=SUMS)
-def _losses(hinges, squared, start, stop, s):
-    """Return the sum of the losses of rows start <= i < stop."""
+@compiled
+def _slopes(hinges, squared, start, stop, s, c):
+    """Set c_i to the derivative of row i's loss by its score, start <= i < stop; return the sum of the losses."""
     total = 0.0
-    for line in range(hinges.signed.shape[0]):
-        signed, offset = hinges.signed[line], hinges.offset[line]
-        for i in range(start, stop):
-            z = offset[i] - np.copysign(1.0, signed[i]) * s[i]
-            z = z if z > 0.0 else 0.0
-            total += abs(signed[i]) * (z * z if squared else z)
+    for first in range(start, stop, BLOCK):
+        here = slice(first, min(first + BLOCK, stop))
+        c[here] = 0.0
+        for line in range(hinges.signed.shape[0]):
+            signed, offset = hinges.signed[line][here], hinges.offset[line][here]
+            total += _losses(signed, offset, squared, s[here])
+            _add_slopes(signed, offset, squared, s[here], c[here])
+    return total
+
+
+@compiled(fastmath=SUMS)
+def _losses(signed, offset, squared, s):
+    """Return the sum of the losses of a line of hinges."""
+    total = 0.0
+    for i in range(s.size):
+        z = offset[i] - np.copysign(1.0, signed[i]) * s[i]
+        z = z if z > 0.0 else 0.0
+        total += abs(signed[i]) * (z * z if squared else z)
     return total
 
 
 @compiled
-def _slopes(hinges, squared, start, stop, s, c):
-    """Set c_i to the derivative of row i's loss by its score."""
-    for line in range(hinges.signed.shape[0]):
-        signed, offset = hinges.signed[line], hinges.offset[line]
-        for i in range(start, stop):
-            z = offset[i] - np.copysign(1.0, signed[i]) * s[i]
-            rise = (2.0 * z if squared else 1.0) if z > 0.0 else 0.0
-            c[i] = (c[i] if line else 0.0) - signed[i] * rise
-    return 0.0
+def _add_slopes(signed, offset, squared, s, c):
+    for i in range(s.size):
+        z = offset[i] - np.copysign(1.0, signed[i]) * s[i]
+        c[i] -= signed[i] * ((2.0 * z if squared else 1.0) if z > 0.0 else 0.0)
 
 
 @compiled
@@ -338,13 +354,15 @@ def _slopes_at_kink(hinges, squared, start, stop, s, shift, part, c):
 
     On which side of the shift a kink lies is judged as in `_collect`, to the last bit.
     """
+    s, c = s[start:stop], c[start:stop]
+    c[:] = 0.0
     for line in range(hinges.signed.shape[0]):
-        signed, offset = hinges.signed[line], hinges.offset[line]
-        for i in range(start, stop):
+        signed, offset = hinges.signed[line][start:stop], hinges.offset[line][start:stop]
+        for i in range(s.size):
             side = np.copysign(1.0, signed[i])
             place = (offset[i] - side * s[i]) / side
             passed = part if place == shift else (1.0 if place < shift else 0.0)
-            c[i] = (c[i] if line else 0.0) - signed[i] * (1.0 - passed if side > 0.0 else passed)
+            c[i] -= signed[i] * (1.0 - passed if side > 0.0 else passed)
     return 0.0
 
 
@@ -352,9 +370,10 @@ def _slopes_at_kink(hinges, squared, start, stop, s, shift, part, c):
 def _slope_and_bend(hinges, squared, start, stop, s, t, k):
     """Return the first and second derivative of the losses at s + k t by k, and the size of the terms of the first."""
     rise, bend, size = 0.0, 0.0, 0.0
+    s, t = s[start:stop], t[start:stop]
     for line in range(hinges.signed.shape[0]):
-        signed, offset = hinges.signed[line], hinges.offset[line]
-        for i in range(start, stop):
+        signed, offset = hinges.signed[line][start:stop], hinges.offset[line][start:stop]
+        for i in range(s.size):
             z = offset[i] - np.copysign(1.0, signed[i]) * (s[i] + k * t[i])
             z = z if z > 0.0 else 0.0
             one = 2.0 * signed[i] * z * t[i]
@@ -370,65 +389,101 @@ def _collect(hinges, start, stop, s, t, low, high, kinks):
 
     Their places and jumps are written to the two lines of `kinks`, from n_lines start on.
     """
-    slope, n = 0.0, 0
-    first = hinges.signed.shape[0] * start
-    places, jumps = kinks[0][first:], kinks[1][first:]
+    slope, n = 0.0, hinges.signed.shape[0] * start
     for line in range(hinges.signed.shape[0]):
-        signed, offset = hinges.signed[line], hinges.offset[line]
-        slope += _slope_after(signed, offset, start, stop, s, t, low)
-        n += _kinks_between(signed, offset, start, stop, s, t, low, high, places[n:], jumps[n:])
-    return slope, n
+        for first in range(start, stop, BLOCK):
+            here = slice(first, min(first + BLOCK, stop))
+            signed, offset = hinges.signed[line][here], hinges.offset[line][here]
+            _kink_places(signed, offset, s[here], t[here], kinks[0][n:])
+            slope += _slope_after(signed, t[here], low, kinks[0][n:])
+            n += _pick(signed, t[here], low, high, kinks[0][n:], kinks[1][n:])
+    return slope, n - hinges.signed.shape[0] * start
 
 
 @compiled
-def _kinks_between(signed, offset, start, stop, s, t, low, high, places, jumps):
-    """Write the kinks of one line of hinges that lie in (low, high]; return how many there are.
-
-    Every kink is written; only if it lies there the next one is written behind it, so that there is no branch to guess.
-    """
-    n = 0
-    for i in range(start, stop):
+def _kink_places(signed, offset, s, t, places):
+    """Set the places of the kinks of a line of hinges."""
+    for i in range(s.size):
         side = np.copysign(1.0, signed[i])
-        place = (offset[i] - side * s[i]) / (side * t[i])
-        places[np.uint64(n)], jumps[np.uint64(n)] = place, abs(signed[i] * t[i])
-        n += (low < place) & (place <= high)
-    return n
+        places[i] = (offset[i] - side * s[i]) / (side * t[i])
 
 
 @compiled(fastmath=SUMS)
-def _slope_after(signed, offset, start, stop, s, t, low):
+def _slope_after(signed, t, low, places):
     """Return the slope of a line of hinges just after k = low: of those that are left later, or were entered before."""
     slope = 0.0
-    for i in range(start, stop):
-        side = np.copysign(1.0, signed[i])
-        u = side * t[i]
-        later = (offset[i] - side * s[i]) / u > low
-        slope -= abs(signed[i]) * u if later == (u > 0.0) else 0.0
+    for i in range(t.size):
+        u = np.copysign(1.0, signed[i]) * t[i]
+        slope -= abs(signed[i]) * u if (places[i] > low) == (u > 0.0) else 0.0
     return slope
 
 
 @compiled
-def _walk(kinks, jumps, low, high, curvature, slope):
+def _pick(signed, t, low, high, places, jumps):
+    """Move the places that lie in (low, high] to the front, with their jumps; return how many there are.
+
+    Every kink is written; only if it lies there the next one is written behind it, so that there is no branch to guess.
+    """
+    n = 0
+    for i in range(t.size):
+        place = places[i]
+        places[np.uint64(n)], jumps[np.uint64(n)] = place, abs(signed[i] * t[i])
+        n += (low < place) & (place <= high) & (place < np.inf)
+    return n
+
+
+@compiled
+def _crossing(places, jumps, low, high, curvature, slope):
     """Return (k, part, found): where slope + curvature k + jumps up to k changes its sign, in [low, high].
 
     `found` is −1 if that is before low, 1 if it is after high; `part` is the part of the jump at k that is below 0.
+    Kinks are in any order, and are overwritten: those on the wrong side of a middle one are left out, again and again.
     """
     if np.isfinite(low) and slope + curvature * low >= 0.0:
         return low, 0.0, -1
-    n = 0
-    while n < kinks.size:
-        k = kinks[n]
+    n, k, jump, last = places.size, np.inf, 0.0, -np.inf
+    while n > 0:
+        middle = _middle(places[0], places[n // 2], places[n - 1])
+        below, at = _jumps_up_to(places, jumps, n, middle)
+        left = slope + below + at + curvature * middle >= 0.0
+        if left:
+            k, jump = middle, at
+        else:
+            slope, last = slope + below + at, middle
+        n = _keep(places, jumps, n, middle, left)
+    if k < np.inf:
         if curvature > 0.0 and slope + curvature * k >= 0.0:
             return -slope / curvature, 0.0, 0
-        jump = 0.0
-        while n < kinks.size and kinks[n] == k:
-            jump += jumps[n]
-            n += 1
-        if slope + curvature * k + jump >= 0.0:
-            return k, -(slope + curvature * k) / jump, 0
-        slope += jump
+        return k, -(slope + curvature * k) / jump, 0
     if curvature > 0.0 and -slope / curvature <= high:
         return -slope / curvature, 0.0, 0
     if not np.isfinite(high):
-        return kinks[kinks.size - 1] if kinks.size else 0.0, 1.0, 0
+        return last if last > -np.inf else 0.0, 1.0, 0
     return high, 0.0, 1
+
+
+@compiled
+def _middle(a, b, c):
+    return max(min(a, b), min(max(a, b), c))
+
+
+@compiled(fastmath=SUMS)
+def _jumps_up_to(places, jumps, n, k):
+    """Return the sum of the jumps below k, and of those at it."""
+    below, at = 0.0, 0.0
+    places, jumps = places[:n], jumps[:n]
+    for m in range(places.size):
+        below += jumps[m] if places[m] < k else 0.0
+        at += jumps[m] if places[m] == k else 0.0
+    return below, at
+
+
+@compiled
+def _keep(places, jumps, n, k, left):
+    """Move the kinks below k, or those above it, to the front; return how many there are."""
+    kept = 0
+    for m in range(n):
+        place, jump = places[m], jumps[m]
+        places[np.uint64(kept)], jumps[np.uint64(kept)] = place, jump
+        kept += (place < k) if left else (place > k)
+    return kept

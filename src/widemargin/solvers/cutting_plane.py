@@ -18,10 +18,11 @@ and the risk by its verbs.
 
 import numpy as np
 
-from widemargin._threads import single_threaded_blas
+from widemargin._compiled import SUMS, compiled
+from widemargin._threads import run, single_threaded_blas
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.forms import DualQP, RiskProblem
-from widemargin.problems.risks import RowRisk, blend
+from widemargin.problems.risks import BLOCK, RowRisk, blend, ranges_of
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.planes import planes_like
 from widemargin.solvers.reduced import ReducedProblem
@@ -103,6 +104,7 @@ class _Planes:
         self._reduced, self._planes, self._idle = ReducedProblem(), None, np.zeros(1, np.int64)
         self._still, self._bounds = 0, (np.inf, -np.inf)
         self._memory, self._line, self._changed, self._last_c = np.zeros((4, self._X.n_rows))
+        self._ranges = ranges_of(self._X.n_rows)
         self._last_a, self._n_updates = None, _UPDATES
         w = np.zeros(self._X.n_columns) if start is None else np.array(start, dtype=np.float64)
         scores = self._X.scores(w, self._n_jobs) if w.any() else np.zeros(self._X.n_rows)
@@ -124,23 +126,22 @@ class _Planes:
 
     def _cut(self, scores, risk, c):
         """Add the plane of a subgradient c at these scores."""
-        a = self._combined(c)
+        tasks = [(c, self._last_c, scores, *ends, self._changed) for ends in self._ranges]
+        n_changed, n_counted, inner = np.sum(run(_compare, tasks, self._n_jobs), axis=0)
+        a = self._combined(c, n_changed, n_counted)
         if self._planes is None:
             self._planes = planes_like(a, self._X, self._n_jobs)
-        self._reduced.add(np.concatenate([[0.0], self._planes.add(a, c)]), risk - float(c @ scores))
+        self._reduced.add(np.concatenate([[0.0], self._planes.add(a, c)]), risk - inner)
         self._idle = np.append(self._idle, 0)
 
-    def _combined(self, c):
+    def _combined(self, c, n_changed, n_counted):
         """Return X'c, by the rows that have changed since the last time if these are fewer, now and then by all."""
-        changed = blend(c, 1.0, self._last_c, -1.0, self._changed, self._n_jobs)
-        n_changed, n_counted = np.count_nonzero(changed), np.count_nonzero(c)
         if n_changed < n_counted and self._n_updates < _UPDATES:
-            self._last_a = self._last_a + self._X.combine(changed, self._n_jobs)
+            self._last_a = self._last_a + self._X.combine(self._changed, self._n_jobs)
             self._n_updates += 1
         else:
             self._last_a, self._n_updates = self._X.combine(c, self._n_jobs), 0
         self.passes += min(n_changed, n_counted) / max(1, len(c))
-        self._last_c[:] = c
         return self._last_a
 
     def _lowest(self):
@@ -207,7 +208,7 @@ class _OptimisedPlanes(_Planes):
         if moved.objective < best.objective:
             self.best = moved
             if self._X.n_rows > self._X.n_columns and self.iteration >= _SINGLE and step.cut is None:
-                self._cut(step.scores, *self._risk.subgradient(step.scores))
+                self._cut(step.scores, step.risk, step.c)
         self._cut(*(step.cut or self._beyond(scores)))
         self._end_turn()
 
@@ -215,3 +216,34 @@ class _OptimisedPlanes(_Planes):
         """Return scores, risk and subgradient a little further towards the lowest point than the best one."""
         near = blend(self.best.scores, 1.0 - _TOWARDS, scores, _TOWARDS, self._line, self._n_jobs)
         return near, *self._risk.subgradient(near)
+
+
+@compiled
+def _compare(c, last, scores, start, stop, changed):
+    """Set changed = c − last and last = c; return how many numbers changed, how many are not 0, and <c, scores>."""
+    n_changed, n_counted, inner = 0, 0, 0.0
+    for first in range(start, stop, BLOCK):
+        here = slice(first, min(first + BLOCK, stop))
+        inner += _inner(c[here], scores[here])
+        counts = _replace(c[here], last[here], changed[here])
+        n_changed, n_counted = n_changed + counts[0], n_counted + counts[1]
+    return n_changed, n_counted, inner
+
+
+@compiled(fastmath=SUMS)
+def _inner(a, b):
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@compiled
+def _replace(c, last, changed):
+    n_changed, n_counted = 0, 0
+    for i in range(c.size):
+        change = c[i] - last[i]
+        n_changed += change != 0.0
+        n_counted += c[i] != 0.0
+        changed[i], last[i] = change, c[i]
+    return n_changed, n_counted
