@@ -106,7 +106,7 @@ class Matrix:
         parts = np.zeros((len(ranges), self.n_columns))
         arguments = [(self.rows, c, *ends, part) for ends, part in zip(ranges, parts, strict=True)]
         run(_combine, arguments, self._threads(n_jobs))
-        return parts.sum(axis=0)
+        return parts.sum(axis=0) if len(parts) > 1 else parts[0]
 
     def squared_norms(self, n_jobs=None):
         """Return the squared Euclidean norm of each row, constant column included."""

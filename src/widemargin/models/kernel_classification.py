@@ -16,12 +16,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
 from widemargin.models.kernel import KernelModel, Trained, folds_of, parts_of
 from widemargin.models.kerneldocs import documented
+from widemargin.models.labels import coded
 from widemargin.models.multiclass import (
     blocks_of,
     one_against_rest,
@@ -81,11 +81,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         Sets `classes_`, `class_weight_`.
         """
         X, y = self._check_rows(X, y)
-        check_classification_targets(y)
-        self.classes_, label = np.unique(y, return_inverse=True)
+        self.classes_, label = coded(y)
         vars(self).pop("_class_order", None)  # of the file that an earlier model came from
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must hold at least 2 classes, got 1 class: {self.classes_.tolist()}.")
         weight = self._weigh(X, sample_weight)
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         weight = weight * self.class_weight_[label]

@@ -14,10 +14,10 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.models.base import LinearModel
+from widemargin.models.labels import coded
 from widemargin.problems import classification, regression
 from widemargin.problems.multiclass import CrammerSinger
 from widemargin.solvers.auto import PLANE_SOLVERS
@@ -210,10 +210,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             raise ValueError("penalty='l1' is not available: the certificate here is that of ½|w|². Use penalty='l2'.")
         if self.loss == "hinge" and self.dual is False:
             raise ValueError("loss='hinge' needs dual=True or dual='auto', as in scikit-learn; got dual=False.")
-        check_classification_targets(y)
-        self.classes_, label = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must hold at least 2 classes, got 1 class: {self.classes_.tolist()}.")
+        self.classes_, label = coded(y)
         cost = self.C * weight
         if self.class_weight is not None:
             cost *= compute_class_weight(self.class_weight, classes=self.classes_, y=y)[label]

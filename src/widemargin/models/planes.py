@@ -4,11 +4,11 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from widemargin.data.matrix import Matrix
 from widemargin.models.base import WeightedModel
+from widemargin.models.labels import coded
 from widemargin.problems.forms import RiskProblem
 from widemargin.solvers.auto import PLANE_SOLVERS
 
@@ -39,15 +39,12 @@ class PlaneModel(WeightedModel):
     def _check_two_classes(self, X, y):
         """Return X and labels 0 and 1. Sets `classes_`."""
         X, y = self._check_rows(X, y)
-        check_classification_targets(y)
-        self.classes_, label = np.unique(y, return_inverse=True)
+        self.classes_, label = coded(y)
         if len(self.classes_) > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass: y must hold 2 "
                 f"classes, got {len(self.classes_)}."
             )
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must hold 2 classes, got 1 class: {self.classes_.tolist()}.")
         return X, label
 
     def _minimise(self, X, risk, constant=0.0):

@@ -9,9 +9,9 @@ would cancel out of every pair. Training takes O(n log n) time a plane, however 
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from widemargin.models.labels import coded
 from widemargin.models.planedocs import documented
 from widemargin.models.planes import PlaneModel
 from widemargin.problems.ranking import PairRisk, concordance, thresholds
@@ -206,10 +206,7 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
     def _check_classes(self, X, y):
         """Return X and each row's rank. Sets `classes_`."""
         X, y = self._check_rows(X, y)
-        check_classification_targets(y)
-        self.classes_, rank = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must hold at least 2 classes, got 1 class: {self.classes_.tolist()}.")
+        self.classes_, rank = coded(y)
         return X, rank
 
     def _fit_order(self, X, rank):

@@ -54,7 +54,7 @@ def _solve(method, settings):
             watch.measured(method.iteration, method.passes, method.best.objective, method.lower)
             violation = method.violation if settings.stopping == "violation" else np.nan
             over = watch.turn(method.name, method.iteration, method.passes, violation)
-            status = method.status(settings)
+            status = method.status
             if over or status is not None:
                 watch.status = status or watch.status
                 break
@@ -99,7 +99,7 @@ class _Planes:
         if isinstance(problem, DualQP):
             problem = RiskProblem(problem.X, RowRisk(problem, settings.n_jobs))
         self._X, self._risk = problem.X, problem.risk
-        self._n_jobs = settings.n_jobs
+        self._settings, self._n_jobs = settings, settings.n_jobs
         self.iteration, self.passes, self.lower, self.violation = 0, 0.0, 0.0, np.nan
         self._reduced, self._planes, self._idle = ReducedProblem(), None, np.zeros(1, np.int64)
         self._still, self._bounds = 0, (np.inf, -np.inf)
@@ -112,17 +112,14 @@ class _Planes:
         self.best = Point(w, scores, risk)
         self._cut(scores, risk, c)
 
-    def status(self, settings):
-        """Return a Status if the point is as good as the settings ask, or both bounds have stood still for long."""
-        found = self.violation if settings.stopping == "violation" else relative_gap(self.best.objective, self.lower)
-        if found <= settings.tol:
+    @property
+    def status(self):
+        """A Status if the point is as good as the settings ask, or both bounds have stood still for long, else None."""
+        by_planes = self._settings.stopping == "violation"
+        found = self.violation if by_planes else relative_gap(self.best.objective, self.lower)
+        if found <= self._settings.tol:
             return Status.CONVERGED
         return Status.STALLED if self._still >= _FUTILE else None
-
-    def _scores(self, w):
-        """Return X w, in memory that the next call uses again."""
-        self.passes += 1.0
-        return self._X.scores(w, self._n_jobs, out=self._memory)
 
     def _cut(self, scores, risk, c):
         """Add the plane of a subgradient c at these scores."""
@@ -132,6 +129,7 @@ class _Planes:
         if self._planes is None:
             self._planes = planes_like(a, self._X, self._n_jobs)
         self._reduced.add(np.concatenate([[0.0], self._planes.add(a, c)]), risk - inner)
+        self.passes += self._planes.passes
         self._idle = np.append(self._idle, 0)
 
     def _combined(self, c, n_changed, n_counted):
@@ -145,16 +143,24 @@ class _Planes:
         return self._last_a
 
     def _lowest(self):
-        """Solve the reduced problem; return its point w_t. Raises `lower`."""
+        """Solve the reduced problem; return its point w_t and the scores there, which the next call overwrites.
+
+        Raises `lower`.
+        """
         accuracy = _REDUCED * (self.best.objective - self.lower)
         self._reduced.solve(max(accuracy, 0.0))
         v = self._reduced.v
         w = -self._planes.combine(v[1:])
+        self.passes += self._planes.passes
         value = self._reduced.linear() - 0.5 * float(w @ w)
         self.lower = max(self.lower, min(value, self.best.objective))
         self._idle = np.where(v > 0.0, 0, self._idle + 1)
         self._idle[0] = 0
-        return w
+        scores = self._planes.scores(-v[1:])
+        if scores is None:
+            self.passes += 1.0
+            scores = self._X.scores(w, self._n_jobs, out=self._memory)
+        return w, scores
 
     def _forget(self):
         """Drop the planes that have had no weight for long, and the longest idle ones if they are too many."""
@@ -167,55 +173,60 @@ class _Planes:
         self._planes.keep(kept[1:])
         self._idle = self._idle[kept]
 
-    def _end_turn(self):
-        self.iteration += 1
-        self._forget()
+    def turn(self):
+        """Find the lowest point of the planes, a better best point, and, unless it is good enough, the next planes."""
+        where = self._move(*self._lowest())
         bounds = (self.best.objective, self.lower)
         self._still = self._still + 1 if bounds == self._bounds else 0
         self._bounds = bounds
+        if self.status is None:
+            for plane in self._next(where):
+                self._cut(*plane)
+            self._forget()
+        self.iteration += 1
 
 
 class _PlainPlanes(_Planes):
-    """The turns of `svmperf`."""
+    """`svmperf`: the next plane is taken at the lowest point of those so far."""
 
     name = "svmperf"
 
-    def turn(self):
-        """Take the next plane at the lowest point of those so far."""
-        w = self._lowest()
-        scores = self._scores(w)
+    def _move(self, w, scores):
         risk, c = self._risk.subgradient(scores)
         self.violation = (risk - self._reduced.height()) / self._risk.scale
         point = Point(w, None, risk)  # its scores are not needed again
         if point.objective < self.best.objective:
             self.best = point
-        self._cut(scores, risk, c)
-        self._end_turn()
+        return scores, risk, c
+
+    def _next(self, plane):
+        yield plane
 
 
 class _OptimisedPlanes(_Planes):
-    """The turns of `ocas`."""
+    """`ocas`: the best point moves along the line to the lowest one, and the next planes are taken close to it."""
 
     name = "ocas"
 
-    def turn(self):
-        """Move the best point along the line to the lowest one, and take the next plane close to it."""
-        best, w = self.best, self._lowest()
-        scores = self._scores(w)
-        along, t = w - best.w, blend(scores, 1.0, best.scores, -1.0, self._line, self._n_jobs)
+    def _move(self, w, scores):
+        best, along = self.best, w - self.best.w
+        t = blend(scores, 1.0, best.scores, -1.0, self._line, self._n_jobs)
         step = self._risk.step(best.scores, t, float(along @ along), float(best.w @ along))
         moved = Point(best.w + step.k * along, step.scores, step.risk)
         if moved.objective < best.objective:
             self.best = moved
-            if self._X.n_rows > self._X.n_columns and self.iteration >= _SINGLE and step.cut is None:
-                self._cut(step.scores, step.risk, step.c)
-        self._cut(*(step.cut or self._beyond(scores)))
-        self._end_turn()
+        return scores, step
 
-    def _beyond(self, scores):
-        """Return scores, risk and subgradient a little further towards the lowest point than the best one."""
-        near = blend(self.best.scores, 1.0 - _TOWARDS, scores, _TOWARDS, self._line, self._n_jobs)
-        return near, *self._risk.subgradient(near)
+    def _next(self, where):
+        scores, step = where
+        moved, exact = self.best.scores is step.scores, step.cut is None
+        if moved and exact and self._X.n_rows > self._X.n_columns and self.iteration >= _SINGLE:
+            yield step.scores, step.risk, step.c
+        if not exact:
+            yield step.cut
+        else:
+            near = blend(self.best.scores, 1.0 - _TOWARDS, scores, _TOWARDS, self._line, self._n_jobs)
+            yield near, *self._risk.subgradient(near)
 
 
 @compiled

@@ -2,8 +2,9 @@
 
     dense    a line of an array each: 8 m d bytes for m planes of d columns, up to twice that while the array grows
     sparse   12 bytes for each value that is not zero
-    by rows  a line of c each, 8 m n bytes: smallest if there are far more columns than rows. Inner products and sums of
-             planes then go by way of the rows, <a_k, a> = <c_k, X a> and Σ v_k a_k = X'Σ v_k c_k
+    by rows  a line of c each and one of its scores X a, 16 m n bytes: smallest if there are far more columns than rows.
+             Inner products and sums of planes then go by way of the rows, <a_k, a> = <c_k, X a> and
+             Σ v_k a_k = X'Σ v_k c_k; the scores of such a sum are known without a pass
 
 The first plane is taken where every row counts, so it has the most values of all: it decides.
 """
@@ -31,15 +32,22 @@ def planes_like(first, X, n_jobs=None):
 class DensePlanes:
     """Planes as lines of one array."""
 
+    passes = 0  # over the rows, to add a plane or to sum planes up
+
     def __init__(self, n_columns):
         self._lines, self._n = np.empty((_FEW, n_columns)), 0
 
     def add(self, plane, c=None):
         """Keep a plane; return its inner products with all planes, its own last."""
-        self._append(plane)
-        return self._lines[: self._n] @ plane
+        self.append(plane)
+        return self.dot(plane)
 
-    def _append(self, plane):
+    def dot(self, vector):
+        """Return the inner products of all lines with a vector."""
+        return self._lines[: self._n] @ vector
+
+    def append(self, plane):
+        """Keep a line."""
         if self._n == len(self._lines):
             lines = np.empty((2 * self._n, self._lines.shape[1]))
             lines[: self._n] = self._lines
@@ -54,6 +62,10 @@ class DensePlanes:
             return weights @ self._lines[: self._n]
         return weights[chosen] @ self._lines[chosen]
 
+    def scores(self, weights):
+        """Return the scores of Σ weights_k a_k if they can be had without a pass over the rows, else None."""
+        return
+
     def keep(self, kept):
         """Forget all planes but these (a mask)."""
         chosen = np.flatnonzero(kept)
@@ -61,25 +73,40 @@ class DensePlanes:
         self._n = len(chosen)
 
 
-class RowPlanes(DensePlanes):
+class RowPlanes:
     """Planes as the combinations of rows that they are."""
 
+    passes = 1
+
     def __init__(self, X, n_jobs):
-        super().__init__(X.n_rows)
         self._X, self._n_jobs = X, n_jobs
+        self._c, self._scores = DensePlanes(X.n_rows), DensePlanes(X.n_rows)
 
     def add(self, plane, c=None):
         """Keep a plane; return its inner products with all planes, its own last."""
-        self._append(c)
-        return self._lines[: self._n] @ self._X.scores(plane, self._n_jobs)
+        scores = self._X.scores(plane, self._n_jobs)
+        self._scores.append(scores)
+        self._c.append(c)
+        return self._c.dot(scores)
 
     def combine(self, weights):
         """Return Σ weights_k a_k."""
-        return self._X.combine(super().combine(weights), self._n_jobs)
+        return self._X.combine(self._c.combine(weights), self._n_jobs)
+
+    def scores(self, weights):
+        """Return the scores of Σ weights_k a_k."""
+        return self._scores.combine(weights)
+
+    def keep(self, kept):
+        """Forget all planes but these (a mask)."""
+        self._c.keep(kept)
+        self._scores.keep(kept)
 
 
 class SparsePlanes:
     """Planes as lists of columns and values."""
+
+    passes = 0
 
     def __init__(self, n_columns):
         self._n_columns, self._planes = n_columns, []
@@ -96,6 +123,10 @@ class SparsePlanes:
         for k in np.flatnonzero(weights):
             _add(*self._planes[k], weights[k], total)
         return total
+
+    def scores(self, weights):
+        """Return the scores of Σ weights_k a_k if they can be had without a pass over the rows, else None."""
+        return
 
     def keep(self, kept):
         """Forget all planes but these (a mask)."""

@@ -1,0 +1,21 @@
+"""Class labels as numbers."""
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+
+def coded(y):
+    """Return the distinct labels, in order, and the number of each row's among them; there must be at least two.
+
+    Raises
+    ------
+    ValueError
+        If y holds one class, or is no class labels.
+    """
+    check_classification_targets(y)
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes.tolist()}.")
+    if len(classes) == 2:
+        return classes, (y == classes[1]).astype(np.intp)  # far faster than a search
+    return classes, np.searchsorted(classes, y)
