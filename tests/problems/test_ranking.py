@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from widemargin.problems.ranking import PairRisk, concordance, thresholds
+from widemargin.problems.ranking import PairRisk, TwoRankRisk, concordance, pair_risk, thresholds
 
 
 def pairs_of(rank, group):
@@ -83,6 +83,26 @@ def test_many_rows_are_counted_as_few(n_ranks, rng):
     count = (higher & violated).astype(float)
     assert value == pytest.approx((count * (1.0 - s[:, None] + s)).sum() / higher.sum(), rel=1e-10)
     np.testing.assert_allclose(c, (count.sum(axis=0) - count.sum(axis=1)) / higher.sum(), rtol=1e-10, atol=1e-15)
+
+
+@pytest.mark.parametrize("n", [2, 9, 40_000])
+@pytest.mark.parametrize("ties", [False, True])
+def test_two_ranks_apart_are_counted_as_by_the_tree(n, ties, rng):
+    rank, group = np.where(np.arange(n) == n // 2, 7, rng.choice([3, 7], n, p=[0.7, 0.3])), np.full(n, 5)
+    rank[0] = 3
+    risk, general = pair_risk(rank, group, 2.0, n_jobs=2), PairRisk(rank, group, 2.0)
+    assert isinstance(risk, TwoRankRisk)
+    assert (risk.n_pairs, risk.scale) == (general.n_pairs, general.scale)
+    for _ in range(3):
+        s = rng.integers(-4, 5, n) / 2.0 if ties else rng.standard_normal(n)
+        (value, c), (expected, d) = risk.subgradient(s), general.subgradient(s)
+        assert value == pytest.approx(expected, rel=1e-10, abs=1e-13)
+        np.testing.assert_allclose(c, d, rtol=1e-12, atol=1e-18)
+
+
+def test_several_groups_or_ranks_need_the_tree():
+    for rank, group in [([0, 1, 2], [0, 0, 0]), ([0, 1, 0], [0, 0, 1]), ([1, 1, 1], [0, 0, 0])]:
+        assert isinstance(pair_risk(np.array(rank), np.array(group), 1.0), PairRisk)
 
 
 def test_a_step_goes_down_and_offers_a_cut_beyond_the_lowest_point(rng):

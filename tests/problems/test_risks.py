@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import losses
-from widemargin.problems.risks import CentredRisk, RowRisk, order_of
+from widemargin.problems.risks import CentredRisk, RowRisk
 
 N = 60
 LOSSES = {
@@ -120,19 +120,3 @@ def test_threads_change_nothing_but_rounding(loss, rng):
     assert one.value(s) == two.value(s)
     assert one.step(s, t, 10.0, -1.0).k == two.step(s, t, 10.0, -1.0).k
     np.testing.assert_array_equal(one.subgradient(s)[1], two.subgradient(s)[1])
-
-
-@pytest.mark.parametrize("n", [0, 1, 1000, 20_000, 100_003])
-@pytest.mark.parametrize("kind", ["plain", "ties", "same in single precision", "wide", "zeros of both signs"])
-def test_scores_are_put_in_order(kind, n, rng):
-    s = rng.standard_normal(n)
-    s = {
-        "plain": s,
-        "ties": np.round(s, 2),
-        "same in single precision": 1.0 + 1e-12 * s,
-        "wide": np.sign(s) * 10.0 ** (30 * s),
-        "zeros of both signs": np.where(s > 1, s, np.where(s > 0, 0.0, -0.0)),
-    }[kind]
-    order = order_of(s)
-    np.testing.assert_array_equal(np.sort(order), np.arange(n))
-    np.testing.assert_array_equal(s[order], np.sort(s))

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from widemargin.models.labels import coded
 from widemargin.models.planedocs import documented
 from widemargin.models.planes import PlaneModel
-from widemargin.problems.ranking import PairRisk, concordance, thresholds
+from widemargin.problems.ranking import concordance, pair_risk, thresholds
 
 
 @documented
@@ -93,7 +93,7 @@ class RankSVM(PlaneModel):
         """
         X, y = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
         rank = np.unique(y, return_inverse=True)[1]
-        risk = PairRisk(rank, queries(qid, len(y)), self.C, self.n_jobs)
+        risk = pair_risk(rank, queries(qid, len(y)), self.C, self.n_jobs)
         if risk.n_pairs == 0:
             where = "" if qid is None else " within any query"
             raise ValueError(f"y has no two different values{where}: there is no pair to put in order.")
@@ -211,7 +211,7 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
 
     def _fit_order(self, X, rank):
         """Set the weights and thresholds."""
-        risk = PairRisk(rank, np.zeros(len(rank), np.int64), self.C, self.n_jobs)
+        risk = pair_risk(rank, np.zeros(len(rank), np.int64), self.C, self.n_jobs)
         self.coef_, self.intercept_ = self._minimise(X, risk), 0.0
         self.thresholds_ = thresholds(self._scores_of_checked(X).ravel(), rank, len(self.classes_))
 
@@ -313,7 +313,7 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         self
         """
         X, label = self._check_two_classes(X, y)
-        risk = PairRisk(label, np.zeros(len(label), np.int64), self.C, self.n_jobs)
+        risk = pair_risk(label, np.zeros(len(label), np.int64), self.C, self.n_jobs)
         self.coef_, self.intercept_ = self._minimise(X, risk)[np.newaxis], np.zeros(1)
         self.intercept_ = -thresholds(self._scores_of_checked(X).ravel(), label, 2)
         return self

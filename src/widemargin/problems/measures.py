@@ -21,7 +21,8 @@ import re
 import numpy as np
 
 from widemargin._compiled import compiled
-from widemargin.problems.risks import BracketedStep, order_of
+from widemargin.problems.risks import BracketedStep
+from widemargin.problems.sorting import Sorter
 
 NAMES = ("error", "f1", "prbep", "precision@k", "recall@k")
 _PATTERN = re.compile(r"(precision|recall)@([1-9][0-9]*)")
@@ -51,16 +52,17 @@ class MeasureRisk(BracketedStep):
             raise ValueError(f"{measure}: k must be at most the number of rows, {len(sign)}.")
         self._search, self._k = _SEARCHES[name], k
         self._positive, self._negative = np.flatnonzero(sign > 0), np.flatnonzero(sign < 0)
+        self._sorters = Sorter(len(self._positive)), Sorter(len(self._negative))
         self._n = len(sign)
         self.scale = float(C)
 
     def subgradient(self, s):
         """Return (R(s), c)."""
         positive, negative = self._positive, self._negative
-        lowest = positive[order_of(s[positive])]
-        highest = negative[order_of(-s[negative])]
-        missing = np.concatenate([[0.0], np.cumsum(-2.0 / self._n * s[lowest])])
-        taking = np.concatenate([[0.0], np.cumsum(2.0 / self._n * s[highest])])
+        first, low = self._sorters[0].sort(s[positive])
+        second, high = self._sorters[1].sort(-s[negative])
+        lowest, highest = positive[first], negative[second]
+        missing, taking = (np.concatenate([[0.0], np.cumsum(-2.0 / self._n * side)]) for side in (low, high))
         missed, taken, value = self._search(missing, taking, self._n, self._k)
         c = np.zeros(self._n)
         if value <= 0.0:

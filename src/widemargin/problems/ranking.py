@@ -8,7 +8,8 @@ There are up to n² pairs, but R and its subgradient need only two counts per ro
     c = C/N (below − above),    R = C/N Σ above + <c, s>
 
 With the rows of a group in the order of their scores, one pointer runs ahead of another by a margin of 1, and a binary
-indexed tree (Fenwick, 1994) counts ranks between them: O(n log n) however many ranks there are. Counts have 64 bits.
+indexed tree (Fenwick, 1994) counts ranks between them: O(n log n) however many ranks there are. Two ranks are sorted
+apart, and need no tree. Counts have 64 bits.
 """
 
 from itertools import pairwise
@@ -17,9 +18,48 @@ import numpy as np
 
 from widemargin._compiled import compiled
 from widemargin._threads import run, split
-from widemargin.problems.risks import BracketedStep, order_of
+from widemargin.problems.risks import BracketedStep
+from widemargin.problems.sorting import Sorter
 
 _RANGE = 1 << 15  # rows of one task
+
+
+def pair_risk(rank, group, C, n_jobs=None):
+    """Return the risk of all ordered pairs within groups: a PairRisk, or a TwoRankRisk if that is the same."""
+    ranks = np.unique(rank)
+    if len(ranks) == 2 and (group == group[0]).all():
+        return TwoRankRisk(rank == ranks[1], C, n_jobs)
+    return PairRisk(rank, group, C, n_jobs)
+
+
+class TwoRankRisk(BracketedStep):
+    """The risk of all pairs of a row of the higher and one of the lower rank; both must occur.
+
+    Parameters
+    ----------
+    higher : ndarray of bool
+        For each row, whether it is of the higher rank.
+    C, n_jobs
+        As for PairRisk.
+    """
+
+    def __init__(self, higher, C, n_jobs=None):
+        self._rows = [np.flatnonzero(higher), np.flatnonzero(~higher)]
+        self._sorters = [Sorter(len(rows)) for rows in self._rows]
+        self.n_pairs = len(self._rows[0]) * len(self._rows[1])
+        self.scale, self._weight, self._n_jobs = float(C), float(C) / self.n_pairs, n_jobs
+
+    def subgradient(self, s):
+        """Return (R(s), c)."""
+        sides = zip(self._sorters, self._rows, strict=True)
+        (first, high), (second, low) = run(lambda sorter, rows: sorter.sort(s[rows]), sides, self._n_jobs)
+        c = np.empty(len(s))
+        tasks = [
+            (_spread_above, high, low, self._rows[0], first, self._weight, c),
+            (_spread_below, low, high, self._rows[1], second, self._weight, c),
+        ]
+        (count, above), (_, below) = run(_call, tasks, self._n_jobs)
+        return max(0.0, self._weight * (count + below - above)), c
 
 
 class PairRisk(BracketedStep):
@@ -63,11 +103,12 @@ class PairRisk(BracketedStep):
         self._tasks = split(n_groups, min(n_groups, -(-len(rank) // _RANGE)))
         self._memory = np.zeros((2, len(rank) + 2 * n_groups), np.int64)  # trees
         self._counts = np.empty((2, len(rank)), np.int64)
+        self._sorter = Sorter(len(rank) if n_groups == 1 else 0)
 
     def subgradient(self, s):
         """Return (R(s), c)."""
-        order = self._order(s)
-        sorted_s, sorted_rank = s[order], self._rank[order]
+        order, sorted_s = self._sorted(s)
+        sorted_rank = self._rank[order]
         above, below = self._counts
         tasks = [
             (sweep, sorted_s, sorted_rank, self._ends, *part, memory, counts)
@@ -81,13 +122,13 @@ class PairRisk(BracketedStep):
         c[order] = self._weight * below
         return max(0.0, self._weight * float(n_violated) + float(c @ s)), c
 
-    def _order(self, s):
-        """Return the rows by group, those of a group by score."""
+    def _sorted(self, s):
+        """Return the rows by group, those of a group by score, and the scores in this order."""
         if self._rows is None:
-            return order_of(s)
+            return self._sorter.sort(s)
         order, buffer = self._rows.copy(), np.empty_like(self._rows)
         run(_sort_groups, [(s, self._ends, *part, order, buffer) for part in self._tasks], self._n_jobs)
-        return order
+        return order, s[order]
 
 
 def concordance(s, rank, group):
@@ -115,8 +156,8 @@ def thresholds(s, rank, n_ranks):
     A row is of the rank that is the number of thresholds below its score. Each threshold is halfway between two
     scores, or 1 beyond the outermost one; of several that are equally good it is the smallest.
     """
-    order = order_of(s)
-    sorted_s, sorted_rank = s[order], rank[order].astype(np.int64)
+    order, sorted_s = Sorter(len(s)).sort(s)
+    sorted_rank = rank[order].astype(np.int64)
     cuts = np.zeros(n_ranks - 1, np.int64)
     _cut(sorted_s, sorted_rank, cuts, np.zeros((4, 2 * n_ranks + 2), np.int64))
     padded = np.concatenate([[sorted_s[0] - 2.0], sorted_s, [sorted_s[-1] + 2.0]])
@@ -182,6 +223,33 @@ def _merge(s, order, left, middle, right, buffer):
 
 
 @compiled
+def _spread_above(high, low, rows, order, weight, c):
+    """Set c of the rows of the higher rank; return the sum of their counts, and that of counts times scores."""
+    ahead, total, inner = low.size, np.int64(0), 0.0
+    for p in range(high.size - 1, -1, -1):
+        while ahead > 0 and high[p] - low[ahead - 1] < 1.0:
+            ahead -= 1
+        count = low.size - ahead
+        total += count
+        inner += count * high[p]
+        c[rows[np.uint64(order[p])]] = -weight * count
+    return total, inner
+
+
+@compiled
+def _spread_below(low, high, rows, order, weight, c):
+    """Set c of the rows of the lower rank; return the sum of their counts, and that of counts times scores."""
+    ahead, total, inner = 0, np.int64(0), 0.0
+    for p in range(low.size):
+        while ahead < high.size and high[ahead] - low[p] < 1.0:
+            ahead += 1
+        total += ahead
+        inner += ahead * low[p]
+        c[rows[np.uint64(order[p])]] = weight * ahead
+    return total, inner
+
+
+@compiled
 def _count_above(s, rank, ends, first, last, memory, counts):
     """Set counts[p] to the number of rows of the group with a lower rank and a score above s[p] − 1."""
     for g in range(first, last):
@@ -189,9 +257,6 @@ def _count_above(s, rank, ends, first, last, memory, counts):
         tree = memory[begin + 2 * g : end + 2 * g + 2]
         n_ranks = _clear(tree, rank, begin, end)
         ahead = end - 1
-        if n_ranks == 2:
-            _count_above_of_two(s, rank, begin, end, counts)
-            continue
         for p in range(end - 1, begin - 1, -1):
             while ahead >= begin and s[p] - s[ahead] < 1.0:
                 _insert(tree, n_ranks, rank[ahead])
@@ -207,36 +272,11 @@ def _count_below(s, rank, ends, first, last, memory, counts):
         tree = memory[begin + 2 * g : end + 2 * g + 2]
         n_ranks = _clear(tree, rank, begin, end)
         ahead = begin
-        if n_ranks == 2:
-            _count_below_of_two(s, rank, begin, end, counts)
-            continue
         for p in range(begin, end):
             while ahead < end and s[ahead] - s[p] < 1.0:
                 _insert(tree, n_ranks, rank[ahead])
                 ahead += 1
             counts[p] = (ahead - begin) - _up_to(tree, rank[p] + 1)
-
-
-@compiled
-def _count_above_of_two(s, rank, begin, end, counts):
-    """The same as `_count_above` for ranks 0 and 1, where a number takes the place of the tree."""
-    ahead, lower = end - 1, np.int64(0)
-    for p in range(end - 1, begin - 1, -1):
-        while ahead >= begin and s[p] - s[ahead] < 1.0:
-            lower += 1 - rank[ahead]
-            ahead -= 1
-        counts[p] = lower * rank[p]
-
-
-@compiled
-def _count_below_of_two(s, rank, begin, end, counts):
-    """The same as `_count_below` for ranks 0 and 1."""
-    ahead, higher = begin, np.int64(0)
-    for p in range(begin, end):
-        while ahead < end and s[ahead] - s[p] < 1.0:
-            higher += rank[ahead]
-            ahead += 1
-        counts[p] = higher * (1 - rank[p])
 
 
 @compiled

@@ -38,9 +38,6 @@ _NEWTON_STEPS = 60
 _EXACT = 1e-13
 _LOOKS = 2  # points of a line at which a risk that has no exact search is looked at
 _FLAT = 0.05  # a slope this small, against that of the other side, is as good as none
-_SORTED_BY_NUMPY = 1 << 14  # fewer scores than this
-_DIGIT, _LOW_BITS = 11, 32
-_MOVES_PER_SCORE = 4
 
 
 class Hinges(NamedTuple):
@@ -251,69 +248,6 @@ def _blend(a, x, b, y, start, stop, out):
     a, b, out = a[start:stop], b[start:stop], out[start:stop]
     for i in range(out.size):
         out[i] = x * a[i] + y * b[i]
-
-
-def order_of(s):
-    """Return the positions of the scores in ascending order.
-
-    Many are sorted by the bits of their single precision values, eleven at a time, and then put right by insertion
-    (measured, half a million: 0.4 of the time of NumPy's argsort). Where that is too much to put right, as if all
-    scores have the same single precision value, NumPy sorts.
-    """
-    n = len(s)
-    if n < _SORTED_BY_NUMPY:
-        return np.argsort(s)
-    keys, buffer = np.empty((2, n), np.uint64)
-    counts = np.zeros((3, 1 << _DIGIT), np.int64)
-    with np.errstate(over="ignore"):
-        single = s.astype(np.float32)
-    _make_keys(single.view(np.uint32), keys, counts)
-    for digit in range(3):
-        _distribute(keys, _LOW_BITS + _DIGIT * digit, counts[digit], buffer)
-        keys, buffer = buffer, keys
-    order = buffer.view(np.int64)
-    return order if _put_right(s, keys, order, _MOVES_PER_SCORE * n) else np.argsort(s)
-
-
-@compiled
-def _make_keys(bits, keys, counts):
-    """Set keys that ascend with the numbers whose bits are given, positions in their low halves; count all digits."""
-    for i in range(bits.size):
-        flipped = ~bits[i] if bits[i] >> np.uint32(31) else bits[i] | np.uint32(1 << 31)
-        key = np.uint64(flipped) << np.uint64(_LOW_BITS)
-        keys[i] = key | np.uint64(i)
-        for digit in range(3):
-            counts[digit, (key >> np.uint64(_LOW_BITS + _DIGIT * digit)) & np.uint64((1 << _DIGIT) - 1)] += 1
-
-
-@compiled
-def _distribute(keys, shift, counts, sorted_keys):
-    """Move the keys to their places by one digit, keys of the same digit in the order they come in."""
-    place = 0
-    for digit in range(counts.size):
-        place += counts[digit]
-        counts[digit] = place - counts[digit]
-    for i in range(keys.size):
-        digit = (keys[i] >> np.uint64(shift)) & np.uint64((1 << _DIGIT) - 1)
-        sorted_keys[np.uint64(counts[digit])] = keys[i]
-        counts[digit] += 1
-
-
-@compiled
-def _put_right(s, keys, order, most):
-    """Set order to the positions in the keys, sorted by insertion; return whether that took no more than most moves."""
-    moves = 0
-    for p in range(keys.size):
-        row = np.int64(keys[p] & np.uint64((1 << _LOW_BITS) - 1))
-        value, place = s[row], p
-        while place > 0 and s[order[place - 1]] > value:
-            order[place] = order[place - 1]
-            place -= 1
-            moves += 1
-        order[place] = row
-        if moves > most:
-            return False
-    return True
 
 
 @compiled
