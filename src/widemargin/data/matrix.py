@@ -22,6 +22,7 @@ _RANGE_WORK = 1 << 17  # stored values in one range of a threaded pass: about a 
 _MAX_RANGES = 64
 _WORTH_THREADS = 1 << 21  # stored values from which on threads save more than it takes to call them
 _LONG_ROW = 64  # stored values from which on a vectorised sum pays (measured: 0.7x at 12, 1.3x at 370)
+_BLOCK = 1 << 11  # rows that `combine` looks through at once
 _EARLY, _LATE = 16, 8  # rows ahead: when a row's bookkeeping is prefetched, and when its values are
 
 
@@ -103,8 +104,8 @@ class Matrix:
         # Each range sums into a vector of its own: no more of them than the pass is worth.
         most = max(1, self.n_stored // (4 * max(1, self.n_columns)))
         ranges = self.ranges(most)
-        parts = np.zeros((len(ranges), self.n_columns))
-        arguments = [(self.rows, c, *ends, part) for ends, part in zip(ranges, parts, strict=True)]
+        parts, chosen = np.zeros((len(ranges), self.n_columns)), np.empty((len(ranges), _BLOCK), np.int64)
+        arguments = [(self.rows, c, *ends, *memory) for ends, *memory in zip(ranges, chosen, parts, strict=True)]
         run(_combine, arguments, self._threads(n_jobs))
         return parts.sum(axis=0) if len(parts) > 1 else parts[0]
 
@@ -330,11 +331,20 @@ def _scores(rows, w, start, stop, out):
 
 
 @compiled
-def _combine(rows, c, start, stop, out):
-    """Add Σ c_i x_i over start <= i < stop to out; rows with c_i = 0 are not touched."""
-    for i in range(start, stop):
-        if c[i] != 0.0:
-            row_axpy(rows, i, c[i], out)
+def _combine(rows, c, start, stop, chosen, out):
+    """Add Σ c_i x_i over start <= i < stop to out; rows with c_i = 0 are not touched.
+
+    A block's other rows are chosen first, without a branch to guess, so that they can be fetched ahead.
+    """
+    for first in range(start, stop, _BLOCK):
+        last, n = min(first + _BLOCK, stop), 0
+        for i in range(first, last):
+            chosen[np.uint64(n)] = i
+            n += c[np.uint64(i)] != 0.0
+        ahead = chosen[: n if n < last - first else 0]  # all rows of a block are fetched without being asked for
+        for k in range(n):
+            row_prefetch(rows, ahead, k)
+            row_axpy(rows, chosen[k], c[np.uint64(chosen[k])], out)
 
 
 @compiled

@@ -4,6 +4,7 @@ A risk never sees X: it is a convex function of the scores s, one per row, that 
 
     subgradient(s)                (R(s), c) with R(t) >= R(s) + <c, t − s> for all t; c is valid until the next call
     value(s)                      R(s) alone
+    along(s, t, k, out)           (s + k t, R there, c there), the scores written to `out`
     step(s, t, curvature, slope)  the Step to the k >= 0 that minimises ½ curvature k² + slope k + R(s + k t)
     scale                         what a mean loss is multiplied by in R
 
@@ -96,11 +97,14 @@ class RowRisk:
         """Return R(s)."""
         return self.subgradient(s)[0]
 
+    def along(self, s, t, k, out):
+        """Return (s + k t, R there, c there), the scores in `out`."""
+        return out, float(self._sum(_slopes_along, s, t, k, out, self._c)), self._c
+
     def step(self, s, t, curvature, slope):
         """Return the Step to the best k >= 0; its scores are valid until a step that does not begin with them."""
         k, _ = self._zero(s, t, curvature, slope, 0.0)
-        there = blend(s, 1.0, t, k, self._memory[1 if s is self._memory[0] else 0], self._n_jobs)
-        return Step(k, there, *self.subgradient(there), None)
+        return Step(k, *self.along(s, t, k, self._memory[1 if s is self._memory[0] else 0]), None)
 
     def centre(self, s):
         """Return (shift, R, c): the shift of all scores that makes R least, R there, and c with Σ c = 0."""
@@ -193,6 +197,11 @@ class BracketedStep:
         """Return R(s)."""
         return self.subgradient(s)[0]
 
+    def along(self, s, t, k, out):
+        """Return (s + k t, R there, c there), the scores in `out`."""
+        np.add(s, k * t, out=out)
+        return out, *self.subgradient(out)
+
     def step(self, s, t, curvature, slope):
         """Return the Step to the best k >= 0 that was looked at."""
         if self._known[0] is not s:
@@ -233,8 +242,8 @@ class CentredRisk(BracketedStep):
 
 
 def ranges_of(n_rows):
-    """Cut rows into (start, stop) ranges for threads that do little with each row."""
-    return split(n_rows, -(-n_rows // _RANGE))
+    """Cut rows into (start, stop) ranges for threads that do little with each row: one, or an even number."""
+    return split(n_rows, 2 * -(-n_rows // (2 * _RANGE)) if n_rows > _RANGE else 1)
 
 
 def blend(a, x, b, y, out, n_jobs):
@@ -261,6 +270,17 @@ def _slopes(hinges, squared, start, stop, s, c):
             signed, offset = hinges.signed[line][here], hinges.offset[line][here]
             total += _losses(signed, offset, squared, s[here])
             _add_slopes(signed, offset, squared, s[here], c[here])
+    return total
+
+
+@compiled
+def _slopes_along(hinges, squared, start, stop, s, t, k, there, c):
+    """Set there = s + k t and c as `_slopes` does, at these scores; return the sum of the losses."""
+    total = 0.0
+    for first in range(start, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        _blend(s, 1.0, t, k, first, last, there)
+        total += _slopes(hinges, squared, first, last, there, c)
     return total
 
 

@@ -215,18 +215,18 @@ class _OptimisedPlanes(_Planes):
         moved = Point(best.w + step.k * along, step.scores, step.risk)
         if moved.objective < best.objective:
             self.best = moved
-        return scores, step
+        return best.scores, t, step
 
     def _next(self, where):
-        scores, step = where
+        before, t, step = where
         moved, exact = self.best.scores is step.scores, step.cut is None
         if moved and exact and self._X.n_rows > self._X.n_columns and self.iteration >= _SINGLE:
             yield step.scores, step.risk, step.c
-        if not exact:
-            yield step.cut
+        if exact:
+            k = step.k if moved else 0.0
+            yield self._risk.along(before, t, k + _TOWARDS * (1.0 - k), self._memory)
         else:
-            near = blend(self.best.scores, 1.0 - _TOWARDS, scores, _TOWARDS, self._line, self._n_jobs)
-            yield near, *self._risk.subgradient(near)
+            yield step.cut
 
 
 @compiled
