@@ -9,6 +9,7 @@ Arrays are viewed read-only, so that memory maps and other read-only inputs need
 unsigned, so that compiled loops pay nothing for negative ones.
 """
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -98,6 +99,12 @@ class Matrix:
         run(_scores, [(self.rows, w, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
         return out
 
+    def scores_of_all(self, W, n_jobs=None):
+        """Return X w for each line w of W, a line of scores each, by one pass."""
+        out = np.empty((len(W), self.n_rows))
+        run(_all_scores, [(self.rows, W, *ends, out) for ends in self.ranges()], self._threads(n_jobs))
+        return out
+
     def combine(self, c, n_jobs=None):
         """Return X'c, one number per column, in float64; equal to the bit whatever the number of threads."""
         c = np.ascontiguousarray(c, dtype=np.float64)
@@ -114,6 +121,17 @@ class Matrix:
         out = np.empty(self.n_rows)
         run(_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
         return out
+
+    @cached_property
+    def squared_lengths(self):
+        """Mean square of the number of values that a row stores."""
+        if isinstance(self.rows, DenseRows):
+            return float(self.n_features**2)
+        return float(np.mean(np.square(np.diff(self.values.indptr), dtype=np.float64))) if self.n_rows else 0.0
+
+    def part(self, chosen):
+        """Return a Matrix of some of the rows."""
+        return Matrix(self.values[chosen], self.constant)
 
     def _threads(self, n_jobs):
         return n_jobs if self.n_stored >= _WORTH_THREADS else 1
@@ -328,6 +346,14 @@ def _scores(rows, w, start, stop, out):
     """Set out[i] = <x_i, w> for start <= i < stop."""
     for i in range(start, stop):
         out[i] = row_dot(rows, i, w)
+
+
+@compiled
+def _all_scores(rows, W, start, stop, out):
+    """Set out[k, i] = <x_i, W[k]> for start <= i < stop."""
+    for i in range(start, stop):
+        for k in range(W.shape[0]):
+            out[k, i] = row_dot(rows, i, W[k])
 
 
 @compiled

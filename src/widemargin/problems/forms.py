@@ -64,6 +64,26 @@ class DualQP:
     epsilon: np.ndarray
 
 
+@dataclass(frozen=True)
+class FreeIntercept:
+    """A DualQP with an intercept besides, which is not penalised: multipliers must sum to zero."""
+
+    rows: DualQP
+
+
+def part_of(problem, chosen, X):
+    """Return the DualQP of some rows, X, that stand for all: their costs are as many times larger as they are fewer."""
+    factor = len(problem.target) / len(chosen)
+    return DualQP(
+        X,
+        target=problem.target[chosen],
+        lower=factor * problem.lower[chosen],
+        upper=factor * problem.upper[chosen],
+        shift=problem.shift[chosen] / factor,
+        epsilon=problem.epsilon[chosen],
+    )
+
+
 def within(cost, ceiling):
     """Return the ceiling where a row costs anything, and 0 where it does not."""
     return np.where(cost > 0.0, ceiling, 0.0)

@@ -74,7 +74,7 @@ class RowRisk:
 
     def __init__(self, problem, n_jobs=None):
         self._squared = bool((problem.shift > 0.0).any())
-        self._hinges = _hinges(problem, self._squared)
+        self._hinges = hinges_of(problem, self._squared)
         self._n, self._n_jobs = len(problem.target), n_jobs
         self._ranges = ranges_of(self._n)
         # Memory that is used again and again: fresh memory takes as long as the work in it.
@@ -171,7 +171,7 @@ class RowRisk:
         return max(k, least)
 
 
-def _hinges(problem, squared):
+def hinges_of(problem, squared):
     """Return the Hinges of a DualQP's losses: one line if each row has a loss on one side only, else two."""
     if squared:
         weight = np.divide(0.5, problem.shift, out=np.zeros_like(problem.shift), where=problem.shift > 0.0)

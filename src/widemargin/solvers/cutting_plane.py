@@ -18,17 +18,16 @@ and the risk by its verbs.
 
 import numpy as np
 
-from widemargin._compiled import SUMS, compiled
-from widemargin._threads import run, single_threaded_blas
+from widemargin._threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.forms import DualQP, RiskProblem
-from widemargin.problems.risks import BLOCK, RowRisk, blend, ranges_of
+from widemargin.problems.risks import RowRisk, blend
+from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.planes import planes_like
 from widemargin.solvers.reduced import ReducedProblem
 
 _TOWARDS = 0.1  # how far from the best point towards w_t the next plane is taken
-_UPDATES = 50  # planes that are computed from the one before, until one is computed anew, free of rounding
 _SINGLE = 4  # turns at the beginning that take one plane only
 _PATIENCE = 50  # turns without weight before a plane may go
 _INACTIVE = 100  # planes without weight that are kept
@@ -89,8 +88,8 @@ class _Planes:
         The best one seen.
     lower : float
         Lower bound of F.
-    iteration, passes : int, float
-        Turns; visits of rows divided by the number of rows.
+    iteration : int
+        Turns.
     violation : float
         By how much the mean loss at the last w_t is above its planes; NaN before.
     """
@@ -100,17 +99,21 @@ class _Planes:
             problem = RiskProblem(problem.X, RowRisk(problem, settings.n_jobs))
         self._X, self._risk = problem.X, problem.risk
         self._settings, self._n_jobs = settings, settings.n_jobs
-        self.iteration, self.passes, self.lower, self.violation = 0, 0.0, 0.0, np.nan
+        self.iteration, self.lower, self.violation, self._passes = 0, 0.0, np.nan, 0.0
         self._reduced, self._planes, self._idle = ReducedProblem(), None, np.zeros(1, np.int64)
         self._still, self._bounds = 0, (np.inf, -np.inf)
-        self._memory, self._line, self._changed, self._last_c = np.zeros((4, self._X.n_rows))
-        self._ranges = ranges_of(self._X.n_rows)
-        self._last_a, self._n_updates = None, _UPDATES
+        self._memory, self._line = np.zeros((2, self._X.n_rows))
+        self._combination = Combination(self._X, self._n_jobs)
         w = np.zeros(self._X.n_columns) if start is None else np.array(start, dtype=np.float64)
         scores = self._X.scores(w, self._n_jobs) if w.any() else np.zeros(self._X.n_rows)
         risk, c = self._risk.subgradient(scores)
         self.best = Point(w, scores, risk)
         self._cut(scores, risk, c)
+
+    @property
+    def passes(self):
+        """Visits of rows divided by the number of rows."""
+        return self._passes + self._combination.passes
 
     @property
     def status(self):
@@ -123,24 +126,13 @@ class _Planes:
 
     def _cut(self, scores, risk, c):
         """Add the plane of a subgradient c at these scores."""
-        tasks = [(c, self._last_c, scores, *ends, self._changed) for ends in self._ranges]
-        n_changed, n_counted, inner = np.sum(run(_compare, tasks, self._n_jobs), axis=0)
-        a = self._combined(c, n_changed, n_counted)
+        inner = self._combination.take(c, scores)
+        a = self._combination.vector
         if self._planes is None:
             self._planes = planes_like(a, self._X, self._n_jobs)
         self._reduced.add(np.concatenate([[0.0], self._planes.add(a, c)]), risk - inner)
-        self.passes += self._planes.passes
+        self._passes += self._planes.passes
         self._idle = np.append(self._idle, 0)
-
-    def _combined(self, c, n_changed, n_counted):
-        """Return X'c, by the rows that have changed since the last time if these are fewer, now and then by all."""
-        if n_changed < n_counted and self._n_updates < _UPDATES:
-            self._last_a = self._last_a + self._X.combine(self._changed, self._n_jobs)
-            self._n_updates += 1
-        else:
-            self._last_a, self._n_updates = self._X.combine(c, self._n_jobs), 0
-        self.passes += min(n_changed, n_counted) / max(1, len(c))
-        return self._last_a
 
     def _lowest(self):
         """Solve the reduced problem; return its point w_t and the scores there, which the next call overwrites.
@@ -151,14 +143,14 @@ class _Planes:
         self._reduced.solve(max(accuracy, 0.0))
         v = self._reduced.v
         w = -self._planes.combine(v[1:])
-        self.passes += self._planes.passes
+        self._passes += self._planes.passes
         value = self._reduced.linear() - 0.5 * float(w @ w)
         self.lower = max(self.lower, min(value, self.best.objective))
         self._idle = np.where(v > 0.0, 0, self._idle + 1)
         self._idle[0] = 0
         scores = self._planes.scores(-v[1:])
         if scores is None:
-            self.passes += 1.0
+            self._passes += 1.0
             scores = self._X.scores(w, self._n_jobs, out=self._memory)
         return w, scores
 
@@ -227,34 +219,3 @@ class _OptimisedPlanes(_Planes):
             yield self._risk.along(before, t, k + _TOWARDS * (1.0 - k), self._memory)
         else:
             yield step.cut
-
-
-@compiled
-def _compare(c, last, scores, start, stop, changed):
-    """Set changed = c − last and last = c; return how many numbers changed, how many are not 0, and <c, scores>."""
-    n_changed, n_counted, inner = 0, 0, 0.0
-    for first in range(start, stop, BLOCK):
-        here = slice(first, min(first + BLOCK, stop))
-        inner += _inner(c[here], scores[here])
-        counts = _replace(c[here], last[here], changed[here])
-        n_changed, n_counted = n_changed + counts[0], n_counted + counts[1]
-    return n_changed, n_counted, inner
-
-
-@compiled(fastmath=SUMS)
-def _inner(a, b):
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
-
-
-@compiled
-def _replace(c, last, changed):
-    n_changed, n_counted = 0, 0
-    for i in range(c.size):
-        change = c[i] - last[i]
-        n_changed += change != 0.0
-        n_counted += c[i] != 0.0
-        changed[i], last[i] = change, c[i]
-    return n_changed, n_counted

@@ -1,0 +1,236 @@
+"""Sums over rows whose corners are rounded off: what Newton's method needs of a risk.
+
+With the hinges of `risks`, z = offset − side s, a corner of half width h, and for each hinge a centre m from 0 to 1:
+
+    loss        weight max(0, z)                                     its square, which has no corner
+    multiplier  b = side weight u,  u = m + z/(2h) cut to [0, 1]     b = side weight 2 max(0, z)
+    bend        q = weight/(2h) where 0 < u < 1, the band            q = 2 weight where z > 0
+
+−b is the slope, by the score, of a loss that is rounded off: of the largest b z − h (u − m)² weight over u. Centres
+are ½ at first; taking the multipliers found as the next centres is the method of multipliers: the band need not get
+as narrow as the accuracy, and it holds fewer rows that do not matter.
+
+Multipliers are feasible whatever h, so each point has a lower bound, D(b) = Σ |b| offset − ½|X'b|² (less
+Σ b²/(4 weight) for squares).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from widemargin._compiled import SUMS, compiled
+from widemargin._threads import run
+from widemargin.problems.risks import BLOCK, hinges_of, ranges_of
+
+_STEPS = 100
+_EXACT = 1e-2  # slope at the end of a search, against that at its beginning
+_BALANCED = 1e-13  # sum of the multipliers, against that of their sizes
+
+
+class Look(NamedTuple):
+    """What is found at scores: the losses, not rounded off; Σ |b| offset; Σ b²/(4 weight), 0 unless squares."""
+
+    loss: float
+    linear: float
+    quadratic: float
+
+
+class RoundedRisk:
+    """The sum of the losses of a DualQP, corners rounded off.
+
+    Parameters
+    ----------
+    problem : DualQP
+        Of which X is not looked at. Its losses are all linear beyond a point, or all quadratic.
+    n_jobs : int or None
+
+    Attributes
+    ----------
+    squared : bool
+        Whether there are no corners, so that h has no meaning.
+    """
+
+    def __init__(self, problem, n_jobs=None):
+        self.squared = bool((problem.shift > 0.0).any())
+        self._problem, self._n_jobs = problem, n_jobs
+        self._hinges, self._ranges = hinges_of(problem, self.squared), ranges_of(len(problem.target))
+        self._centre = np.full(self._hinges.signed.shape, 0.5)
+        self._ones = None
+
+    def _sum(self, function, *arguments):
+        tasks = [(self._hinges, self._centre, self.squared, *ends, *arguments) for ends in self._ranges]
+        return np.sum(run(function, tasks, self._n_jobs), axis=0)
+
+    def look(self, s, h, b, q):
+        """Set the multipliers b and the bends q at scores s; return a Look."""
+        return Look(*self._sum(_look, s, h, b, q))
+
+    def expect(self, b, q, t, out):
+        """Set `out` to the multipliers expected after a step of scores t, b − q t cut to their bounds.
+
+        Returns (linear, quadratic) as a Look has them.
+        """
+        p = self._problem
+        rows = (p.target, p.epsilon, p.shift, p.lower, p.upper)
+        tasks = [(*rows, b, q, t, *ends, out) for ends in self._ranges]
+        return np.sum(run(_expect, tasks, self._n_jobs), axis=0)
+
+    def recentre(self, s, h):
+        """Take the multipliers at these scores as centres."""
+        self._sum(_recentre, s, h)
+
+    def lowest(self, s, t, h, curvature, slope, slope_before):
+        """Return k where ½ curvature k² + slope k + rounded losses at s + k t are lowest, closely enough.
+
+        `slope_before` is the slope at k = 0.
+        """
+        return self._zero(s, t, h, curvature, slope, _EXACT * abs(slope_before), 1.0)
+
+    def balance(self, s, h):
+        """Return the shift of all scores at which multipliers sum to zero."""
+        if self._ones is None:
+            self._ones = np.ones(len(s))
+        size = float(np.abs(self._hinges.signed).sum())
+        return self._zero(s, self._ones, h, 0.0, 0.0, _BALANCED * size, 0.0)
+
+    def _zero(self, s, t, h, curvature, slope, small, k):
+        """Return where the slope along a line is as good as zero, by Newton's method within a bracket, from k."""
+        low, high, stride = -np.inf, np.inf, h
+        for _ in range(_STEPS):
+            rise, bend = self._sum(_slope_and_bend, s, t, k, h)
+            rise, bend = rise + slope + curvature * k, bend + curvature
+            if abs(rise) <= small:
+                break
+            low, high = (k, high) if rise < 0.0 else (low, k)
+            bracketed = np.isfinite(low) and np.isfinite(high)
+            if bend > 0.0 and low < k - rise / bend < high:
+                k -= rise / bend
+            elif bracketed:
+                k = 0.5 * (low + high)
+            else:  # nothing bends here: look further away
+                k, stride = k - np.sign(rise) * stride, 2.0 * stride
+            if bracketed and high - low <= 1e-15 * max(abs(low), abs(high)):
+                break
+        return k
+
+
+@compiled
+def _look(hinges, centre, squared, start, stop, s, h, b, q):
+    """Set b and q for rows start <= i < stop; return what a Look has."""
+    loss, linear, quadratic = 0.0, 0.0, 0.0
+    for first in range(start, stop, BLOCK):
+        here = slice(first, min(first + BLOCK, stop))
+        b[here], q[here] = 0.0, 0.0
+        for line in range(hinges.signed.shape[0]):
+            signed, offset, middle = hinges.signed[line][here], hinges.offset[line][here], centre[line][here]
+            if squared:
+                _add_squares(signed, offset, s[here], b[here], q[here])
+                sums = _sum_squares(signed, offset, s[here])
+                quadratic += sums[0]
+            else:
+                _add_rounded(signed, offset, middle, s[here], h, b[here], q[here])
+                sums = _sum_rounded(signed, offset, middle, s[here], h)
+            loss, linear = loss + sums[0], linear + sums[1]
+    return loss, linear, quadratic
+
+
+@compiled
+def _add_rounded(signed, offset, middle, s, h, b, q):
+    half = 0.5 / h
+    for i in range(s.size):
+        u = middle[i] + half * (offset[i] - np.copysign(1.0, signed[i]) * s[i])
+        b[i] += signed[i] * (0.0 if u < 0.0 else (1.0 if u > 1.0 else u))
+        q[i] += abs(signed[i]) * (half if (u > 0.0) & (u < 1.0) else 0.0)
+
+
+@compiled(fastmath=SUMS)
+def _sum_rounded(signed, offset, middle, s, h):
+    """Return the sum of the losses, and that of |b| offset."""
+    loss, linear, half = 0.0, 0.0, 0.5 / h
+    for i in range(s.size):
+        z = offset[i] - np.copysign(1.0, signed[i]) * s[i]
+        u = middle[i] + half * z
+        loss += abs(signed[i]) * (z if z > 0.0 else 0.0)
+        linear += abs(signed[i]) * offset[i] * (0.0 if u < 0.0 else (1.0 if u > 1.0 else u))
+    return loss, linear
+
+
+@compiled
+def _add_squares(signed, offset, s, b, q):
+    for i in range(s.size):
+        z = offset[i] - np.copysign(1.0, signed[i]) * s[i]
+        b[i] += 2.0 * signed[i] * (z if z > 0.0 else 0.0)
+        q[i] += 2.0 * abs(signed[i]) * (1.0 if z > 0.0 else 0.0)
+
+
+@compiled(fastmath=SUMS)
+def _sum_squares(signed, offset, s):
+    """Return the sum of the losses, which is Σ b²/(4 weight) too, and that of |b| offset."""
+    loss, linear = 0.0, 0.0
+    for i in range(s.size):
+        z = offset[i] - np.copysign(1.0, signed[i]) * s[i]
+        z = z if z > 0.0 else 0.0
+        loss += abs(signed[i]) * z * z
+        linear += 2.0 * abs(signed[i]) * z * offset[i]
+    return loss, linear
+
+
+@compiled(fastmath=SUMS)
+def _slope_and_bend(hinges, centre, squared, start, stop, s, t, k, h):
+    """Return the first and second derivative of the rounded losses at s + k t by k."""
+    rise, bend = 0.0, 0.0
+    s, t, half = s[start:stop], t[start:stop], 0.5 / h
+    for line in range(hinges.signed.shape[0]):
+        signed, offset = hinges.signed[line][start:stop], hinges.offset[line][start:stop]
+        middle = centre[line][start:stop]
+        for i in range(s.size):
+            z = offset[i] - np.copysign(1.0, signed[i]) * (s[i] + k * t[i])
+            if squared:
+                u, bent = (2.0 * z, 2.0) if z > 0.0 else (0.0, 0.0)
+            else:
+                u = middle[i] + half * z
+                bent = half if (u > 0.0) & (u < 1.0) else 0.0
+                u = 0.0 if u < 0.0 else (1.0 if u > 1.0 else u)
+            rise -= signed[i] * u * t[i]
+            bend += abs(signed[i]) * bent * t[i] * t[i]
+    return rise, bend
+
+
+@compiled
+def _recentre(hinges, centre, squared, start, stop, s, h):
+    half, s = 0.5 / h, s[start:stop]
+    for line in range(hinges.signed.shape[0]):
+        signed, offset = hinges.signed[line][start:stop], hinges.offset[line][start:stop]
+        middle = centre[line][start:stop]
+        for i in range(s.size):
+            u = middle[i] + half * (offset[i] - np.copysign(1.0, signed[i]) * s[i])
+            middle[i] = 0.0 if u < 0.0 else (1.0 if u > 1.0 else u)
+    return 0.0
+
+
+@compiled
+def _expect(target, epsilon, shift, lower, upper, b, q, t, start, stop, out):
+    """Set out = b − q t within the bounds; return Σ target b − epsilon |b|, and Σ ½ shift b²."""
+    linear, quadratic = 0.0, 0.0
+    for first in range(start, stop, BLOCK):
+        here = slice(first, min(first + BLOCK, stop))
+        _move(lower[here], upper[here], b[here], q[here], t[here], out[here])
+        sums = _worth(target[here], epsilon[here], shift[here], out[here])
+        linear, quadratic = linear + sums[0], quadratic + sums[1]
+    return linear, quadratic
+
+
+@compiled
+def _move(lower, upper, b, q, t, out):
+    for i in range(out.size):
+        moved = b[i] - q[i] * t[i]
+        out[i] = lower[i] if moved < lower[i] else (upper[i] if moved > upper[i] else moved)
+
+
+@compiled(fastmath=SUMS)
+def _worth(target, epsilon, shift, b):
+    linear, quadratic = 0.0, 0.0
+    for i in range(b.size):
+        linear += target[i] * b[i] - epsilon[i] * abs(b[i])
+        quadratic += 0.5 * shift[i] * b[i] * b[i]
+    return linear, quadratic

@@ -1,0 +1,256 @@
+"""`newton`: Newton's method on losses whose corners are rounded off, for many rows and few columns.
+
+    step       (I + X'diag(q)X) d = X'b − w       q is not zero only for rows in the band around the corner, see
+               w += k d, k the lowest point       `smoothing`
+    proof      the multipliers b are feasible, and so are those that a step expects, b − q X d cut to their bounds:
+               D(b) <= optimum <= P(w)
+    narrower   as soon as ½|w − X'b|² is at most half of P − D, what is left is due to rounding: the multipliers found
+               become the centres of the bands, which get half as wide
+
+A step takes a pass for the scores of d; X'b and the outer products need the rows of the band only, which are few. Time
+hardly depends on C. Where d overshoots by far (k small), as it does where the band says nothing of a direction, the
+matrix gets a larger diagonal, as Levenberg and Marquardt have it, until it no longer does. Squared losses have no
+corner: there h has no meaning, and every row that loses is in the band.
+
+Many rows are begun with a sixteenth of them, drawn at random and standing for all, begun in the same way: when all come
+in, few steps are left. Work with a d x d matrix limits this to a few thousand columns.
+
+Without a penalty of the intercept, scores are shifted to where Σ b = 0, and the shift is eliminated from the step.
+Several problems with the same X take their steps together, and share the pass.
+"""
+
+import numpy as np
+from scipy.linalg.lapack import dposv
+
+from widemargin._threads import run, single_threaded_blas
+from widemargin.data.gram import gram
+from widemargin.problems.certificates import relative_gap
+from widemargin.problems.forms import FreeIntercept, part_of
+from widemargin.problems.smoothing import RoundedRisk
+from widemargin.solvers.combination import Combination
+from widemargin.solvers.contract import Solution, Status, Watch
+
+MOST_COLUMNS = 3000
+_FIRST = 1.0  # half width of the band
+_NARROWER = 2.0
+_SETTLED = 0.5  # part of the gap that may be due to steps that are still to be made
+_SHORT, _LONG = 0.2, 0.7  # steps that call for more damping, or for less
+_DAMPING, _LEAST_DAMPING = 10.0, 1e-3  # factor; against the mean of the matrix's diagonal
+_PART = 16  # of the rows, to begin with
+_LEAST = 2000  # rows of such a part
+_PART_GAP, _PART_STEPS = 0.03, 50
+_NARROWEST = 1e-14
+_FUTILE = 30  # steps without progress before the end
+
+
+def newton(problem, settings, start=None):
+    """Minimise a DualQP or FreeIntercept; `start` are weights."""
+    return newton_together([problem], [settings], [start])[0]
+
+
+def newton_together(problems, settings, starts):
+    """Minimise problems with the same X, each with settings and a start of its own; return their Solutions."""
+    watches = [Watch(one) for one in settings]
+    descents, several = [], len(problems) > 1
+    with watches[0], single_threaded_blas():
+        descents = _begun(problems, starts, settings[0], watches[0])
+        left = [_Run(*one) for one in zip(descents, settings, watches, strict=True)]
+        while left := [one for one in left if not one.over()]:
+            _step([one.descent for one in left], settings[0].n_jobs, several)
+    if not descents:  # Ctrl-C came early
+        descents = [_Descent(*one, _FIRST, settings[0].n_jobs) for one in zip(problems, starts, strict=True)]
+    return [_solution(*one) for one in zip(descents, watches, strict=True)]
+
+
+def _solution(descent, watch):
+    if watch.last_iteration != descent.iteration:
+        watch.measured(descent.iteration, descent.passes, descent.primal, descent.dual)
+    return Solution(
+        w=descent.best_w,
+        beta=descent.best_b,
+        primal=descent.primal,
+        dual=descent.dual,
+        n_iter=descent.iteration,
+        status=watch.status or Status.INTERRUPTED,
+        solver="newton",
+        history=watch.history(),
+    )
+
+
+def _begun(problems, starts, settings, watch):
+    """Return descents on all rows, begun by a part of them if there are many and no start is given."""
+    X = _rows_of(problems[0]).X
+    n_jobs = settings.n_jobs
+    if X.n_rows < _PART * _LEAST or starts[0] is not None:
+        return [_Descent(*one, _FIRST, n_jobs) for one in zip(problems, starts, strict=True)]
+    chosen = np.sort(np.random.default_rng(settings.seed).choice(X.n_rows, X.n_rows // _PART, replace=False))
+    descents = left = _begun(_parts(problems, chosen, X.part(chosen)), starts, settings, watch)
+    limit = np.inf if settings.max_seconds is None else settings.max_seconds
+    tol = max(settings.tol, _PART_GAP)
+    while left := [one for one in left if one.gap > tol and one.iteration < _PART_STEPS]:
+        if watch.seconds >= limit or settings.interrupt.is_set():
+            break
+        _step(left, n_jobs, len(problems) > 1)
+    return [
+        _Descent(problem, part.best_w, part.h, n_jobs, part.passes / _PART)
+        for problem, part in zip(problems, descents, strict=True)
+    ]
+
+
+def _rows_of(problem):
+    return problem.rows if isinstance(problem, FreeIntercept) else problem
+
+
+def _parts(problems, chosen, X):
+    return [
+        FreeIntercept(part_of(one.rows, chosen, X)) if isinstance(one, FreeIntercept) else part_of(one, chosen, X)
+        for one in problems
+    ]
+
+
+def _step(descents, n_jobs, several):
+    """Let each take a step; the scores of all directions are computed together."""
+    X = descents[0].X
+    if not several:
+        d = descents[0].direction()
+        descents[0].move(d, X.scores(d, n_jobs, out=descents[0].memory))
+        return
+    directions = run(_Descent.direction, [(one,) for one in descents], n_jobs)
+    scores = X.scores_of_all(np.stack(directions), n_jobs)
+    run(_Descent.move, list(zip(descents, directions, scores, strict=True)), n_jobs)
+
+
+class _Run:
+    """A descent, and whether it is over."""
+
+    def __init__(self, descent, settings, watch):
+        self.descent, self._tol, self._watch = descent, settings.tol, watch
+        self._still, self._least = 0, np.inf
+
+    def over(self):
+        """Report the state; return whether the run ends here."""
+        descent, watch = self.descent, self._watch
+        watch.measured(descent.iteration, descent.passes, descent.primal, descent.dual)
+        over = watch.turn("newton", descent.iteration, descent.passes)
+        self._still, self._least = (0, descent.gap) if descent.gap < self._least else (self._still + 1, self._least)
+        if descent.gap <= self._tol:
+            watch.status = Status.CONVERGED
+        elif self._still >= _FUTILE and not over:
+            watch.status = Status.STALLED
+        return watch.status is not None
+
+
+class _Descent:
+    """One problem's point, its multipliers and both bounds.
+
+    Attributes
+    ----------
+    X : Matrix
+    best_w, primal : the best weights so far, and their objective
+    best_b, dual : the best multipliers so far, and their bound
+    h : half width of the band
+    iteration, passes : steps; visits of rows divided by the number of rows
+    memory : for the scores of a direction
+    """
+
+    def __init__(self, problem, start, h, n_jobs, passes=0.0):
+        self._free, problem = isinstance(problem, FreeIntercept), _rows_of(problem)
+        self.X, self._n_jobs = problem.X, n_jobs
+        self._risk, self._multipliers = RoundedRisk(problem, n_jobs), Combination(self.X, n_jobs)
+        self._s, self._b, self._q, self.best_b, self.memory = np.zeros((5, self.X.n_rows))
+        self._w = np.zeros(self.X.n_columns) if start is None else np.array(start, dtype=np.float64)
+        self.h, self.iteration, self._passes, self._damping = h, 0, passes, 0.0
+        self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
+        if self._w.any():
+            self.X.scores(self._w, n_jobs, out=self._s)
+            self._passes += 1.0
+        self._look()
+
+    @property
+    def gap(self):
+        """The relative gap."""
+        return relative_gap(self.primal, self.dual)
+
+    @property
+    def passes(self):
+        """Visits of rows divided by the number of rows."""
+        return self._passes + self._multipliers.passes
+
+    def direction(self):
+        """Return the Newton step d."""
+        H, bend = gram(self.X, self._q, self._n_jobs), self._bend()
+        if bend > 0.0:
+            pull = self.X.combine(self._q, self._n_jobs)
+            H -= np.outer(pull, pull / bend)
+        self._passes += np.count_nonzero(self._q) / max(1, self.X.n_rows)
+        H.flat[:: len(H) + 1] += 1.0 + self._damping * H.trace() / len(H)
+        _, d, failed = dposv(H.T, -self._g, lower=False, overwrite_a=True)
+        return -self._g if failed else d
+
+    def _bend(self):
+        """Return by how much the sum of the multipliers falls with a shift of the scores; 0 if none is allowed."""
+        return float(self._q.sum()) if self._free else 0.0
+
+    def move(self, d, t):
+        """Move along d, whose scores are t; narrow the band if what is left of the gap is due to rounding."""
+        bend = self._bend()
+        if bend > 0.0:
+            t -= float(self._q @ t) / bend
+        bound, v = self._expect(t)
+        k = self._risk.lowest(self._s, t, self.h, float(d @ d), float(self._w @ d), float(self._g @ d))
+        self._w = self._w + k * d
+        self._s += k * t
+        self._damp(k)
+        self.iteration += 1
+        self._passes += 1.0
+        value = self._look()
+        if self._free:
+            bound, v = self._bound, self._multipliers.vector
+        while not self._risk.squared and self._is_settled(value - bound, self._w - v):
+            self._risk.recentre(self._s, self.h)
+            self.h /= _NARROWER
+            value = self._look()
+            bound, v = self._bound, self._multipliers.vector
+
+    def _damp(self, k):
+        if k < _SHORT:
+            self._damping = max(_DAMPING * self._damping, _LEAST_DAMPING)
+        elif k > _LONG:
+            self._damping = self._damping / _DAMPING if self._damping > _LEAST_DAMPING else 0.0
+
+    def _is_settled(self, gap, g):
+        """Whether steps with this band are not what the gap is due to."""
+        return self.h > _NARROWEST and 0.5 * float(g @ g) < _SETTLED * gap
+
+    def _expect(self, t):
+        """Take the multipliers that the step expects; return the bound that they prove, and their combination."""
+        if self._free:
+            return self._bound, self._multipliers.vector  # they need not sum to zero
+        sums = self._risk.expect(self._multipliers.c, self._q, t, self._b)
+        self._multipliers.take(self._b, self._s)
+        return self._prove(*sums), self._multipliers.vector
+
+    def _look(self):
+        """Find multipliers, gradient and bounds at the current scores; return the objective."""
+        if self._free:
+            self._s += self._risk.balance(self._s, self.h)
+        found = self._risk.look(self._s, self.h, self._b, self._q)
+        self._multipliers.take(self._b, self._s)
+        self._g = self._w - self._multipliers.vector
+        value = 0.5 * float(self._w @ self._w) + found.loss
+        if value < self.primal:
+            self.primal, self.best_w = value, self._w
+        self._bound = self._prove(found.linear, found.quadratic)
+        return value
+
+    def _prove(self, linear, quadratic):
+        """Return the bound of the best multiple k of the multipliers, linear k − (quadratic + ½|v|²) k²; keep the best."""
+        v = self._multipliers.vector
+        curve = quadratic + 0.5 * float(v @ v)
+        k = max(linear / (2.0 * curve), 0.0) if curve > 0.0 else 1.0
+        k = k if self._risk.squared else min(k, 1.0)
+        bound = k * linear - k * k * curve
+        if bound > self.dual:
+            self.dual = bound
+            np.multiply(self._multipliers.c, k, out=self.best_b)
+        return bound
