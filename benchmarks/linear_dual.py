@@ -30,7 +30,6 @@ RESULT = Path(__file__).parent / "results" / "linear-dual.md"
 SETS = ["a9a", "w8a", "ijcnn1", "covtype.libsvm.binary.scale", "20news.bigram.binary",
         "lasvm-reuters-money-fx", "svmlight-example1", "rcv1-vw-1000"]  # fmt: skip
 GRID = [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
-LADDER = [3.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0003, 0.0001]
 GAP = 1e-3
 
 
@@ -69,11 +68,7 @@ class Cell:
         """Find the loosest tolerances with which LIBLINEAR reaches the gap, and the objective."""
         self.eps = {"gap": None, "objective": None}
         self.seconds["gap"] = self.seconds["objective"] = None
-        for eps in LADDER:
-            result = self.peer.fit(self.C, eps, self.limit)
-            if result is None:
-                return
-            seconds, primal, dual = result
+        for eps, seconds, primal, dual in self.peer.descend(self.C, self.limit):
             reached = {"gap": primal - dual <= GAP * primal, "objective": primal - self._best_dual <= GAP * primal}
             for goal, good in reached.items():
                 if good and self.eps[goal] is None:

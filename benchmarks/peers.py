@@ -17,6 +17,8 @@ import numpy as np
 
 from benchmarks.datasets import binary
 
+LADDER = [3.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0003, 0.0001]  # tolerances
+
 
 class Worker:
     """A process that answers questions; if an answer takes too long it is ended and started anew.
@@ -121,6 +123,14 @@ class Liblinear:
     def fit(self, C, eps, limit):
         """Return (seconds, primal, dual), or None if it took longer than `limit` seconds."""
         return self._worker.ask((C, eps), limit)
+
+    def descend(self, C, limit):
+        """Fit with ever tighter tolerances until one takes too long; yield (eps, seconds, primal, dual) of each."""
+        for eps in LADDER:
+            result = self.fit(C, eps, limit)
+            if result is None:
+                return
+            yield eps, *result
 
     def close(self):
         """End the process."""

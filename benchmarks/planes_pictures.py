@@ -20,10 +20,11 @@ SOLVERS = {"ocas": 0, "svmperf": 1, "dcd": 2, "avsf": 3, "SGDClassifier": 4}  # 
 _SMALLEST = 1e-6
 
 
-def _panels(n, **options):
-    figure = Figure(figsize=(11, 3.8), layout="constrained")
+def log_panels(n_columns, n_rows=1, height=3.8, **options):
+    """Return a figure and its panels, with logarithmic axes, line by line."""
+    figure = Figure(figsize=(11, height), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(1, n, **options)
+    panels = figure.subplots(n_rows, n_columns, **options).ravel()
     for axes in panels:
         axes.set(xscale="log", yscale="log")
         axes.yaxis.set_minor_formatter(NullFormatter())
@@ -32,13 +33,14 @@ def _panels(n, **options):
     return figure, panels
 
 
-def _save(figure, name):
+def save(figure, name):
+    """Write a picture of the documentation."""
     figure.savefig(ROOT / "docs" / name, dpi=110)
 
 
 def draw_rows(page):
     """Seconds and turns against rows: svmperf as a line, ocas dashed."""
-    figure, panels = _panels(2)
+    figure, panels = log_panels(2)
     series = dict.fromkeys((row[0], row[1]) for row in page.rows("rows"))
     exponents = {(row[0], row[1]): row[2:] for row in page.rows("row-exponents")}
     for k, (name, task) in enumerate(series):
@@ -54,12 +56,12 @@ def draw_rows(page):
         axes.set(xlabel="rows", ylabel=what)
         axes.legend(frameon=False, fontsize=7, title=f"{what} ~ rows^exponent", title_fontsize=7, handlelength=3)
     panels[1].set_ylim(bottom=1)
-    _save(figure, "cutting-planes-rows.png")
+    save(figure, "cutting-planes-rows.png")
 
 
 def draw_eps_and_cost(page):
     """Turns of svmperf against eps and against C, and the error of the objective against eps."""
-    figure, panels = _panels(3)
+    figure, panels = log_panels(3)
     eps, cost = ({row[0]: row[1] for row in page.rows(f"{name}-exponents")} for name in ("eps", "C"))
     for k, name in enumerate(dict.fromkeys(row[0] for row in page.rows("eps"))):
         style = {"color": COLOURS[k], "marker": MARKERS[k], "markersize": 4, "linewidth": 1.6}
@@ -75,7 +77,7 @@ def draw_eps_and_cost(page):
         axes.legend(frameon=False, fontsize=7, title=legend, title_fontsize=7, loc=where)
     panels[0].set_ylim(bottom=4)
     panels[2].set_ylim(bottom=5e-7)
-    _save(figure, "cutting-planes-eps-and-c.png")
+    save(figure, "cutting-planes-eps-and-c.png")
 
 
 def _plot(axes, rows, name, column, **style):
@@ -87,7 +89,7 @@ def _plot(axes, rows, name, column, **style):
 
 def draw_curves(drawn):
     """Relative excess of the objective against seconds; `drawn` has (seconds, excess) by set and solver."""
-    figure, panels = _panels(max(2, len(drawn)), sharey=True)
+    figure, panels = log_panels(max(2, len(drawn)), sharey=True)
     for axes, (name, curves) in zip(panels, drawn.items(), strict=False):
         for label, (seconds, excess) in curves.items():
             place = SOLVERS[label]
@@ -98,7 +100,7 @@ def draw_curves(drawn):
         axes.set_title(f"{title(name)}, C = 1", fontsize=11)
     panels[0].set_ylabel("objective, relative excess")
     panels[0].legend(frameon=False, fontsize=8)
-    _save(figure, "cutting-planes-curves.png")
+    save(figure, "cutting-planes-curves.png")
 
 
 def main():

@@ -5,9 +5,11 @@ from widemargin.errors import ConvergenceWarning, FormatError
 from widemargin.models.kernel_classification import SVC, NuSVC
 from widemargin.models.kernel_regression import SVR, NuSVR
 from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.linearcv import LinearSVCCV, LinearSVRCV
 from widemargin.models.measures import MeasureSVC
 from widemargin.models.modelfile import load_model, save_model
 from widemargin.models.oneclass import OneClassSVM
+from widemargin.models.path import CPath, c_path
 from widemargin.models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.tools.plots import plot_convergence
 
@@ -16,10 +18,13 @@ __version__ = "0.1.0"
 __all__ = [
     "SVC",
     "SVR",
+    "CPath",
     "ConvergenceWarning",
     "FormatError",
     "LinearSVC",
+    "LinearSVCCV",
     "LinearSVR",
+    "LinearSVRCV",
     "MeasureSVC",
     "NuSVC",
     "NuSVR",
@@ -27,6 +32,7 @@ __all__ = [
     "OrdinalSVC",
     "ROCAreaSVC",
     "RankSVM",
+    "c_path",
     "load_model",
     "plot_convergence",
     "read_svmlight",

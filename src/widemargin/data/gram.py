@@ -1,7 +1,7 @@
 """X'diag(q)X, over the rows whose q is not zero: the curvature that rows add to a quadratic.
 
 Sparse rows add their own outer products, half of a symmetric matrix; rows with more values are cheaper as blocks of
-dense rows that BLAS multiplies (measured: `_SPARSE_COST` and `_DENSE_COST`). The constant column is a number here too.
+dense rows that BLAS multiplies (measured: the costs below). The constant column is a number here too.
 """
 
 import numpy as np
@@ -11,7 +11,8 @@ from widemargin._compiled import compiled
 from widemargin._threads import run, split
 from widemargin.data.matrix import row_prefetch
 
-_SPARSE_COST, _DENSE_COST = 0.8, 0.08  # nanoseconds for an entry of the outer product of a row
+_SPARSE_COST = 0.7  # nanoseconds for each square of a row's number of values, if it adds its own outer product
+_COLUMN_COST, _ENTRY_COST = 9.0, 0.03  # and for each column, and entry of the matrix, if it is in a block
 _BLOCK = 1 << 10  # rows that are looked through, or multiplied, at once
 _WORTH_THREADS = 1 << 20  # entries of outer products from which on threads pay
 _PARTS = 4  # each has a matrix of its own
@@ -19,7 +20,7 @@ _PARTS = 4  # each has a matrix of its own
 
 def gram(X, q, n_jobs=None):
     """Return the lower half of X'diag(q)X for a Matrix; rows with q = 0 are not touched, others must have q > 0."""
-    by_rows = issparse(X.values) and _SPARSE_COST * X.squared_lengths < _DENSE_COST * X.n_columns**2
+    by_rows = issparse(X.values) and _own_cost(X) < _block_cost(X)
     entries = X.n_rows * (X.squared_lengths if by_rows else X.n_columns**2)
     parts = split(X.n_rows, _PARTS if entries >= _WORTH_THREADS else 1)
     sums = np.zeros((len(parts), X.n_columns, X.n_columns))
@@ -30,6 +31,19 @@ def gram(X, q, n_jobs=None):
     else:
         run(_add_products, [(X, q, *ends, out) for ends, out in zip(parts, sums, strict=True)], n_jobs)
     return sums.sum(axis=0) if len(sums) > 1 else sums[0]
+
+
+def row_cost(X):
+    """Return about how many nanoseconds a row takes."""
+    return min(_own_cost(X), _block_cost(X)) if issparse(X.values) else _block_cost(X)
+
+
+def _own_cost(X):
+    return _SPARSE_COST * X.squared_lengths
+
+
+def _block_cost(X):
+    return X.n_columns * (_COLUMN_COST + _ENTRY_COST * X.n_columns)
 
 
 def _add_products(X, q, start, stop, out):

@@ -8,7 +8,7 @@ import time
 import warnings
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
@@ -23,11 +23,12 @@ from widemargin._compiled import announcing_compilation
 from widemargin._threads import run
 from widemargin.data.matrix import Matrix
 from widemargin.errors import ConvergenceWarning
-from widemargin.problems.forms import RiskProblem
+from widemargin.problems.forms import FreeIntercept
 from widemargin.problems.risks import CentredRisk, RowRisk
 from widemargin.progress import ProgressReport
-from widemargin.solvers.auto import PLANE_SOLVERS, SOLVERS
+from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, chosen
 from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.newton import MOST_COLUMNS, newton, newton_together
 
 _ADVICE = {
     Status.MAX_ITER: "raise tol or max_iter.",
@@ -36,8 +37,9 @@ _ADVICE = {
     Status.INTERRUPTED: "Interrupted by Ctrl-C; the model so far was kept.",
     Status.STALLED: "This is as exact as double precision gets; raise tol.",
 }
+_TOGETHER = 16  # classes whose problems are solved at once, where that saves passes
 _ASKED = {"gap": "gap", "kkt": "KKT violation", "violation": "violation of the planes"}
-_TURNS = {"svmperf": "planes", "ocas": "planes"}  # what these count
+_TURNS = {"svmperf": "planes", "ocas": "planes", "newton": "steps", "dcd, then newton": "turns"}  # what these count
 
 
 class SolvedModel(BaseEstimator):
@@ -56,21 +58,27 @@ class SolvedModel(BaseEstimator):
     }
     _turns = "sweeps"  # what a solver counts
 
-    def _solve(self, solver, problems, starts):
-        """Solve the problems, in parallel if there are several; return in order what `solver` returns."""
+    def _solve(self, solver, problems, starts, together=None):
+        """Solve the problems, in parallel if there are several; return in order what `solver` returns.
+
+        With `together`, a number, it is given lists of up to so many problems, settings and starts, and returns a list.
+        """
         seed = check_random_state(getattr(self, "random_state", None)).randint(np.iinfo(np.int32).max)
         begun = time.perf_counter()
         with ProgressReport(self.verbose) as report, self._announcing(report):
             settings = self._settings(report, len(problems))
 
-            def solve(task):
-                problem = problems[task]()
+            def solve(*tasks):
                 left = None if self.max_seconds is None else self.max_seconds - (time.perf_counter() - begun)
-                mine = replace(settings, task=task, seed=(seed, task), max_seconds=left)
-                return solver(problem, mine, starts[task])
+                stated = [problems[task]() for task in tasks]
+                mine = [replace(settings, task=task, seed=(seed, task), max_seconds=left) for task in tasks]
+                begin = [starts[task] for task in tasks]
+                return solver(stated, mine, begin) if together else [solver(stated[0], mine[0], begin[0])]
 
-            arguments = [(task,) for task in range(len(problems))]
-            return run(solve, arguments, self.n_jobs, settings.interrupt)
+            tasks = range(len(problems))
+            groups = [tasks[first : first + (together or 1)] for first in tasks[:: together or 1]]
+            solved = run(solve, groups, 1 if together else self.n_jobs, settings.interrupt)
+            return [solution for group in solved for solution in group]
 
     def _announcing(self, report):
         """Return a context that explains the wait for compilation to those who want to hear of anything."""
@@ -101,10 +109,10 @@ class SolvedModel(BaseEstimator):
         self.gap_ = float(max(solution.gap for solution in solutions))
         self.objective_ = float(sum(solution.primal for solution in solutions))
         self.history_ = solutions[0].history if len(solutions) == 1 else [s.history for s in solutions]
-        self.solver_ = ", ".join(sorted({solution.solver for solution in solutions}))
+        self.solver_ = "; ".join(sorted({_told(solution) for solution in solutions}))
 
-    def _warn(self, solutions):
-        """Set `status_`; warn, with the gap reached, if a solver stopped short of what was asked."""
+    def _warn(self, solutions, depth=5):
+        """Set `status_`; warn the caller `depth` calls above, with the gap reached, if a solver stopped short."""
         short = [solution for solution in solutions if solution.status is not Status.CONVERGED]
         self.status_ = short[0].status.value if short else Status.CONVERGED.value
         if not short:
@@ -120,7 +128,7 @@ class SolvedModel(BaseEstimator):
             f"({worst.status.value}){which}: "
             f"gap {worst.gap:.1e}, {asked}. {advice}",
             ConvergenceWarning,
-            depth=5,
+            depth,
         )
 
     @staticmethod
@@ -188,23 +196,20 @@ class LinearModel(WeightedModel):
         """Whether there is an intercept that is not penalised."""
         return self.fit_intercept and not self.penalize_intercept
 
-    @property
-    def _solver(self):
-        """The solver's name; without a penalty of the intercept "auto" is ocas, as dual solvers need it."""
-        return "ocas" if self._free_intercept and self.solver == "auto" else self.solver
-
     def _check_solver(self):
         """Refuse what the solver cannot do."""
-        by_planes = self._solver in PLANE_SOLVERS
-        if self._free_intercept and not by_planes:
+        if self._free_intercept and self.solver in DUAL_SOLVERS:
             raise ValueError(
-                f"penalize_intercept=False needs solver='ocas', 'svmperf' or 'auto', got {self.solver!r}: dual "
-                "coordinate solvers need the intercept in the penalty."
+                f"penalize_intercept=False needs solver='newton', 'ocas', 'svmperf' or 'auto', got {self.solver!r}: "
+                "dual coordinate solvers need the intercept in the penalty."
             )
-        if self.stopping == "violation" and self._solver != "svmperf":
-            raise ValueError(f"stopping='violation' is svmperf's criterion; the solver is {self._solver!r}.")
-        if self.stopping == "kkt" and by_planes:
-            raise ValueError(f"stopping='kkt' is about multipliers, which solver={self._solver!r} has none of.")
+        if self.stopping == "violation" and self.solver != "svmperf":
+            raise ValueError(f"stopping='violation' is svmperf's criterion; the solver is {self.solver!r}.")
+        if self.stopping == "kkt" and (self.solver in WEIGHT_SOLVERS or self._free_intercept):
+            raise ValueError(
+                f"stopping='kkt' is a rule of dual coordinate solvers; the solver is {self.solver!r}"
+                f"{', for an intercept without penalty' if self._free_intercept else ''}."
+            )
 
     def _check_rows(self, X, y, sample_weight, **options):
         """Return X, y and one weight per row, checked; refuse what no solver here can do."""
@@ -232,21 +237,38 @@ class LinearModel(WeightedModel):
 
         Sets `intercept_` if it is not penalised.
         """
-        if self._solver in PLANE_SOLVERS:
-            last = self._last_weights(len(problems), X)
-            if self._free_intercept:
-                problems = [cache(partial(_freed, problem, self.n_jobs)) for problem in problems]
+        if self.solver == "newton" and X.n_columns > MOST_COLUMNS:
+            raise ValueError(
+                f"solver='newton' is for up to {MOST_COLUMNS} columns, X has {X.n_columns}: a step works with a matrix "
+                "of columns x columns. Use solver='auto'."
+            )
+        by_weights = self.solver in WEIGHT_SOLVERS
+        last = self._last_weights(len(problems), X) if by_weights else self._last_multipliers(len(problems), X.n_rows)
+        starts = [None] * len(problems) if last is None else list(last)
+        stated = [partial(_freed, problem) for problem in problems] if self._free_intercept else problems
+        if len(problems) > 1 and (solver := self._of_all_at_once(stated[0], starts)) is not None:
+            solutions = self._solve(solver, stated, starts, _TOGETHER)
         else:
-            last = self._last_multipliers(len(problems), X.n_rows)
-        solutions = self._solve(SOLVERS[self._solver], problems, [None] * len(problems) if last is None else last)
+            solutions = self._solve(SOLVERS[self.solver], stated, starts)
         if self._free_intercept:
             self.intercept_ = np.array(
                 [
-                    problem().risk.shift(X.scores(solution.w))
+                    CentredRisk(RowRisk(problem(), self.n_jobs)).shift(X.scores(solution.w, self.n_jobs))
                     for problem, solution in zip(problems, solutions, strict=True)
                 ]
             )
         return solutions
+
+    def _of_all_at_once(self, state, starts):
+        """Return a solver that takes several problems at once, None if these are better solved one by one."""
+        if self.solver == "newton":
+            return newton_together
+        if self.solver != "auto" or starts[0] is not None:
+            return None
+        solver, why = chosen(state(), Settings(stopping=self.stopping))
+        if solver is not newton:
+            return None
+        return lambda *lists: [replace(solution, why=why) for solution in newton_together(*lists)]
 
     def _keep_multipliers(self, beta):
         """Set `dual_coef_`; cutting planes have none, and leave none of an earlier fit."""
@@ -270,7 +292,12 @@ class LinearModel(WeightedModel):
         return self
 
 
-def _freed(state, n_jobs):
+def _freed(state):
     """State a problem that is a sum over rows with an intercept that is not penalised."""
-    problem = state()
-    return RiskProblem(problem.X, CentredRisk(RowRisk(problem, n_jobs)))
+    return FreeIntercept(state())
+
+
+def _told(solution):
+    """Return the solver's name and, if it was chosen, the reason."""
+    why = getattr(solution, "why", "")
+    return f"{solution.solver} ({why})" if why else solution.solver

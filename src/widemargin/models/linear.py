@@ -20,7 +20,7 @@ from widemargin.models.base import LinearModel
 from widemargin.models.labels import coded
 from widemargin.problems import classification, regression
 from widemargin.problems.multiclass import CrammerSinger
-from widemargin.solvers.auto import PLANE_SOLVERS
+from widemargin.solvers.auto import WEIGHT_SOLVERS
 from widemargin.solvers.crammer_singer import crammer_singer
 
 _SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
@@ -40,20 +40,21 @@ _SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
     random_state : int, RandomState or None, default=None
         Seeds the order in which rows are visited. The same seed gives the same model, bit for bit.
     max_iter : int or None, default=1000
-        Most sweeps over the rows, or planes; None is no limit.
-    solver : {"auto", "dcd", "avsf", "climb", "ocas", "svmperf"}, default="auto"
+        Most sweeps over the rows, steps of "newton", or planes; None is no limit.
+    solver : {"auto", "dcd", "avsf", "climb", "newton", "ocas", "svmperf"}, default="auto"
         "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
-        instead; "climb" comes to a large C by way of small ones. "ocas" and "svmperf" are cutting planes with and
-        without line search. "auto" chooses by a measured rule, and is "ocas" if the intercept is not penalised.
+        instead; "climb" comes to a large C by way of small ones. "newton" is for many rows and up to 3,000 columns;
+        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
+        chooses by a measured rule, and may change from "dcd" to "newton" on the way.
     stopping : {"gap", "kkt", "violation"}, default="gap"
         What `tol` is compared with: the relative duality gap; "kkt", for dual solvers, the largest violation of an
         optimality condition; "violation", for "svmperf", by how much the mean loss is above the planes.
     penalize_intercept : bool, default=True
-        Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs a cutting plane solver, and
-        `intercept_scaling` has no effect.
+        Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf"
+        or "auto", and `intercept_scaling` has no effect.
     warm_start : bool, default=False
         Start from the last fit if there are as many rows and classes: from its multipliers, or from its weights with
-        a cutting plane solver.
+        "newton", "ocas" and "svmperf".
     max_seconds : float or None, default=None
         Stop after about this time, with what has been reached.
     n_jobs : int or None, default=None
@@ -64,9 +65,10 @@ _SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
         and threads they are called from several threads."""
 
 _SHARED_ATTRIBUTES = """dual_coef_ : ndarray
-        The signed multipliers, one per row: coef_ = dual_coef_ @ X up to rounding. Cutting planes have none.
+        The signed multipliers, one per row, that prove the gap: coef_ = dual_coef_ @ X, up to rounding with dual
+        coordinate solvers, up to what the gap allows with "newton". Cutting planes have none.
     n_iter_ : int
-        Sweeps done, or planes; the largest number over classes.
+        Sweeps, steps or planes; the largest number over classes.
     gap_ : float
         The relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
         The largest over classes.
@@ -75,7 +77,8 @@ _SHARED_ATTRIBUTES = """dual_coef_ : ndarray
     history_ : structured ndarray, or a list of them, one per class
         Each measurement: iteration, seconds, passes, primal, dual, gap.
     solver_ : str
-        The solver that ran; several, separated by commas, if "auto" chose differently for different classes.
+        The solver that ran and, if "auto" chose it, the reason in parentheses; several, separated by semicolons, if
+        classes were solved differently.
     status_ : str
         Why it stopped.
     n_features_in_ : int
@@ -190,7 +193,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         -------
         self
         """
-        X, label, cost = self._check(X, y, sample_weight)
+        X, label, weight = self._check(X, y, sample_weight)
+        cost = self._cost(label, weight)
         if self.multi_class == "crammer_singer" and len(self.classes_) > 2:
             self._check_crammer_singer()
             problem = CrammerSinger(X, label, cost, len(self.classes_))
@@ -198,30 +202,42 @@ class LinearSVC(ClassifierMixin, LinearModel):
             (solution,) = self._solve(crammer_singer, [lambda: problem], [None if last is None else last.T])
             self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
             return self._keep([solution], np.ascontiguousarray(solution.w.T))
-        solutions = self._solve_rows(self._one_against_rest(X, label, cost), X)
+        solutions = self._solve_rows(self._problems(X, label, cost), X)
         betas = [solution.beta for solution in solutions]
         self._keep_multipliers(None if betas[0] is None else np.stack(betas))
         return self._keep(solutions, np.stack([solution.w for solution in solutions]))
 
     def _check(self, X, y, sample_weight):
-        """Return the matrix, labels 0 .. n_classes − 1 and costs. Sets `classes_`."""
+        """Return the matrix, labels 0 .. n_classes − 1 and weights of rows. Sets `classes_`."""
         X, y, weight = self._check_rows(X, y, sample_weight)
         if self.penalty == "l1":
             raise ValueError("penalty='l1' is not available: the certificate here is that of ½|w|². Use penalty='l2'.")
         if self.loss == "hinge" and self.dual is False:
             raise ValueError("loss='hinge' needs dual=True or dual='auto', as in scikit-learn; got dual=False.")
         self.classes_, label = coded(y)
-        cost = self.C * weight
-        if self.class_weight is not None:
-            cost *= compute_class_weight(self.class_weight, classes=self.classes_, y=y)[label]
-        return self._matrix(X), label, cost
+        return self._matrix(X), label, weight
+
+    def _cost(self, label, weight):
+        """Return the cost of each row; rows of weight 0 do not count where classes are balanced."""
+        if self.class_weight is None:
+            return self.C * weight
+        there = self.classes_[label if self.class_weight != "balanced" else label[weight > 0.0]]
+        present = np.unique(there)
+        factor = np.zeros(len(self.classes_))
+        factor[np.searchsorted(self.classes_, present)] = compute_class_weight(
+            self.class_weight, classes=present, y=there
+        )
+        return self.C * weight * factor[label]
 
     def _check_crammer_singer(self):
         """Refuse what is for sums over rows only."""
-        if self._solver in PLANE_SOLVERS:
-            raise ValueError(f"multi_class='crammer_singer' is not available with solver={self._solver!r}.")
+        if self.solver in WEIGHT_SOLVERS or self._free_intercept:
+            raise ValueError(
+                "multi_class='crammer_singer' has a dual coordinate solver of its own, and penalises the intercept; "
+                f"got solver={self.solver!r}, penalize_intercept={self.penalize_intercept}."
+            )
 
-    def _one_against_rest(self, X, label, cost):
+    def _problems(self, X, label, cost):
         """Return one problem per class, or one for two classes, each to be stated when its turn comes."""
         state = classification.LOSSES[self.loss]
         positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
@@ -339,22 +355,29 @@ class LinearSVR(RegressorMixin, LinearModel):
         -------
         self
         """
-        X, y, cost = self._check(X, y, sample_weight)
-        problem = regression.LOSSES[self.loss](X, y, cost, self.epsilon)
-        (solution,) = self._solve_rows([lambda: problem], X)
+        X, y, weight = self._check(X, y, sample_weight)
+        (solution,) = self._solve_rows(self._problems(X, y, self._cost(y, weight)), X)
         self._keep_multipliers(solution.beta)
         self._keep([solution], solution.w[np.newaxis])
         self.coef_ = self.coef_.ravel()
         return self
 
     def _check(self, X, y, sample_weight):
-        """Return the matrix, targets and costs."""
+        """Return the matrix, targets and weights of rows."""
         X, y, weight = self._check_rows(X, y, sample_weight, y_numeric=True)
         if self.loss == "epsilon_insensitive" and self.dual is False:
             raise ValueError(
                 "loss='epsilon_insensitive' needs dual=True or dual='auto', as in scikit-learn; got dual=False."
             )
-        return self._matrix(X), y.astype(np.float64), self.C * weight
+        return self._matrix(X), y.astype(np.float64), weight
+
+    def _cost(self, y, weight):
+        """Return the cost of each row."""
+        return self.C * weight
+
+    def _problems(self, X, y, cost):
+        """Return the problem, to be stated when its turn comes."""
+        return [lambda: regression.LOSSES[self.loss](X, y, cost, self.epsilon)]
 
     def predict(self, X):
         """Return the predicted target of each row."""

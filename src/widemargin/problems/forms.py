@@ -43,7 +43,7 @@ is the distance between the primal objective at (beta, r) and the dual one, âˆ’Â
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +69,13 @@ class FreeIntercept:
     """A DualQP with an intercept besides, which is not penalised: multipliers must sum to zero."""
 
     rows: DualQP
+
+
+def scaled(problem, factor):
+    """Return a DualQP or FreeIntercept with all costs multiplied by a factor."""
+    if isinstance(problem, FreeIntercept):
+        return FreeIntercept(scaled(problem.rows, factor))
+    return replace(problem, lower=factor * problem.lower, upper=factor * problem.upper, shift=problem.shift / factor)
 
 
 def part_of(problem, chosen, X):

@@ -52,10 +52,13 @@ class RoundedRisk:
 
     def __init__(self, problem, n_jobs=None):
         self.squared = bool((problem.shift > 0.0).any())
-        self._problem, self._n_jobs = problem, n_jobs
-        self._hinges, self._ranges = hinges_of(problem, self.squared), ranges_of(len(problem.target))
+        self._n_jobs, self._ranges, self._ones = n_jobs, ranges_of(len(problem.target)), None
+        self.restate(problem)
         self._centre = np.full(self._hinges.signed.shape, 0.5)
-        self._ones = None
+
+    def restate(self, problem):
+        """Take another problem that differs in its costs; centres, which are parts of costs, stay."""
+        self._problem, self._hinges = problem, hinges_of(problem, self.squared)
 
     def _sum(self, function, *arguments):
         tasks = [(self._hinges, self._centre, self.squared, *ends, *arguments) for ends in self._ranges]

@@ -1,40 +1,165 @@
 """The solvers by name, and which of them takes a problem when the caller leaves the choice to us.
 
-Two numbers decide. The `height` is about how many steps a multiplier has to make from zero to its bound. The burden,
-losses / |w|² with costs divided by so many tens that the height is about 1, tells how far the rows are from being
-separable. It is known roughly after one sweep, and well when that smaller problem is solved.
+Three numbers decide. The `price` of newton is what 25 of its steps take, in sweeps of dcd. The `height` is about how
+many steps a multiplier has to make from zero to its bound. The burden, losses / |w|² with costs divided by so many tens
+that the height is about 1, tells how far the rows are from being separable: known roughly after one sweep, and well
+when that smaller problem is solved.
 
-    | rows, columns | height     | burden                               | solver                                      |
-    |---------------|------------|--------------------------------------|---------------------------------------------|
-    | n >= d        | below 5    |                                      | dcd: there is nothing to climb              |
-    | n >= d        | 5 or more  | after a sweep, x height, below 300   | dcd                                         |
-    | n >= d        | 5 or more  | below 3 when the first stage solved  | dcd: few rows matter, shrinking finds them  |
-    | n >= d        | 5 or more  | 3 or more                            | climb                                       |
-    | n < d         | below 20   |                                      | dcd                                         |
-    | n < d         | 20 or more |                                      | climb, which mostly is avsf here            |
+    | price         | height     | solver                                                                            |
+    |---------------|------------|-----------------------------------------------------------------------------------|
+    | 30 or less    | any        | newton                                                                            |
+    | up to 150     | 30 or more | newton                                                                            |
+    | up to 150     | below 30   | dcd; newton goes on from there once the gap falls so slowly that it is faster     |
+    | more, n >= d  | below 5    | dcd                                                                               |
+    | more, n >= d  | 5 or more  | climb; or dcd, if a burden x height below 300 after a sweep, or a burden below 3  |
+    |               |            | when its first stage is solved, tells that there is nothing to climb              |
+    | more, n < d   | below 20   | dcd                                                                               |
+    | more, n < d   | 20 or more | climb, which mostly is avsf here                                                  |
 
-Measurements: docs/which-solver.md.
+n are rows, d columns. An intercept without a penalty: newton up to a price of 1,000, else ocas. stopping="kkt" and a
+given start: the lower half of the table, and dcd, or avsf if n < d, instead of climb. Measurements:
+docs/which-solver.md.
 """
+
+from dataclasses import replace
 
 import numpy as np
 
+from widemargin.data.gram import row_cost
+from widemargin.problems.forms import FreeIntercept
 from widemargin.solvers.avsf import AdaptiveSweeps, avsf
 from widemargin.solvers.climb import WORTH_SOLVING, ClimbingSweeps, climb, height
+from widemargin.solvers.contract import HISTORY, Solution
 from widemargin.solvers.coordinates import Coordinates
 from widemargin.solvers.cutting_plane import ocas, svmperf
 from widemargin.solvers.descent import descend
 from widemargin.solvers.dual_cd import ShrinkingSweeps, dcd
+from widemargin.solvers.newton import MOST_COLUMNS, newton
 
+_CHEAP, _AFFORDABLE, _BETTER_FOR_PATHS, _BETTER_THAN_PLANES = 30.0, 150.0, 1000.0, 1000.0
+_FEW_COLUMNS = 300  # up to which newton is better on paths, however few the rows
+_HIGH = 30.0
 _LOW = 5.0
 _LOW_IF_WIDE = 20.0
 _WORTH_CLIMBING = 300.0
+# Nanoseconds: a stored value in a sweep, and in a pass; an operation of BLAS; what is around a step of newton.
+_SWEPT, _PASSED, _FLOP, _STEP = 3.0, 1.3, 0.05, 7e5
+_BAND = 0.15  # part of the rows that add to the matrix of a step
+_STEPS, _STEPS_LEFT = 25, 15  # of newton: from zero; from where dcd has come to
+_FIRST_PASSES = 3.0  # before anything is expected of a gap
 
 
 def auto(problem, settings, start=None):
-    """Minimise a DualQP by the solver that suits it; Solution.solver tells which."""
+    """Minimise a DualQP or FreeIntercept by the solver that suits it; `start` are multipliers.
+
+    Solution.solver tells which, Solution.why the reason.
+    """
+    solver, why = chosen(problem, settings, start)
+    X = problem.rows.X if isinstance(problem, FreeIntercept) else problem.X
+    if solver in (newton, ocas) and start is not None:
+        start = X.combine(start, settings.n_jobs)
+    solution = solver(problem, settings, start)
+    return solution if solution.why else replace(solution, why=why)
+
+
+def chosen(problem, settings, start=None):
+    """Return the solver for a problem, a function, and the reason."""
+    if isinstance(problem, FreeIntercept):
+        if _price(problem.rows.X) <= _BETTER_THAN_PLANES:
+            return newton, "the intercept is not penalised"
+        return ocas, "the intercept is not penalised, and there are many columns"
+    price = _price(problem.X) if settings.stopping == "gap" and start is None else np.inf
+    if price <= _CHEAP:
+        return newton, "many rows for each column"
+    if price <= _AFFORDABLE:
+        return (newton, "large costs") if height(problem) >= _HIGH else (_sweeps_first, "small costs")
+    return _sweeps, "many columns or few rows"
+
+
+def suits_paths_by_newton(X):
+    """Whether newton is the solver for problems with this X whose costs go from small to large."""
+    return _price(X) <= _BETTER_FOR_PATHS or X.n_columns <= min(X.n_rows, _FEW_COLUMNS)
+
+
+def _price(X):
+    """Return how many sweeps of dcd take as long as newton."""
+    if X.n_columns > MOST_COLUMNS:
+        return np.inf
+    return _STEPS * _step_time(X) / (_SWEPT * max(1, X.n_stored))
+
+
+def _step_time(X):
+    """Return about how many nanoseconds a step of newton takes."""
+    return _STEP + _PASSED * X.n_stored + _BAND * X.n_rows * row_cost(X) + _FLOP * X.n_columns**3 / 3.0
+
+
+# --- Sweeps, then Newton steps --------------------------------------------------------------------------------------
+
+
+def _sweeps_first(problem, settings, start=None):
+    """Sweep as `dcd` does, and go on by `newton` when that is faster."""
+    patience = _Patience(problem.X, settings)
+    first = dcd(problem, replace(settings, callbacks=(patience,)), start)
+    if not patience.is_over:
+        return first
+    left = {"max_iter": None if settings.max_iter is None else max(1, settings.max_iter - first.n_iter)}
+    if settings.max_seconds is not None:
+        left["max_seconds"] = max(0.0, settings.max_seconds - first.history["seconds"][-1])
+    return _joined(first, newton(problem, replace(settings, **left), first.w))
+
+
+class _Patience:
+    """A callback that stops sweeps when newton is expected to be faster; others are asked first."""
+
+    def __init__(self, X, settings):
+        self._callbacks, self._tol = settings.callbacks, settings.tol
+        self._most = _STEPS_LEFT * _step_time(X) / (_SWEPT * max(1, X.n_stored))  # sweeps
+        self._gap, self.is_over = np.inf, False
+
+    def __call__(self, progress):
+        wishes = [callback(progress) for callback in self._callbacks]  # each is told, whatever another says
+        if any(wishes):
+            return True
+        if progress.gap == self._gap or progress.passes < _FIRST_PASSES:
+            return False
+        self._gap = progress.gap  # measured just now
+        if self._tol < self._gap < 1.0:
+            expected = progress.passes * (np.log(max(self._tol, 1e-16)) / np.log(self._gap) - 1.0)
+            self.is_over = expected > self._most
+        else:
+            self.is_over = self._gap > self._tol and progress.passes > self._most
+        return self.is_over
+
+
+def _joined(first, second):
+    """Return the second solution with the history of the first before its own."""
+    history = np.concatenate([first.history, second.history]).astype(HISTORY)
+    for name in ("iteration", "seconds", "passes"):
+        history[name][len(first.history) :] += first.history[name][-1]
+    proof = first if first.dual > second.dual else second
+    point = first if first.primal < second.primal else second
+    history["primal"][-1], history["dual"][-1] = point.primal, proof.dual
+    return Solution(
+        w=point.w,
+        beta=proof.beta,
+        primal=point.primal,
+        dual=proof.dual,
+        n_iter=first.n_iter + second.n_iter,
+        status=second.status,
+        solver=f"{first.solver}, then {second.solver}",
+        history=history,
+        why="sweeps turned out to be slow",
+    )
+
+
+# --- Sweeps alone ---------------------------------------------------------------------------------------------------
+
+
+def _sweeps(problem, settings, start=None):
+    """Sweep as `dcd`, `avsf` or `climb` does."""
     state = Coordinates(problem, start, settings.n_jobs)
     wide = problem.X.n_rows < problem.X.n_columns
-    if height(state) < (_LOW_IF_WIDE if wide else _LOW):
+    if height(problem, state.norms) < (_LOW_IF_WIDE if wide else _LOW):
         method = ShrinkingSweeps(state, settings)
     elif start is not None or settings.stopping == "kkt":
         method = AdaptiveSweeps(state, settings) if wide else ShrinkingSweeps(state, settings)
@@ -48,7 +173,7 @@ class ChoosingSweeps:
 
     def __init__(self, coordinates, settings):
         self.coordinates, self._settings = coordinates, settings
-        self._worth = _WORTH_CLIMBING / height(coordinates)
+        self._worth = _WORTH_CLIMBING / height(coordinates.problem, coordinates.norms)
         self._chosen, self._open = ClimbingSweeps(coordinates, settings), True
 
     @property
@@ -86,6 +211,8 @@ class ChoosingSweeps:
         self._chosen, self._open = ShrinkingSweeps(self.coordinates, self._settings), False
 
 
-DUAL_SOLVERS = {"dcd": dcd, "avsf": avsf, "climb": climb, "auto": auto}
+DUAL_SOLVERS = {"dcd": dcd, "avsf": avsf, "climb": climb}
 PLANE_SOLVERS = {"svmperf": svmperf, "ocas": ocas}
-SOLVERS = DUAL_SOLVERS | PLANE_SOLVERS
+WEIGHT_SOLVERS = {"newton": newton, **PLANE_SOLVERS}
+"""Those that start from weights; the others start from multipliers."""
+SOLVERS = {"auto": auto, **DUAL_SOLVERS, **WEIGHT_SOLVERS}

@@ -31,13 +31,16 @@ def climb(problem, settings, start=None):
     return descend(ClimbingSweeps(state, settings), settings)
 
 
-def height(state):
-    """Return about how many steps a multiplier has to make from zero to its bound, or to where its spring holds it."""
-    problem = state.problem
+def height(problem, norms=None):
+    """Return about how many steps a multiplier has to make from zero to its bound, or to where its spring holds it.
+
+    `norms` are |x_i|², if they are known already.
+    """
+    norms = problem.X.squared_norms() if norms is None else norms
     reach = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
     soft = problem.shift > 0.0
     reach[soft] = 0.5 / problem.shift[soft]
-    return max((reach * state.norms).mean() / max(np.abs(problem.target).mean(), np.finfo(float).tiny), 1.0)
+    return max((reach * norms).mean() / max(np.abs(problem.target).mean(), np.finfo(float).tiny), 1.0)
 
 
 class ClimbingSweeps(AdaptiveSweeps):
@@ -52,7 +55,7 @@ class ClimbingSweeps(AdaptiveSweeps):
 
     def __init__(self, coordinates, settings):
         super().__init__(coordinates, settings)
-        self.tens = round(np.log10(height(coordinates)))
+        self.tens = round(np.log10(height(coordinates.problem, coordinates.norms)))
         coordinates.set_costs(_STEP**-self.tens)
 
     def sweep(self, budget, most):

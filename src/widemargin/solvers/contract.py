@@ -93,9 +93,10 @@ HISTORY = np.dtype(
 class Solution:
     """A point, its proof, and how it came about.
 
-    `w` are the weights, the constant column's last; `beta` the multipliers, with w = X'beta, None if the solver has
-    none;
-    `history` is an array of type HISTORY, one entry per measurement, the last one that of this point.
+    `w` are the weights, the constant column's last; `beta` the multipliers that prove `dual`, None if the solver has
+    none; dual coordinate solvers have w = X'beta, `newton` about that;
+    `history` is an array of type HISTORY, one entry per measurement, the last one that of this point;
+    `why` is the reason for the choice of the solver, if it was chosen.
     """
 
     w: np.ndarray
@@ -106,6 +107,7 @@ class Solution:
     status: Status
     solver: str
     history: np.ndarray
+    why: str = ""
 
     @property
     def gap(self):

@@ -20,8 +20,8 @@ import numpy as np
 
 from widemargin._threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.forms import DualQP, RiskProblem
-from widemargin.problems.risks import RowRisk, blend
+from widemargin.problems.forms import DualQP, FreeIntercept, RiskProblem
+from widemargin.problems.risks import CentredRisk, RowRisk, blend
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.planes import planes_like
@@ -36,12 +36,12 @@ _FUTILE = 20  # turns in a row in which neither bound moves, before the end
 
 
 def svmperf(problem, settings, start=None):
-    """Minimise a RiskProblem or a DualQP by plain cutting planes; `start` are weights."""
+    """Minimise a RiskProblem, DualQP or FreeIntercept by plain cutting planes; `start` are weights."""
     return _solve(_PlainPlanes(problem, settings, start), settings)
 
 
 def ocas(problem, settings, start=None):
-    """Minimise a RiskProblem or a DualQP by optimised cutting planes; `start` are weights."""
+    """Minimise a RiskProblem, DualQP or FreeIntercept by optimised cutting planes; `start` are weights."""
     return _solve(_OptimisedPlanes(problem, settings, start), settings)
 
 
@@ -95,7 +95,9 @@ class _Planes:
     """
 
     def __init__(self, problem, settings, start):
-        if isinstance(problem, DualQP):
+        if isinstance(problem, FreeIntercept):
+            problem = RiskProblem(problem.rows.X, CentredRisk(RowRisk(problem.rows, settings.n_jobs)))
+        elif isinstance(problem, DualQP):
             problem = RiskProblem(problem.X, RowRisk(problem, settings.n_jobs))
         self._X, self._risk = problem.X, problem.risk
         self._settings, self._n_jobs = settings, settings.n_jobs

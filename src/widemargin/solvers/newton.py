@@ -25,7 +25,7 @@ from scipy.linalg.lapack import dposv
 from widemargin._threads import run, single_threaded_blas
 from widemargin.data.gram import gram
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.forms import FreeIntercept, part_of
+from widemargin.problems.forms import FreeIntercept, part_of, scaled
 from widemargin.problems.smoothing import RoundedRisk
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
@@ -37,7 +37,7 @@ _SETTLED = 0.5  # part of the gap that may be due to steps that are still to be 
 _SHORT, _LONG = 0.2, 0.7  # steps that call for more damping, or for less
 _DAMPING, _LEAST_DAMPING = 10.0, 1e-3  # factor; against the mean of the matrix's diagonal
 _PART = 16  # of the rows, to begin with
-_LEAST = 2000  # rows of such a part
+_LEAST, _LEAST_PER_COLUMN = 2000, 20  # rows of such a part
 _PART_GAP, _PART_STEPS = 0.03, 50
 _NARROWEST = 1e-14
 _FUTILE = 30  # steps without progress before the end
@@ -50,16 +50,30 @@ def newton(problem, settings, start=None):
 
 def newton_together(problems, settings, starts):
     """Minimise problems with the same X, each with settings and a start of its own; return their Solutions."""
-    watches = [Watch(one) for one in settings]
-    descents, several = [], len(problems) > 1
-    with watches[0], single_threaded_blas():
-        descents = _begun(problems, starts, settings[0], watches[0])
-        left = [_Run(*one) for one in zip(descents, settings, watches, strict=True)]
-        while left := [one for one in left if not one.over()]:
-            _step([one.descent for one in left], settings[0].n_jobs, several)
-    if not descents:  # Ctrl-C came early
-        descents = [_Descent(*one, _FIRST, settings[0].n_jobs) for one in zip(problems, starts, strict=True)]
-    return [_solution(*one) for one in zip(descents, watches, strict=True)]
+    return next(newton_path(problems, [1.0], settings, starts))
+
+
+def newton_path(problems, factors, settings, starts=None):
+    """Minimise problems with the same X, their costs multiplied by one factor after the other, each from the last.
+
+    Yields, for each factor, the problems' Solutions; ends after an interruption.
+    """
+    descents, starts = [], starts or [None] * len(problems)
+    for factor in factors:
+        stated = problems if factor == 1.0 else [scaled(problem, factor) for problem in problems]
+        watches = [Watch(one) for one in settings]
+        with watches[0], single_threaded_blas():
+            for descent, problem in zip(descents, stated, strict=False):
+                descent.restate(problem)
+            descents = descents or _begun(stated, starts, settings[0], watches[0])
+            left = [_Run(*one) for one in zip(descents, settings, watches, strict=True)]
+            while left := [one for one in left if not one.over()]:
+                _step([one.descent for one in left], settings[0].n_jobs)
+        if not descents:  # Ctrl-C came early
+            descents = [_Descent(*one, _FIRST, settings[0].n_jobs) for one in zip(stated, starts, strict=True)]
+        yield [_solution(*one) for one in zip(descents, watches, strict=True)]
+        if settings[0].interrupt.is_set():
+            return
 
 
 def _solution(descent, watch):
@@ -67,7 +81,7 @@ def _solution(descent, watch):
         watch.measured(descent.iteration, descent.passes, descent.primal, descent.dual)
     return Solution(
         w=descent.best_w,
-        beta=descent.best_b,
+        beta=descent.best_b.copy(),
         primal=descent.primal,
         dual=descent.dual,
         n_iter=descent.iteration,
@@ -81,7 +95,7 @@ def _begun(problems, starts, settings, watch):
     """Return descents on all rows, begun by a part of them if there are many and no start is given."""
     X = _rows_of(problems[0]).X
     n_jobs = settings.n_jobs
-    if X.n_rows < _PART * _LEAST or starts[0] is not None:
+    if X.n_rows < _PART * max(_LEAST, _LEAST_PER_COLUMN * X.n_columns) or starts[0] is not None:
         return [_Descent(*one, _FIRST, n_jobs) for one in zip(problems, starts, strict=True)]
     chosen = np.sort(np.random.default_rng(settings.seed).choice(X.n_rows, X.n_rows // _PART, replace=False))
     descents = left = _begun(_parts(problems, chosen, X.part(chosen)), starts, settings, watch)
@@ -90,7 +104,7 @@ def _begun(problems, starts, settings, watch):
     while left := [one for one in left if one.gap > tol and one.iteration < _PART_STEPS]:
         if watch.seconds >= limit or settings.interrupt.is_set():
             break
-        _step(left, n_jobs, len(problems) > 1)
+        _step(left, n_jobs)
     return [
         _Descent(problem, part.best_w, part.h, n_jobs, part.passes / _PART)
         for problem, part in zip(problems, descents, strict=True)
@@ -108,10 +122,10 @@ def _parts(problems, chosen, X):
     ]
 
 
-def _step(descents, n_jobs, several):
+def _step(descents, n_jobs):
     """Let each take a step; the scores of all directions are computed together."""
     X = descents[0].X
-    if not several:
+    if len(descents) == 1:
         d = descents[0].direction()
         descents[0].move(d, X.scores(d, n_jobs, out=descents[0].memory))
         return
@@ -164,6 +178,14 @@ class _Descent:
         if self._w.any():
             self.X.scores(self._w, n_jobs, out=self._s)
             self._passes += 1.0
+        self._look()
+
+    def restate(self, problem):
+        """Go on with a problem that differs in its costs only."""
+        self._risk.restate(_rows_of(problem))
+        self.iteration, self._passes, self._damping = 0, -self._multipliers.passes, 0.0
+        self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
+        self.best_b[:] = 0.0
         self._look()
 
     @property
@@ -244,7 +266,7 @@ class _Descent:
         return value
 
     def _prove(self, linear, quadratic):
-        """Return the bound of the best multiple k of the multipliers, linear k − (quadratic + ½|v|²) k²; keep the best."""
+        """Return the bound of the multipliers' best multiple k, linear k − (quadratic + ½|v|²) k²; keep the best."""
         v = self._multipliers.vector
         curve = quadratic + 0.5 * float(v @ v)
         k = max(linear / (2.0 * curve), 0.0) if curve > 0.0 else 1.0

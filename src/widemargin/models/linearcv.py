@@ -1,0 +1,230 @@
+"""`LinearSVCCV` and `LinearSVRCV`: linear models whose C is chosen by cross-validation along a warm-started path."""
+
+from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.path import c_path
+
+_PARAMETERS = """Cs : array-like of floats or None, default=None
+        The C to choose from. None: the useful range, found on the way, in steps of √10; see `c_path`.
+    cv : int, splitter, iterable or None, default=None
+        Folds as in scikit-learn; None is five.
+    scoring : str, callable or None, default=None
+        As in scikit-learn; None is accuracy, or R² for regression.
+    others
+        As for `{model}`; with `max_seconds` the path may end before its last C."""
+
+_ATTRIBUTES = """C_ : float
+        The C with the best mean score, the smallest if there are several.
+    Cs_ : ndarray of shape (n_Cs,)
+        All that were tried, ascending.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        On the rows that a fold holds out.
+    path_ : CPath
+        The models and gaps for all C.
+    coef_, intercept_, gap_, objective_, n_iter_, solver_, status_, n_features_in_
+        Of the model for C_, fitted to all rows, as for `{model}`."""
+
+
+def _documented(cls):
+    """Fill what both estimators share into the class's docstring."""
+    name = cls.__mro__[1].__name__
+    for key, text in (("{parameters}", _PARAMETERS), ("{attributes}", _ATTRIBUTES)):
+        cls.__doc__ = cls.__doc__.replace(key, text.replace("{model}", name))
+    return cls
+
+
+class _Chosen:
+    """Chooses C, and keeps the model for it."""
+
+    _parameter_constraints: dict = {"Cs": ["array-like", None], "cv": ["cv_object"], "scoring": [str, callable, None]}
+
+    def _choose(self, kind, X, y, sample_weight, groups):
+        """Set the fitted attributes; `kind` is the estimator for one C."""
+        self._validate_params()
+        shared = {name: value for name, value in self.get_params().items() if name in kind._get_param_names()}
+        estimator = kind(**shared)
+        cv = 5 if self.cv is None else self.cv
+        path = c_path(
+            X, y, self.Cs, estimator=estimator, cv=cv, scoring=self.scoring, sample_weight=sample_weight, groups=groups
+        )
+        self._check(X, y, sample_weight)
+        self.path_, self.Cs_, self.scores_, best = path, path.Cs, path.scores, path.best
+        self.C_ = float(path.Cs[best])
+        self.coef_, self.intercept_ = path.coefs[best], path.intercepts[best] if self.fit_intercept else 0.0
+        self.gap_, self.objective_ = float(path.gaps[best]), float(path.objectives[best])
+        self.n_iter_, self.solver_, self.status_ = int(path.n_iters[best]), path.solver, path.statuses[best]
+        return self
+
+
+@_documented
+class LinearSVCCV(_Chosen, LinearSVC):
+    """Linear support vector classification with C chosen by cross-validation.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+    classes_ : ndarray of the class labels
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import LinearSVCCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LinearSVCCV(Cs=[0.01, 1.0, 100.0], random_state=0).fit(X, y)
+    >>> model.scores_.shape
+    (5, 3)
+    """
+
+    _parameter_constraints: dict = {**LinearSVC._parameter_constraints, **_Chosen._parameter_constraints}
+
+    def __init__(
+        self,
+        Cs=None,
+        *,
+        cv=None,
+        scoring=None,
+        penalty="l2",
+        loss="squared_hinge",
+        dual="auto",
+        tol=1e-4,
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        class_weight=None,
+        verbose=0,
+        random_state=None,
+        max_iter=1000,
+        solver="auto",
+        penalize_intercept=True,
+        max_seconds=None,
+        n_jobs=None,
+        callbacks=None,
+    ):
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.penalty = penalty
+        self.loss = loss
+        self.dual = dual
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.solver = solver
+        self.penalize_intercept = penalize_intercept
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+
+    multi_class, stopping, warm_start = "ovr", "gap", False
+
+    def fit(self, X, y, sample_weight=None, groups=None):
+        """Choose C by cross-validation, and keep the model for it that was fitted to all rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Two classes or more.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factor of C for each row.
+        groups : array-like of shape (n_samples,), default=None
+            For splitters that need them.
+
+        Returns
+        -------
+        self
+        """
+        return self._choose(LinearSVC, X, y, sample_weight, groups)
+
+
+@_documented
+class LinearSVRCV(_Chosen, LinearSVR):
+    """Linear support vector regression with C chosen by cross-validation.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import LinearSVRCV
+    >>> X = np.arange(30.0).reshape(-1, 1) / 10
+    >>> model = LinearSVRCV(Cs=[0.01, 1.0, 100.0], random_state=0).fit(X, 2 * X.ravel())
+    >>> model.scores_.shape
+    (5, 3)
+    """
+
+    _parameter_constraints: dict = {**LinearSVR._parameter_constraints, **_Chosen._parameter_constraints}
+
+    def __init__(
+        self,
+        Cs=None,
+        *,
+        cv=None,
+        scoring=None,
+        epsilon=0.0,
+        loss="epsilon_insensitive",
+        dual="auto",
+        tol=1e-4,
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        verbose=0,
+        random_state=None,
+        max_iter=1000,
+        solver="auto",
+        penalize_intercept=True,
+        max_seconds=None,
+        n_jobs=None,
+        callbacks=None,
+    ):
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.epsilon = epsilon
+        self.loss = loss
+        self.dual = dual
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.solver = solver
+        self.penalize_intercept = penalize_intercept
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+
+    stopping, warm_start = "gap", False
+
+    def fit(self, X, y, sample_weight=None, groups=None):
+        """Choose C by cross-validation, and keep the model for it that was fitted to all rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            The targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factor of C for each row.
+        groups : array-like of shape (n_samples,), default=None
+            For splitters that need them.
+
+        Returns
+        -------
+        self
+        """
+        self._choose(LinearSVR, X, y, sample_weight, groups)
+        self.coef_ = self.coef_.ravel()
+        return self

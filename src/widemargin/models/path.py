@@ -1,0 +1,303 @@
+"""`c_path`: a linear model for each of several C, each begun where the last one ended; with folds, a score for each.
+
+A fold is the same matrix with weight zero for the rows it holds out: nothing is copied, and where `newton` is the
+solver all folds and classes take their steps together and share the passes.
+
+The useful range of C, if none is given, begins where the first row is had right: below that C all rows lose, and the
+direction of w does not change with C. It ends where the losses are all that matters, ½|w|² being at most a thousandth
+of the objective, or where none is left.
+"""
+
+import time
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+
+from widemargin._threads import run
+from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.problems.forms import FreeIntercept, scaled
+from widemargin.problems.risks import CentredRisk, RowRisk
+from widemargin.progress import ProgressReport
+from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS, suits_paths_by_newton
+from widemargin.solvers.newton import newton_path
+
+_FACTOR = 10.0**0.5  # between the C of a range found here
+_MOST = 40  # of them
+_NEGLIGIBLE = 1e-3
+_MEMORY = 1 << 30  # bytes of vectors over rows for which folds are solved together
+_VECTORS = 16  # that each takes
+
+
+@dataclass(frozen=True)
+class CPath:
+    """Models along a grid of C.
+
+    Attributes
+    ----------
+    Cs : ndarray of shape (n_Cs,)
+        Ascending.
+    coefs : ndarray of shape (n_Cs, n_outputs, n_features)
+        Of the models fitted to all rows; one output, or one per class if there are more than two.
+    intercepts : ndarray of shape (n_Cs, n_outputs)
+    gaps, objectives : ndarray of shape (n_Cs,)
+        The largest relative duality gap over outputs, and the sum of their objectives.
+    n_iters : ndarray of shape (n_Cs,)
+        Turns of the solver on all rows; the largest number over outputs.
+    statuses : ndarray of shape (n_Cs,)
+        Why the solver stopped.
+    solver : str
+        What ran.
+    scores : ndarray of shape (n_folds, n_Cs), or None without folds
+        On the rows that a fold holds out.
+    fold_gaps : ndarray of shape (n_folds, n_Cs), or None without folds
+        The largest relative duality gap over outputs.
+    """
+
+    Cs: np.ndarray
+    coefs: np.ndarray
+    intercepts: np.ndarray
+    gaps: np.ndarray
+    objectives: np.ndarray
+    n_iters: np.ndarray
+    statuses: np.ndarray
+    solver: str
+    scores: np.ndarray | None
+    fold_gaps: np.ndarray | None
+
+    @property
+    def best(self):
+        """The position of the C with the best mean score, of the smallest if there are several."""
+        if self.scores is None:
+            raise ValueError("a path without cv has no scores to choose by; give cv.")
+        return int(np.argmax(self.scores.mean(axis=0)))
+
+
+def c_path(X, y, Cs=None, *, estimator=None, cv=None, scoring=None, sample_weight=None, groups=None):
+    """Fit a linear model for each C of a grid, ascending, each begun where the last one ended.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    Cs : array-like of floats, or None
+        Positive; sorted here. None: the useful range, found on the way, in steps of √10.
+    estimator : LinearSVC or LinearSVR, default=None
+        Whose parameters are used, except for C and warm_start. None: LinearSVC() if y are class labels, else
+        LinearSVR().
+    cv : int, splitter or iterable, default=None
+        Folds as in scikit-learn. None: no scores.
+    scoring : str, callable or None, default=None
+        As in scikit-learn; None is accuracy, or R² for regression.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Factor of C for each row.
+    groups : array-like of shape (n_samples,), default=None
+        For splitters that need them.
+
+    Returns
+    -------
+    CPath
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from widemargin import c_path
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = c_path(scale(X), y, [0.01, 0.1, 1.0], cv=5)
+    >>> path.coefs.shape, path.scores.shape, bool((path.gaps <= 1e-4).all())
+    ((3, 1, 30), (5, 3), True)
+    """
+    model = clone(_default(y) if estimator is None else estimator)
+    model.set_params(C=1.0)
+    if getattr(model, "multi_class", "ovr") == "crammer_singer":
+        raise ValueError("c_path needs multi_class='ovr'.")
+    if model.stopping != "gap":
+        raise ValueError(f"c_path needs stopping='gap', got {model.stopping!r}.")
+    grid = None if Cs is None else _checked(Cs)
+    X_checked, target, weight = model._check(X, y, sample_weight)
+    folds = _folds(model, X, y, cv, groups)
+    paths = _Paths(model, X_checked, target, weight, folds, _judge(model, X, y, scoring))
+    path = paths.walk(grid)
+    model._warn(paths.solutions, depth=4)
+    return path
+
+
+def _default(y):
+    return LinearSVR() if type_of_target(y).startswith("continuous") else LinearSVC()
+
+
+def _checked(Cs):
+    Cs = np.unique(np.asarray(Cs, dtype=np.float64))
+    if Cs.ndim != 1 or len(Cs) == 0 or not np.isfinite(Cs).all() or Cs[0] <= 0.0:
+        raise ValueError(f"Cs must be positive numbers, got {Cs.tolist()}.")
+    return Cs
+
+
+def _folds(model, X, y, cv, groups):
+    """Return the (train, test) rows of each fold."""
+    if cv is None:
+        return []
+    folds = list(check_cv(cv, y, classifier=is_classifier(model)).split(X, y, groups))
+    for k, (train, test) in enumerate(folds):
+        if len(test) == 0 or len(train) == 0:
+            raise ValueError(f"fold {k} of cv has no rows to {'score' if len(test) == 0 else 'train'} on.")
+        if is_classifier(model) and len(np.unique(np.asarray(y)[train])) < 2:
+            raise ValueError(f"fold {k} of cv trains on one class only; use stratified folds, or fewer.")
+    return folds
+
+
+def _judge(model, X, y, scoring):
+    """Return a function of a fitted model, its scores of all rows and the rows to be judged by."""
+    if scoring is not None:
+        scorer, rows = check_scoring(model, scoring=scoring), X if hasattr(X, "shape") else np.asarray(X)
+        return lambda fitted, _, test: scorer(fitted, rows[test], np.asarray(y)[test])
+    y = np.asarray(y)
+    if is_classifier(model):
+        return lambda fitted, scores, test: float(np.mean(_classes_of(fitted, scores[:, test]) == y[test]))
+    return lambda _, scores, test: _r2(scores[0, test], y[test])
+
+
+def _classes_of(model, scores):
+    return model.classes_[(scores[0] > 0).astype(int) if len(scores) == 1 else scores.argmax(axis=0)]
+
+
+def _r2(predicted, y):
+    spread = float(np.sum((y - y.mean()) ** 2))
+    rest = float(np.sum((y - predicted) ** 2))
+    return 1.0 - rest / spread if spread > 0.0 else float(rest == 0.0)
+
+
+class _Paths:
+    """The problems of all rows and of all folds, and their solutions for one C after the other."""
+
+    def __init__(self, model, X, target, weight, folds, judge):
+        self._model, self._X, self._folds, self._judge = model, X, folds, judge
+        self._problems = []
+        for train in [slice(None), *(train for train, _ in folds)]:
+            mine = np.zeros_like(weight)
+            mine[train] = weight[train]
+            if not mine.any():
+                raise ValueError("sample_weight is zero for every row that a fold trains on.")
+            self._problems += [state() for state in model._problems(X, target, model._cost(target, mine))]
+        if model._free_intercept:
+            self._problems = [FreeIntercept(problem) for problem in self._problems]
+        self._n_outputs = len(self._problems) // (1 + len(folds))
+        self.solutions = []
+
+    def walk(self, Cs):
+        """Return the CPath; with Cs None, along the useful range."""
+        grid = _useful_range(self._problems[: self._n_outputs]) if Cs is None else Cs
+        steps = []
+        with ProgressReport(self._model.verbose) as report, self._model._announcing(report):
+            for solutions in self._solved(grid, report):
+                self.solutions += solutions
+                steps.append(self._read(solutions))
+                if Cs is None and all(_is_final(one) for one in solutions[: self._n_outputs]):
+                    break
+        columns = [np.array(column) for column in zip(*steps, strict=True)]
+        scores, fold_gaps = (column.T if self._folds else None for column in columns[6:])
+        return CPath(np.array(grid[: len(steps)]), *columns[:6], self._names(), scores, fold_gaps)
+
+    def _names(self):
+        return "; ".join(sorted({solution.solver for solution in self.solutions}))
+
+    def _solved(self, grid, report):
+        """Yield, for each C, the solutions of all problems, those of all rows first."""
+        model, begun = self._model, time.perf_counter()
+        limit = np.inf if model.max_seconds is None else model.max_seconds
+        seed = check_random_state(model.random_state).randint(np.iinfo(np.int32).max)
+        common = replace(model._settings(report, len(self._problems)), max_seconds=model.max_seconds)
+        settings = [replace(common, task=task, seed=(seed, task)) for task in range(len(self._problems))]
+        walks, n_jobs = self._walks(grid, settings)
+        for _ in grid:
+            parts = run(next, [(walk, None) for walk in walks], n_jobs, common.interrupt)
+            if None in parts:
+                return  # interrupted
+            yield [solution for part in parts for solution in part]
+            if common.interrupt.is_set() or time.perf_counter() - begun >= limit:
+                return
+
+    def _walks(self, grid, settings):
+        """Return generators of solutions, and how many of them may run at the same time."""
+        model, count = self._model, len(self._problems)
+        if model.solver == "newton" or (model.solver == "auto" and suits_paths_by_newton(self._X)):
+            group = max(1, _MEMORY // (8 * _VECTORS * max(1, self._X.n_rows)))
+            groups = [slice(first, first + group) for first in range(0, count, group)]
+            return [newton_path(self._problems[here], grid, settings[here]) for here in groups], 1
+        return [self._alone(*one, grid) for one in zip(self._problems, settings, strict=True)], model.n_jobs
+
+    def _alone(self, problem, settings, grid):
+        """Yield one problem's solution for each C, begun with the last one's weights, or multipliers."""
+        name, start = self._model.solver, None
+        for C, following in pairwise([*grid, np.inf]):
+            solution = SOLVERS[name](scaled(problem, C), settings, start)
+            yield [solution]
+            start = solution.w if name in WEIGHT_SOLVERS else _stretched(solution, following / C)
+
+    def _read(self, solutions):
+        """Return coefficients, intercepts, gap, objective, turns and status on all rows; scores and gaps of folds."""
+        n = self._n_outputs
+        coef, intercept = self._weights(solutions[:n], self._problems[:n])
+        scores, gaps = [], []
+        for k, (_, test) in enumerate(self._folds, start=1):
+            here = slice(n * k, n * (k + 1))
+            fitted = copy(self._model)
+            fitted.coef_, fitted.intercept_ = self._weights(solutions[here], self._problems[here])
+            found = self._X.scores_of_all(np.stack([one.w for one in solutions[here]]), self._model.n_jobs)
+            if self._model._free_intercept:
+                found += fitted.intercept_[:, np.newaxis]
+            if not is_classifier(fitted):
+                fitted.coef_ = fitted.coef_.ravel()
+            scores.append(self._judge(fitted, found, test))
+            gaps.append(max(one.gap for one in solutions[here]))
+        mine = solutions[:n]
+        facts = max(one.gap for one in mine), sum(one.primal for one in mine), max(one.n_iter for one in mine)
+        worst = max(mine, key=lambda one: one.gap)
+        return coef, intercept, *facts, worst.status.value, scores, gaps
+
+    def _weights(self, solutions, problems):
+        """Return coefficients and intercepts, a line and a number for each solution."""
+        model, W = self._model, np.stack([solution.w for solution in solutions])
+        if model._free_intercept:
+            scores = self._X.scores_of_all(W, model.n_jobs)
+            each = zip(problems, scores, strict=True)
+            return W, np.array([CentredRisk(RowRisk(problem.rows)).shift(s) for problem, s in each])
+        if model.fit_intercept:
+            return W[:, :-1], model.intercept_scaling * W[:, -1]
+        return W, np.zeros(len(W))
+
+
+def _stretched(solution, ratio):
+    """Return multipliers to begin with when costs are `ratio` times as large: their best multiple that is allowed."""
+    size = float(solution.w @ solution.w)
+    return solution.beta * min(1.0 + (solution.primal - 0.5 * size) / max(size, np.finfo(float).tiny), ratio)
+
+
+def _is_final(solution):
+    """Whether a larger C changes next to nothing: losses are all that matters, or next to none is left."""
+    weights = 0.5 * float(solution.w @ solution.w)
+    return min(weights, solution.primal - weights) <= _NEGLIGIBLE * solution.primal
+
+
+def _useful_range(problems):
+    """Return C from where the first row is had right, at most `_MOST` of them."""
+    first = min(_first_right(problem.rows if isinstance(problem, FreeIntercept) else problem) for problem in problems)
+    power = np.floor(np.log(first) / np.log(_FACTOR))
+    return _FACTOR ** (power + np.arange(_MOST))
+
+
+def _first_right(problem):
+    """Return the factor of costs up to which all rows lose that lose at w = 0, the losses being linear there."""
+    side, beyond = np.sign(problem.target), np.maximum(np.abs(problem.target) - problem.epsilon, 0.0)
+    soft, bound = problem.shift > 0.0, np.where(side > 0.0, problem.upper, -problem.lower)
+    pull = np.divide(beyond, problem.shift, out=np.where(soft, 0.0, bound), where=soft)
+    gain = side * problem.X.scores(problem.X.combine(np.where(beyond > 0.0, side * pull, 0.0)))
+    moving = (gain > 0.0) & (beyond > 0.0)
+    return float(np.min(beyond[moving] / gain[moving])) if moving.any() else 1.0
