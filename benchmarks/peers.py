@@ -124,9 +124,9 @@ class Liblinear:
         """Return (seconds, primal, dual), or None if it took longer than `limit` seconds."""
         return self._worker.ask((C, eps), limit)
 
-    def descend(self, C, limit):
+    def descend(self, C, limit, ladder=LADDER):
         """Fit with ever tighter tolerances until one takes too long; yield (eps, seconds, primal, dual) of each."""
-        for eps in LADDER:
+        for eps in ladder:
             result = self.fit(C, eps, limit)
             if result is None:
                 return

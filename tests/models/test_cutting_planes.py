@@ -52,7 +52,7 @@ def test_without_a_penalty_a_shift_of_the_features_changes_only_the_intercept(ro
     X, y = rows[0], rows[1] > 0
     here, there = (LinearSVC(penalize_intercept=False, tol=1e-8, max_iter=None).fit(X + move, y) for move in (0, 100))
     np.testing.assert_allclose(here.coef_, there.coef_, atol=1e-3)
-    assert here.solver_ == "ocas"
+    assert here.solver_ == "newton (the intercept is not penalised)"
 
 
 @EACH_CONTAINER
@@ -96,6 +96,7 @@ def test_stopping_short_is_told_in_planes(rows):
         LinearSVC(C=100.0, solver="ocas", max_iter=2).fit(rows[0], np.sign(rows[1]))
 
 
-def test_crammer_and_singers_machine_has_no_planes(rows):
-    with pytest.raises(ValueError, match="multi_class='crammer_singer' is not available with solver='ocas'"):
-        LinearSVC(multi_class="crammer_singer", solver="ocas").fit(rows[0], np.digitize(rows[1], [-1.0, 1.0]))
+@pytest.mark.parametrize("change", [{"solver": "ocas"}, {"solver": "newton"}, {"penalize_intercept": False}])
+def test_crammer_and_singers_machine_has_a_solver_of_its_own(change, rows):
+    with pytest.raises(ValueError, match="multi_class='crammer_singer' has a dual coordinate solver of its own"):
+        LinearSVC(multi_class="crammer_singer", **change).fit(rows[0], np.digitize(rows[1], [-1.0, 1.0]))

@@ -133,7 +133,9 @@ def test_four_fits_at_once_give_the_same_model_four_times(two_classes):
 
 def test_the_same_seed_gives_the_same_bits(rng):
     X, y = rng.standard_normal((3000, 40)), rng.integers(0, 2, 3000)
-    first, second, other = (LinearSVC(random_state=seed, tol=1e-2, loss="hinge").fit(X, y) for seed in (3, 3, 4))
+    first, second, other = (
+        LinearSVC(random_state=seed, tol=1e-2, loss="hinge", solver="dcd").fit(X, y) for seed in (3, 3, 4)
+    )
     assert first.coef_.tobytes() == second.coef_.tobytes()
     assert first.coef_.tobytes() != other.coef_.tobytes()
 
@@ -214,7 +216,8 @@ def test_a_warm_start_begins_where_the_last_fit_ended(rng):
 @pytest.mark.parametrize(
     ("parameters", "match"),
     [
-        ({"max_iter": 2}, r"stopped after 2 sweeps \(max_iter reached\): gap .*, gap asked 1.0e-04.*max_iter"),
+        ({"max_iter": 1}, r"newton stopped after 1 steps \(max_iter reached\): gap .*, gap asked 1.0e-04.*max_iter"),
+        ({"solver": "dcd", "max_iter": 2}, r"stopped after 2 sweeps \(max_iter reached\): gap .*, gap asked 1.0e-04"),
         ({"max_seconds": 0.0}, r"max_seconds reached.*raise tol or max_seconds"),
         ({"callbacks": lambda progress: True}, r"stopped by a callback.*model so far was kept"),
         ({"stopping": "kkt", "max_iter": 1}, r"KKT violation asked 1.0e-04"),
@@ -243,11 +246,12 @@ def test_a_converged_fit_says_nothing_and_proves_its_gap(two_classes):
     [
         ({"penalty": "l1"}, "penalty='l1' is not available"),
         ({"loss": "hinge", "dual": False}, "loss='hinge' needs dual=True"),
-        ({"penalize_intercept": False, "solver": "dcd"}, "penalize_intercept=False needs solver='ocas'"),
+        ({"penalize_intercept": False, "solver": "dcd"}, "penalize_intercept=False needs solver='newton', 'ocas'"),
         ({"stopping": "violation"}, "stopping='violation' is svmperf's criterion"),
-        ({"stopping": "kkt", "solver": "ocas"}, "stopping='kkt' is about multipliers"),
+        ({"stopping": "kkt", "solver": "ocas"}, "stopping='kkt' is a rule of dual coordinate solvers"),
+        ({"stopping": "kkt", "penalize_intercept": False}, "for an intercept without penalty"),
         ({"C": 0.0}, "'C' parameter of LinearSVC must be a float in the range"),
-        ({"solver": "newton"}, "'solver' parameter of LinearSVC must be a str among"),
+        ({"solver": "bfgs"}, "'solver' parameter of LinearSVC must be a str among"),
         ({"tol": -1.0}, "'tol' parameter"),
     ],
 )
@@ -285,8 +289,11 @@ def test_verbose_writes_progress_to_standard_error_only(two_classes, capsys):
     assert captured.out == ""
 
 
-def test_ctrl_c_in_the_middle_keeps_every_classes_model_so_far():
-    script = """
+@pytest.mark.parametrize(("solver", "turn"), [("dcd", 3), ("newton", 1)])
+def test_ctrl_c_in_the_middle_keeps_every_classes_model_so_far(solver, turn):
+    script = (
+        f"solver, turn = {solver!r}, {turn}"
+        + """
 import os, signal, threading, warnings
 import numpy as np
 from widemargin import LinearSVC
@@ -294,16 +301,18 @@ rng = np.random.default_rng(0)
 X, y = rng.standard_normal((20000, 50)), rng.integers(0, 4, 20000)
 LinearSVC(max_iter=1).fit(X[:100], y[:100])
 def watch(progress):
-    if progress.iteration == 3 and progress.task == 0:
+    if progress.iteration == turn and progress.task == 0:
         os.kill(os.getpid(), signal.SIGINT)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    model = LinearSVC(loss="hinge", C=100.0, tol=1e-9, max_iter=None, n_jobs=2, callbacks=watch).fit(X, y)
+    model = LinearSVC(loss="hinge", C=100.0, tol=1e-9, max_iter=None, n_jobs=2, callbacks=watch, solver=solver)
+    model.fit(X, y)
 assert model.status_ == "interrupted", model.status_
 assert model.coef_.shape == (4, 50)
 assert any("Interrupted by Ctrl-C" in str(w.message) for w in caught)
 print("kept")
 """
+    )
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, env=environment)
     assert done.stdout == "kept\n", done.stderr

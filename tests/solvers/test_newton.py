@@ -1,4 +1,4 @@
-"""newton: judged by certificate at every step, against dual solvers, on awkward matrices, and by what must not matter."""
+"""newton: judged by certificate at every step, against dual solvers, on awkward matrices, by what must not matter."""
 
 import os
 import subprocess
@@ -133,8 +133,8 @@ def test_many_rows_are_begun_with_a_part(loss, rng):
     solution = newton(problem, Settings(tol=1e-6))
     assert solution.status is Status.CONVERGED
     assert certify(problem, solution.w, solution.beta).gap <= 1e-6
-    assert solution.history["passes"][0] < 2.0
-    assert solution.history["gap"][0] < 0.9  # not from zero
+    assert solution.history["passes"][0] < 3.0
+    assert solution.history["primal"][0] < 1.1 * solution.primal  # not from zero
 
 
 def test_a_part_stands_for_all(clouds):

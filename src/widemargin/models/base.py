@@ -26,9 +26,9 @@ from widemargin.errors import ConvergenceWarning
 from widemargin.problems.forms import FreeIntercept
 from widemargin.problems.risks import CentredRisk, RowRisk
 from widemargin.progress import ProgressReport
-from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, chosen
+from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, auto_together, takes_newton
 from widemargin.solvers.contract import Settings, Status
-from widemargin.solvers.newton import MOST_COLUMNS, newton, newton_together
+from widemargin.solvers.newton import MOST_COLUMNS, newton_together
 
 _ADVICE = {
     Status.MAX_ITER: "raise tol or max_iter.",
@@ -39,7 +39,7 @@ _ADVICE = {
 }
 _TOGETHER = 16  # classes whose problems are solved at once, where that saves passes
 _ASKED = {"gap": "gap", "kkt": "KKT violation", "violation": "violation of the planes"}
-_TURNS = {"svmperf": "planes", "ocas": "planes", "newton": "steps", "dcd, then newton": "turns"}  # what these count
+_TURNS = {"svmperf": "planes", "ocas": "planes", "newton": "steps"}  # what these count
 
 
 class SolvedModel(BaseEstimator):
@@ -124,7 +124,7 @@ class SolvedModel(BaseEstimator):
         if advice.startswith("raise"):
             advice = f"Scale the features, {'lower C, ' if hasattr(self, 'C') else ''}{advice}"
         self._tell(
-            f"{worst.solver} stopped after {worst.n_iter} {_TURNS.get(worst.solver, self._turns)} "
+            f"{worst.solver} stopped after {worst.n_iter} {_turns_of(worst.solver) or self._turns} "
             f"({worst.status.value}){which}: "
             f"gap {worst.gap:.1e}, {asked}. {advice}",
             ConvergenceWarning,
@@ -265,10 +265,7 @@ class LinearModel(WeightedModel):
             return newton_together
         if self.solver != "auto" or starts[0] is not None:
             return None
-        solver, why = chosen(state(), Settings(stopping=self.stopping))
-        if solver is not newton:
-            return None
-        return lambda *lists: [replace(solution, why=why) for solution in newton_together(*lists)]
+        return auto_together if takes_newton(state(), Settings(stopping=self.stopping)) else None
 
     def _keep_multipliers(self, beta):
         """Set `dual_coef_`; cutting planes have none, and leave none of an earlier fit."""
@@ -295,6 +292,11 @@ class LinearModel(WeightedModel):
 def _freed(state):
     """State a problem that is a sum over rows with an intercept that is not penalised."""
     return FreeIntercept(state())
+
+
+def _turns_of(solver):
+    """Return what a solver counts, None if that is the usual."""
+    return "turns" if ", then " in solver else _TURNS.get(solver)
 
 
 def _told(solution):

@@ -53,12 +53,13 @@ class RoundedRisk:
     def __init__(self, problem, n_jobs=None):
         self.squared = bool((problem.shift > 0.0).any())
         self._n_jobs, self._ranges, self._ones = n_jobs, ranges_of(len(problem.target)), None
-        self.restate(problem)
+        self._problem, self._hinges = problem, hinges_of(problem, self.squared)
         self._centre = np.full(self._hinges.signed.shape, 0.5)
 
-    def restate(self, problem):
-        """Take another problem that differs in its costs; centres, which are parts of costs, stay."""
+    def restate(self, problem, factor):
+        """Take another problem that differs in its costs; centres below 1 are multiplied by a factor."""
         self._problem, self._hinges = problem, hinges_of(problem, self.squared)
+        self._centre[self._centre < 1.0] *= factor
 
     def _sum(self, function, *arguments):
         tasks = [(self._hinges, self._centre, self.squared, *ends, *arguments) for ends in self._ranges]
@@ -78,9 +79,23 @@ class RoundedRisk:
         tasks = [(*rows, b, q, t, *ends, out) for ends in self._ranges]
         return np.sum(run(_expect, tasks, self._n_jobs), axis=0)
 
+    def worth(self, b):
+        """Return (linear, quadratic), as a Look has them, of any multipliers."""
+        p = self._problem
+        tasks = [[numbers[slice(*ends)] for numbers in (p.target, p.epsilon, p.shift, b)] for ends in self._ranges]
+        return np.sum(run(_worth, tasks, self._n_jobs), axis=0)
+
+    def room(self, b):
+        """Return how far each multiplier is from its bounds."""
+        return np.minimum(b - self._problem.lower, self._problem.upper - b)
+
     def recentre(self, s, h):
-        """Take the multipliers at these scores as centres."""
-        self._sum(_recentre, s, h)
+        """Take the multipliers at these scores as centres; return how far those within the band are from their bounds.
+
+        That is the mean part of the way between their bounds, ½ at most; ½ too if there are none.
+        """
+        total, count = self._sum(_recentre, s, h)
+        return total / count if count else 0.5
 
     def lowest(self, s, t, h, curvature, slope, slope_before):
         """Return k where ½ curvature k² + slope k + rounded losses at s + k t are lowest, closely enough.
@@ -95,6 +110,19 @@ class RoundedRisk:
             self._ones = np.ones(len(s))
         size = float(np.abs(self._hinges.signed).sum())
         return self._zero(s, self._ones, h, 0.0, 0.0, _BALANCED * size, 0.0)
+
+    def lowest_balanced(self, s, t, h, curvature, slope, slope_before):
+        """Return k as `lowest` does, where at each k scores are shifted to where multipliers sum to zero."""
+        low, high, k, small = 0.0, np.inf, 1.0, _EXACT * abs(slope_before)
+        for _ in range(_STEPS):
+            there = s + k * t
+            there += self.balance(there, h)
+            rise = self._sum(_slope_and_bend, there, t, 0.0, h)[0] + slope + curvature * k
+            if abs(rise) <= small or high - low <= _EXACT * low:
+                break
+            low, high = (k, high) if rise < 0.0 else (low, k)
+            k = 2.0 * low if np.isinf(high) else 0.5 * (low + high)
+        return k
 
     def _zero(self, s, t, h, curvature, slope, small, k):
         """Return where the slope along a line is as good as zero, by Newton's method within a bracket, from k."""
@@ -201,14 +229,17 @@ def _slope_and_bend(hinges, centre, squared, start, stop, s, t, k, h):
 
 @compiled
 def _recentre(hinges, centre, squared, start, stop, s, h):
-    half, s = 0.5 / h, s[start:stop]
+    half, s, total, count = 0.5 / h, s[start:stop], 0.0, 0
     for line in range(hinges.signed.shape[0]):
         signed, offset = hinges.signed[line][start:stop], hinges.offset[line][start:stop]
         middle = centre[line][start:stop]
         for i in range(s.size):
             u = middle[i] + half * (offset[i] - np.copysign(1.0, signed[i]) * s[i])
-            middle[i] = 0.0 if u < 0.0 else (1.0 if u > 1.0 else u)
-    return 0.0
+            u = 0.0 if u < 0.0 else (1.0 if u > 1.0 else u)
+            middle[i] = u
+            total += u if u < 0.5 else 1.0 - u
+            count += (u > 0.0) & (u < 1.0) & (signed[i] != 0.0)
+    return total, count
 
 
 @compiled

@@ -1,24 +1,26 @@
 """The solvers by name, and which of them takes a problem when the caller leaves the choice to us.
 
-Three numbers decide. The `price` of newton is what 25 of its steps take, in sweeps of dcd. The `height` is about how
-many steps a multiplier has to make from zero to its bound. The burden, losses / |w|² with costs divided by so many tens
-that the height is about 1, tells how far the rows are from being separable: known roughly after one sweep, and well
-when that smaller problem is solved.
+Three numbers decide. The `price` of newton is what 25 of its steps take (8 for squared losses), in sweeps of dcd. The
+`height` is about how many steps a multiplier has to make from zero to its bound. The burden, losses / |w|² with costs
+divided by so many tens that the height is about 1, tells how far the rows are from being separable: known roughly after
+one sweep, and well when that smaller problem is solved.
 
-    | price         | height     | solver                                                                            |
-    |---------------|------------|-----------------------------------------------------------------------------------|
-    | 30 or less    | any        | newton                                                                            |
-    | up to 150     | 30 or more | newton                                                                            |
-    | up to 150     | below 30   | dcd; newton goes on from there once the gap falls so slowly that it is faster     |
-    | more, n >= d  | below 5    | dcd                                                                               |
-    | more, n >= d  | 5 or more  | climb; or dcd, if a burden x height below 300 after a sweep, or a burden below 3  |
-    |               |            | when its first stage is solved, tells that there is nothing to climb              |
-    | more, n < d   | below 20   | dcd                                                                               |
-    | more, n < d   | 20 or more | climb, which mostly is avsf here                                                  |
+    | price                              | height     | solver                                                       |
+    |------------------------------------|------------|--------------------------------------------------------------|
+    | 30 or less, or 3 heights or less   | any        | newton; where rows turn out to be separable, dcd goes on     |
+    |                                    |            | from there after 60 steps                                    |
+    | up to 150                          | any        | dcd; newton goes on from there once the gap falls so slowly  |
+    |                                    |            | that it is faster                                            |
+    | more, n >= d                       | below 5    | dcd                                                          |
+    | more, n >= d                       | 5 or more  | climb; or dcd, if a burden x height below 300 after a sweep, |
+    |                                    |            | or a burden below 3 when its first stage is solved, tells    |
+    |                                    |            | that there is nothing to climb                               |
+    | more, n < d                        | below 20   | dcd                                                          |
+    | more, n < d                        | 20 or more | climb, which mostly is avsf here                             |
 
 n are rows, d columns. An intercept without a penalty: newton up to a price of 1,000, else ocas. stopping="kkt" and a
-given start: the lower half of the table, and dcd, or avsf if n < d, instead of climb. Measurements:
-docs/which-solver.md.
+given start, and tiny problems (4,000 stored values): the lower half of the table, where a start has dcd, or avsf if
+n < d, instead of climb. Measurements: docs/which-solver.md.
 """
 
 from dataclasses import replace
@@ -29,23 +31,27 @@ from widemargin.data.gram import row_cost
 from widemargin.problems.forms import FreeIntercept
 from widemargin.solvers.avsf import AdaptiveSweeps, avsf
 from widemargin.solvers.climb import WORTH_SOLVING, ClimbingSweeps, climb, height
-from widemargin.solvers.contract import HISTORY, Solution
+from widemargin.solvers.contract import HISTORY, Solution, Status
 from widemargin.solvers.coordinates import Coordinates
 from widemargin.solvers.cutting_plane import ocas, svmperf
 from widemargin.solvers.descent import descend
 from widemargin.solvers.dual_cd import ShrinkingSweeps, dcd
-from widemargin.solvers.newton import MOST_COLUMNS, newton
+from widemargin.solvers.newton import MOST_COLUMNS, newton, newton_together
 
 _CHEAP, _AFFORDABLE, _BETTER_FOR_PATHS, _BETTER_THAN_PLANES = 30.0, 150.0, 1000.0, 1000.0
 _FEW_COLUMNS = 300  # up to which newton is better on paths, however few the rows
-_HIGH = 30.0
+_HEIGHTS = 3.0
+_TINY = 4000  # stored values
+_SLOW = 60  # steps of newton
+_SEPARABLE = 1.0  # burden
 _LOW = 5.0
 _LOW_IF_WIDE = 20.0
 _WORTH_CLIMBING = 300.0
 # Nanoseconds: a stored value in a sweep, and in a pass; an operation of BLAS; what is around a step of newton.
 _SWEPT, _PASSED, _FLOP, _STEP = 3.0, 1.3, 0.05, 7e5
-_BAND = 0.15  # part of the rows that add to the matrix of a step
-_STEPS, _STEPS_LEFT = 25, 15  # of newton: from zero; from where dcd has come to
+_BAND, _SQUARED_BAND = 0.15, 0.4  # part of the rows that add to the matrix of a step
+_STEPS, _SQUARED_STEPS = 25, 8  # of newton
+_LEFT = 0.6  # of its time, from where dcd has come to
 _FIRST_PASSES = 3.0  # before anything is expected of a gap
 
 
@@ -56,7 +62,7 @@ def auto(problem, settings, start=None):
     """
     solver, why = chosen(problem, settings, start)
     X = problem.rows.X if isinstance(problem, FreeIntercept) else problem.X
-    if solver in (newton, ocas) and start is not None:
+    if solver in (newton, ocas) and start is not None:  # those begin with weights
         start = X.combine(start, settings.n_jobs)
     solution = solver(problem, settings, start)
     return solution if solution.why else replace(solution, why=why)
@@ -68,12 +74,30 @@ def chosen(problem, settings, start=None):
         if _price(problem.rows.X) <= _BETTER_THAN_PLANES:
             return newton, "the intercept is not penalised"
         return ocas, "the intercept is not penalised, and there are many columns"
-    price = _price(problem.X) if settings.stopping == "gap" and start is None else np.inf
+    if settings.stopping != "gap" or start is not None or problem.X.n_stored < _TINY:
+        return _sweeps, "stopping='kkt'" if settings.stopping != "gap" else "a start" if start is not None else "tiny"
+    price = _price(problem.X, squared=bool(problem.shift.any()))
     if price <= _CHEAP:
-        return newton, "many rows for each column"
-    if price <= _AFFORDABLE:
-        return (newton, "large costs") if height(problem) >= _HIGH else (_sweeps_first, "small costs")
-    return _sweeps, "many columns or few rows"
+        return _steps_first, "many rows for each column"
+    if price <= _HEIGHTS * height(problem):
+        return _steps_first, "large costs"
+    return (_sweeps_first, "small costs") if price <= _AFFORDABLE else (_sweeps, "many columns or few rows")
+
+
+def takes_newton(problem, settings):
+    """Whether `auto` begins with newton, which takes several problems with the same X together."""
+    return chosen(problem, settings)[0] in (newton, _steps_first)
+
+
+def auto_together(problems, settings, starts):
+    """Minimise problems with the same X that begin with newton, without starts; return their Solutions."""
+    solver, why = chosen(problems[0], settings[0])
+    if solver is newton:
+        solutions = newton_together(problems, settings, starts)
+    else:
+        firsts = newton_together(problems, [limited(one) for one in settings], starts)
+        solutions = [went_on(*one) for one in zip(problems, settings, firsts, strict=True)]
+    return [solution if solution.why else replace(solution, why=why) for solution in solutions]
 
 
 def suits_paths_by_newton(X):
@@ -81,39 +105,64 @@ def suits_paths_by_newton(X):
     return _price(X) <= _BETTER_FOR_PATHS or X.n_columns <= min(X.n_rows, _FEW_COLUMNS)
 
 
-def _price(X):
+def _price(X, squared=False):
     """Return how many sweeps of dcd take as long as newton."""
-    if X.n_columns > MOST_COLUMNS:
+    if X.n_columns > min(MOST_COLUMNS, X.n_rows):
         return np.inf
-    return _STEPS * _step_time(X) / (_SWEPT * max(1, X.n_stored))
+    return (_SQUARED_STEPS if squared else _STEPS) * _step_time(X, squared) / (_SWEPT * max(1, X.n_stored))
 
 
-def _step_time(X):
+def _step_time(X, squared):
     """Return about how many nanoseconds a step of newton takes."""
-    return _STEP + _PASSED * X.n_stored + _BAND * X.n_rows * row_cost(X) + _FLOP * X.n_columns**3 / 3.0
+    rows = X.n_rows * (_SQUARED_BAND if squared else _BAND)
+    return _STEP + _PASSED * X.n_stored + rows * row_cost(X) + _FLOP * X.n_columns**3 / 3.0
 
 
-# --- Sweeps, then Newton steps --------------------------------------------------------------------------------------
+# --- One solver, then another ---------------------------------------------------------------------------------------
+
+
+def _steps_first(problem, settings, start=None):
+    """Step as `newton` does, and go on by `dcd` where rows turn out to be separable."""
+    return went_on(problem, settings, newton(problem, limited(settings)))
+
+
+def limited(settings):
+    """Return settings for as many steps of newton as it takes to see whether that was wrong."""
+    return replace(settings, max_iter=_SLOW if settings.max_iter is None else min(_SLOW, settings.max_iter))
+
+
+def went_on(problem, settings, first):
+    """Return newton's solution after limited steps, if that is all there is to do, or what follows from there."""
+    if first.status is not Status.MAX_ITER or first.n_iter == settings.max_iter:
+        return first
+    size = float(first.w @ first.w)
+    if first.primal - 0.5 * size >= _SEPARABLE * size:
+        return _joined(first, newton(problem, _rest(settings, first), first.w), "")
+    return _joined(first, dcd(problem, _rest(settings, first), first.beta), "rows turned out to be separable")
 
 
 def _sweeps_first(problem, settings, start=None):
     """Sweep as `dcd` does, and go on by `newton` when that is faster."""
-    patience = _Patience(problem.X, settings)
+    patience = _Patience(_LEFT * _price(problem.X, squared=bool(problem.shift.any())), settings)
     first = dcd(problem, replace(settings, callbacks=(patience,)), start)
     if not patience.is_over:
         return first
+    return _joined(first, newton(problem, _rest(settings, first), first.w), "sweeps turned out to be slow")
+
+
+def _rest(settings, first):
+    """Return settings that allow what a first solution has left of the limits."""
     left = {"max_iter": None if settings.max_iter is None else max(1, settings.max_iter - first.n_iter)}
     if settings.max_seconds is not None:
         left["max_seconds"] = max(0.0, settings.max_seconds - first.history["seconds"][-1])
-    return _joined(first, newton(problem, replace(settings, **left), first.w))
+    return replace(settings, **left)
 
 
 class _Patience:
     """A callback that stops sweeps when newton is expected to be faster; others are asked first."""
 
-    def __init__(self, X, settings):
-        self._callbacks, self._tol = settings.callbacks, settings.tol
-        self._most = _STEPS_LEFT * _step_time(X) / (_SWEPT * max(1, X.n_stored))  # sweeps
+    def __init__(self, most_sweeps, settings):
+        self._callbacks, self._tol, self._most = settings.callbacks, settings.tol, most_sweeps
         self._gap, self.is_over = np.inf, False
 
     def __call__(self, progress):
@@ -131,8 +180,8 @@ class _Patience:
         return self.is_over
 
 
-def _joined(first, second):
-    """Return the second solution with the history of the first before its own."""
+def _joined(first, second, why):
+    """Return the second solution with the history of the first before its own, the better one of each bound."""
     history = np.concatenate([first.history, second.history]).astype(HISTORY)
     for name in ("iteration", "seconds", "passes"):
         history[name][len(first.history) :] += first.history[name][-1]
@@ -146,9 +195,9 @@ def _joined(first, second):
         dual=proof.dual,
         n_iter=first.n_iter + second.n_iter,
         status=second.status,
-        solver=f"{first.solver}, then {second.solver}",
+        solver=first.solver if first.solver == second.solver else f"{first.solver}, then {second.solver}",
         history=history,
-        why="sweeps turned out to be slow",
+        why=why,
     )
 
 

@@ -13,7 +13,9 @@ matrix gets a larger diagonal, as Levenberg and Marquardt have it, until it no l
 corner: there h has no meaning, and every row that loses is in the band.
 
 Many rows are begun with a sixteenth of them, drawn at random and standing for all, begun in the same way: when all come
-in, few steps are left. Work with a d x d matrix limits this to a few thousand columns.
+in, few steps are left. Large costs are begun with small ones, as in `climb`. Where rows can be separated, multipliers
+end far below their bounds; the band is as much wider. Still these are the hard cases: the rows that matter have to be
+found. Work with a d x d matrix limits all this to a few thousand columns.
 
 Without a penalty of the intercept, scores are shifted to where Σ b = 0, and the shift is eliminated from the step.
 Several problems with the same X take their steps together, and share the pass.
@@ -27,12 +29,15 @@ from widemargin.data.gram import gram
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.forms import FreeIntercept, part_of, scaled
 from widemargin.problems.smoothing import RoundedRisk
+from widemargin.solvers.climb import WORTH_SOLVING, height
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
 
 MOST_COLUMNS = 3000
+_HEIGHT = 100.0  # of costs to begin with, see `climb`
 _FIRST = 1.0  # half width of the band
 _NARROWER = 2.0
+_INSIDE = 0.25  # of the way between bounds, on average: multipliers for which the band is as wide as wanted
 _SETTLED = 0.5  # part of the gap that may be due to steps that are still to be made
 _SHORT, _LONG = 0.2, 0.7  # steps that call for more damping, or for less
 _DAMPING, _LEAST_DAMPING = 10.0, 1e-3  # factor; against the mean of the matrix's diagonal
@@ -40,7 +45,7 @@ _PART = 16  # of the rows, to begin with
 _LEAST, _LEAST_PER_COLUMN = 2000, 20  # rows of such a part
 _PART_GAP, _PART_STEPS = 0.03, 50
 _NARROWEST = 1e-14
-_FUTILE = 30  # steps without progress before the end
+_FUTILE = 100  # steps without progress before the end
 
 
 def newton(problem, settings, start=None):
@@ -58,14 +63,14 @@ def newton_path(problems, factors, settings, starts=None):
 
     Yields, for each factor, the problems' Solutions; ends after an interruption.
     """
-    descents, starts = [], starts or [None] * len(problems)
+    descents, starts, last = [], starts or [None] * len(problems), 1.0
     for factor in factors:
         stated = problems if factor == 1.0 else [scaled(problem, factor) for problem in problems]
         watches = [Watch(one) for one in settings]
         with watches[0], single_threaded_blas():
             for descent, problem in zip(descents, stated, strict=False):
-                descent.restate(problem)
-            descents = descents or _begun(stated, starts, settings[0], watches[0])
+                descent.restate(problem, factor / last)
+            last, descents = factor, descents or _begun(stated, starts, settings[0], watches[0])
             left = [_Run(*one) for one in zip(descents, settings, watches, strict=True)]
             while left := [one for one in left if not one.over()]:
                 _step([one.descent for one in left], settings[0].n_jobs)
@@ -92,23 +97,49 @@ def _solution(descent, watch):
 
 
 def _begun(problems, starts, settings, watch):
-    """Return descents on all rows, begun by a part of them if there are many and no start is given."""
-    X = _rows_of(problems[0]).X
-    n_jobs = settings.n_jobs
-    if X.n_rows < _PART * max(_LEAST, _LEAST_PER_COLUMN * X.n_columns) or starts[0] is not None:
+    """Return descents on all rows; without a start, begun by a part of them if there are many, and by small costs."""
+    X, n_jobs = _rows_of(problems[0]).X, settings.n_jobs
+    if starts[0] is not None:
         return [_Descent(*one, _FIRST, n_jobs) for one in zip(problems, starts, strict=True)]
+    if X.n_rows < _PART * max(_LEAST, _LEAST_PER_COLUMN * X.n_columns):
+        return _climbed(problems, settings, watch)
     chosen = np.sort(np.random.default_rng(settings.seed).choice(X.n_rows, X.n_rows // _PART, replace=False))
-    descents = left = _begun(_parts(problems, chosen, X.part(chosen)), starts, settings, watch)
-    limit = np.inf if settings.max_seconds is None else settings.max_seconds
-    tol = max(settings.tol, _PART_GAP)
-    while left := [one for one in left if one.gap > tol and one.iteration < _PART_STEPS]:
-        if watch.seconds >= limit or settings.interrupt.is_set():
-            break
-        _step(left, n_jobs)
+    descents = _begun(_parts(problems, chosen, X.part(chosen)), starts, settings, watch)
+    _approach(descents, settings, watch)
     return [
         _Descent(problem, part.best_w, part.h, n_jobs, part.passes / _PART)
         for problem, part in zip(problems, descents, strict=True)
     ]
+
+
+def _climbed(problems, settings, watch):
+    """Return descents that have come from costs divided by tens.
+
+    Rows that can be had right have to be brought up step by step; where losses prevail one step is enough.
+    """
+    tens = max(0, round(np.log10(height(_rows_of(problems[0])) / _HEIGHT)))
+    factors = [10.0**-tens] * len(problems)
+    descents = [
+        _Descent(scaled(problem, factor), None, _FIRST, settings.n_jobs)
+        for problem, factor in zip(problems, factors, strict=True)
+    ]
+    while min(factors) < 1.0:
+        low = [k for k, factor in enumerate(factors) if factor < 1.0]
+        _approach([descents[k] for k in low], settings, watch)
+        for k in low:
+            last, factors[k] = factors[k], 1.0 if descents[k].burden >= WORTH_SOLVING else min(1.0, 10.0 * factors[k])
+            descents[k].restate(scaled(problems[k], factors[k]), factors[k] / last)
+    return descents
+
+
+def _approach(descents, settings, watch):
+    """Step until gaps are about what it takes to begin with the real problems, or time is up."""
+    limit = np.inf if settings.max_seconds is None else settings.max_seconds
+    tol, left = max(settings.tol, _PART_GAP), descents
+    while left := [one for one in left if one.gap > tol and one.iteration < _PART_STEPS]:
+        if watch.seconds >= limit or settings.interrupt.is_set():
+            return
+        _step(left, settings.n_jobs)
 
 
 def _rows_of(problem):
@@ -173,20 +204,36 @@ class _Descent:
         self._risk, self._multipliers = RoundedRisk(problem, n_jobs), Combination(self.X, n_jobs)
         self._s, self._b, self._q, self.best_b, self.memory = np.zeros((5, self.X.n_rows))
         self._w = np.zeros(self.X.n_columns) if start is None else np.array(start, dtype=np.float64)
-        self.h, self.iteration, self._passes, self._damping = h, 0, passes, 0.0
+        self.h, self._fineness, self.iteration, self._passes, self._damping = h, h, 0, passes, 0.0
         self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
         if self._w.any():
             self.X.scores(self._w, n_jobs, out=self._s)
             self._passes += 1.0
         self._look()
 
-    def restate(self, problem):
-        """Go on with a problem that differs in its costs only."""
-        self._risk.restate(_rows_of(problem))
+    def restate(self, problem, ratio):
+        """Go on with a problem that differs in its costs only, which are `ratio` times as large."""
+        stretch = min(1.0 + self.burden, ratio) / ratio  # of the multipliers, D is largest at 1 + burden
+        inside = stretch * self._risk.recentre(self._s, self.h)
+        self._risk.restate(_rows_of(problem), stretch)
+        self._set_width(inside)
         self.iteration, self._passes, self._damping = 0, -self._multipliers.passes, 0.0
         self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
         self.best_b[:] = 0.0
         self._look()
+
+    @property
+    def burden(self):
+        """The losses, not rounded off, divided by |w|²."""
+        size = 2.0 * self._half_norm()
+        return (self._value - 0.5 * size) / max(size, np.finfo(float).tiny)
+
+    def _half_norm(self):
+        return 0.5 * float(self._w @ self._w)
+
+    def _set_width(self, inside):
+        """Set h by the fineness wanted, wider if multipliers within the band are close to their bounds."""
+        self.h = self._fineness * max(1.0, _INSIDE / inside)
 
     @property
     def gap(self):
@@ -219,30 +266,33 @@ class _Descent:
         if bend > 0.0:
             t -= float(self._q @ t) / bend
         bound, v = self._expect(t)
-        k = self._risk.lowest(self._s, t, self.h, float(d @ d), float(self._w @ d), float(self._g @ d))
+        line = self._s, t, self.h, float(d @ d), float(self._w @ d), float(self._g @ d)
+        k = self._risk.lowest(*line)
+        if self._free and k < _LONG:  # perhaps only because the intercept stood still
+            k = self._risk.lowest_balanced(*line)
         self._w = self._w + k * d
         self._s += k * t
         self._damp(k)
         self.iteration += 1
         self._passes += 1.0
-        value = self._look()
+        self._look()
         if self._free:
             bound, v = self._bound, self._multipliers.vector
-        while not self._risk.squared and self._is_settled(value - bound, self._w - v):
-            self._risk.recentre(self._s, self.h)
-            self.h /= _NARROWER
-            value = self._look()
+        while not self._risk.squared and self._is_settled(self._value - bound, self._w - v):
+            self._fineness /= _NARROWER
+            self._set_width(self._risk.recentre(self._s, self.h))
+            self._look()
             bound, v = self._bound, self._multipliers.vector
 
     def _damp(self, k):
         if k < _SHORT:
-            self._damping = max(_DAMPING * self._damping, _LEAST_DAMPING)
+            self._damping = min(max(_DAMPING * self._damping, _LEAST_DAMPING), 1.0 / _LEAST_DAMPING)
         elif k > _LONG:
             self._damping = self._damping / _DAMPING if self._damping > _LEAST_DAMPING else 0.0
 
     def _is_settled(self, gap, g):
         """Whether steps with this band are not what the gap is due to."""
-        return self.h > _NARROWEST and 0.5 * float(g @ g) < _SETTLED * gap
+        return self._fineness > _NARROWEST and 0.5 * float(g @ g) < _SETTLED * gap
 
     def _expect(self, t):
         """Take the multipliers that the step expects; return the bound that they prove, and their combination."""
@@ -253,17 +303,20 @@ class _Descent:
         return self._prove(*sums), self._multipliers.vector
 
     def _look(self):
-        """Find multipliers, gradient and bounds at the current scores; return the objective."""
+        """Find multipliers, gradient and bounds at the current scores."""
         if self._free:
             self._s += self._risk.balance(self._s, self.h)
         found = self._risk.look(self._s, self.h, self._b, self._q)
+        sums = found.linear, found.quadratic
+        if self._free:
+            self._b[np.argmax(self._risk.room(self._b))] -= self._b.sum()  # what rounding has left
+            sums = self._risk.worth(self._b)
         self._multipliers.take(self._b, self._s)
         self._g = self._w - self._multipliers.vector
-        value = 0.5 * float(self._w @ self._w) + found.loss
-        if value < self.primal:
-            self.primal, self.best_w = value, self._w
-        self._bound = self._prove(found.linear, found.quadratic)
-        return value
+        self._value = self._half_norm() + found.loss
+        if self._value < self.primal:
+            self.primal, self.best_w = self._value, self._w
+        self._bound = self._prove(*sums)
 
     def _prove(self, linear, quadratic):
         """Return the bound of the multipliers' best multiple k, linear k − (quadratic + ½|v|²) k²; keep the best."""
