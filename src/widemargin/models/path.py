@@ -19,6 +19,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import column_or_1d
 
 from widemargin._threads import run
 from widemargin.models.linear import LinearSVC, LinearSVR
@@ -122,6 +123,7 @@ def c_path(X, y, Cs=None, *, estimator=None, cv=None, scoring=None, sample_weigh
         raise ValueError(f"c_path needs stopping='gap', got {model.stopping!r}.")
     grid = None if Cs is None else _checked(Cs)
     X_checked, target, weight = model._check(X, y, sample_weight)
+    y = column_or_1d(y)
     folds = _folds(model, X, y, cv, groups)
     paths = _Paths(model, X_checked, target, weight, folds, _judge(model, X, y, scoring))
     path = paths.walk(grid)

@@ -40,7 +40,8 @@ _NARROWER = 2.0
 _INSIDE = 0.25  # of the way between bounds, on average: multipliers for which the band is as wide as wanted
 _SETTLED = 0.5  # part of the gap that may be due to steps that are still to be made
 _SHORT, _LONG = 0.2, 0.7  # steps that call for more damping, or for less
-_DAMPING, _LEAST_DAMPING = 10.0, 1e-3  # factor; against the mean of the matrix's diagonal
+_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 10.0, 1e-3, 1e3  # factor; against the mean of the matrix's diagonal
+_WIDER, _AGAIN = 16.0, 0.1  # when steps come to nothing; when costs change
 _PART = 16  # of the rows, to begin with
 _LEAST, _LEAST_PER_COLUMN = 2000, 20  # rows of such a part
 _PART_GAP, _PART_STEPS = 0.03, 50
@@ -216,6 +217,7 @@ class _Descent:
         stretch = min(1.0 + self.burden, ratio) / ratio  # of the multipliers, D is largest at 1 + burden
         inside = stretch * self._risk.recentre(self._s, self.h)
         self._risk.restate(_rows_of(problem), stretch)
+        self._fineness = max(self._fineness, _AGAIN)
         self._set_width(inside)
         self.iteration, self._passes, self._damping = 0, -self._multipliers.passes, 0.0
         self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
@@ -275,6 +277,11 @@ class _Descent:
         self._damp(k)
         self.iteration += 1
         self._passes += 1.0
+        if self._damping > _MOST_DAMPING:  # the band is too narrow to be found from here
+            self._damping, self._fineness = 0.0, min(_FIRST, _WIDER * self._fineness)
+            self._set_width(self._risk.recentre(self._s, self.h))
+            self._look()
+            return
         self._look()
         if self._free:
             bound, v = self._bound, self._multipliers.vector
@@ -286,7 +293,7 @@ class _Descent:
 
     def _damp(self, k):
         if k < _SHORT:
-            self._damping = min(max(_DAMPING * self._damping, _LEAST_DAMPING), 1.0 / _LEAST_DAMPING)
+            self._damping = max(_DAMPING * self._damping, _LEAST_DAMPING)
         elif k > _LONG:
             self._damping = self._damping / _DAMPING if self._damping > _LEAST_DAMPING else 0.0
 
