@@ -181,3 +181,15 @@ def test_a_fold_of_one_class_is_refused(rows):
         c_path(X, y, CS, cv=[(one, np.arange(150))])
     with pytest.raises(ValueError, match="a path without cv has no scores"):
         _ = c_path(X, y, CS).best
+
+
+def test_the_chosen_model_is_saved(rows, tmp_path):
+    from widemargin import load_model, save_model
+
+    X, y = rows
+    for model, target in ((LinearSVCCV(Cs=CS, cv=3), y), (LinearSVRCV(Cs=CS, cv=3), X @ np.arange(5.0))):
+        model.fit(X, target)
+        save_model(model, tmp_path / "model")
+        loaded = load_model(tmp_path / "model")
+        assert loaded.C == model.C_
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))

@@ -124,7 +124,7 @@ class SolvedModel(BaseEstimator):
         if advice.startswith("raise"):
             advice = f"Scale the features, {'lower C, ' if hasattr(self, 'C') else ''}{advice}"
         self._tell(
-            f"{worst.solver} stopped after {worst.n_iter} {_turns_of(worst.solver) or self._turns} "
+            f"{worst.solver} stopped after {worst.n_iter} {turns_of(worst.solver) or self._turns} "
             f"({worst.status.value}){which}: "
             f"gap {worst.gap:.1e}, {asked}. {advice}",
             ConvergenceWarning,
@@ -294,9 +294,10 @@ def _freed(state):
     return FreeIntercept(state())
 
 
-def _turns_of(solver):
-    """Return what a solver counts, None if that is the usual."""
-    return "turns" if ", then " in solver else _TURNS.get(solver)
+def turns_of(solver):
+    """Return what a solver, or `solver_` of a model, counts; None if that is the usual."""
+    name = solver.partition(" (")[0]
+    return "turns" if ", then " in name else _TURNS.get(name)
 
 
 def _told(solution):

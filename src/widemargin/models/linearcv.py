@@ -1,8 +1,12 @@
 """`LinearSVCCV` and `LinearSVRCV`: linear models whose C is chosen by cross-validation along a warm-started path."""
 
+from sklearn.utils.validation import check_is_fitted
+
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.path import c_path
 
+_KEPT = ["coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_", "n_iter_", "gap_", "objective_"]
+_KEPT += ["solver_", "status_"]
 _PARAMETERS = """Cs : array-like of floats or None, default=None
         The C to choose from. None: the useful range, found on the way, in steps of √10; see `c_path`.
     cv : int, splitter, iterable or None, default=None
@@ -51,8 +55,19 @@ class _Chosen:
         self.C_ = float(path.Cs[best])
         self.coef_, self.intercept_ = path.coefs[best], path.intercepts[best] if self.fit_intercept else 0.0
         self.gap_, self.objective_ = float(path.gaps[best]), float(path.objectives[best])
-        self.n_iter_, self.solver_, self.status_ = int(path.n_iters[best]), path.solver, path.statuses[best]
+        self.n_iter_, self.solver_, self.status_ = int(path.n_iters[best]), path.solver, str(path.statuses[best])
         return self
+
+    def chosen(self):
+        """Return the model for C_ as a fitted LinearSVC or LinearSVR; this is what `save_model` saves."""
+        check_is_fitted(self)
+        kind = type(self).__mro__[2]
+        shared = {name: value for name, value in self.get_params().items() if name in kind._get_param_names()}
+        model = kind(**shared, C=self.C_)
+        for name in _KEPT:
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        return model
 
 
 @_documented

@@ -18,6 +18,7 @@ from widemargin.errors import FormatError
 from widemargin.models import liblinearfile, libsvmfile, svmlightfile, tensorfile
 from widemargin.models.kernel import KernelModel
 from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.linearcv import LinearSVCCV, LinearSVRCV
 from widemargin.models.ranking import OrdinalSVC
 from widemargin.models.tensorfile import ESTIMATORS
 
@@ -41,6 +42,7 @@ def save_model(model, path, *, format="widemargin", keep_dual=True):  # noqa: A0
     ----------
     model : any estimator of widemargin
         A fitted model of exactly such a class. The kernel must not be a Python function, for which no file has a place.
+        Of a LinearSVCCV or LinearSVRCV the chosen model is saved, a LinearSVC or LinearSVR.
     path : str or path
         Where to; any suffix will do.
     format : {"widemargin", "liblinear", "libsvm", "svmlight"}, default="widemargin"
@@ -71,6 +73,8 @@ def save_model(model, path, *, format="widemargin", keep_dual=True):  # noqa: A0
     OSError
         If the file cannot be written; a file that was there stays as it was.
     """
+    if type(model) in (LinearSVCCV, LinearSVRCV):
+        model = model.chosen()
     if ESTIMATORS.get(type(model).__name__) is not type(model):
         raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}.")
     if format not in _FORMATS:

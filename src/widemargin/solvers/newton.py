@@ -46,6 +46,7 @@ _PART = 16  # of the rows, to begin with
 _LEAST, _LEAST_PER_COLUMN = 2000, 20  # rows of such a part
 _PART_GAP, _PART_STEPS = 0.03, 50
 _NARROWEST = 1e-14
+_WORTH_THREADS = 1 << 17  # stored values, for problems that take their steps together
 _FUTILE = 100  # steps without progress before the end
 
 
@@ -161,6 +162,7 @@ def _step(descents, n_jobs):
         d = descents[0].direction()
         descents[0].move(d, X.scores(d, n_jobs, out=descents[0].memory))
         return
+    n_jobs = n_jobs if X.n_stored >= _WORTH_THREADS else 1
     directions = run(_Descent.direction, [(one,) for one in descents], n_jobs)
     scores = X.scores_of_all(np.stack(directions), n_jobs)
     run(_Descent.move, list(zip(descents, directions, scores, strict=True)), n_jobs)

@@ -29,11 +29,11 @@ from widemargin.tools.messages import naming
 from widemargin.tools.options import Parser
 from widemargin.tools.plots import make_figure, plot_convergence
 
-_SOLVERS = ("dcd", "avsf", "climb")
-_HEADINGS = ("data set", "solver", "score", "sweeps", "gap", "seconds")
+_SOLVERS = ("dcd", "avsf", "climb", "newton")
+_HEADINGS = ("data set", "solver", "score", "turns", "gap", "seconds")
 _PICTURE = "widemargin-demo.png"
 _DESCRIPTION = """\
-Train on three small data sets that come with scikit-learn, with the solvers dcd and avsf and with scikit-learn's own
+Train on three small data sets that come with scikit-learn, with several solvers and with scikit-learn's own
 (LIBLINEAR), and compare them in a table and a picture. Takes less than a minute, most of it compiling."""
 _EXAMPLES = f"""\
 examples:

@@ -4,7 +4,7 @@ import argparse
 from functools import partial
 
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.solvers.auto import PLANE_SOLVERS, SOLVERS
+from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS
 from widemargin.solvers.kernel import KERNEL_SOLVERS
 from widemargin.tools import kerneloptions, planeoptions
 from widemargin.tools import options as reading
@@ -102,10 +102,10 @@ def _add_solver_options(group):
         "rank, ordinal, rocarea and measure 1e-3); kernel machines: largest violation of an optimality condition "
         "(default: 1e-3)")  # fmt: skip
     add("--stopping", choices=["gap", "kkt", "violation"], help="linear: what --tol is compared with; violation is "
-        "svmperf's, kkt not for cutting planes (default: gap)")  # fmt: skip
+        "svmperf's, kkt that of dcd, avsf and climb (default: gap)")  # fmt: skip
     add("--solver", choices=solvers, help="default: auto; svmlight and smo are for kernel machines, others linear; "
-        "ocas and svmperf are cutting planes")  # fmt: skip
-    add("--max-iter", type=reading.whole(1, also="none"), metavar="N", help="most sweeps over the rows, or planes "
+        "newton is for few columns, ocas and svmperf are cutting planes")  # fmt: skip
+    add("--max-iter", type=reading.whole(1, also="none"), metavar="N", help="most sweeps over the rows, steps or planes "
         "(kernel machines: iterations), or none for no limit (default: 1000, for kernel machines none)")  # fmt: skip
     add("--max-seconds", type=reading.positive, metavar="S", help="stop after about this time (default: no limit)")
     add = group.add_argument
@@ -172,13 +172,13 @@ def _check_planes(parser, given):
     solver = given["solver"]
     if "penalize_intercept" in given:
         name = parser.name("penalize_intercept")
-        if solver not in ("auto", *PLANE_SOLVERS):
-            parser.error(f"{name} needs --solver ocas or svmperf, got {solver}; leave one of them out")
+        if solver not in ("auto", *WEIGHT_SOLVERS):
+            parser.error(f"{name} needs --solver newton, ocas or svmperf, got {solver}; leave one of them out")
         if "bias" in given:
             parser.error(f"{parser.name('bias')} is for an intercept with a penalty; leave it or {name} out")
         if given.get("multi_class") == "crammer_singer":
             parser.error(f"{name} is not for --multi-class crammer_singer; leave one of them out")
-        solver = "ocas" if solver == "auto" else solver
+        solver = "newton" if solver == "auto" else solver
     planeoptions.check_stopping(parser, given["stopping"], solver)
 
 

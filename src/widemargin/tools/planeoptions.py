@@ -5,7 +5,7 @@ import argparse
 from widemargin.models.measures import MeasureSVC
 from widemargin.models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.problems.measures import parsed
-from widemargin.solvers.auto import PLANE_SOLVERS
+from widemargin.solvers.auto import PLANE_SOLVERS, WEIGHT_SOLVERS
 
 TASKS = {"rank": RankSVM, "ordinal": OrdinalSVC, "rocarea": ROCAreaSVC, "measure": MeasureSVC}
 FORMATS = {"rank": ("widemargin", "svmlight"), "ordinal": ("widemargin",)}  # others as the first
@@ -57,5 +57,5 @@ def check_stopping(parser, stopping, solver):
     """Refuse a criterion that the solver does not have."""
     if stopping == "violation" and solver != "svmperf":
         parser.error(f"--stopping violation is svmperf's criterion, the solver is {solver}; add --solver svmperf")
-    if stopping == "kkt" and solver in PLANE_SOLVERS:
-        parser.error(f"--stopping kkt is about multipliers, which --solver {solver} has none of; leave it out")
+    if stopping == "kkt" and solver in WEIGHT_SOLVERS:
+        parser.error(f"--stopping kkt is a rule of dcd, avsf and climb, the solver is {solver}; leave it out")

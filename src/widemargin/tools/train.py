@@ -11,9 +11,9 @@ from scipy.sparse import csr_array
 from sklearn.base import is_classifier
 
 from widemargin._compiled import announcing_compilation
+from widemargin.models.base import turns_of
 from widemargin.models.ranking import RankSVM
 from widemargin.progress import ProgressReport
-from widemargin.solvers.auto import PLANE_SOLVERS
 from widemargin.solvers.contract import Status
 from widemargin.tools.evaluation import cross_predict, cross_validation_lines, fit, measure
 from widemargin.tools.files import ZERO_BASED, check_target, note_queries, read_rows, write_model
@@ -183,7 +183,7 @@ def _linear_facts(model):
     """Return what is worth knowing of a fitted linear model."""
     facts = {name: getattr(model, name) for name in ("loss", "measure") if hasattr(model, name)}
     facts["solver"] = model.solver_
-    facts["planes" if model.solver_ in PLANE_SOLVERS else "sweeps"] = int(model.n_iter_)
+    facts[turns_of(model.solver_) or "sweeps"] = int(model.n_iter_)
     if hasattr(model, "thresholds_"):
         facts["thresholds"] = model.thresholds_.tolist()
     return {**facts, "objective": model.objective_}
