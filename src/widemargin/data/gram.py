@@ -13,6 +13,7 @@ from widemargin.data.matrix import row_prefetch
 
 _SPARSE_COST = 0.7  # nanoseconds for each square of a row's number of values, if it adds its own outer product
 _COLUMN_COST, _ENTRY_COST = 9.0, 0.03  # and for each column, and entry of the matrix, if it is in a block
+_CALL_COST = 3e5  # of taking a block out of a sparse matrix
 _BLOCK = 1 << 10  # rows that are looked through, or multiplied, at once
 _WORTH_THREADS = 1 << 20  # entries of outer products from which on threads pay
 _PARTS = 4  # each has a matrix of its own
@@ -20,7 +21,7 @@ _PARTS = 4  # each has a matrix of its own
 
 def gram(X, q, n_jobs=None):
     """Return the lower half of X'diag(q)X for a Matrix; rows with q = 0 are not touched, others must have q > 0."""
-    by_rows = issparse(X.values) and _own_cost(X) < _block_cost(X)
+    by_rows = issparse(X.values) and np.count_nonzero(q) * (_own_cost(X) - _block_cost(X)) < _CALL_COST
     entries = X.n_rows * (X.squared_lengths if by_rows else X.n_columns**2)
     parts = split(X.n_rows, _PARTS if entries >= _WORTH_THREADS else 1)
     sums = np.zeros((len(parts), X.n_columns, X.n_columns))

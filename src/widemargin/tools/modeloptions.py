@@ -105,8 +105,8 @@ def _add_solver_options(group):
         "svmperf's, kkt that of dcd, avsf and climb (default: gap)")  # fmt: skip
     add("--solver", choices=solvers, help="default: auto; svmlight and smo are for kernel machines, others linear; "
         "newton is for few columns, ocas and svmperf are cutting planes")  # fmt: skip
-    add("--max-iter", type=reading.whole(1, also="none"), metavar="N", help="most sweeps over the rows, steps or planes "
-        "(kernel machines: iterations), or none for no limit (default: 1000, for kernel machines none)")  # fmt: skip
+    add("--max-iter", type=reading.whole(1, also="none"), metavar="N", help="most sweeps over the rows, steps or "
+        "planes (kernel machines: iterations), none for no limit (default: 1000; kernel machines: none)")  # fmt: skip
     add("--max-seconds", type=reading.positive, metavar="S", help="stop after about this time (default: no limit)")
     add = group.add_argument
     add("-j", "--jobs", type=reading.threads, default=1, metavar="N", help="threads; -1 for all cores (default: 1)")
