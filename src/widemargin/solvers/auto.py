@@ -1,9 +1,9 @@
 """The solvers by name, and which of them takes a problem when the caller leaves the choice to us.
 
-Three numbers decide. The `price` of newton is what 25 of its steps take (8 for squared losses), in sweeps of dcd. The
-`height` is about how many steps a multiplier has to make from zero to its bound. The burden, losses / |w|² with costs
-divided by so many tens that the height is about 1, tells how far the rows are from being separable: known roughly after
-one sweep, and well when that smaller problem is solved.
+Three numbers decide. The `price` of newton is what 25 of its steps take, in sweeps of dcd (8 for squared losses, and
+where it begins with a part of the rows). The `height` is about how many steps a multiplier has to make from zero to its
+bound. The burden, losses / |w|² with costs divided by so many tens that the height is about 1, tells how far the rows
+are from being separable: known roughly after one sweep, and well when that smaller problem is solved.
 
     | price                              | height     | solver                                                       |
     |------------------------------------|------------|--------------------------------------------------------------|
@@ -36,7 +36,7 @@ from widemargin.solvers.coordinates import Coordinates
 from widemargin.solvers.cutting_plane import ocas, svmperf
 from widemargin.solvers.descent import descend
 from widemargin.solvers.dual_cd import ShrinkingSweeps, dcd
-from widemargin.solvers.newton import MOST_COLUMNS, newton, newton_together
+from widemargin.solvers.newton import MOST_COLUMNS, begins_with_a_part, newton, newton_together
 
 _CHEAP, _AFFORDABLE, _BETTER_FOR_PATHS, _BETTER_THAN_PLANES = 30.0, 150.0, 1000.0, 1000.0
 _FEW_COLUMNS = 300  # up to which newton is better on paths, however few the rows
@@ -50,7 +50,7 @@ _WORTH_CLIMBING = 300.0
 # Nanoseconds: a stored value in a sweep, and in a pass; an operation of BLAS; what is around a step of newton.
 _SWEPT, _PASSED, _FLOP, _STEP = 3.0, 1.3, 0.05, 7e5
 _BAND, _SQUARED_BAND = 0.15, 0.4  # part of the rows that add to the matrix of a step
-_STEPS, _SQUARED_STEPS = 25, 8  # of newton
+_STEPS, _FEW_STEPS = 25, 8  # of newton; for squared losses, and where it begins with a part of the rows
 _LEFT = 0.6  # of its time, from where dcd has come to
 _FIRST_PASSES = 3.0  # before anything is expected of a gap
 
@@ -109,7 +109,8 @@ def _price(X, squared=False):
     """Return how many sweeps of dcd take as long as newton."""
     if X.n_columns > min(MOST_COLUMNS, X.n_rows):
         return np.inf
-    return (_SQUARED_STEPS if squared else _STEPS) * _step_time(X, squared) / (_SWEPT * max(1, X.n_stored))
+    n_steps = _FEW_STEPS if squared or begins_with_a_part(X) else _STEPS
+    return n_steps * _step_time(X, squared) / (_SWEPT * max(1, X.n_stored))
 
 
 def _step_time(X, squared):

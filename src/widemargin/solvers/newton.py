@@ -71,6 +71,7 @@ def newton_path(problems, factors, settings, starts=None):
         watches = [Watch(one) for one in settings]
         with watches[0], single_threaded_blas():
             for descent, problem in zip(descents, stated, strict=False):
+                descent.count_anew()
                 descent.restate(problem, factor / last)
             last, descents = factor, descents or _begun(stated, starts, settings[0], watches[0])
             left = [_Run(*one) for one in zip(descents, settings, watches, strict=True)]
@@ -103,7 +104,7 @@ def _begun(problems, starts, settings, watch):
     X, n_jobs = _rows_of(problems[0]).X, settings.n_jobs
     if starts[0] is not None:
         return [_Descent(*one, _FIRST, n_jobs) for one in zip(problems, starts, strict=True)]
-    if X.n_rows < _PART * max(_LEAST, _LEAST_PER_COLUMN * X.n_columns):
+    if not begins_with_a_part(X):
         return _climbed(problems, settings, watch)
     chosen = np.sort(np.random.default_rng(settings.seed).choice(X.n_rows, X.n_rows // _PART, replace=False))
     descents = _begun(_parts(problems, chosen, X.part(chosen)), starts, settings, watch)
@@ -112,6 +113,11 @@ def _begun(problems, starts, settings, watch):
         _Descent(problem, part.best_w, part.h, n_jobs, part.passes / _PART)
         for problem, part in zip(problems, descents, strict=True)
     ]
+
+
+def begins_with_a_part(X):
+    """Whether there are enough rows to begin with a part of them: then few steps over all are left."""
+    return X.n_rows >= _PART * max(_LEAST, _LEAST_PER_COLUMN * X.n_columns)
 
 
 def _climbed(problems, settings, watch):
@@ -138,8 +144,9 @@ def _approach(descents, settings, watch):
     """Step until gaps are about what it takes to begin with the real problems, or time is up."""
     limit = np.inf if settings.max_seconds is None else settings.max_seconds
     tol, left = max(settings.tol, _PART_GAP), descents
-    while left := [one for one in left if one.gap > tol and one.iteration < _PART_STEPS]:
-        if watch.seconds >= limit or settings.interrupt.is_set():
+    for _ in range(_PART_STEPS):
+        left = [one for one in left if one.gap > tol]
+        if not left or watch.seconds >= limit or settings.interrupt.is_set():
             return
         _step(left, settings.n_jobs)
 
@@ -221,10 +228,14 @@ class _Descent:
         self._risk.restate(_rows_of(problem), stretch)
         self._fineness = max(self._fineness, _AGAIN)
         self._set_width(inside)
-        self.iteration, self._passes, self._damping = 0, -self._multipliers.passes, 0.0
+        self._damping = 0.0
         self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
         self.best_b[:] = 0.0
         self._look()
+
+    def count_anew(self):
+        """Count steps and passes from 0."""
+        self.iteration, self._passes = 0, -self._multipliers.passes
 
     @property
     def burden(self):
