@@ -26,7 +26,7 @@ from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.problems.forms import FreeIntercept, scaled
 from widemargin.problems.risks import CentredRisk, RowRisk
 from widemargin.progress import ProgressReport
-from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS, suits_paths_by_newton
+from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS, suits_newton_at_any_cost
 from widemargin.solvers.newton import newton_path
 
 _FACTOR = 10.0**0.5  # between the C of a range found here
@@ -229,7 +229,7 @@ class _Paths:
     def _walks(self, grid, settings):
         """Return generators of solutions, and how many of them may run at the same time."""
         model, count = self._model, len(self._problems)
-        if model.solver == "newton" or (model.solver == "auto" and suits_paths_by_newton(self._X)):
+        if model.solver == "newton" or (model.solver == "auto" and suits_newton_at_any_cost(self._X)):
             group = max(1, _MEMORY // (8 * _VECTORS * max(1, self._X.n_rows)))
             groups = [slice(first, first + group) for first in range(0, count, group)]
             return [newton_path(self._problems[here], grid, settings[here]) for here in groups], 1
@@ -279,7 +279,8 @@ class _Paths:
 def _stretched(solution, ratio):
     """Return multipliers to begin with when costs are `ratio` times as large: their best multiple that is allowed."""
     size = float(solution.w @ solution.w)
-    return solution.beta * min(1.0 + (solution.primal - 0.5 * size) / max(size, np.finfo(float).tiny), ratio)
+    burden = float(solution.primal - 0.5 * size) / size if size > 0.0 else np.inf
+    return solution.beta * min(1.0 + burden, ratio)
 
 
 def _is_final(solution):

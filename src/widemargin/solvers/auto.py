@@ -18,7 +18,7 @@ are from being separable: known roughly after one sweep, and well when that smal
     | more, n < d                        | below 20   | dcd                                                          |
     | more, n < d                        | 20 or more | climb, which mostly is avsf here                             |
 
-n are rows, d columns. An intercept without a penalty: newton up to a price of 1,000, else ocas. stopping="kkt" and a
+n are rows, d columns. An intercept without a penalty: newton up to a price of 1,000 or 300 columns, else ocas. stopping="kkt" and a
 given start, and tiny problems (4,000 stored values): the lower half of the table, where a start has dcd, or avsf if
 n < d, instead of climb. Measurements: docs/which-solver.md.
 """
@@ -38,8 +38,8 @@ from widemargin.solvers.descent import descend
 from widemargin.solvers.dual_cd import ShrinkingSweeps, dcd
 from widemargin.solvers.newton import MOST_COLUMNS, begins_with_a_part, newton, newton_together
 
-_CHEAP, _AFFORDABLE, _BETTER_FOR_PATHS, _BETTER_THAN_PLANES = 30.0, 150.0, 1000.0, 1000.0
-_FEW_COLUMNS = 300  # up to which newton is better on paths, however few the rows
+_CHEAP, _AFFORDABLE, _MOST = 30.0, 150.0, 1000.0
+_FEW_COLUMNS = 300  # up to which newton is better at any cost, however few the rows
 _HEIGHTS = 3.0
 _TINY = 4000  # stored values
 _SLOW = 60  # steps of newton
@@ -71,7 +71,7 @@ def auto(problem, settings, start=None):
 def chosen(problem, settings, start=None):
     """Return the solver for a problem, a function, and the reason."""
     if isinstance(problem, FreeIntercept):
-        if _price(problem.rows.X) <= _BETTER_THAN_PLANES:
+        if suits_newton_at_any_cost(problem.rows.X):
             return newton, "the intercept is not penalised"
         return ocas, "the intercept is not penalised, and there are many columns"
     if settings.stopping != "gap" or start is not None or problem.X.n_stored < _TINY:
@@ -100,9 +100,9 @@ def auto_together(problems, settings, starts):
     return [solution if solution.why else replace(solution, why=why) for solution in solutions]
 
 
-def suits_paths_by_newton(X):
-    """Whether newton is the solver for problems with this X whose costs go from small to large."""
-    return _price(X) <= _BETTER_FOR_PATHS or X.n_columns <= min(X.n_rows, _FEW_COLUMNS)
+def suits_newton_at_any_cost(X):
+    """Whether newton is the solver for problems with this X of which nothing else is known, or on paths of costs."""
+    return _price(X) <= _MOST or X.n_columns <= min(X.n_rows, _FEW_COLUMNS)
 
 
 def _price(X, squared=False):

@@ -240,8 +240,8 @@ class _Descent:
     @property
     def burden(self):
         """The losses, not rounded off, divided by |w|²."""
-        size = 2.0 * self._half_norm()
-        return (self._value - 0.5 * size) / max(size, np.finfo(float).tiny)
+        half = self._half_norm()
+        return float(self._value - half) / (2.0 * half) if half > 0.0 else np.inf
 
     def _half_norm(self):
         return 0.5 * float(self._w @ self._w)

@@ -1,0 +1,141 @@
+"""auto: what is chosen and why, going on with another solver, several problems at once, and what must not matter."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from widemargin import LinearSVC, LinearSVR
+from widemargin.data.matrix import Matrix
+from widemargin.problems import classification
+from widemargin.problems.certificates import certify
+from widemargin.problems.forms import FreeIntercept
+from widemargin.solvers import auto as module
+from widemargin.solvers.auto import auto, chosen, takes_newton
+from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.cutting_plane import ocas
+from widemargin.solvers.newton import newton
+
+
+def problem_of(rng, n, d, C, noise=1.0, loss=classification.hinge, container=np.asarray):
+    X = rng.standard_normal((n, d))
+    sign = np.where(X[:, 0] + noise * rng.standard_normal(n) > 0, 1.0, -1.0)
+    X[:, 0] += sign * (0.0 if noise else 1.0)
+    return loss(Matrix(container(X)), sign, np.full(n, C))
+
+
+def test_many_rows_for_each_column_are_newtons(rng):
+    solution = auto(problem_of(rng, 40_000, 5, 1e-4), Settings())
+    assert (solution.solver, solution.why) == ("newton", "many rows for each column")
+
+
+def test_costs_decide_in_between(rng):
+    large, small = (problem_of(rng, 3000, 40, C) for C in (100.0, 1e-4))
+    assert auto(large, Settings()).why == "large costs"
+    solution = auto(small, Settings())
+    assert (solution.solver, solution.why) == ("dcd", "small costs")
+
+
+def test_few_rows_are_swept(rng):
+    for n, d in ((20, 5), (100, 400)):
+        assert auto(problem_of(rng, n, d, 0.01), Settings()).solver == "dcd"
+    assert not takes_newton(problem_of(rng, 100, 400, 100.0), Settings())
+    assert not takes_newton(problem_of(rng, 20, 5, 1e5), Settings())
+
+
+def test_a_start_and_the_kkt_rule_are_for_sweeps(rng):
+    problem = problem_of(rng, 3000, 40, 100.0)
+    assert auto(problem, Settings(max_iter=2), np.zeros(3000)).why == "a start"
+    assert auto(problem, Settings(stopping="kkt", max_iter=2)).why == "stopping='kkt'"
+
+
+def test_an_intercept_without_penalty_is_newtons_or_planes(rng):
+    few, many = FreeIntercept(problem_of(rng, 300, 5, 1.0)), FreeIntercept(problem_of(rng, 50, 3100, 1.0))
+    assert chosen(few, Settings())[0] is newton
+    assert chosen(many, Settings())[0] is ocas
+    assert auto(few, Settings(tol=1e-6), np.zeros(300)).gap <= 1e-6
+
+
+@pytest.mark.parametrize("C", [1e-4, 0.01, 1.0, 100.0])
+@pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "csr"])
+def test_the_order_of_rows_does_not_matter(container, C, rng):
+    problem = problem_of(rng, 2000, 30, C)
+    order = rng.permutation(2000)
+    X = np.asarray(problem.X.values)[order]
+    other = classification.hinge(Matrix(container(X)), problem.target[order], np.full(2000, C))
+    same = replace(problem, X=Matrix(container(np.asarray(problem.X.values))))
+    assert chosen(other, Settings()) == chosen(same, Settings())
+
+
+def test_newton_goes_on_where_sweeps_are_slow(rng, monkeypatch):
+    monkeypatch.setattr(module, "_LEFT", 0.0)
+    monkeypatch.setattr(module, "_HEIGHTS", 0.0)
+    monkeypatch.setattr(module, "_FIRST_PASSES", 0.0)
+    problem = problem_of(rng, 3000, 40, 1.0)
+    solution = auto(problem, Settings(tol=1e-6))
+    assert (solution.solver, solution.why) == ("dcd, then newton", "sweeps turned out to be slow")
+    check_joined(problem, solution)
+
+
+@pytest.mark.parametrize(("noise", "solver"), [(0.0, "newton, then dcd"), (1.0, "newton")])
+def test_dcd_goes_on_where_rows_are_separable(noise, solver, rng, monkeypatch):
+    monkeypatch.setattr(module, "_SLOW", 1)
+    problem = problem_of(rng, 3000, 40, 100.0, noise)
+    solution = auto(problem, Settings(tol=1e-6, max_iter=100_000))
+    assert solution.solver == solver
+    assert solution.why == ("large costs" if noise else "rows turned out to be separable")
+    check_joined(problem, solution)
+
+
+def check_joined(problem, solution):
+    history = solution.history
+    assert solution.status is Status.CONVERGED
+    certificate = certify(problem, solution.w, solution.beta)
+    assert certificate.gap <= 1e-6 * (1 + 1e-6)
+    np.testing.assert_allclose(certificate, [solution.primal, solution.dual], rtol=1e-9)
+    assert solution.n_iter == history["iteration"][-1]
+    for name in ("iteration", "seconds", "passes"):
+        assert (np.diff(history[name]) >= 0).all()
+    assert (history["dual"] <= solution.primal * (1 + 1e-9)).all()
+
+
+def test_limits_hold_over_both_solvers(rng, monkeypatch):
+    monkeypatch.setattr(module, "_SLOW", 2)
+    problem = problem_of(rng, 3000, 40, 100.0)
+    assert auto(problem, Settings(tol=0.0, max_iter=4)).n_iter == 4
+    assert auto(problem, Settings(tol=0.0, max_iter=2)).status is Status.MAX_ITER
+    assert auto(problem, Settings(tol=1e-9, max_seconds=0.0)).status is Status.MAX_SECONDS
+
+
+def test_a_callback_that_stops_is_not_taken_for_slowness(rng):
+    problem = problem_of(rng, 3000, 40, 1e-3)
+    solution = auto(problem, Settings(tol=0.0, callbacks=(lambda progress: progress.iteration >= 2,)))
+    assert solution.status is Status.CALLBACK
+    assert solution.solver == "dcd"
+
+
+@pytest.mark.parametrize("penalize", [True, False])
+def test_classes_take_their_steps_together(penalize, rng):
+    X, y = rng.standard_normal((4000, 20)), rng.integers(0, 3, 4000)
+    X[np.arange(4000), y] += 1.0
+    model = LinearSVC(loss="hinge", C=10.0, tol=1e-6, max_iter=None, penalize_intercept=penalize).fit(X, y)
+    assert model.solver_.startswith("newton (")
+    assert len(model.history_) == 3
+    other = LinearSVC(loss="hinge", C=10.0, tol=1e-6, max_iter=None, penalize_intercept=penalize)
+    other.set_params(solver="climb" if penalize else "ocas").fit(X, y)
+    assert model.objective_ == pytest.approx(other.objective_, rel=2e-6)
+    assert (model.predict(X) == other.predict(X)).mean() > 0.999
+
+
+def test_a_regression_says_why(rng):
+    X = rng.standard_normal((40_000, 4))
+    model = LinearSVR(epsilon=0.1).fit(X, X @ np.arange(4.0) + rng.standard_normal(40_000))
+    assert model.solver_ == "newton (many rows for each column)"
+    assert model.gap_ <= 1e-4
+
+
+def test_too_many_columns_are_refused_by_name(rng):
+    X = csr_array(rng.standard_normal((10, 3001)))
+    with pytest.raises(ValueError, match="solver='newton' is for up to 3000 columns, X has 3002"):
+        LinearSVC(solver="newton").fit(X, np.arange(10) % 2)
