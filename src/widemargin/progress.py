@@ -95,7 +95,7 @@ class ProgressReport:
             self._stream.flush()
 
 
-_TURNS = {"svmperf": "plane", "ocas": "plane"}  # what a solver counts, if not sweeps
+_TURNS = {"svmperf": "plane", "ocas": "plane", "newton": "step"}  # what a solver counts, if not sweeps
 
 
 def describe(progress, *, briefly=False):

@@ -216,7 +216,10 @@ def test_a_warm_start_begins_where_the_last_fit_ended(rng):
 @pytest.mark.parametrize(
     ("parameters", "match"),
     [
-        ({"max_iter": 1}, r"newton stopped after 1 steps \(max_iter reached\): gap .*, gap asked 1.0e-04.*max_iter"),
+        (
+            {"max_iter": 1, "loss": "hinge", "tol": 1e-9},
+            r"newton stopped after 1 steps \(max_iter reached\): gap .*, gap",
+        ),
         ({"solver": "dcd", "max_iter": 2}, r"stopped after 2 sweeps \(max_iter reached\): gap .*, gap asked 1.0e-04"),
         ({"max_seconds": 0.0}, r"max_seconds reached.*raise tol or max_seconds"),
         ({"callbacks": lambda progress: True}, r"stopped by a callback.*model so far was kept"),
@@ -289,7 +292,7 @@ def test_verbose_writes_progress_to_standard_error_only(two_classes, capsys):
     assert captured.out == ""
 
 
-@pytest.mark.parametrize(("solver", "turn"), [("dcd", 3), ("newton", 1)])
+@pytest.mark.parametrize(("solver", "turn"), [("dcd", 3), ("newton", 0)])
 def test_ctrl_c_in_the_middle_keeps_every_classes_model_so_far(solver, turn):
     script = (
         f"solver, turn = {solver!r}, {turn}"
@@ -300,8 +303,10 @@ from widemargin import LinearSVC
 rng = np.random.default_rng(0)
 X, y = rng.standard_normal((20000, 50)), rng.integers(0, 4, 20000)
 LinearSVC(max_iter=1).fit(X[:100], y[:100])
+sent = []
 def watch(progress):
-    if progress.iteration == turn and progress.task == 0:
+    if progress.iteration >= turn and progress.task == 0 and not sent:
+        sent.append(True)
         os.kill(os.getpid(), signal.SIGINT)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

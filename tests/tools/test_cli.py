@@ -299,7 +299,7 @@ def test_a_reader_that_goes_away_ends_predict_quietly(two, tmp_path, run):
 
 
 def test_ctrl_c_keeps_the_model_so_far(endless, tmp_path):
-    words = ["train", "-c", "1e9", "-e", "1e-12", "--max-iter", "none", "--loss", "hinge", endless]
+    words = ["train", "-c", "1e9", "-e", "1e-12", "--max-iter", "none", "--loss", "hinge", "--solver", "dcd", endless]
     command = [sys.executable, "-m", "widemargin", *map(str, words)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, env=environment, text=True) as process:
@@ -380,8 +380,9 @@ def test_demo_prints_a_table_and_writes_the_picture(call, tmp_path):
     status, out, _ = call("demo", "-q", "--output", "pictures")
     assert status == 0
     heading, *rows = out.split("\n\n")[0].splitlines()
-    assert re.split(r"\s{2,}", heading.strip()) == ["data set", "solver", "score", "sweeps", "gap", "seconds"]
-    assert [re.split(r"\s{2,}", row.strip())[1] for row in rows] == ["dcd", "avsf", "climb", "scikit-learn"] * 3
+    assert re.split(r"\s{2,}", heading.strip()) == ["data set", "solver", "score", "turns", "gap", "seconds"]
+    solvers = ["dcd", "avsf", "climb", "newton", "scikit-learn"]
+    assert [re.split(r"\s{2,}", row.strip())[1] for row in rows] == solvers * 3
     assert all(float(re.split(r"\s{2,}", row.strip())[4]) < 1e-2 for row in rows)
     assert (tmp_path / "pictures" / "widemargin-demo.png").read_bytes().startswith(b"\x89PNG")
     assert f"picture: {Path('pictures', 'widemargin-demo.png')}" in out

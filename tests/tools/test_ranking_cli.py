@@ -71,7 +71,7 @@ def test_json_of_train_has_what_the_task_adds(call, three, ranked):
 def test_an_intercept_without_penalty_is_fitted_by_planes(call, two, slope, tmp_path):
     assert call("train", "-q", "--no-penalize-intercept", two, "free") == (0, "", "")
     model, (X, y, _) = load_model(tmp_path / "free"), read_svmlight(two)
-    assert (model.penalize_intercept, model.solver_) == (False, "ocas")
+    assert (model.penalize_intercept, model.solver_) == (False, "newton (the intercept is not penalised)")
     np.testing.assert_array_equal(model.coef_, LinearSVC(penalize_intercept=False, n_jobs=1).fit(X, y).coef_)
     words = ["--task", "regression", "--no-penalize-intercept", "--solver", "svmperf", "--max-iter", "none"]
     assert call("train", "-q", *words, slope, "free") == (0, "", "")
@@ -296,19 +296,25 @@ def test_what_the_text_has_no_room_for_is_one_line_and_status_1(call, tmp_path, 
         (["--task", "rocarea", "-w1", "2"], "--class-weight is not for --task rocarea"),
         (["--task", "measure", "--no-penalize-intercept"], "--no-penalize-intercept is not for --task measure"),
         (["--task", "rank", "--solver", "dcd"], "--solver dcd is not for --task rank; use svmperf or ocas"),
-        (["--task", "rank", "--stopping", "kkt"], "--stopping kkt is about multipliers, which --solver ocas has none"),
+        (
+            ["--task", "rank", "--stopping", "kkt"],
+            "--stopping kkt is a rule of dcd, avsf and climb",
+        ),
         (["--task", "rank", "--stopping", "violation"], "--stopping violation is svmperf's criterion, the solver is"),
         (["--task", "rank", "--format", "liblinear"], "--format liblinear has no place for --task rank"),
         (["--task", "ordinal", "--format", "svmlight"], "--format svmlight has no place for --task ordinal"),
         (["--task", "order"], "invalid choice: 'order'"),
-        (["--no-penalize-intercept", "--solver", "dcd"], "--no-penalize-intercept needs --solver ocas or svmperf"),
+        (
+            ["--no-penalize-intercept", "--solver", "dcd"],
+            "--no-penalize-intercept needs --solver newton, ocas or",
+        ),
         (["--no-penalize-intercept", "-B", "1"], "-B/--bias is for an intercept with a penalty"),
-        (["--no-penalize-intercept", "--stopping", "kkt"], "--stopping kkt is about multipliers"),
+        (["--no-penalize-intercept", "--stopping", "kkt"], "--stopping kkt is a rule of dcd, avsf and climb"),
         (["--no-penalize-intercept", "--multi-class", "crammer_singer"], "is not for --multi-class crammer_singer"),
         (["--no-penalize-intercept", "-t", "0"], "--no-penalize-intercept is for linear machines"),
         (["--format", "svmlight", "-t", "0"], "--format svmlight is for linear machines"),
         (["--stopping", "violation"], "--stopping violation is svmperf's criterion, the solver is auto"),
-        (["--stopping", "kkt", "--solver", "ocas"], "--stopping kkt is about multipliers, which --solver ocas has"),
+        (["--stopping", "kkt", "--solver", "ocas"], "--stopping kkt is a rule of dcd, avsf and climb"),
     ],
 )
 def test_wrong_usage_is_one_line_and_status_2(words, says, call, two, tmp_path):
@@ -329,7 +335,7 @@ def test_wrong_usage_is_one_line_and_status_2(words, says, call, two, tmp_path):
         ("ordinal", "1 1:1\n1 1:2\n", "bad: y must hold at least 2 classes, got 1"),
         ("ordinal", "1 1:1\n1.5 1:2\n", "bad: the label of row 2 is 1.5, but classes are whole numbers"),
         ("rocarea", "1 1:1\n2 1:2\n3 1:2\n", "bad: Only binary classification is supported"),
-        ("measure", "1 1:1\n1 1:2\n", "bad: y must hold 2 classes, got 1 class: [1]."),
+        ("measure", "1 1:1\n1 1:2\n", "bad: y must hold at least 2 classes, got 1 class: [1]."),
     ],
 )
 def test_bad_data_are_one_line_and_status_1(task, text, says, call, tmp_path):

@@ -18,9 +18,9 @@ are from being separable: known roughly after one sweep, and well when that smal
     | more, n < d                        | below 20   | dcd                                                          |
     | more, n < d                        | 20 or more | climb, which mostly is avsf here                             |
 
-n are rows, d columns. An intercept without a penalty: newton up to a price of 1,000 or 300 columns, else ocas. stopping="kkt" and a
-given start, and tiny problems (4,000 stored values): the lower half of the table, where a start has dcd, or avsf if
-n < d, instead of climb. Measurements: docs/which-solver.md.
+n are rows, d columns. An intercept without a penalty: newton up to a price of 1,000 or 300 columns, else ocas.
+stopping="kkt" and a given start, and tiny problems (4,000 stored values): the lower half of the table, where a start
+has dcd, or avsf if n < d, instead of climb. Measurements: docs/which-solver.md.
 """
 
 from dataclasses import replace

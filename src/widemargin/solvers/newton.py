@@ -144,8 +144,9 @@ def _approach(descents, settings, watch):
     """Step until gaps are about what it takes to begin with the real problems, or time is up."""
     limit = np.inf if settings.max_seconds is None else settings.max_seconds
     tol, left = max(settings.tol, _PART_GAP), descents
+    most = np.inf if settings.max_iter is None else settings.max_iter
     for _ in range(_PART_STEPS):
-        left = [one for one in left if one.gap > tol]
+        left = [one for one in left if one.gap > tol and one.iteration < most]
         if not left or watch.seconds >= limit or settings.interrupt.is_set():
             return
         _step(left, settings.n_jobs)

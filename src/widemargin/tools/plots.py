@@ -84,7 +84,7 @@ def _label(models, labels):
         return [(str(label), model) for label, model in models.items()]
     models = list(models) if isinstance(models, (list, tuple)) else [models]
     if labels is None:
-        names = [getattr(model, "solver_", "history") for model in models]
+        names = [getattr(model, "solver_", "history").partition(" (")[0] for model in models]
         seen, counts = Counter(), Counter(names)
         labels = []
         for name in names:
