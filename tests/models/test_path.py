@@ -193,3 +193,10 @@ def test_the_chosen_model_is_saved(rows, tmp_path):
         loaded = load_model(tmp_path / "model")
         assert loaded.C == model.C_
         np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+def test_many_columns_and_a_free_intercept_are_for_planes(rng):
+    X, y = rng.standard_normal((40, 400)), np.arange(40) % 2
+    path = c_path(X, y, [1e-3, 1e-2], estimator=LinearSVC(penalize_intercept=False, tol=1e-3), cv=3)
+    assert path.solver == "ocas"
+    assert (path.gaps <= 1e-3).all()

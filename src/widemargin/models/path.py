@@ -199,7 +199,7 @@ class _Paths:
         steps = []
         with ProgressReport(self._model.verbose) as report, self._model._announcing(report):
             for solutions in self._solved(grid, report):
-                self.solutions += solutions
+                self.solutions += [replace(one, w=None, beta=None) for one in solutions]  # what is told of them
                 steps.append(self._read(solutions))
                 if Cs is None and all(_is_final(one) for one in solutions[: self._n_outputs]):
                     break
@@ -238,6 +238,7 @@ class _Paths:
     def _alone(self, problem, settings, grid):
         """Yield one problem's solution for each C, begun with the last one's weights, or multipliers."""
         name, start = self._model.solver, None
+        name = "ocas" if name == "auto" and self._model._free_intercept else name
         for C, following in pairwise([*grid, np.inf]):
             solution = SOLVERS[name](scaled(problem, C), settings, start)
             yield [solution]
