@@ -79,7 +79,7 @@ def chosen(problem, settings, start=None):
     price = _price(problem.X, squared=bool(problem.shift.any()))
     if price <= _CHEAP:
         return _steps_first, "many rows for each column"
-    if price <= _HEIGHTS * height(problem):
+    if np.isfinite(price) and price <= _HEIGHTS * height(problem):
         return _steps_first, "large costs"
     return (_sweeps_first, "small costs") if price <= _AFFORDABLE else (_sweeps, "many columns or few rows")
 
