@@ -21,7 +21,7 @@ def add_plane_options(add):
     add("--measure", type=measure_name, help="task measure: f1, prbep, precision@K or recall@K of the K rows with the "
         "largest scores, or error; the larger label is the positive one (default: f1)")  # fmt: skip
     add("--no-penalize-intercept", action="store_false", dest="penalize_intercept", help="classification and "
-        "regression: an intercept without penalty, by --solver ocas (the default then) or svmperf")  # fmt: skip
+        "regression: an intercept without penalty, by --solver newton, ocas or svmperf")  # fmt: skip
 
 
 def measure_name(text):
