@@ -1,0 +1,69 @@
+"""What a grid search found: a score for each point and fold, and which point is the best."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class GridResult:
+    """Cross-validated scores over a grid of parameters.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The parameters that vary, such as ("C", "gamma") or ("C", "gamma", "epsilon").
+    points : tuple of dict
+        A value for each of the names; only points whose folds are all done.
+    scores : ndarray of shape (n_points, n_folds)
+        Larger is better: accuracies, or what `scoring` names.
+    scoring : str
+        scikit-learn's name of the score, such as "accuracy" or "neg_mean_squared_error".
+    seconds : ndarray of shape (n_points,)
+        Time of fitting and scoring, all folds together.
+    best_model : estimator or None
+        Fitted to all rows with the best parameters, if that was asked for.
+    """
+
+    names: tuple
+    points: tuple
+    scores: np.ndarray
+    scoring: str
+    seconds: np.ndarray
+    best_model: Any = field(default=None, compare=False)
+
+    @property
+    def means(self):
+        """The mean score of each point over its folds."""
+        return self.scores.mean(axis=1)
+
+    @property
+    def best(self):
+        """The position of the point with the best mean score; of equals that with the smallest C, then gamma."""
+        means = np.round(self.means, 12)  # sums in another order are no better
+        candidates = np.flatnonzero(means == means.max())
+        return int(min(candidates, key=lambda k: [self.points[k][name] for name in self.names]))
+
+    @property
+    def best_params(self):
+        """The best point, as keyword arguments for an estimator."""
+        return dict(self.points[self.best])
+
+    @property
+    def best_score(self):
+        """Its mean score."""
+        return float(self.means[self.best])
+
+    def matrix(self, across="C", down="gamma"):
+        """Return (values of `across`, values of `down`, mean scores of shape (n_down, n_across)).
+
+        Both ascend. If further parameters vary, the score is the best over them; NaN where no point is done.
+        """
+        xs = sorted({point[across] for point in self.points})
+        ys = sorted({point[down] for point in self.points})
+        table = np.full((len(ys), len(xs)), np.nan)
+        for point, mean in zip(self.points, self.means, strict=True):
+            place = ys.index(point[down]), xs.index(point[across])
+            table[place] = np.fmax(table[place], mean)
+        return np.array(xs), np.array(ys), table
