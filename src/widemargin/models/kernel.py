@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 
 from widemargin._threads import n_threads
 from widemargin.kernels.functions import Kernel
-from widemargin.kernels.rows import KernelRows, PreparedRows
+from widemargin.kernels.rows import KernelRows, PreparedRows, submatrix
 from widemargin.kernels.scores import kernel_scores
 from widemargin.models.base import SolvedModel
 from widemargin.solvers.contract import KernelSettings, KernelSolution, Status
@@ -94,6 +94,7 @@ class TrainingRows:
     weight: np.ndarray
     dtype: type
     n_jobs: int | None
+    held: dict | None = None  # matrices of parts of the rows, kept from fit to fit by whoever fits often
 
     @property
     def present(self):
@@ -103,6 +104,11 @@ class TrainingRows:
     def matrix(self, rows):
         """Return the kernel matrix of these rows."""
         everything = len(rows) == len(self.weight) and (np.diff(rows) == 1).all()
+        if self.held is not None and not everything:
+            part = rows.tobytes()
+            if part not in self.held:
+                self.held[part] = submatrix(self.X, rows, rows)
+            return KernelRows(self.kernel, self.held[part], n_jobs=self.n_jobs)
         options = {"subset": None if everything else rows, "dtype": self.dtype, "n_jobs": self.n_jobs}
         if self.values is not None:
             return KernelRows(Kernel("precomputed"), self.values, **options)
@@ -224,7 +230,8 @@ class KernelModel(SolvedModel):
         values = None
         if kernel.from_products and n_problems > 1 and len(weight) <= _WHOLE_ROWS:
             values = KernelRows(kernel, prepared, dtype=np.float64, n_jobs=self.n_jobs).whole()
-        return TrainingRows(kernel, X, prepared, values, weight, dtype, self.n_jobs)
+        held = getattr(self, "_held", None) if kernel.name == "precomputed" else None
+        return TrainingRows(kernel, X, prepared, values, weight, dtype, self.n_jobs, held)
 
     def _is_worth_computing_whole(self, X, n_problems):
         """Whether all values of a callable kernel are computed first: several problems share them if they fit."""
