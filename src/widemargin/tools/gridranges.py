@@ -14,12 +14,7 @@ def default_grid(estimator):
     if "C" not in parameters and "nu" not in parameters:
         raise ValueError(f"{type(estimator).__name__} has no usual grid: give one, a dict of name to values.")
     grid = {name: values for name, values in (("C", _C), ("nu", _NU)) if name in parameters}
-    kernel = parameters.get("kernel")
-    if (
-        isinstance(estimator, KernelModel)
-        and isinstance(kernel, str)
-        and Kernel(kernel).name in ("poly", "rbf", "sigmoid")
-    ):
+    if parameters.get("kernel") in ("poly", "rbf", "sigmoid"):
         grid["gamma"] = _GAMMA
     if "epsilon" in parameters:
         grid["epsilon"] = _EPSILON
