@@ -139,14 +139,14 @@ class Notebook:
         return bool(self._rows)
 
     def draw(self, rows):
-        """Show these rows in the place of the former ones, below the lines."""
+        """Show these rows in the place of the former ones, below the lines; an output is never left empty."""
+        if not rows and not self._lines:
+            self._lines = [row.text for row in self._rows]
         self._rows = rows
         self._update()
 
     def close(self):
-        """Leave only the lines or, if the end came early and there are none, what the rows said."""
-        if self._rows and not self._lines:
-            self._lines = [row.text for row in self._rows]
+        """Leave only the lines."""
         self.draw([])
 
     def write(self, text):

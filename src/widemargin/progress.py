@@ -16,7 +16,7 @@ from contextvars import ContextVar, copy_context
 
 from widemargin._bars import Row, canvas_for
 
-_SECONDS_BEFORE_BARS = 0.5  # what takes less is not worth a look
+_SECONDS_BEFORE_BARS = 1.0  # what takes less is not worth a look
 _SECONDS_BEFORE_MORE = 2.0  # what is a part of work with a bar: many short parts would make a restless picture
 _SECONDS_BETWEEN_LINES = 2.0  # at first
 _LATER_LINES = 0.1  # and then, of the seconds so far, so that the log of a long run stays short
@@ -32,7 +32,7 @@ if hasattr(os, "register_at_fork"):
 def show_progress(stream=None):
     """Return a context in which reading, fitting, predicting and searching show how far they have come.
 
-    What is done within half a second is not shown. On a terminal there are bars, which are gone in the end; in a
+    What is done within a second is not shown. On a terminal there are bars, which are gone in the end; in a
     notebook one output with bars, in the end with a line for each; elsewhere lines, at first every two seconds, then
     as often as a tenth more time has passed. Models need no `verbose` for it.
 
@@ -173,7 +173,7 @@ class ProgressReport:
     ----------
     verbose : int or bool
         0 is silent, and silences the `verbose` of models. On a terminal or in a notebook anything else is a bar for
-        what takes longer than half a second: that of a task has the time left, that of a solver is filled as the
+        what takes longer than a second: that of a task has the time left, that of a solver is filled as the
         logarithm of the gap, or of the violation that `tol` is compared with, falls to that of the tolerance.
         Elsewhere 1 is a line after two seconds, then more and more seldom, 2 a line per turn of a solver.
     stream : file or None

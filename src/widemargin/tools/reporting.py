@@ -14,7 +14,7 @@ def add_progress_option(group):
         "--progress",
         choices=["auto", "yes", "no"],
         default="auto",
-        help="on standard error, of what takes longer than half a second: on a terminal bars; elsewhere nothing if "
+        help="on standard error, of what takes longer than a second: on a terminal bars; elsewhere nothing if "
         "auto, lines if yes, every two seconds at first, then more and more seldom (default: auto)",
     )
 
