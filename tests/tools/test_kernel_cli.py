@@ -339,6 +339,18 @@ def test_progress_of_kernel_machines_goes_to_standard_error(call, two, monkeypat
     assert "smo: " not in out
 
 
+@pytest.mark.parametrize("data", ["two", "three"])
+def test_labels_with_scores_are_those_without_and_cost_no_second_look(call, files, tmp_path, data, monkeypatch):
+    call("train", "-q", "-s", "0", files[data], "model")
+    call("predict", "-q", files[data], "model", "labels")
+    looks, sums = [], SVC._sums
+    monkeypatch.setattr(SVC, "_sums", lambda model, Z, **options: looks.append(Z) or sums(model, Z, **options))
+    call("predict", "-q", "--scores", files[data], "model", "scores")
+    _, *rows = (tmp_path / "scores").read_text().splitlines()
+    assert [row.split()[0] for row in rows] == (tmp_path / "labels").read_text().split()
+    assert len(looks) == 1
+
+
 def test_help_of_train_tells_the_letters_and_their_names(call):
     _, out, _ = call("train", "--help")
     for words in (
