@@ -5,6 +5,7 @@ rows in parts, so that memory is bounded however many there are. A model is used
 `_gamma`, the number behind gamma="scale"), so that one read from a file is as good as one fitted here.
 """
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
@@ -29,6 +30,7 @@ from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, PreparedRows, submatrix
 from widemargin.kernels.scores import kernel_scores
 from widemargin.models.base import SolvedModel
+from widemargin.progress import reporting
 from widemargin.solvers.contract import KernelSettings, KernelSolution, Status
 from widemargin.solvers.kernel import KERNEL_SOLVERS
 
@@ -114,11 +116,12 @@ class TrainingRows:
             return KernelRows(Kernel("precomputed"), self.values, **options)
         return KernelRows(self.kernel, self.prepared, **options)
 
-    def sums(self, support, coefficients, rows, ends=None):
+    def sums(self, support, coefficients, rows, **options):
         """Return `kernel_sums` of these rows against those that support a model."""
+        options["n_jobs"] = self.n_jobs
         if self.kernel.name == "precomputed":
-            return kernel_sums(self.kernel, None, coefficients, self.X[np.ix_(rows, support)], ends, self.n_jobs)
-        return kernel_sums(self.kernel, self.X[support], coefficients, self.X[rows], ends, self.n_jobs)
+            return kernel_sums(self.kernel, None, coefficients, self.X[np.ix_(rows, support)], **options)
+        return kernel_sums(self.kernel, self.X[support], coefficients, self.X[rows], **options)
 
 
 @dataclass(frozen=True)
@@ -131,10 +134,10 @@ class Trained:
     solution: KernelSolution | None = None
 
 
-def kernel_sums(kernel, support, coefficients, Z, ends=None, n_jobs=None):
+def kernel_sums(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):
     """Return `kernel_scores`; zeros if there is no support vector."""
     if coefficients.shape[1]:
-        return kernel_scores(kernel, support, coefficients, Z, ends=ends, n_jobs=n_jobs)
+        return kernel_scores(kernel, support, coefficients, Z, ends=ends, n_jobs=n_jobs, advance=advance)
     blocks = () if ends is None else (len(ends) - 1,)
     return np.zeros((_num_samples(Z), *blocks, len(coefficients)))
 
@@ -335,18 +338,31 @@ class KernelModel(SolvedModel):
         X = validate_data(self, X, accept_sparse=accept, dtype=[np.float64, np.float32], order="C", reset=False)
         return csr_array(X) if issparse(self.support_vectors_) and not issparse(X) else X
 
-    def _sums(self, Z, ends=None):
+    def _new_sums(self, X):
+        """Return `_sums` of rows to predict, of a single output, and show how far it is."""
+        X = self._check_new_rows(X)
+        with self._showing("predicting", _num_samples(X)) as advance:
+            return self._sums(X, advance=advance).ravel()
+
+    @contextmanager
+    def _showing(self, what, n_rows):
+        """Within the block, a function that is called with numbers of rows and shows how far the work is."""
+        with reporting(self.verbose) as report, report.task(what, n_rows, "rows") as task:
+            yield task.advance
+
+    def _sums(self, Z, **options):
         """Return Σ dual_coef K(support vector, z) of checked rows: (n_rows, n_outputs), as `kernel_scores` has it."""
+        options["n_jobs"] = self.n_jobs
         coefficients = self.dual_coef_.toarray() if issparse(self.dual_coef_) else self.dual_coef_
         if self.kernel != "precomputed" and not callable(self.kernel):
             vectors = self.support_vectors_
             if issparse(Z) and not issparse(vectors):
                 vectors = csr_array(vectors)
-            return kernel_sums(self._kernel(), vectors, coefficients, Z, ends, self.n_jobs)
+            return kernel_sums(self._kernel(), vectors, coefficients, Z, **options)
         n_training = _num_samples(self._fit_rows) if callable(self.kernel) else Z.shape[1]
         blocks = (self._values(part)[:, self.support_] for part in parts_of(Z, n_training))
         precomputed = Kernel("precomputed")
-        return np.concatenate([kernel_sums(precomputed, None, coefficients, K, ends, self.n_jobs) for K in blocks])
+        return np.concatenate([kernel_sums(precomputed, None, coefficients, K, **options) for K in blocks])
 
     def _values(self, Z):
         """Return the kernel values of new rows against all training rows: given, or by the user's function."""

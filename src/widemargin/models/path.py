@@ -25,7 +25,7 @@ from widemargin._threads import run
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.problems.forms import FreeIntercept, scaled
 from widemargin.problems.risks import CentredRisk, RowRisk
-from widemargin.progress import ProgressReport
+from widemargin.progress import reporting
 from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS, suits_newton_at_any_cost
 from widemargin.solvers.contract import Status
 from widemargin.solvers.newton import newton_path
@@ -200,8 +200,13 @@ class _Paths:
         """Return the CPath; with Cs None, along the useful range; tell `each` of every step."""
         grid = _useful_range(self._problems[: self._n_outputs]) if Cs is None else Cs
         steps = []
-        with ProgressReport(self._model.verbose) as report, self._model._announcing(report):
+        with (
+            reporting(self._model.verbose) as report,
+            self._model._announcing(report),
+            report.solving(len(grid), "values of C") as solving,
+        ):
             for solutions in self._solved(grid, report):
+                solving.finished(1)
                 self.solutions += [replace(one, w=None, beta=None) for one in solutions]  # what is told of them
                 steps.append(self._read(solutions))
                 if each is not None and not any(one.status is Status.INTERRUPTED for one in solutions):

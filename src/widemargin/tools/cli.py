@@ -41,8 +41,9 @@ examples:
   widemargin demo
 
 LIBSVM's letters keep their meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, of predict -b and -q.
-"-" stands for standard input or output wherever a file is named. Progress is shown on standard error: a bar on a
-terminal, plain lines in a pipe, nothing with --quiet. --json prints results for programs.
+"-" stands for standard input or output wherever a file is named. What takes longer than a moment shows its progress
+on standard error: bars on a terminal, nothing in a pipe unless --progress yes asks for lines, nothing with --quiet.
+--json prints results for programs.
 
 exit status:
   0  done      1  the data or the run failed      2  wrong usage      130  interrupted, nothing written"""

@@ -10,6 +10,7 @@ from widemargin.tools import kerneloptions, planeoptions
 from widemargin.tools import options as reading
 from widemargin.tools.files import ZERO_BASED
 from widemargin.tools.options import Parser
+from widemargin.tools.reporting import add_progress_option
 
 _TASKS = {"classification": LinearSVC, "regression": LinearSVR}
 _LOSSES = {
@@ -123,6 +124,7 @@ def _add_file_options(group):
     add("--zero-based", choices=list(ZERO_BASED), default="auto",
         help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
     add("--float32", action="store_true", help="keep the values in single precision: half the memory")
+    add_progress_option(group)
     add("-q", "--quiet", action="store_true",
         help="no progress, notes or summary; warnings, errors and the result of -v stay")  # fmt: skip
     add("--json", action="store_true", help="print one JSON object instead of text")

@@ -3,26 +3,24 @@
 import os
 import sys
 import time
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import is_classifier
 
-from widemargin._compiled import announcing_compilation
 from widemargin.models.base import turns_of
 from widemargin.models.ranking import RankSVM
-from widemargin.progress import ProgressReport
 from widemargin.solvers.contract import Status
 from widemargin.tools.evaluation import cross_predict, cross_validation_lines, fit, measure
 from widemargin.tools.files import ZERO_BASED, check_target, note_queries, read_rows, write_model
 from widemargin.tools.kerneloptions import machine_of
 from widemargin.tools.kernelreport import kernel_facts, train_lines
-from widemargin.tools.messages import CommandError, UsageError, print_facts, print_json, say, warnings_afterwards
+from widemargin.tools.messages import CommandError, UsageError, print_facts, print_json, say
 from widemargin.tools.modeloptions import make_model, make_parser
 from widemargin.tools.options import translate_letters
 from widemargin.tools.precomputed import number_support, read_kernel_rows, square
+from widemargin.tools.reporting import reporting
 
 _SHOWN_CLASSES = 8
 _IN_WORDS = (
@@ -46,17 +44,17 @@ def _train(model, options):
     data, target = options.files
     target = _choose_target(data, target)
     check_target(target, data)
-    with _reporting(model, options):
+    with reporting(options):
         rows = _read(model, options)
         started = time.perf_counter()
         _blaming(data, fit, model, rows.X, rows.y, rows.qid)
         seconds = time.perf_counter() - started
-    interrupted = model.status_ == Status.INTERRUPTED.value
-    if interrupted and np.max(model.n_iter_) == 0:
-        raise KeyboardInterrupt  # a model that has seen no row must not take the place of a file
-    if rows.serial is not None:
-        number_support(model, rows.n_columns, rows.serial)
-    write_model(model, target, options.format)
+        interrupted = model.status_ == Status.INTERRUPTED.value
+        if interrupted and np.max(model.n_iter_) == 0:
+            raise KeyboardInterrupt  # a model that has seen no row must not take the place of a file
+        if rows.serial is not None:
+            number_support(model, rows.n_columns, rows.serial)
+        write_model(model, target, options.format)
     _summarise(model, rows, options, {"seconds": seconds, "status": model.status_, "model": target})
     if interrupted:
         say("warning", f"interrupted: {target} holds the model so far")
@@ -89,7 +87,7 @@ def _cross_validate(model, options):
         say("warning", f"{target} is not written: -v only measures")
     if not is_classifier(model) and getattr(model, "probability", False):
         model.set_params(probability=False)  # nothing of what -v prints depends on it
-    with _reporting(model, options):
+    with reporting(options):
         rows = _read(model, options)
         started = time.perf_counter()
         prediction = _blaming(data, cross_predict, model, rows.X, rows.y, options.n_folds, options.seed, rows.qid)
@@ -107,17 +105,6 @@ def _choose_target(data, target):
     if target is None and data == "-":
         raise UsageError("MODEL must be named if DATA is standard input")
     return os.path.basename(data) + ".model" if target is None else target
-
-
-@contextmanager
-def _reporting(model, options):
-    """Within the block, show the model's progress, and say once if there is compiling to wait for."""
-    report = ProgressReport(0 if options.quiet else 1)
-    with warnings_afterwards(), report, announcing_compilation(report.compiling):
-        if report.verbose:
-            model.set_params(callbacks=report)
-        yield
-        model.set_params(callbacks=None)
 
 
 class _Rows(NamedTuple):
