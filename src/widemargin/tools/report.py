@@ -86,8 +86,6 @@ def _make(options, command):
     grid = None if options.grid is None else _read_grid(options.grid)
     model = _read_model(model_path, data, options.task)
     X, y, qid = read_rows_for(model, data, model_path, zero_based=options.zero_based, quiet=options.quiet)
-    if len(y) == 0:
-        raise CommandError(f"{data}: there is no row; a report needs one at least")
     if getattr(getattr(model, "classes_", None), "dtype", y.dtype).kind not in "biuf":
         raise CommandError(
             f"{model_path}: its classes are words, such as {str(model.classes_[0])!r}, and labels in a data file are "

@@ -54,7 +54,7 @@
       const frame = {x: box.x - round, y: box.y - round, width: box.width + 2 * round, height: box.height + 2 * round, rx: round};
       for (const name in frame) halo.setAttribute(name, frame[name]);
       halo.setAttribute("visibility", "visible");
-      const cells = [...rows[k].cells].map((cell) => cell.textContent);
+      const cells = [...rows[k].cells].map((cell) => cell.textContent.trim());
       tip.replaceChildren(...cells.map((text, j) => {
         const line = document.createElement("div"), name = document.createElement("b");
         name.textContent = heads[j];
@@ -95,7 +95,8 @@
     };
     svg.addEventListener("pointermove", point);
     svg.addEventListener("pointerdown", point);
-    svg.addEventListener("pointerleave", hide);
+    svg.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") hide(); });  // a finger leaves at once
+    svg.addEventListener("pointercancel", hide);
     svg.addEventListener("blur", hide);
     svg.addEventListener("focus", () => { if (svg.matches(":focus-visible")) show(Math.max(now, 0)); });
     svg.addEventListener("keydown", (event) => {

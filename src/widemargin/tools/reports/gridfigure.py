@@ -71,7 +71,7 @@ def _row(layout, k):
     """Return the row of the table of the k-th point of the result."""
     result, score = layout.result, layout.score
     values = tuple(value_text(result.points[k][name]) for name in result.names)
-    folds = "  ".join(score.text(one) for one in result.scores[k])
+    folds = ", ".join(score.text(one) for one in result.scores[k])
     return (*values, score.text(result.means[k]), score.difference(float(result.scores[k].std())), folds)
 
 

@@ -46,7 +46,7 @@ def _features(subject):
     top = top[effect[top] != 0.0]
     if not len(top):
         return card(title, words("No feature moves a score: each is constant here, or has no weight."))
-    names, of_output = [_feature_name(subject, j) for j in top], _output_names(subject.model)
+    names, of_output = [str(subject.feature_names[j]) for j in top], _output_names(subject.model)
     rows = [
         (name, float(effect[j]), float(W[output[j], j]), *of_output[output[j] : output[j] + 1])
         for name, j in zip(names, top, strict=True)
@@ -85,11 +85,6 @@ def _deviations(X):
     X = csr_array(X, dtype=np.float64)
     mean, squares = np.asarray(X.mean(axis=0)).ravel(), np.asarray(X.power(2).mean(axis=0)).ravel()
     return np.sqrt(np.maximum(squares - mean**2, 0.0))
-
-
-def _feature_name(subject, j):
-    names = getattr(subject.model, "feature_names_in_", None)
-    return str(names[j]) if names is not None else str(j + subject.first_feature)
 
 
 def _output_names(model):

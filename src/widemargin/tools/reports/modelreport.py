@@ -25,7 +25,7 @@ def report_page(model, X, y, qid=None, *, title=None, model_name="model", data_n
     Parameters
     ----------
     model : any fitted estimator of widemargin
-    X : array or sparse array of shape (n_rows, n_features)
+    X : array, sparse array or data frame of shape (n_rows, n_features)
     y : array of shape (n_rows,)
         Labels or targets.
     qid : array of shape (n_rows,), default=None

@@ -1,10 +1,11 @@
 """What a report is about: a model, rows, and what the model says of them, computed once for all parts."""
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_outlier_detector, is_regressor
+from sklearn.base import is_classifier, is_regressor
 
 from widemargin.models.kernel import KernelModel
 from widemargin.tools.evaluation import Prediction, has_probabilities, has_scores, measure, prediction_lines
@@ -24,7 +25,8 @@ class Subject:
     predicted : ndarray
         As `predict` says.
     scores : ndarray
-        Decision values; of a kernel machine with several classes a column for each pair of them.
+        Decision values; of a kernel machine with several classes a column for each pair of them. Of a regression, the
+        predictions.
     probabilities : ndarray or None
         Of each class, if the model has them.
     measures : dict
@@ -33,8 +35,8 @@ class Subject:
         The model's classes, then others that the rows have; empty if there are no classes.
     true, called : ndarray
         For each row the positions of its label and of the predicted one in `labels`.
-    first_feature : int
-        The number of the first feature: 1, or 0.
+    feature_names : sequence of str
+        What features are called: as in training, or numbers.
     """
 
     model: Any
@@ -45,10 +47,10 @@ class Subject:
     scores: np.ndarray
     probabilities: np.ndarray | None
     measures: dict
+    feature_names: Any
     labels: list = field(default_factory=list)
     true: np.ndarray | None = None
     called: np.ndarray | None = None
-    first_feature: int = 1
 
     @property
     def n_classes(self):
@@ -77,38 +79,35 @@ def examine(model, X, y, query=None, *, first_feature=1):
     Parameters
     ----------
     model : any fitted estimator of widemargin
-    X : array or sparse array of shape (n_rows, n_features)
+        It stays as it is.
+    X : array, sparse array or data frame of shape (n_rows, n_features)
     y : ndarray of shape (n_rows,)
         Labels or targets; labels that the model does not know are no mistakes of its predictions.
     query : ndarray of shape (n_rows,), default=None
         Of a ranking; None: all rows are of one query.
     first_feature : int
-        The number by which the first feature is called.
+        The number of the first feature, if features have no names.
     """
-    predicted, scores = model.predict(X), _decisions(model, X)
-    classes = is_classifier(model) and not is_outlier_detector(model)
+    X = X.to_numpy() if hasattr(X, "to_numpy") else X
+    names = getattr(model, "feature_names_in_", range(first_feature, first_feature + X.shape[1]))
+    model = copy(model)
+    vars(model).pop("feature_names_in_", None)  # rows of a file have no names, which would be a warning each time
+    predicted = model.predict(X)
+    scores = predicted if is_regressor(model) else _decisions(model, X)
     probabilities = model.predict_proba(X) if has_probabilities(model) and not is_regressor(model) else None
-    coding = _coding(model.classes_, y, predicted) if classes else {}
-    measurable = not classes or bool(np.any(coding["true"] < len(model.classes_)))
+    coding = _coding(model.classes_, y, predicted) if is_classifier(model) else {}
+    measurable = not coding or bool(np.any(coding["true"] < len(model.classes_)))
     of_query = np.zeros(len(y), int) if query is None else query
     prediction = Prediction(predicted, scores if has_scores(model) else None, of_query)
     measures = measure(model, y, prediction) if measurable else {}
-    return Subject(
-        model, X, y, query, predicted, scores, probabilities, measures, **coding, first_feature=first_feature
-    )
+    return Subject(model, X, y, query, predicted, scores, probabilities, measures, names, **coding)
 
 
 def _decisions(model, X):
-    """Return decision values, of several classes of a kernel machine those of pairs; predictions of a regression."""
-    if is_regressor(model):
-        return model.predict(X)
-    shape = getattr(model, "decision_function_shape", None)
-    if shape is None:
-        return model.decision_function(X)
-    model.set_params(decision_function_shape="ovo")
-    scores = model.decision_function(X)
-    model.set_params(decision_function_shape=shape)
-    return scores
+    """Return decision values, of several classes of a kernel machine those of pairs."""
+    if hasattr(model, "decision_function_shape"):
+        model = copy(model).set_params(decision_function_shape="ovo")
+    return model.decision_function(X)
 
 
 def _coding(classes, y, predicted):
