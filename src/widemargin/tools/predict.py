@@ -4,19 +4,18 @@ import sys
 from itertools import combinations
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
 from sklearn.base import is_classifier, is_regressor
 
 from widemargin.models.multiclass import labels_of
 from widemargin.models.ranking import RankSVM
 from widemargin.models.svmlightfile import TASKS
 from widemargin.tools.evaluation import Prediction, has_probabilities, has_scores, measure, prediction_lines
-from widemargin.tools.files import ZERO_BASED, check_target, note_queries, read_model, read_rows, write_lines
+from widemargin.tools.files import ZERO_BASED, check_target, read_model, write_lines
 from widemargin.tools.kerneloptions import machine_of
 from widemargin.tools.kernelreport import laplace_lines
 from widemargin.tools.messages import UsageError, print_json, say
+from widemargin.tools.modelrows import read_rows_for
 from widemargin.tools.options import Parser, switch
-from widemargin.tools.precomputed import read_kernel_rows
 from widemargin.tools.reporting import add_progress_option, reporting
 
 _DESCRIPTION = """\
@@ -82,7 +81,7 @@ def run(tokens):
     with reporting(options):
         model = read_model(model_path, options.task)
         _check_abilities(model, options)
-        X, y, qid = _read(model, options)
+        X, y, qid = read_rows_for(model, data, model_path, zero_based=options.zero_based, quiet=options.quiet)
         predicted, lines = _predict(model, X, options)
         write_lines(lines, output)
     scores = model.decision_function(X) if has_scores(model) else None
@@ -101,36 +100,6 @@ def _check_abilities(model, options):
         raise UsageError(f"-b 1: {model_path} has no probability estimates; leave it out or train with -b 1")
     if not options.probability and has_probabilities(model) and not options.quiet:
         say("note", f"{model_path} has probability estimates; -b 1 would use them")
-
-
-def _read(model, options):
-    """Return the rows, with as many columns as the model has features, their labels and their queries or None."""
-    data = options.files[0]
-    n_features = getattr(model, "n_features_in_", 0)  # LIBSVM's text does not tell if there is no support vector
-    if getattr(model, "kernel", None) == "precomputed":
-        if options.zero_based != "auto":
-            raise UsageError(f"--zero-based is for features, {options.files[1]} has a precomputed kernel; leave it out")
-        K, _, y = read_kernel_rows(data, n_columns=n_features)
-        return K[:, :n_features], y, None
-    X, y, qid = read_rows(data, zero_based=ZERO_BASED[options.zero_based])
-    if not options.quiet:
-        note_queries(data, qid, wanted=isinstance(model, RankSVM))
-    if X.shape[1] <= n_features:
-        X.resize(X.shape[0], n_features)
-    elif machine_of(model) is not None:
-        _widen(model, X.shape[1])
-    else:
-        say("warning", f"{data} has {X.shape[1]} features, the model {n_features}: the columns beyond are dropped")
-        X = X[:, :n_features]
-    return X, y, qid
-
-
-def _widen(model, n_features):
-    """Let a kernel machine have more features; its support vectors are zero there."""
-    support = csr_array(model.support_vectors_)
-    support.resize(support.shape[0], n_features)
-    model.support_vectors_ = support if issparse(model.support_vectors_) else support.toarray()
-    model.n_features_in_ = n_features
 
 
 def _predict(model, X, options):
