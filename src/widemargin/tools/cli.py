@@ -10,11 +10,11 @@ import sys
 
 from widemargin import __version__
 from widemargin.errors import FormatError
-from widemargin.tools import demo, predict, report, train
+from widemargin.tools import demo, grid, predict, report, train
 from widemargin.tools.interrupts import remembering_interrupts
 from widemargin.tools.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines
 
-COMMANDS = {"train": train.run, "predict": predict.run, "report": report.run, "demo": demo.run}
+COMMANDS = {"train": train.run, "predict": predict.run, "grid": grid.run, "report": report.run, "demo": demo.run}
 
 _FAILED, _MISUSED, _INTERRUPTED, _NOBODY_READS = 1, 2, 130, 141
 
@@ -26,6 +26,7 @@ Support vector machines at the speed of memory, each model with a proof of how g
 commands:
   train     train a linear or kernel machine, or a ranking, on a file of SVM-light / LIBSVM text, or cross-validate
   predict   predict the rows of a file with a model
+  grid      choose C, gamma and other parameters by cross-validation, and train with the best
   report    write a page about a model and how it does on the rows of a file
   demo      a tour on small data sets: solvers compared in a table and a picture
 
@@ -39,6 +40,7 @@ examples:
   widemargin train -v 5 heart_scale
   widemargin train --task rank -c 20 train.dat rank.model
   widemargin predict heart_scale.t heart.model heart.out
+  widemargin grid -j -1 heart_scale heart.model
   widemargin demo
 
 LIBSVM's letters keep their meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, of predict -b and -q.

@@ -91,7 +91,7 @@ def write_lines(lines, path):
         sys.stdout.flush()
         return
     with naming(path), progress.task(f"writing {os.path.basename(path)}"), replacing(path) as file:
-        file.writelines(line.encode("ascii") for line in text)
+        file.writelines(line.encode() for line in text)
 
 
 def _is_special(path):

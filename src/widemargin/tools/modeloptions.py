@@ -63,9 +63,12 @@ exit status:
   130  Ctrl-C before there was a model: nothing was written"""
 
 
-def make_parser():
-    """Return the parser of `widemargin train`; options of machines are absent from what it parses if not given."""
-    parser = Parser("train", ["DATA", "[MODEL]"], description=_DESCRIPTION, examples=_EXAMPLES)
+def make_parser(command="train", description=_DESCRIPTION, examples=_EXAMPLES):
+    """Return the parser of `widemargin train`, or of a command with all of its options.
+
+    Options of machines are absent from what it parses if not given.
+    """
+    parser = Parser(command, ["DATA", "[MODEL]"], description=description, examples=examples)
     _add_problem_options(parser.add_argument_group("what is minimised"))
     kerneloptions.add_kernel_options(_adding(parser.add_argument_group("kernel machines (each of these asks for one)")))
     _add_solver_options(parser.add_argument_group("how, and how far"))
@@ -112,7 +115,13 @@ def _add_solver_options(group):
     add = group.add_argument
     add("-j", "--jobs", type=reading.threads, default=1, metavar="N", help="threads; -1 for all cores (default: 1)")
     add("--seed", type=reading.whole(0), default=0, metavar="N", help="the same seed gives the same model (default: 0)")
-    add("-v", type=reading.whole(2), dest="n_folds", metavar="K", help="K-fold cross-validation; no model is written")
+    add(
+        "-v",
+        type=reading.whole(2),
+        dest="n_folds",
+        metavar="K",
+        help="K-fold cross-validation; train writes no model then",
+    )
 
 
 def _add_file_options(group):

@@ -19,12 +19,17 @@ def add_progress_option(group):
     )
 
 
-@contextmanager
-def reporting(options):
-    """Within the block, show progress as the options say, and if there is compiling to wait for; hold warnings back."""
+def wants_progress(options):
+    """Whether the options, or the terminal, ask for progress."""
     if options.quiet and options.progress == "yes":
         raise UsageError("--progress yes and -q/--quiet contradict each other; leave one of them out")
     is_wanted = options.progress == "yes" or (options.progress == "auto" and sys.stderr.isatty())
-    report = ProgressReport(is_wanted and not options.quiet, last_lines=False)
+    return is_wanted and not options.quiet
+
+
+@contextmanager
+def reporting(options):
+    """Within the block, show progress as the options say, and if there is compiling to wait for; hold warnings back."""
+    report = ProgressReport(wants_progress(options), last_lines=False)
     with warnings_afterwards(), report, announcing_compilation(report.compiling):
         yield
