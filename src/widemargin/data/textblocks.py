@@ -17,6 +17,7 @@ from widemargin.data.textcompression import open_decompressed, read_decompressed
 from widemargin.data.textfile import (
     NO_ROWS,
     Text,
+    check_path,
     check_type,
     format_text,
     make_matrix,
@@ -165,6 +166,7 @@ class _CountedFile(io.RawIOBase):
 def _inspect(path_or_file):
     """Return (name, bytes or None, where a file object is rewound to or None) of a path or file object."""
     if not hasattr(path_or_file, "read"):
+        check_path(path_or_file)
         status = os.stat(path_or_file)
         return os.fsdecode(path_or_file), status.st_size if stat.S_ISREG(status.st_mode) else None, None
     if isinstance(path_or_file, io.TextIOBase):

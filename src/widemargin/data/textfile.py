@@ -159,9 +159,7 @@ def _load(path_or_file):
         if isinstance(data, str):
             data = data.encode("utf-8", "surrogatepass")
     else:
-        if not isinstance(path_or_file, (str, bytes, os.PathLike)):
-            kind = type(path_or_file).__name__
-            raise TypeError(f"path_or_file must be a path or a file object, got {kind}.")
+        check_path(path_or_file)
         name = os.fsdecode(path_or_file)
         with open(path_or_file, "rb") as file:
             status = os.fstat(file.fileno())
@@ -174,6 +172,12 @@ def _load(path_or_file):
             data = decompress(data, module)
     refuse_byte_order_mark(name, data)
     return name, data
+
+
+def check_path(path_or_file):
+    """Refuse what is neither a file object nor a path."""
+    if not isinstance(path_or_file, (str, bytes, os.PathLike)):
+        raise TypeError(f"path_or_file must be a path or a file object, got {type(path_or_file).__name__}.")
 
 
 @contextmanager

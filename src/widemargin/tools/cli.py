@@ -10,11 +10,11 @@ import sys
 
 from widemargin import __version__
 from widemargin.errors import FormatError
-from widemargin.tools import demo, predict, train
+from widemargin.tools import demo, predict, scale, train
 from widemargin.tools.interrupts import remembering_interrupts
 from widemargin.tools.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines
 
-COMMANDS = {"train": train.run, "predict": predict.run, "demo": demo.run}
+COMMANDS = {"train": train.run, "predict": predict.run, "scale": scale.run, "demo": demo.run}
 
 _FAILED, _MISUSED, _INTERRUPTED, _NOBODY_READS = 1, 2, 130, 141
 
@@ -26,6 +26,7 @@ Support vector machines at the speed of memory, each model with a proof of how g
 commands:
   train     train a linear or kernel machine, or a ranking, on a file of SVM-light / LIBSVM text, or cross-validate
   predict   predict the rows of a file with a model
+  scale     scale the features of a file to a range or to unit variance, with the range files of svm-scale
   demo      a tour on small data sets: solvers compared in a table and a picture
 
 options:
@@ -38,9 +39,11 @@ examples:
   widemargin train -v 5 heart_scale
   widemargin train --task rank -c 20 train.dat rank.model
   widemargin predict heart_scale.t heart.model heart.out
+  widemargin scale -s heart.range -o heart_scale heart
   widemargin demo
 
-LIBSVM's letters keep their meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, of predict -b and -q.
+LIBSVM's letters keep their meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, of predict -b and -q, of scale
+-l -u -y -s -r.
 "-" stands for standard input or output wherever a file is named. Progress is shown on standard error: a bar on a
 terminal, plain lines in a pipe, nothing with --quiet. --json prints results for programs.
 
