@@ -273,7 +273,9 @@ def test_rows_that_cannot_be_scaled_are_refused(container):
 
 def test_variances_that_numbers_cannot_hold_are_refused():
     for X in ([[1e200], [-1e200]], [[1e-200], [1.1e-200]]):
-        with pytest.raises(ValueError, match=r'column 0: values .* have no variance in double precision; use .* "range"'):
+        with pytest.raises(
+            ValueError, match=r'column 0: values .* have no variance in double precision; use .* "range"'
+        ):
             learn_ranges(np.array(X), method="variance")
     with pytest.raises(ValueError, match=r"column 0: its deviation 8 is lost beside its mean 1e\+17"):
         learn_ranges(np.array([[1e17], [1e17 + 16]]), method="standard")

@@ -23,6 +23,7 @@ from widemargin.data.scaling import MOST_FEATURES, FeatureRanges, LabelRange
 from widemargin.errors import FormatError
 
 _INDEX = re.compile(r"[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONGEST_SHOWN = 40
 
 
@@ -155,13 +156,10 @@ class _Reader:
 
     def _read_numbers(self, words):
         """Return two finite numbers."""
-        try:
-            first, second = map(float, words or [])
-        except ValueError:
-            first = second = math.nan
-        if not (math.isfinite(first) and math.isfinite(second)):
+        numbers = [float(word) for word in words or [] if _NUMBER.fullmatch(word)]
+        if len(words or []) != 2 or len(numbers) != 2 or math.inf in map(abs, numbers):
             self._refuse(f"expected two finite numbers, got {_show(words)}")
-        return first, second
+        return numbers
 
     def _next_words(self):
         """Return the words of the next line that is not blank, None at the end of the file."""
