@@ -56,6 +56,25 @@ def _read_block(file):
         raise ValueError(str(error) or type(error).__name__) from error
 
 
+def open_decompressed(file):
+    """Return (name of the compression or None, a file of what `file` holds); `file` can peek, and stays open."""
+    compression = compression_of(file.peek(LONGEST_MAGIC))
+    if compression is None:
+        return None, file
+    name, module = compression
+    return name, module.open(file)
+
+
+def read_decompressed(file, size):
+    """Read up to `size` bytes; a ValueError says what is wrong with damaged or truncated ones."""
+    try:
+        return file.read(size)
+    except _DAMAGE as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the system could not read
+            raise
+        raise ValueError(str(error) or type(error).__name__) from error
+
+
 def open_compressed(file, path):
     """Return a context whose file compresses into the binary `file` as the suffix of `path` says; `file` stays open."""
     module = _SUFFIXES.get(os.path.splitext(path)[1].lower())

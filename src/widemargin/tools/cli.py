@@ -10,11 +10,18 @@ import sys
 
 from widemargin import __version__
 from widemargin.errors import FormatError
-from widemargin.tools import demo, grid, predict, report, train
+from widemargin.tools import demo, grid, predict, report, scale, train
 from widemargin.tools.interrupts import remembering_interrupts
 from widemargin.tools.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines
 
-COMMANDS = {"train": train.run, "predict": predict.run, "grid": grid.run, "report": report.run, "demo": demo.run}
+COMMANDS = {
+    "train": train.run,
+    "predict": predict.run,
+    "grid": grid.run,
+    "scale": scale.run,
+    "report": report.run,
+    "demo": demo.run,
+}
 
 _FAILED, _MISUSED, _INTERRUPTED, _NOBODY_READS = 1, 2, 130, 141
 
@@ -27,6 +34,7 @@ commands:
   train     train a linear or kernel machine, or a ranking, on a file of SVM-light / LIBSVM text, or cross-validate
   predict   predict the rows of a file with a model
   grid      choose C, gamma and other parameters by cross-validation, and train with the best
+  scale     scale the features of a file to a range or to unit variance, with the range files of svm-scale
   report    write a page about a model and how it does on the rows of a file
   demo      a tour on small data sets: solvers compared in a table and a picture
 
