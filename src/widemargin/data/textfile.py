@@ -25,7 +25,7 @@ from widemargin._replace import replacing
 from widemargin._threads import run
 from widemargin.data.textcompression import LONGEST_MAGIC, compression_of, decompress, open_compressed
 from widemargin.data.textformatter import LONGEST_ENTRY, LONGEST_HEAD, format_rows
-from widemargin.data.textmistakes import LARGEST_INDEX, explain
+from widemargin.data.textmistakes import LARGEST_INDEX, Expected, explain
 from widemargin.data.textparser import FAILED_AT, N_UNDECIDED, Place, Rules, count_lines, parse_rows
 from widemargin.errors import FormatError
 
@@ -43,6 +43,7 @@ _NUMBER_AT = re.compile(rb"[-+.0-9eE]+")
 # Blank and comment lines, a label, and then a query.
 _STARTS_WITH_QUERY = re.compile(rb"(?:[ \t\r]*+(?:#[^\n]*+)?\n)*+[ \t\r]*+[^ \t\r\n#]++[ \t\r]++qid:")
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+MARKED = "the text starts with a {} byte order mark; save it as plain ASCII"
 
 
 def read_svmlight(path_or_file, *, n_features=None, dtype=np.float64, zero_based="auto"):
@@ -76,8 +77,8 @@ def read_svmlight(path_or_file, *, n_features=None, dtype=np.float64, zero_based
         At the first place where the file breaks a rule of the format.
     """
     _check_options(n_features, dtype, zero_based)
-    name, buffer = _load(path_or_file)
-    text = _Text(name, buffer, bool(_STARTS_WITH_QUERY.match(buffer)), n_features)
+    name, buffer = load_text(path_or_file)
+    text = _Text(name, buffer, starts_with_query(buffer), n_features)
     return _read(text, np.dtype(dtype), zero_based)
 
 
@@ -129,8 +130,17 @@ class _Rows(NamedTuple):
     largest: int
 
 
-def _load(path_or_file):
-    """Return (name for messages, bytes or memory map) of a plain or compressed file or file object."""
+def load_text(path_or_file):
+    """Return (name for messages, bytes or memory map) of a plain or compressed file or file object of plain text."""
+    name, data = load_bytes(path_or_file)
+    mark, encoding = byte_order_mark(data)
+    if mark:
+        raise FormatError(name, MARKED.format(encoding), 1, 1)
+    return name, data
+
+
+def load_bytes(path_or_file):
+    """Return (name for messages, bytes or memory map) of a file or file object, decompressed if need be."""
     if hasattr(path_or_file, "read"):
         name = getattr(path_or_file, "name", None)
         name = name if isinstance(name, str) else "<stream>"
@@ -153,11 +163,17 @@ def _load(path_or_file):
             data = decompress(data, module)
         except ValueError as error:
             raise FormatError(name, f"the {method} data are damaged or cut short ({error})") from error
-    for mark, encoding in _BYTE_ORDER_MARKS.items():
-        if data[: len(mark)] == mark:
-            rule = f"the text starts with a {encoding} byte order mark; save it as plain ASCII"
-            raise FormatError(name, rule, 1, 1)
     return name, data
+
+
+def starts_with_query(data):
+    """Tell whether the first row of a text has a query."""
+    return bool(_STARTS_WITH_QUERY.match(data))
+
+
+def byte_order_mark(data):
+    """Return (mark, encoding) of the byte order mark that a text starts with; empty if there is none."""
+    return next(((mark, name) for mark, name in _BYTE_ORDER_MARKS.items() if data[: len(mark)] == mark), (b"", ""))
 
 
 def _make_rules(text, dtype, zero_based):
@@ -174,7 +190,7 @@ def _make_rules(text, dtype, zero_based):
     )
 
 
-def _cut(buffer):
+def cut(buffer):
     """Cut a text after newlines into arrays of about `_CHUNK_BYTES`; the last line is given a newline."""
     text = np.frombuffer(buffer, dtype=np.uint8)
     chunks, start = [], 0
@@ -190,7 +206,7 @@ def _cut(buffer):
 
 def _parse(text, rules, dtype):
     """Parse a text in two parallel passes, one to count and one to fill; raise its first mistake."""
-    chunks = _cut(text.buffer)
+    chunks = cut(text.buffer)
     counts = run(count_lines, [(chunk,) for chunk in chunks], n_jobs=-1)
     n_lines, n_colons = zip(*counts, strict=True) if chunks else ((), ())
     room = [min(n, len(chunk) // _SHORTEST_ENTRY) for chunk, n in zip(chunks, n_colons, strict=True)]
@@ -235,8 +251,7 @@ def _parse_chunk(chunk, rules, *arrays):
         if place.tally[N_UNDECIDED] <= n_listed:
             break
         n_listed = place.tally[N_UNDECIDED]
-    for position, owner in undecided[: place.tally[N_UNDECIDED]].tolist():
-        value = float(_NUMBER_AT.match(chunk, position).group())
+    for position, owner, value in decided(chunk, undecided[: place.tally[N_UNDECIDED]]):
         largest = rules.largest_value if owner >= 0 else _LARGEST_VALUES[np.dtype(np.float64)]
         if abs(value) > largest:
             # Numbers come in the order of the text, and the parser stopped at the first mistake it saw.
@@ -250,13 +265,19 @@ def _parse_chunk(chunk, rules, *arrays):
     return place.tally
 
 
+def decided(chunk, undecided):
+    """Yield (position, owner, double) of the numbers that the parser left to Python."""
+    for position, owner in undecided.tolist():
+        yield position, owner, float(_NUMBER_AT.match(chunk, position).group())
+
+
 def _raise_first_mistake(text, rules, chunks, n_lines, tallies):
     """Raise a FormatError for the first line of the text that was refused, if there is one."""
     for k, (chunk, tally) in enumerate(zip(chunks, tallies, strict=True)):
         if tally[FAILED_AT] >= 0:
             before = chunk[: tally[FAILED_AT]].tobytes()
             line = before[before.rfind(b"\n") + 1 :] + chunk[tally[FAILED_AT] :].tobytes()
-            column, rule = explain(line[: line.index(b"\n")], rules, text.n_features)
+            column, rule = explain(line[: line.index(b"\n")], Expected(rules, text.n_features))
             raise FormatError(text.name, rule, sum(n_lines[:k]) + before.count(b"\n") + 1, column)
 
 
