@@ -10,11 +10,17 @@ import sys
 
 from widemargin import __version__
 from widemargin.errors import FormatError
-from widemargin.tools import demo, predict, train
+from widemargin.tools import check, demo, predict, subset, train
 from widemargin.tools.interrupts import remembering_interrupts
 from widemargin.tools.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines
 
-COMMANDS = {"train": train.run, "predict": predict.run, "demo": demo.run}
+COMMANDS = {
+    "train": train.run,
+    "predict": predict.run,
+    "check": check.run,
+    "subset": subset.run,
+    "demo": demo.run,
+}
 
 _FAILED, _MISUSED, _INTERRUPTED, _NOBODY_READS = 1, 2, 130, 141
 
@@ -26,6 +32,8 @@ Support vector machines at the speed of memory, each model with a proof of how g
 commands:
   train     train a linear or kernel machine, or a ranking, on a file of SVM-light / LIBSVM text, or cross-validate
   predict   predict the rows of a file with a model
+  check     list every mistake of a data file, summarise its rows, and say what looks wrong
+  subset    take some of the rows of a file, at random or by label, and the others apart
   demo      a tour on small data sets: solvers compared in a table and a picture
 
 options:
@@ -38,6 +46,8 @@ examples:
   widemargin train -v 5 heart_scale
   widemargin train --task rank -c 20 train.dat rank.model
   widemargin predict heart_scale.t heart.model heart.out
+  widemargin check heart_scale
+  widemargin subset heart_scale 0.8 heart.train heart.test
   widemargin demo
 
 LIBSVM's letters keep their meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, of predict -b and -q.
