@@ -54,6 +54,11 @@ def test_of_quantities_one_is_taken_from_each_group_of_neighbours(rng):
         assert sorted(y[stratified_rows(y, 20, seed)].astype(int) // 5) == list(range(20))
 
 
+def test_equal_quantities_are_neighbours_at_random():
+    y = np.full(40, 0.5)
+    assert any(len(set(stratified_rows(y, 10, seed) // 4)) < 10 for seed in range(5))
+
+
 @pytest.mark.parametrize("choose", [random_rows, stratified_rows])
 @pytest.mark.parametrize("y", [np.repeat([0, 1], [10, 30]), np.arange(40) % 20 + 0.5], ids=["classes", "quantities"])
 def test_every_row_has_the_same_chance(choose, y):

@@ -95,9 +95,8 @@ planted = pytest.mark.parametrize(
 
 @planted
 def test_a_planted_mistake_is_found_at_its_line_and_column_and_nothing_else(line, column, rule, with_queries, rng):
-    for _ in range(5):
+    for number in (0, 59, *rng.integers(60, size=3).tolist()):
         lines = good_lines(rng, with_queries)
-        number = int(rng.integers(60))
         lines[number] = line
         checked = check_bytes(b"\n".join(lines) + b"\n" * int(rng.integers(2)))
         assert places(checked) == [(number + 1, column)]
@@ -128,10 +127,26 @@ def test_all_planted_mistakes_of_a_file_are_found_in_their_order(with_queries, c
         (b"-1:", [1]),
         (b"1 -1:x", [3, 3]),
         (b"1 2147483647:1 1:1 1:1", [3, 20]),
+        (b"1 qid:1 2:1 1:1", [3, 13]),
     ],
 )
 def test_every_mistake_of_a_line_is_listed(line, columns):
     assert places(check_bytes(b"1 1:2\n" + line + b"\n1 1:2\n")) == [(2, column) for column in columns]
+
+
+@pytest.mark.parametrize(
+    ("line", "columns"),
+    [
+        (b"1 2:x 2:1 qid:1", [3, 3, 7, 11]),
+        (b"3:1 2:1", [1, 1, 5]),
+        (b"qid:x 2:y", [1, 1, 7]),
+        (b"x # alone", [1, 1]),
+        (b"1\r2 qid:1", [2]),
+        (b"1\rqid:1 1:x", [2, 9]),
+    ],
+)
+def test_every_mistake_of_a_line_among_queries_is_listed(line, columns):
+    assert places(check_bytes(b"1 qid:1\n" + line + b"\n1 qid:2\n")) == [(2, column) for column in columns]
 
 
 def test_index_zero_is_a_mistake_only_where_indices_count_from_1():
