@@ -26,7 +26,7 @@ from widemargin._replace import replacing
 from widemargin._threads import run
 from widemargin.data.textcompression import LONGEST_MAGIC, compression_of, decompress, open_compressed
 from widemargin.data.textformatter import LONGEST_ENTRY, LONGEST_HEAD, format_rows
-from widemargin.data.textmistakes import LARGEST_INDEX, explain
+from widemargin.data.textmistakes import LARGEST_INDEX, Expected, explain
 from widemargin.data.textparser import FAILED_AT, N_UNDECIDED, Place, Rules, count_lines, parse_rows
 from widemargin.errors import FormatError
 from widemargin.progress import task
@@ -48,6 +48,7 @@ _NUMBER_AT = re.compile(rb"[-+.0-9eE]+")
 _STARTS_WITH_QUERY = re.compile(rb"(?:[ \t\r]*+(?:#[^\n]*+)?\n)*+[ \t\r]*+[^ \t\r\n#]++[ \t\r]++qid:")
 NO_ROWS = "holds no rows"
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+MARKED = "the text starts with a {} byte order mark; save it as plain ASCII"
 
 
 def read_svmlight(path_or_file, *, n_features=None, dtype=np.float64, zero_based="auto"):
@@ -81,7 +82,7 @@ def read_svmlight(path_or_file, *, n_features=None, dtype=np.float64, zero_based
         At the first place where the file breaks a rule of the format.
     """
     _check_options(n_features, dtype, zero_based)
-    name, buffer = _load(path_or_file)
+    name, buffer = load_text(path_or_file)
     text = Text(name, buffer, starts_with_query(buffer), n_features)
     return _read(text, np.dtype(dtype), zero_based)
 
@@ -147,13 +148,15 @@ def make_matrix(rows, n_features):
     return X
 
 
-def starts_with_query(buffer):
-    """Tell whether the first row of a text has a query."""
-    return bool(_STARTS_WITH_QUERY.match(buffer))
+def load_text(path_or_file):
+    """Return (name for messages, bytes or memory map) of a plain or compressed file or file object of plain text."""
+    name, data = load_bytes(path_or_file)
+    refuse_byte_order_mark(name, data)
+    return name, data
 
 
-def _load(path_or_file):
-    """Return (name for messages, bytes or memory map) of a plain or compressed file or file object."""
+def load_bytes(path_or_file):
+    """Return (name for messages, bytes or memory map) of a file or file object, decompressed if need be."""
     if hasattr(path_or_file, "read"):
         name = getattr(path_or_file, "name", None)
         name = name if isinstance(name, str) else "<stream>"
@@ -174,7 +177,6 @@ def _load(path_or_file):
         unpacking = task(f"decompressing {os.path.basename(name)}", len(data), "bytes")
         with refusing_damage(name, method), unpacking as unpacked:
             data = decompress(data, module, unpacked.advance)
-    refuse_byte_order_mark(name, data)
     return name, data
 
 
@@ -195,10 +197,19 @@ def refusing_damage(name, method):
 
 def refuse_byte_order_mark(name, data):
     """Refuse a text whose first bytes say that it is not plain."""
-    for mark, encoding in _BYTE_ORDER_MARKS.items():
-        if data[: len(mark)] == mark:
-            rule = f"the text starts with a {encoding} byte order mark; save it as plain ASCII"
-            raise FormatError(name, rule, 1, 1)
+    mark, encoding = byte_order_mark(data)
+    if mark:
+        raise FormatError(name, MARKED.format(encoding), 1, 1)
+
+
+def starts_with_query(data):
+    """Tell whether the first row of a text has a query."""
+    return bool(_STARTS_WITH_QUERY.match(data))
+
+
+def byte_order_mark(data):
+    """Return (mark, encoding) of the byte order mark that a text starts with; empty if there is none."""
+    return next(((mark, name) for mark, name in _BYTE_ORDER_MARKS.items() if data[: len(mark)] == mark), (b"", ""))
 
 
 def _make_rules(text, dtype, zero_based):
@@ -215,7 +226,7 @@ def _make_rules(text, dtype, zero_based):
     )
 
 
-def _cut(buffer):
+def cut(buffer):
     """Cut a text after newlines into arrays of about `_CHUNK_BYTES`; the last line is given a newline."""
     text = np.frombuffer(buffer, dtype=np.uint8)
     chunks, start = [], 0
@@ -237,7 +248,7 @@ def parse_text(text, dtype, zero_based):
 
 def _parse_chunks(text, rules, dtype, reading):
     """Parse a text and tell `reading`, a task, how many of its bytes are done."""
-    chunks = _cut(text.buffer)
+    chunks = cut(text.buffer)
     counts = run(_count_chunk, [(chunk, reading) for chunk in chunks], n_jobs=-1)
     n_lines, n_colons = zip(*counts, strict=True) if chunks else ((), ())
     room = [min(n, len(chunk) // _SHORTEST_ENTRY) for chunk, n in zip(chunks, n_colons, strict=True)]
@@ -287,8 +298,7 @@ def _parse_chunk(chunk, rules, reading, *arrays):
         if place.tally[N_UNDECIDED] <= n_listed:
             break
         n_listed = place.tally[N_UNDECIDED]
-    for position, owner in undecided[: place.tally[N_UNDECIDED]].tolist():
-        value = float(_NUMBER_AT.match(chunk, position).group())
+    for position, owner, value in decided(chunk, undecided[: place.tally[N_UNDECIDED]]):
         largest = rules.largest_value if owner >= 0 else _LARGEST_VALUES[np.dtype(np.float64)]
         if abs(value) > largest:
             # Numbers come in the order of the text, and the parser stopped at the first mistake it saw.
@@ -303,13 +313,19 @@ def _parse_chunk(chunk, rules, reading, *arrays):
     return place.tally
 
 
+def decided(chunk, undecided):
+    """Yield (position, owner, double) of the numbers that the parser left to Python."""
+    for position, owner in undecided.tolist():
+        yield position, owner, float(_NUMBER_AT.match(chunk, position).group())
+
+
 def _raise_first_mistake(text, rules, chunks, n_lines, tallies):
     """Raise a FormatError for the first line of the text that was refused, if there is one."""
     for k, (chunk, tally) in enumerate(zip(chunks, tallies, strict=True)):
         if tally[FAILED_AT] >= 0:
             before = chunk[: tally[FAILED_AT]].tobytes()
             line = before[before.rfind(b"\n") + 1 :] + chunk[tally[FAILED_AT] :].tobytes()
-            column, rule = explain(line[: line.index(b"\n")], rules, text.n_features)
+            column, rule = explain(line[: line.index(b"\n")], Expected(rules, text.n_features))
             line_number = text.lines_before + sum(n_lines[:k]) + before.count(b"\n") + 1
             raise FormatError(text.name, rule, line_number, column)
 
@@ -359,7 +375,7 @@ def write_svmlight(path_or_file, X, y, *, qid=None, zero_based=False, comment=No
     blocks = format_text(X, y, qid, zero_based)
     if comment is not None:
         blocks = chain(["".join(f"# {line}\n" for line in comment.splitlines())], blocks)
-    write_text(path_or_file, blocks)
+    write_text(path_or_file, blocks, n_rows=len(y))
 
 
 def format_text(X, y, qid, zero_based):
@@ -367,7 +383,7 @@ def format_text(X, y, qid, zero_based):
     return _format_blocks(*_check_rows(X, y, qid), 0 if zero_based else 1)
 
 
-def write_text(path_or_file, blocks):
+def write_text(path_or_file, blocks, n_rows=None):
     """Write blocks of text to a file object, or to a path: compressed as its name says, whole or not at all."""
     if hasattr(path_or_file, "write"):
         in_text = isinstance(path_or_file, io.TextIOBase)
@@ -375,7 +391,7 @@ def write_text(path_or_file, blocks):
             path_or_file.write(block if in_text else block.encode())
         return
     path = os.fsdecode(path_or_file)
-    writing = task(f"writing {os.path.basename(path)}", X.shape[0], "rows")
+    writing = task(f"writing {os.path.basename(path)}", n_rows, "rows")
     with replacing(path) as file, open_compressed(file, path) as target, writing as written:
         for block in blocks:
             target.write(block.encode())

@@ -10,7 +10,7 @@ import sys
 
 from widemargin import __version__
 from widemargin.errors import FormatError
-from widemargin.tools import demo, grid, predict, report, scale, train
+from widemargin.tools import check, demo, grid, predict, report, scale, subset, train
 from widemargin.tools.interrupts import remembering_interrupts
 from widemargin.tools.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines
 
@@ -20,6 +20,8 @@ COMMANDS = {
     "grid": grid.run,
     "scale": scale.run,
     "report": report.run,
+    "check": check.run,
+    "subset": subset.run,
     "demo": demo.run,
 }
 
@@ -36,6 +38,8 @@ commands:
   grid      choose C, gamma and other parameters by cross-validation, and train with the best
   scale     scale the features of a file to a range or to unit variance, with the range files of svm-scale
   report    write a page about a model and how it does on the rows of a file
+  check     list every mistake of a data file, summarise its rows, and say what looks wrong
+  subset    take some of the rows of a file, at random or by label, and the others apart
   demo      a tour on small data sets: solvers compared in a table and a picture
 
 options:
@@ -49,6 +53,8 @@ examples:
   widemargin train --task rank -c 20 train.dat rank.model
   widemargin predict heart_scale.t heart.model heart.out
   widemargin grid -j -1 heart_scale heart.model
+  widemargin check heart_scale
+  widemargin subset heart_scale 0.8 heart.train heart.test
   widemargin demo
 
 LIBSVM's letters keep their meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, of predict -b and -q.
