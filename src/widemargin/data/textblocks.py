@@ -28,6 +28,7 @@ from widemargin.data.textfile import (
     write_text,
 )
 from widemargin.errors import FormatError
+from widemargin.progress import task
 
 _BLOCK_BYTES = 1 << 23
 _READ_AT_ONCE = 1 << 18
@@ -94,8 +95,14 @@ class SvmlightBlocks:
         self._dtype, self._zero_based, self._block_bytes = np.dtype(dtype), zero_based, int(block_bytes)
 
     def __iter__(self):
-        with_queries, lines_before, self.n_features = None, 0, 0
+        with task(f"reading {os.path.basename(self.name)}", self.size, "bytes") as reading:
+            yield from self._blocks(reading)
+
+    def _blocks(self, reading):
+        with_queries, lines_before, self.n_features, told = None, 0, 0, 0
         for buffer in self._read_lines():
+            reading.advance(self.position - told)
+            told = self.position
             if lines_before == 0:
                 refuse_byte_order_mark(self.name, buffer)
             queries = starts_with_query(buffer) if with_queries is None else with_queries

@@ -3,13 +3,12 @@
 import sys
 from dataclasses import asdict
 
-from widemargin._compiled import announcing_compilation
 from widemargin.data.summary import summarise
 from widemargin.data.textcheck import check_svmlight
-from widemargin.progress import ProgressReport
 from widemargin.tools.files import ZERO_BASED
 from widemargin.tools.messages import naming, print_facts, print_json
 from widemargin.tools.options import Parser, whole
+from widemargin.tools.reporting import add_progress_option, reporting
 from widemargin.tools.suspicions import shown, suspicions
 
 _SHOWN_CLASSES = 8
@@ -48,6 +47,7 @@ def make_parser():
         help="whether labels are classes or quantities (default: told from them)")  # fmt: skip
     add("--zero-based", choices=list(ZERO_BASED), default="auto",
         help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
+    add_progress_option(parser)
     add("-q", "--quiet", action="store_true", help="print nothing but the defects")
     add("--json", action="store_true", help="print one JSON object instead of text")
     return parser
@@ -57,7 +57,7 @@ def run(tokens):
     """Check as the options say; return the exit status."""
     options = make_parser().parse(tokens)
     (data,) = options.files
-    with ProgressReport(0 if options.quiet else 1) as report, announcing_compilation(report.compiling):
+    with reporting(options):
         checked, summary = _check(data, options)
     warnings = [] if summary is None else suspicions(summary, "DATA" if data == "-" else data, options.task)
     if options.json:

@@ -4,17 +4,16 @@ import os
 import shlex
 import sys
 
-from widemargin._compiled import announcing_compilation
 from widemargin._replace import replacing
 from widemargin.errors import FormatError
 from widemargin.models.ranking import RankSVM
 from widemargin.models.svmlightfile import TASKS
-from widemargin.progress import ProgressReport
 from widemargin.tools.files import ZERO_BASED, check_target, read_model
 from widemargin.tools.gridfile import read_grid
 from widemargin.tools.messages import CommandError, UsageError, naming, print_facts, print_json
 from widemargin.tools.modelrows import read_rows_for
 from widemargin.tools.options import Parser
+from widemargin.tools.reporting import add_progress_option, reporting
 from widemargin.tools.reports.markup import size
 from widemargin.tools.reports.modelreport import report_page
 
@@ -52,6 +51,7 @@ def make_parser():
         "widemargin wrote it (default: classification)")  # fmt: skip
     add("--zero-based", choices=list(ZERO_BASED), default="auto",
         help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
+    add_progress_option(parser)
     add("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
     add("--json", action="store_true", help="print one JSON object instead of text")
     return parser
@@ -65,7 +65,7 @@ def run(tokens):
         raise UsageError("DATA and MODEL cannot both be standard input")
     target = _choose_target(model_path, options.output)
     check_target(target, *filter(None, (model_path, data, options.grid)))
-    with ProgressReport(0 if options.quiet else 1) as report, announcing_compilation(report.compiling):
+    with reporting(options):
         page = _make(options, shlex.join(["widemargin", "report", *tokens]))
     content = page.encode("utf-8", "backslashreplace")  # file names may hold bytes that are no characters
     _write(content, target)

@@ -12,12 +12,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from widemargin._compiled import announcing_compilation
 from widemargin.data.rangefile import read_ranges, write_ranges
 from widemargin.data.scaling import NEED_MOMENTS, FeatureStatistics
 from widemargin.data.textblocks import SvmlightBlocks, write_svmlight_blocks
 from widemargin.errors import FormatError
-from widemargin.progress import ProgressReport
 from widemargin.tools.files import check_target
 from widemargin.tools.messages import (
     CommandError,
@@ -29,6 +27,7 @@ from widemargin.tools.messages import (
     say,
 )
 from widemargin.tools.options import Parser, number
+from widemargin.tools.reporting import add_progress_option, reporting
 
 _DESCRIPTION = """\
 Scale the features of DATA, each on its own, to [-1, 1], to [LOWER, UPPER], or to unit variance; "-" is standard input.
@@ -82,6 +81,7 @@ def make_parser():
     add("--center", action="store_true", help="of --method variance: subtract the mean, which makes sparse data dense")
     add("--keep-zeros", action="store_true",
         help="of --method range: multiply only, so that the largest absolute value becomes UPPER")  # fmt: skip
+    add_progress_option(parser)
     add("-q", "--quiet", action="store_true", help="print nothing but the rows, warnings and errors")
     add("--json", action="store_true", help="print a summary as one JSON object instead of text")
     return parser
@@ -94,8 +94,7 @@ def run(tokens):
     plan = _plan(options)
     started = time.perf_counter()
     with (
-        ProgressReport(0 if options.quiet else 1) as report,
-        announcing_compilation(report.compiling),
+        reporting(options),
         _blaming(options.files[0]),
         _open_blocks(options) as blocks,
     ):

@@ -7,16 +7,15 @@ import sys
 
 import numpy as np
 
-from widemargin._compiled import announcing_compilation
 from widemargin._replace import replacing
 from widemargin.data.sampling import query_rows, random_rows, stratified_rows
 from widemargin.data.summary import are_classes
 from widemargin.data.textcompression import open_compressed
 from widemargin.data.textlines import read_lines
-from widemargin.progress import ProgressReport
 from widemargin.tools.files import check_target
 from widemargin.tools.messages import CommandError, UsageError, naming, print_facts, print_json, say
 from widemargin.tools.options import Parser, whole
+from widemargin.tools.reporting import add_progress_option, reporting
 
 _METHODS = {"0": "stratified", "1": "random", "stratified": "stratified", "random": "random"}
 _CHOICES = {"stratified": stratified_rows, "random": random_rows}
@@ -56,6 +55,7 @@ def make_parser():
         help="0 or stratified: labels in the same proportion (default); 1 or random: whatever they are")  # fmt: skip
     add("--by-query", action="store_true", help="take whole queries (qid), about NUMBER rows")
     add("--seed", type=whole(0), default=0, metavar="N", help="the same seed gives the same rows (default: 0)")
+    add_progress_option(parser)
     add("-q", "--quiet", action="store_true", help="print nothing but the rows, warnings and errors")
     add("--json", action="store_true", help="print one JSON object instead of text")
     return parser
@@ -71,7 +71,7 @@ def run(tokens):
         raise UsageError("--by-query takes queries at random, whatever their labels; leave -s/--method out")
     options.method = _METHODS[options.method or "stratified"]
     targets = _check_targets(data, *targets)
-    lines = _read(data, options.quiet)
+    lines = _read(data, options)
     chosen = _choose(lines, number, options)
     _write(lines, chosen, targets)
     _report(lines, chosen, targets, options)
@@ -91,13 +91,9 @@ def _read_number(parser, text):
     return number
 
 
-def _read(data, quiet):
+def _read(data, options):
     """Return the lines of the data file."""
-    with (
-        ProgressReport(0 if quiet else 1) as report,
-        announcing_compilation(report.compiling),
-        naming(data if data != "-" else "standard input"),
-    ):
+    with reporting(options), naming(data if data != "-" else "standard input"):
         return read_lines(sys.stdin.buffer if data == "-" else data)
 
 
