@@ -12,6 +12,7 @@ from widemargin.models.oneclass import OneClassSVM
 from widemargin.models.path import CPath, c_path
 from widemargin.models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.tools.gridfile import read_grid
+from widemargin.tools.gridplots import plot_grid
 from widemargin.tools.gridresult import GridResult
 from widemargin.tools.gridsearch import grid_search
 from widemargin.tools.plots import plot_convergence
@@ -40,6 +41,7 @@ __all__ = [
     "grid_search",
     "load_model",
     "plot_convergence",
+    "plot_grid",
     "read_grid",
     "read_svmlight",
     "save_model",

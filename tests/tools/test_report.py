@@ -345,6 +345,14 @@ def test_labels_that_the_model_does_not_know_are_no_part_of_curves(cancer):
     assert sum(int(row[2]) for row in page.data("confusion") if row[0] == "7") == 50
 
 
+def test_many_labels_that_the_model_does_not_know_are_one_line(cancer):
+    X, y = cancer
+    strange = np.where(np.arange(len(y)) < 50, np.arange(len(y)) + 0.5, y)
+    cells = Page(report_page(LinearSVC().fit(X, y), X, strange)).data("confusion")
+    assert len(cells) == 9
+    assert sum(int(cell[2]) for cell in cells if cell[0] == "others") == 50
+
+
 def test_rows_without_labels_are_predicted_and_not_measured(cancer):
     X, y = cancer
     model = LinearSVC().fit(X, y)
@@ -413,10 +421,12 @@ def test_what_a_text_does_not_record_is_said(call, two, tmp_path, letters):
     assert page.marks.keys() >= CURVES
 
 
-def test_a_precomputed_kernel_has_a_report(rng):
+@pytest.mark.parametrize("kernel", ["precomputed", lambda A, B: A @ B.T])
+def test_a_kernel_without_support_vectors_has_a_report(rng, kernel):
     X = rng.standard_normal((40, 3))
     y = np.where(X[:, 0] > 0, 1, -1)
-    page = Page(report_page(SVC(kernel="precomputed").fit(X @ X.T, y), X @ X.T, y))
+    rows = X @ X.T if kernel == "precomputed" else X
+    page = Page(report_page(SVC(kernel=kernel).fit(rows, y), rows, y))
     assert "nearest row" not in page.text
     assert page.marks.keys() >= SUPPORT
 
@@ -460,6 +470,17 @@ def test_queries_of_the_data_reach_the_measures(call, tmp_path, rng):
     X, y, query = read_svmlight(tmp_path / "d")
     share = load_model(tmp_path / "m").score(X, y, qid=query)
     assert f"Mean concordance {share:g}" in Page((tmp_path / "m.html").read_text("utf-8")).text
+
+
+def test_features_count_from_zero_if_the_file_does(call, two, tmp_path):
+    call("train", "-q", two, "m")
+    numbers = {}
+    for based in ("no", "yes"):
+        assert call("report", "-q", "--zero-based", based, "m", two)[0] == 0
+        page = Page((tmp_path / "m.html").read_text("utf-8"))
+        numbers[based] = {int(row[0]) for row in page.data("features")}
+    assert numbers["no"] == {1, 2, 3, 4}
+    assert min(numbers["yes"]) == 1  # column 0 is empty in a file that counts from 1
 
 
 def test_a_grid_is_drawn_with_the_model(call, two, tmp_path):

@@ -55,6 +55,12 @@ class GridResult:
         """Its mean score."""
         return float(self.means[self.best])
 
+    def _repr_html_(self):
+        """Return the picture for a notebook, with what the mouse is over in words."""
+        from widemargin.tools.gridplots import grid_fragment  # which imports this module
+
+        return grid_fragment(self)
+
     def matrix(self, across="C", down="gamma"):
         """Return (values of `across`, values of `down`, mean scores of shape (n_down, n_across)).
 

@@ -50,7 +50,8 @@ def make_parser():
     add("--task", choices=list(TASKS), help="what a model of SVM-light's text is for, which does not say unless "
         "widemargin wrote it (default: classification)")  # fmt: skip
     add("--zero-based", choices=list(ZERO_BASED), default="auto",
-        help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
+        help="whether indices count from 0 (default: auto, yes if index 0 occurs); the page numbers features likewise, "
+        "from 1 unless this is yes")  # fmt: skip
     add_progress_option(parser)
     add("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
     add("--json", action="store_true", help="print one JSON object instead of text")

@@ -13,6 +13,7 @@ _LONGEST_NAME = 16
 _BAR = 19  # height of a bar with the space around it
 _SMALL_MATRIX = 12  # up to so many classes, counts are written in the cells
 _FEW_LABELS = 20
+_MATRIX_CHARACTERS = 44  # that have room side by side below a matrix
 
 
 def thinned(n_points, most):
@@ -82,31 +83,23 @@ def _bins(values, guides):
     return scale, np.linspace(scale.low, scale.high, n_bins + 1)
 
 
-def bars(name, title, summary, names, lengths, *, rows, heads, x_label, series=None, legend=(), text=None):
-    """Return bars from left to right, from zero, a name beside each; negative ones go to the left.
-
-    Parameters
-    ----------
-    series : sequence of int
-        The colour of each; None: that of positive ones is the first, of negative ones the second.
-    """
-    names = [_shortened(str(name)) for name in names]
-    x = scales.linear(min(0.0, *lengths), max(0.0, *lengths), 4, text=text)
+def bars(name, title, summary, names, lengths, *, rows, heads, x_label, legend=()):
+    """Return bars from zero to the right, a name beside each; negative ones go to the left, in another colour."""
     n_bars = len(names)
-    y = scales.categories(names[::-1])
+    x = scales.linear(min(0.0, *lengths), max(0.0, *lengths), 4)
+    y = scales.categories([_shortened(str(name)) for name in names[::-1]])
     height = HEIGHT if n_bars * _BAR < HEIGHT - 66 else n_bars * _BAR + 66
     picture = Picture(x, y, heads, x_label=x_label, nearest="y", height=height, ticks="x")
-    half = min(0.36, 0.36 * n_bars / 3)
+    half = 0.12 * min(n_bars, 3)
     for k, length in enumerate(lengths):
         at = n_bars - 1 - k
-        colour = int(length < 0) if series is None else series[k]
-        picture.box((0.0, length), (at - half, at + half), rows[k], f"bar s{colour % 8}")
+        picture.box((0.0, length), (at - half, at + half), rows[k], f"bar s{int(length < 0)}")
     picture.upright(0.0, look="zero")
     return picture.figure(name, title, summary, legend=legend)
 
 
-def _shortened(text):
-    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+def _shortened(text, longest=_LONGEST_NAME):
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def curves(name, title, summary, drawn, *, x, y, heads, x_label, y_label, diagonal=False, level=None):
@@ -146,10 +139,10 @@ def scatter(name, title, summary, x_values, y_values, rows, *, heads, x_label, y
     x_range, y_range = (float(x_values.min()), float(x_values.max())), (float(heights.min()), float(heights.max()))
     if shared:
         x_range = y_range = (min(x_range[0], y_range[0]), max(x_range[1], y_range[1]))
-    picture = Picture(scales.linear(*x_range, 5), scales.linear(*y_range, 5), heads, x_label=x_label, y_label=y_label)
+    x, y = scales.linear(*x_range), scales.linear(*y_range)
+    picture = Picture(x, y, heads, x_label=x_label, y_label=y_label)
     if shared:
-        low, high = scales.linear(*x_range, 5).low, scales.linear(*x_range, 5).high
-        picture.line([low, high], [low, high])
+        picture.line([x.low, x.high], [x.low, x.high])
     for at, text in guides:
         picture.level(at, text)
     look = "faint" if len(rows) > 400 else ""
@@ -160,10 +153,11 @@ def scatter(name, title, summary, x_values, y_values, rows, *, heads, x_label, y
 def matrix_of_counts(name, title, summary, names, counts):
     """Return a matrix of counts, a line per true class, coloured by the part of its line that a cell is."""
     n, lines = len(names), counts.sum(axis=1)
-    texts = [_shortened(str(label)) for label in names]
     every = -(-n // _FEW_LABELS)
-    written = [text if k % every == 0 else "" for k, text in enumerate(texts)]
-    x, y = scales.categories(written), scales.categories(written[::-1])
+    written = [str(label) if k % every == 0 else "" for k, label in enumerate(names)]
+    room = max(2, every * _MATRIX_CHARACTERS // n)
+    x = scales.categories([_shortened(text, room) for text in written])
+    y = scales.categories([_shortened(text) for text in written[::-1]])
     side = 66 + min(max(34 * n, 150), 300)
     heads = ("true class", "predicted", "rows", "of its class")
     labels = {"x_label": "predicted", "y_label": "true class"}

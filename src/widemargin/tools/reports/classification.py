@@ -56,7 +56,7 @@ def _unlabelled(subject):
     return charts.bars(
         "predicted", "What was predicted", "No row has a label that the model knows, so nothing can be measured.",
         [row[0] for row in rows], [row[1] for row in rows], rows=rows, heads=("class", "rows", "of all"),
-        x_label="rows", series=[0] * len(rows),
+        x_label="rows",
     )  # fmt: skip
 
 

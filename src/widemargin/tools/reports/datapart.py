@@ -53,6 +53,4 @@ def _labels(subject):
     largest = percent(max(counts) / len(subject.y))
     summary = f"{plural(len(values), 'label')}{left_out}; the most frequent has {largest} of the rows."
     heads = ("label", "rows", "of all")
-    return charts.bars(
-        "labels", "Labels", summary, names, counts, rows=rows, heads=heads, x_label="rows", series=[0] * len(names)
-    )
+    return charts.bars("labels", "Labels", summary, names, counts, rows=rows, heads=heads, x_label="rows")

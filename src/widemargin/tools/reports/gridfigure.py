@@ -35,8 +35,8 @@ def grid_figure(layout, name="grid"):
 
 def grid_table(layout):
     """Return a card with a table of all points, the best first, that can be sorted by any column."""
-    result = layout.result
-    order = sorted(range(len(result.points)), key=lambda k: (k != result.best, -result.means[k]))
+    result, best, means = layout.result, layout.result.best, layout.result.means
+    order = sorted(range(len(means)), key=lambda k: (k != best, -means[k]))
     rows = [(*_row(layout, k), float(result.seconds[k])) for k in order]
     heads = (*_heads(layout), "seconds")
     explanation = f"{plural(len(rows), 'point')}, the best first. The heads of the columns sort."

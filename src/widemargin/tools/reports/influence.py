@@ -128,15 +128,13 @@ def _counts(subject):
     return charts.bars(
         "support", "How many", summary, [name for name, _ in rows], [count for _, count in rows], rows=rows,
         heads=("class" if is_classifier(model) else "which", "support vectors"), x_label="support vectors",
-        series=[0] * len(rows),
     )  # fmt: skip
 
 
 def _coefficients(size):
     summary = f"Absolute dual coefficient of each, from {size.min():.3g} to {size.max():.3g}."
-    return charts.histogram("coefficients", "How heavy", summary, {"support vectors": size}, x_label="|coefficient|",
-        y_label="support vectors",
-    )  # fmt: skip
+    labels = {"x_label": "|coefficient|", "y_label": "support vectors"}
+    return charts.histogram("coefficients", "How heavy", summary, {"all": size}, **labels)
 
 
 def _problems(model):
@@ -165,14 +163,13 @@ def _heaviest(subject, size):
     if is_classifier(model):
         of_class = np.repeat(np.arange(len(model.n_support_)), model.n_support_)[top]
         columns["class"] = [name_of(label) for label in model.classes_[of_class].tolist()]
-    if model.kernel != "precomputed":
+    explanation = "Those with the largest absolute coefficients."
+    if len(size) == model.support_vectors_.shape[0]:  # none are kept of a kernel that is precomputed or a function
+        explanation = explanation[:-1] + ", and the row of these data that is nearest to each."
         row, distance = _nearest_rows(model.support_vectors_[top], subject.X)
         columns |= {"nearest row here": (row + 1).tolist(), "distance": distance.tolist()}
         columns["its label"] = [name_of(label) for label in subject.y[row].tolist()]
     rows = list(zip(*columns.values(), strict=True))
-    explanation = "Those with the largest absolute coefficients, and the row of these data that is nearest to each."
-    if model.kernel == "precomputed":
-        explanation = "Those with the largest absolute coefficients."
     content = scrolling("Heaviest support vectors", table(list(columns), rows))
     return card("The heaviest", words(explanation), content)
 

@@ -5,9 +5,11 @@ A template engine would be one more package for some thirty lines of tags.
 
 import html
 import math
+import re
 from numbers import Integral, Real
 
 UNDEFINED = "–"
+_NUMBER = re.compile(rf"-?[\d.,]+(?:e[-+]\d+)?%?|{UNDEFINED}|")
 _TEXT_COLUMNS = 6  # the style sheet can align so many columns to the left
 
 
@@ -35,8 +37,10 @@ def _magnitude(value):
 
 
 def percent(fraction):
-    """Return a fraction as a percentage."""
-    return UNDEFINED if math.isnan(fraction) else f"{100.0 * fraction:.2f}".rstrip("0").rstrip(".") + "%"
+    """Return a fraction as a percentage; none and all have no decimals, so that nothing else looks like them."""
+    if math.isnan(fraction):
+        return UNDEFINED
+    return f"{100.0 * fraction:.0f}%" if fraction in (0.0, 1.0) else f"{100.0 * fraction:.2f}%"
 
 
 def size(n_bytes):
@@ -61,13 +65,17 @@ def table(heads, rows, *, sortable=False):
     sortable : bool
         Whether heads are buttons that sort.
     """
-    texts = {k for row in rows for k, cell in enumerate(row[:_TEXT_COLUMNS]) if isinstance(cell, str)}
-    texts -= {k for row in rows for k in set(texts) if isinstance(row[k], Real)}
-    names = [f"l{k + 1}" for k in sorted(texts)] + (["sortable"] if sortable else [])
+    columns = list(zip(*rows, strict=True))[:_TEXT_COLUMNS]
+    names = [f"l{k}" for k, cells in enumerate(columns, 1) if not all(map(_is_number, cells))]
+    names += ["sortable"] if sortable else []
     wrap = "<th scope=col><button type=button>{}</button>" if sortable else "<th scope=col>{}"
     head = "".join(wrap.format(shown(name)) for name in heads)
     lines = "\n".join("<tr>" + "".join(f"<td>{shown(cell)}" for cell in row) for row in rows)
     return f'<table class="{" ".join(["data", *names])}"><thead><tr>{head}<tbody>\n{lines}\n</table>'
+
+
+def _is_number(cell):
+    return isinstance(cell, Real) or _NUMBER.fullmatch(cell) is not None
 
 
 def scrolling(label, content):

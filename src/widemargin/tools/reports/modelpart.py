@@ -30,7 +30,11 @@ def kind_of(model):
     machine = machine_of(model)
     if machine is None:
         return type(model).__name__
-    return f"{type(model).__name__} ({machine.name}, {model.kernel} kernel)"
+    return f"{type(model).__name__} ({machine.name}, {_kernel_name(model)} kernel)"
+
+
+def _kernel_name(model):
+    return getattr(model.kernel, "__name__", "callable") if callable(model.kernel) else model.kernel
 
 
 def _parameters(subject):
@@ -38,8 +42,9 @@ def _parameters(subject):
     model = subject.model
     known = {"estimator": type(model).__name__}
     if subject.is_recorded:
-        others = {*_UNSPOKEN, *(_OF_KERNELS - KERNELS[model.kernel] if subject.is_kernel else ())}
+        others = {*_UNSPOKEN, *(_OF_KERNELS - KERNELS.get(model.kernel, set()) if subject.is_kernel else ())}
         known |= {name: value for name, value in model.get_params(deep=False).items() if name not in others}
+        known |= {"kernel": _kernel_name(model)} if subject.is_kernel else {}
     elif subject.is_kernel:
         known |= {"kernel": model.kernel} | {name: getattr(model, name) for name in sorted(KERNELS[model.kernel])}
     elif hasattr(model, "measure"):

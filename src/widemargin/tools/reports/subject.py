@@ -11,6 +11,8 @@ from widemargin.models.kernel import KernelModel
 from widemargin.tools.evaluation import Prediction, has_probabilities, has_scores, measure, prediction_lines
 from widemargin.tools.reports.markup import card, facts
 
+_MOST_OTHERS = 10  # labels that the model does not know; of more, all are one
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -115,7 +117,11 @@ def _coding(classes, y, predicted):
     labels = classes.tolist()
     place = {label: k for k, label in enumerate(labels)}
     others = sorted(set(y.tolist()) - set(labels), key=lambda label: (isinstance(label, str), label))
-    place |= {label: k for k, label in enumerate(others, len(labels))}
+    if len(others) > _MOST_OTHERS:
+        place |= dict.fromkeys(others, len(labels))
+        others = ["others"]
+    else:
+        place |= {label: k for k, label in enumerate(others, len(labels))}
     true, called = (np.array([place[label] for label in rows.tolist()], dtype=int) for rows in (y, predicted))
     return {"labels": labels + others, "true": true, "called": called}
 
