@@ -507,7 +507,7 @@ def test_a_grid_is_drawn_with_the_model(call, two, tmp_path):
         (["m", "absent"], 1, "absent: no such file; check the path"),
         (["two", "two"], 1, "two: not a model file"),
         (["--grid", "absent", "m", "two"], 1, "absent: no such file; check the path"),
-        (["--grid", "two", "m", "two"], 1, "two:1: not JSON"),
+        (["--grid", "two", "m", "two"], 1, "two:1: is not a results file of a grid search"),
         (["--grid", "started", "m", "two"], 1, "started: no point of the grid"),
         (["m", "empty"], 1, "empty: holds no rows"),
         (["words", "two"], 1, "words: its classes are words, such as 'a'"),

@@ -10,13 +10,14 @@ import sys
 
 from widemargin import __version__
 from widemargin.errors import FormatError
-from widemargin.tools import check, demo, grid, predict, report, scale, subset, train
+from widemargin.tools import check, demo, easy, grid, predict, report, scale, subset, train
 from widemargin.tools.interrupts import remembering_interrupts
 from widemargin.tools.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines
 
 COMMANDS = {
     "train": train.run,
     "predict": predict.run,
+    "easy": easy.run,
     "grid": grid.run,
     "scale": scale.run,
     "report": report.run,
@@ -35,6 +36,7 @@ Support vector machines at the speed of memory, each model with a proof of how g
 commands:
   train     train a linear or kernel machine, or a ranking, on a file of SVM-light / LIBSVM text, or cross-validate
   predict   predict the rows of a file with a model
+  easy      check, scale, grid, train, predict and report in one go
   grid      choose C, gamma and other parameters by cross-validation, and train with the best
   scale     scale the features of a file to a range or to unit variance, with the range files of svm-scale
   report    write a page about a model and how it does on the rows of a file
@@ -52,9 +54,12 @@ examples:
   widemargin train -v 5 heart_scale
   widemargin train --task rank -c 20 train.dat rank.model
   widemargin predict heart_scale.t heart.model heart.out
+  widemargin easy -j -1 svmguide1 svmguide1.t
   widemargin grid -j -1 heart_scale heart.model
+  widemargin scale -s heart.range heart > heart_scale
   widemargin check heart_scale
   widemargin subset heart_scale 0.8 heart.train heart.test
+  widemargin report heart.model heart_scale.t -o heart.html
   widemargin demo
 
 LIBSVM's letters keep their meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, of predict -b and -q.
