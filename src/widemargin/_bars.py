@@ -99,13 +99,10 @@ class Terminal:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def _table(self):
-        table = Table.grid(padding=(0, 1))
-        table.add_column()
-        table.add_column(width=_BAR_WIDTH)
-        table.add_column(no_wrap=True, overflow="ellipsis")
+        table, room = Table.grid(padding=(0, 1)), self._console.width - len(f"⠋ {_BAR_WIDTH * '━'} ")
         for row in self._rows:
             bar = ProgressBar(total=1.0, completed=row.share or 0.0, width=_BAR_WIDTH, pulse=row.share is None)
-            table.add_row(self._spinner, bar, Text(row.text))
+            table.add_row(self._spinner, bar, Text(row.text[: max(room, 1)]))
         return table
 
     def _step_between(self):

@@ -21,6 +21,7 @@ _SECONDS_BEFORE_MORE = 2.0  # what is a part of work with a bar: many short part
 _SECONDS_BETWEEN_LINES = 2.0  # at first
 _LATER_LINES = 0.1  # and then, of the seconds so far, so that the log of a long run stays short
 _FIRST_SHARE = 0.01  # before it nobody knows how long the rest will take
+_LONGEST_NAME = 30  # of a task, beside a bar and numbers on 80 columns
 _MOST_LAST_LINES = 3  # of several problems, say one per class; of more only the worst is worth a last line
 _TURNS = {"svmperf": "plane", "ocas": "plane", "newton": "step"}  # what a solver counts, if not sweeps
 
@@ -89,7 +90,8 @@ class Task:
 
     def __init__(self, report, what, total, unit):
         self._report = report
-        self.what, self.total, self.unit, self.done = what, total, unit, 0
+        self.what = what if len(what) <= _LONGEST_NAME else f"{what[: _LONGEST_NAME - 3]}..."
+        self.total, self.unit, self.done = total, unit, 0
         self.begun = self.advanced = self.said = time.monotonic()
         self.has_line = False
 

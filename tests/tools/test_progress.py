@@ -415,9 +415,15 @@ def test_a_bar_and_its_words_fit_into_80_columns():
     assert len(words) + len("⠋ " + "━" * 16 + " ") <= 80
 
 
-def test_text_that_is_too_long_is_cut_instead_of_wrapped(impatient, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "60")
+@pytest.mark.parametrize(
+    ("columns", "seen"), [("80", "xx...: 12% of 987 MB, 10:00:00 left"), ("40", "reading xxx"), ("1", "")]
+)
+def test_text_that_is_too_long_is_cut_instead_of_wrapped(columns, seen, clock, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
     screen = Screen()
-    with show_progress(screen), task("reading " + "x" * 200, 10):
-        wait_for("…", screen)
-    assert "\n" not in screen.getvalue()
+    with show_progress(screen) as report, task("reading " + "x" * 200, 987e6, "bytes") as reading:
+        clock[0] += 36000 * 12 / 88
+        reading.advance(987e6 * 0.12)
+        report._draw()
+        assert seen in screen.getvalue()
+        assert "\n" not in screen.getvalue()
