@@ -96,6 +96,12 @@ def test_json_is_one_strict_object(call, two, tmp_path):
     assert (found["defects"], found["n_defects"], found["suspicions"]) == ([], 0, [])
 
 
+def test_json_has_null_for_a_range_that_no_number_can_hold(call, tmp_path):
+    (tmp_path / "huge").write_text("1 1:1e308 2:1\n-1 1:-1e308 2:2\n")
+    found = json.loads(call("check", "--json", "huge")[1], parse_constant=pytest.fail)
+    assert found["summary"]["features"]["widest"] == [None, 1]
+
+
 def test_a_file_without_rows_has_no_summary(call, tmp_path):
     (tmp_path / "empty").write_text("# nothing\n")
     assert call("check", "empty")[:2] == (1, "empty: holds no rows\n1 defect, no warnings\n")

@@ -88,9 +88,16 @@ def _as_json(checked, summary, warnings):
         "defects": [{"line": line, "column": column, "message": rule} for line, column, rule in checked.mistakes],
         "n_defects": checked.n_mistakes,
         "n_defects_is_exact": checked.is_exact,
-        "summary": None if summary is None else asdict(summary),
+        "summary": None if summary is None else _as_lists(asdict(summary)),
         "suspicions": [warning._asdict() for warning in warnings],
     }
+
+
+def _as_lists(fact):
+    """Return a fact, or facts within facts, with a list for every tuple, as `print_json` takes them."""
+    if isinstance(fact, dict):
+        return {name: _as_lists(inner) for name, inner in fact.items()}
+    return [_as_lists(inner) for inner in fact] if isinstance(fact, tuple) else fact
 
 
 def _print_defects(checked):
