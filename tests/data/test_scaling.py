@@ -176,8 +176,9 @@ def test_sparse_rows_are_filled_where_zeros_do_not_stay_zeros_and_only_there():
 def test_float32_rows_stay_float32_and_whole_numbers_become_doubles():
     ranges = FeatureRanges(-1.0, 1.0, np.array([0.0]), np.array([3.0]))
     assert ranges.apply(np.ones((1, 1), np.float32)).dtype == np.float32
-    assert ranges.apply(np.ones((1, 1), int)).dtype == np.float64
-    assert ranges.apply(csr_array(np.ones((1, 1), int))).dtype == np.float64
+    for dtype in (np.int8, np.int64):
+        assert ranges.apply(np.ones((1, 1), dtype)).dtype == np.float64
+        assert ranges.apply(csr_array(np.ones((1, 1), dtype))).dtype == np.float64
 
 
 def test_the_input_is_left_as_it_was(X):

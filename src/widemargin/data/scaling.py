@@ -106,7 +106,7 @@ class FeatureRanges:
             )
         if issparse(X):
             return self._apply_sparse(X)
-        scaled = np.zeros((X.shape[0], self.n_features), dtype=np.result_type(X.dtype, np.float32))
+        scaled = np.zeros((X.shape[0], self.n_features), dtype=np.float32 if X.dtype == np.float32 else np.float64)
         scaled[:, : X.shape[1]] = X
         start = 0
         for columns, values in _entries(scaled):
@@ -239,7 +239,6 @@ class FeatureStatistics:
         with np.errstate(over="ignore", invalid="ignore"):
             within = np.sqrt(part * (spread / np.maximum(count, 1)))
             deviation = np.hypot(within, np.sqrt(part * (1.0 - part)) * mean)
-        deviation[low == high] = 0.0
         lost = np.flatnonzero((low != high) & ~((deviation > 0.0) & np.isfinite(deviation)))
         if len(lost) > 0:
             j = lost[0]

@@ -153,14 +153,15 @@ def _plan(options):
 @contextmanager
 def _blaming(data):
     """Within the block, what the numbers of the data do not allow is an error of the run."""
+    name = "standard input" if data == "-" else data
     try:
         yield
     except FormatError:
         raise
     except ValueError as error:
-        raise CommandError(f"{'standard input' if data == '-' else data}: {error}") from error
+        raise CommandError(f"{name}: {error}") from error
     except MemoryError as error:
-        raise CommandError(f"{data}: the ranges do not fit into memory, 24 to 48 bytes per feature") from error
+        raise CommandError(f"{name}: the ranges do not fit into memory, 24 to 48 bytes per feature") from error
 
 
 @contextmanager
@@ -194,8 +195,7 @@ def _learn(blocks, options, plan):
     ranges = statistics.ranges(method, lower=lower, upper=upper, label_limits=options.labels)
     if options.labels is not None and ranges.labels.low == ranges.labels.high:
         say("warning", f"all labels are {ranges.labels.low:g}: they become {ranges.labels.lower:g}")
-    n_scaled = statistics.n_entries_scaled(ranges)
-    _warn_of_growth(statistics, n_scaled, ranges, _cure(method, ranges))
+    _warn_of_growth(statistics, statistics.n_entries_scaled(ranges), ranges, _cure(method, ranges))
     if options.save is not None:
         with naming(options.save):
             write_ranges(sys.stdout if options.save == "-" else options.save, ranges, zero_based=True)
