@@ -85,7 +85,7 @@ def make_parser():
 def run(tokens):
     """Search, train and write the model; return the exit status."""
     parser = make_parser()
-    options = parser.parse(translate_letters([_SPELLINGS.get(token, token) for token in tokens]))
+    options = parser.parse(translate_letters(_spelled_out(tokens)))
     model, grid = _machine_and_grid(parser, options)
     data, target = options.files[0], choose_target(*options.files)
     results = options.results or f"{os.path.basename(data)}.grid"
@@ -100,6 +100,16 @@ def run(tokens):
         _draw(result, path)
     _print(result, {"results": results, "model": target, "seconds": seconds}, options)
     return 0
+
+
+def _spelled_out(tokens):
+    """Return the tokens with grid.py's spellings as ours, and ranges, which may begin with a minus, joined to theirs."""
+    rest, spelled = [_SPELLINGS.get(token, token) for token in tokens], []
+    while rest:
+        token = rest.pop(0)
+        is_range = token.removeprefix("--") in _AXES
+        spelled.append(f"{token}={rest.pop(0)}" if is_range and rest else token)
+    return spelled
 
 
 def _machine_and_grid(parser, options):
