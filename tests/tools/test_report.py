@@ -486,7 +486,7 @@ def test_features_count_from_zero_if_the_file_does(call, two, tmp_path):
 def test_a_grid_is_drawn_with_the_model(call, two, tmp_path):
     lines = [{"widemargin_grid": 1, "names": ["C"], "scoring": "accuracy", "n_folds": 2}]
     lines += [{"point": {"C": C}, "fold": k, "score": 0.9 - C / 9, "seconds": 1.0} for C in (0.5, 1.0) for k in (0, 1)]
-    (tmp_path / "g").write_text("\n".join(map(json.dumps, lines)))
+    (tmp_path / "g").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     call("train", "-q", two, "m")
     assert call("report", "-q", "--grid", "g", "m", two) == (0, "", "")
     page = Page((tmp_path / "m.html").read_text("utf-8"))
@@ -518,7 +518,7 @@ def test_a_grid_is_drawn_with_the_model(call, two, tmp_path):
 def test_mistakes_are_one_line_with_the_way_out(call, two, tmp_path, words, status, says):
     call("train", "-q", two, "m")
     header = {"widemargin_grid": 1, "names": ["C"], "scoring": "accuracy", "n_folds": 5}
-    (tmp_path / "started").write_text(json.dumps(header))
+    (tmp_path / "started").write_text(f"{json.dumps(header)}\n")
     (tmp_path / "empty").write_text("")
     X, y, _ = read_svmlight(two)
     save_model(LinearSVC().fit(X, np.where(y > 0, "a", "b")), tmp_path / "words")

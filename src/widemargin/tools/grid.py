@@ -103,7 +103,7 @@ def run(tokens):
 
 
 def _spelled_out(tokens):
-    """Return the tokens with grid.py's spellings as ours, and ranges, which may begin with a minus, joined to theirs."""
+    """Return the tokens with grid.py's spellings as ours, ranges, which may begin with a minus, joined to theirs."""
     rest, spelled = [_SPELLINGS.get(token, token) for token in tokens], []
     while rest:
         token = rest.pop(0)
