@@ -1,0 +1,64 @@
+"""Nothing public is missing from the reference: commands and their help texts, names of the package, docstrings."""
+
+import doctest
+import importlib
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import widemargin
+from widemargin.tools.cli import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+WITH_EXAMPLES = sorted(path for path in SOURCE.rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
+_EXAMPLES = re.compile(r"^examples:\n((?:  .+\n)+)", re.MULTILINE)
+_COMMENT = re.compile(r" {2,}.*| 5-fold .*")  # what stands beside an example
+
+
+@pytest.fixture(scope="module")
+def hooks():
+    """The hooks by which the site is built."""
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs/builder/hooks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("words", [["--help"], *([command, "--help"] for command in COMMANDS)], ids=" ".join)
+def test_every_help_text_is_in_the_docs(words, hooks, shell, monkeypatch):
+    page = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8")
+    assert hooks.HELP_TEXTS in page
+    monkeypatch.setenv("COLUMNS", hooks.HELP_WIDTH)
+    assert shell(" ".join(["widemargin", *words])).output in hooks.help_texts()
+
+
+def examples_in(text):
+    """Return the commands under `examples:` of a help text, without what stands beside them."""
+    return [_COMMENT.sub("", line.strip()) for part in _EXAMPLES.findall(text) for line in part.splitlines()]
+
+
+def test_every_example_of_the_help_texts_runs(hooks, shell):
+    examples = dict.fromkeys(examples_in(hooks.help_texts()))
+    assert len(examples) > 20
+    for example in examples:
+        outcome = shell(example)
+        assert outcome.status == 0, f"{example}\n{outcome.errors}"
+
+
+@pytest.mark.parametrize("name", widemargin.__all__)
+def test_every_public_name_is_in_the_reference(name):
+    pages = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs/reference").glob("*.md"))
+    assert re.search(rf"^(::: |## `)widemargin\.{name}`?$", pages, re.MULTILINE), (
+        f"add `::: widemargin.{name}` to a page of docs/reference/"
+    )
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.stem)
+def test_examples_in_docstrings_print_what_they_say(path, folder):
+    module = importlib.import_module(".".join(path.relative_to(SOURCE).with_suffix("").parts))
+    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert result.attempted > 0
+    assert result.failed == 0
