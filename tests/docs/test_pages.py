@@ -30,7 +30,7 @@ PAGES = sorted(
     if (name := path.relative_to(ROOT).as_posix()) not in PENDING
 )
 ILLUSTRATIONS = {"none", "bibtex"}
-PROGRAMS = {"widemargin", "cat", "cut", "head", "sort", "wc", "xzcat"}
+PROGRAMS = {"widemargin", "cat", "cut", "grep", "head", "sort", "wc", "xzcat"}
 NOT_RUN = re.compile(  # installing, building, other people's programs
     r"(pip install|make|git|python -m benchmarks\.|svm-(train|predict|scale)|svm_(rank_|perf_)?(learn|classify)"
     r"|(train|predict)( |$)|python (grid|subset|easy|checkdata)\.py)"
