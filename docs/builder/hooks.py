@@ -1,14 +1,17 @@
-"""Hooks of the documentation site: pages that are made when it is built, and links that leave `docs/`.
+"""Hooks of the documentation site: what is made when it is built, and links that leave `docs/`.
 
 Pages link to files of the repository by relative paths, so that they can be read there too. Whatever such a link leads
-to outside `docs/` becomes a page of the site: Markdown as it is, source files as highlighted text.
+to outside `docs/` becomes a page of the site: Markdown as it is, source files as highlighted text. Help texts and
+tables of files are made from the program and its sources, so that they are never stale.
 """
 
+import ast
 import contextlib
 import io
 import os
 import posixpath
 import re
+from functools import cache
 from pathlib import Path, PurePosixPath
 from unittest.mock import patch
 
@@ -17,17 +20,19 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[2]
 HELP_TEXTS = "<!-- help texts -->"
+_FILES = re.compile(r"<!-- files of (?P<floor>\w+) -->")
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)(?P<path>[^)\s#]+)")
 HELP_WIDTH = "100"
 
 
+@cache
 def _placed():
     """Return where files outside `docs/` stand in the site, by their paths in the repository."""
     results = sorted(ROOT.glob("benchmarks/results/*.md"))
     sources = sorted(ROOT.glob("src/widemargin/**/*.py"))
     return {
         "CHANGELOG.md": "changelog.md",
-        "benchmarks/README.md": "results/README.md",
+        "benchmarks/README.md": "results/making.md",
         **{f"benchmarks/results/{path.name}": f"results/{path.name}" for path in results},
         **{_in_root(path): f"source/{path.relative_to(ROOT / 'src').as_posix()}.md" for path in sources},
     }
@@ -41,7 +46,8 @@ def on_files(files, config):
     """Add the pages whose text stands outside `docs/`."""
     for path, place in _placed().items():
         text = (ROOT / path).read_text(encoding="utf-8")
-        files.append(File.generated(config, place, content=_as_source_page(path, text) if path.endswith(".py") else text))
+        content = _as_source_page(path, text) if path.endswith(".py") else text
+        files.append(File.generated(config, place, content=content))
     return files
 
 
@@ -51,7 +57,7 @@ def _as_source_page(path, text):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Put the help texts in their place, and lead links that leave `docs/` to pages of the site."""
+    """Put help texts and tables of files in their places, and lead links that leave `docs/` to pages of the site."""
     placed = _placed()
     stands = {place: path for path, place in placed.items()}
     own = stands.get(page.file.src_uri, f"docs/{page.file.src_uri}")
@@ -59,6 +65,7 @@ def on_page_markdown(markdown, page, config, files):
         return markdown
     if HELP_TEXTS in markdown:
         markdown = markdown.replace(HELP_TEXTS, help_texts())
+    markdown = _FILES.sub(lambda found: _table_of_files(found["floor"], own), markdown)
 
     def lead(link):
         target = posixpath.normpath(posixpath.join(posixpath.dirname(own), link["path"]))
@@ -68,6 +75,17 @@ def on_page_markdown(markdown, page, config, files):
         return posixpath.relpath(place, posixpath.dirname(page.file.src_uri) or ".")
 
     return _LINK.sub(lead, markdown)
+
+
+def _table_of_files(floor, page):
+    """Return a table of the files of a floor, each with the first words of its docstring."""
+    lines = ["| file | |", "|---|---|"]
+    for path in sorted((ROOT / "src/widemargin" / floor).glob("[a-z]*.py")):
+        docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        words = " ".join(docstring.partition("\n\n")[0].split()).replace("<", "&lt;").replace("|", r"\|")
+        link = posixpath.relpath(_in_root(path), posixpath.dirname(page))
+        lines.append(f"| [{path.name}]({link}) | {words} |")
+    return "\n".join(lines)
 
 
 def help_texts():
@@ -83,6 +101,9 @@ def help_text(*words):
     """Return what `widemargin WORDS` prints."""
     from widemargin.tools.cli import main
 
-    with patch.dict(os.environ, COLUMNS=HELP_WIDTH), contextlib.redirect_stdout(io.StringIO()) as printed:
+    with (
+        patch.dict(os.environ, COLUMNS=HELP_WIDTH),
+        contextlib.redirect_stdout(io.StringIO()) as printed,
+    ):
         main(words)
     return printed.getvalue()

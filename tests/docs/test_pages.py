@@ -16,6 +16,7 @@ import doctest
 import io
 import re
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from sybil import Document, Region
@@ -112,7 +113,7 @@ def run_session(text, place, shell):
 
 def compare(expected, printed, place):
     """Fail unless the text is as expected, `...` standing for anything."""
-    expected, printed = (f"{text.rstrip()}\n" for text in (expected, printed))
+    expected, printed = (f"{dedent(text).rstrip()}\n" for text in (expected, printed))
     assert _CHECKER.check_output(expected, printed, doctest.ELLIPSIS), (
         f"{place}: the page says\n{expected}\nand the example prints\n{printed}"
     )

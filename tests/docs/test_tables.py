@@ -1,4 +1,4 @@
-"""The tables for those who come from elsewhere name everything that the other side has, and nothing that we have not."""
+"""The tables for those who come from elsewhere name all that the other side has, and nothing that we have not."""
 
 import inspect
 import re
