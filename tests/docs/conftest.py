@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import lzma
 import shlex
 import shutil
 import subprocess
@@ -105,6 +106,8 @@ def shell(folder):
 
 def _run(words, data):
     """Return (exit status, bytes of standard output, standard error) of one command with data on standard input."""
+    if words[0] == "xzcat":  # not on every machine
+        return 0, lzma.decompress(Path(words[1]).read_bytes()), ""
     if words[0] != "widemargin":
         done = subprocess.run(words, input=data, capture_output=True, check=False)
         return 0, done.stdout, done.stderr.decode()  # of no interest: grep's is 1 if it finds nothing

@@ -32,10 +32,9 @@ PAGES = sorted(
 )
 ILLUSTRATIONS = {"none", "bibtex"}
 PROGRAMS = {"widemargin", "cat", "cut", "grep", "head", "sort", "wc", "xzcat"}
-NOT_RUN = re.compile(  # installing, building, other people's programs
-    r"(pip install|make|git|python -m benchmarks\.|svm-(train|predict|scale)|svm_(rank_|perf_)?(learn|classify)"
-    r"|(train|predict)( |$)|python (grid|subset|easy|checkdata)\.py)"
-)
+NOT_RUN = {  # installing and building, and programs of others
+    "pip", "make", "svm-train", "svm-predict", "train", "predict", "svm_learn", "svm_rank_learn", "svm_rank_classify",
+}  # fmt: skip
 _STATUS = re.compile(r"#.*exit status (\d+)")
 _LEXER = RawFencedCodeBlockLexer(re.compile(r"(?P<language>[^\n]*)\n"))
 _CHECKER = doctest.OutputChecker()
@@ -91,9 +90,10 @@ def lines_of(text):
 
 def run_line(line, place, shell):
     """Run a line unless it is one of those that are not; return what it prints."""
-    if NOT_RUN.match(line):
+    program = line.split()[0]
+    if program in NOT_RUN:
         return ""
-    assert line.split()[0] in PROGRAMS, f"{place}: nobody knows how to run {line!r}"
+    assert program in PROGRAMS, f"{place}: nobody knows how to run {line!r}"
     stated = _STATUS.search(line)
     outcome = shell(line)
     assert outcome.status == (int(stated[1]) if stated else 0), f"{place}: {line}\n{outcome.errors}"
