@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import importlib.util
+import inspect
 import re
 from pathlib import Path
 
@@ -54,6 +55,18 @@ def test_every_public_name_is_in_the_reference(name):
     assert re.search(rf"^(::: |## `)widemargin\.{name}`?$", pages, re.MULTILINE), (
         f"add `::: widemargin.{name}` to a page of docs/reference/"
     )
+
+
+@pytest.mark.parametrize("name", [name for name in widemargin.__all__ if callable(getattr(widemargin, name))])
+def test_every_parameter_is_documented_and_no_other(name):
+    thing = getattr(widemargin, name)
+    section = re.search(r"Parameters\n-+\n(.*?)(?:\n\n\S|\Z)", inspect.getdoc(thing), re.DOTALL)
+    if section is None:
+        assert name in {"CPath", "ConvergenceWarning", "FormatError"}  # nobody makes one of these
+        return
+    documented = set(re.findall(r"^(\w+)(?: :|$)", section[1], re.MULTILINE))
+    parameters = set(inspect.signature(thing).parameters)
+    assert documented == parameters or ("others" in documented and documented - {"others"} <= parameters)
 
 
 @pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.stem)
