@@ -11,6 +11,10 @@ from widemargin.models.modelfile import load_model, save_model
 from widemargin.models.oneclass import OneClassSVM
 from widemargin.models.path import CPath, c_path
 from widemargin.models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.tools.gridfile import read_grid
+from widemargin.tools.gridplots import plot_grid
+from widemargin.tools.gridresult import GridResult
+from widemargin.tools.gridsearch import grid_search
 from widemargin.tools.plots import plot_convergence
 
 __version__ = "0.1.0"
@@ -21,6 +25,7 @@ __all__ = [
     "CPath",
     "ConvergenceWarning",
     "FormatError",
+    "GridResult",
     "LinearSVC",
     "LinearSVCCV",
     "LinearSVR",
@@ -33,8 +38,11 @@ __all__ = [
     "ROCAreaSVC",
     "RankSVM",
     "c_path",
+    "grid_search",
     "load_model",
     "plot_convergence",
+    "plot_grid",
+    "read_grid",
     "read_svmlight",
     "save_model",
     "write_svmlight",

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from sklearn.utils.multiclass import _ovr_decision_function
 
+from widemargin import SVC
 from widemargin.models.multiclass import (
+    labels_of,
     one_against_rest,
     pair_coefficients,
     pair_decisions,
@@ -74,3 +76,14 @@ def test_scores_of_classes_are_scikit_learns(n_classes, rng):
 def test_pairwise_probabilities_are_filled_on_both_sides():
     r = pairwise_probabilities(np.array([[0.1, 0.2, 0.7]]), 3)[0]
     np.testing.assert_allclose(r, [[0.0, 0.1, 0.2], [0.9, 0.0, 0.7], [0.8, 0.3, 0.0]])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("break_ties", [False, True])
+def test_labels_of_decisions_are_those_that_are_predicted(n_classes, break_ties, rng):
+    X = rng.standard_normal((200, 3))
+    y = np.array(["e", "d", "c", "b", "a"])[rng.integers(0, n_classes, 200)]
+    model = SVC(break_ties=break_ties).fit(X, y)
+    predicted = model.predict(X)
+    decisions = model.set_params(decision_function_shape="ovo").decision_function(X).reshape(200, -1)
+    np.testing.assert_array_equal(labels_of(model, -decisions if n_classes == 2 else decisions), predicted)

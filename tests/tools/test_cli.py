@@ -299,7 +299,8 @@ def test_a_reader_that_goes_away_ends_predict_quietly(two, tmp_path, run):
 
 
 def test_ctrl_c_keeps_the_model_so_far(endless, tmp_path):
-    words = ["train", "-c", "1e9", "-e", "1e-12", "--max-iter", "none", "--loss", "hinge", "--solver", "dcd", endless]
+    words = ["train", "-c", "1e9", "-e", "1e-12", "--max-iter", "none", "--loss", "hinge", "--solver", "dcd"]
+    words += ["--progress", "yes", endless]
     command = [sys.executable, "-m", "widemargin", *map(str, words)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, env=environment, text=True) as process:
@@ -344,7 +345,7 @@ def test_ctrl_c_in_a_fold_ends_cross_validation(call, two, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("widemargin.progress.ProgressReport.__call__", interrupted)
-    status, out, err = call("train", "-v", "3", two)
+    status, out, err = call("train", "--progress", "yes", "-v", "3", two)
     assert (status, out) == (130, "")
     assert "widemargin: error: interrupted; nothing was written" in err
 

@@ -301,7 +301,7 @@ def test_data_that_cannot_be_trained_on_are_one_line_and_status_1(call, tmp_path
 
 
 def test_ctrl_c_keeps_the_kernel_machine_so_far(endless, tmp_path):
-    words = ["train", "-s", "0", "-t", "0", "-c", "1e9", "-e", "1e-9", endless]
+    words = ["train", "-s", "0", "-t", "0", "-c", "1e9", "-e", "1e-9", "--progress", "yes", endless]
     command = [sys.executable, "-m", "widemargin", *map(str, words)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
@@ -330,12 +330,25 @@ def test_a_kernel_machine_that_has_seen_no_row_replaces_nothing(call, two, tmp_p
     assert (tmp_path / "two.model").read_text() == "old"
 
 
-def test_progress_of_kernel_machines_goes_to_standard_error(call, two):
-    status, out, err = call("train", "-s", "0", "--solver", "smo", two)
+def test_progress_of_kernel_machines_goes_to_standard_error(call, two, monkeypatch):
+    monkeypatch.setattr("widemargin.progress._SECONDS_BETWEEN_LINES", 0.0)
+    status, out, err = call("train", "-s", "0", "--solver", "smo", "--progress", "yes", two)
     assert status == 0
     assert "smo: " in err
     assert "violation" in err
     assert "smo: " not in out
+
+
+@pytest.mark.parametrize("data", ["two", "three"])
+def test_labels_with_scores_are_those_without_and_cost_no_second_look(call, files, tmp_path, data, monkeypatch):
+    call("train", "-q", "-s", "0", files[data], "model")
+    call("predict", "-q", files[data], "model", "labels")
+    looks, sums = [], SVC._sums
+    monkeypatch.setattr(SVC, "_sums", lambda model, Z, **options: looks.append(Z) or sums(model, Z, **options))
+    call("predict", "-q", "--scores", files[data], "model", "scores")
+    _, *rows = (tmp_path / "scores").read_text().splitlines()
+    assert [row.split()[0] for row in rows] == (tmp_path / "labels").read_text().split()
+    assert len(looks) == 1
 
 
 def test_help_of_train_tells_the_letters_and_their_names(call):

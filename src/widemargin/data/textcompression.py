@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import sys
@@ -21,6 +22,7 @@ _FORMATS = {  # first bytes of a file: name, module
 }
 _SUFFIXES = {".gz": gzip, ".bz2": bz2, ".xz": lzma, ".zst": zstd}
 _DAMAGE = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, zstd.ZstdError)
+_BLOCK_BYTES = 1 << 20
 LONGEST_MAGIC = max(len(magic) for magic in _FORMATS)
 
 
@@ -32,11 +34,44 @@ def compression_of(head):
     return None
 
 
-def decompress(data, module):
-    """Decompress bytes held in memory; a ValueError says what is wrong with damaged or truncated ones."""
+def decompress(data, module, advance=None):
+    """Decompress bytes or a memory map; a ValueError says what is wrong with damaged or truncated ones.
+
+    `advance`, if given, is called with a number of compressed bytes whenever so many more are done.
+    """
+    source, blocks, done = data if hasattr(data, "read") else io.BytesIO(data), [], 0
+    with module.open(source) as file:
+        while block := _read_block(file):
+            blocks.append(block)
+            if advance is not None:
+                advance(source.tell() - done)
+                done = source.tell()
+    return b"".join(blocks)
+
+
+def _read_block(file):
     try:
-        return module.decompress(data)
+        return file.read(_BLOCK_BYTES)
     except _DAMAGE as error:  # no file is read here, so an OSError too speaks of the data
+        raise ValueError(str(error) or type(error).__name__) from error
+
+
+def open_decompressed(file):
+    """Return (name of the compression or None, a file of what `file` holds); `file` can peek, and stays open."""
+    compression = compression_of(file.peek(LONGEST_MAGIC))
+    if compression is None:
+        return None, file
+    name, module = compression
+    return name, module.open(file)
+
+
+def read_decompressed(file, size):
+    """Read up to `size` bytes; a ValueError says what is wrong with damaged or truncated ones."""
+    try:
+        return file.read(size)
+    except _DAMAGE as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the system could not read
+            raise
         raise ValueError(str(error) or type(error).__name__) from error
 
 

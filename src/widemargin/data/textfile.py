@@ -15,7 +15,8 @@ import operator
 import os
 import re
 import stat
-from itertools import chain, pairwise
+from contextlib import contextmanager
+from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -25,14 +26,17 @@ from widemargin._replace import replacing
 from widemargin._threads import run
 from widemargin.data.textcompression import LONGEST_MAGIC, compression_of, decompress, open_compressed
 from widemargin.data.textformatter import LONGEST_ENTRY, LONGEST_HEAD, format_rows
-from widemargin.data.textmistakes import LARGEST_INDEX, explain
+from widemargin.data.textmistakes import LARGEST_INDEX, Expected, explain
 from widemargin.data.textparser import FAILED_AT, N_UNDECIDED, Place, Rules, count_lines, parse_rows
 from widemargin.errors import FormatError
+from widemargin.progress import task
 
 _CHUNK_BYTES = 1 << 20
+_COUNTING = 0.05  # the part of the time that counting lines takes; parsing takes the rest
 _LISTED_UNDECIDED = 64
 _SHORTEST_ENTRY = 4  # a blank, a digit, a colon, a digit
 _BLOCK_ENTRIES = 1 << 16
+_BLOCKS_AT_ONCE = 16
 _LARGEST_INT32 = 2**31 - 1
 _NEWLINE = np.uint8(ord("\n"))
 _LARGEST_VALUES = {  # the largest doubles that are finite once converted
@@ -42,7 +46,9 @@ _LARGEST_VALUES = {  # the largest doubles that are finite once converted
 _NUMBER_AT = re.compile(rb"[-+.0-9eE]+")
 # Blank and comment lines, a label, and then a query.
 _STARTS_WITH_QUERY = re.compile(rb"(?:[ \t\r]*+(?:#[^\n]*+)?\n)*+[ \t\r]*+[^ \t\r\n#]++[ \t\r]++qid:")
+NO_ROWS = "holds no rows"
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+MARKED = "the text starts with a {} byte order mark; save it as plain ASCII"
 
 
 def read_svmlight(path_or_file, *, n_features=None, dtype=np.float64, zero_based="auto"):
@@ -76,8 +82,8 @@ def read_svmlight(path_or_file, *, n_features=None, dtype=np.float64, zero_based
         At the first place where the file breaks a rule of the format.
     """
     _check_options(n_features, dtype, zero_based)
-    name, buffer = _load(path_or_file)
-    text = _Text(name, buffer, bool(_STARTS_WITH_QUERY.match(buffer)), n_features)
+    name, buffer = load_text(path_or_file)
+    text = Text(name, buffer, starts_with_query(buffer), n_features)
     return _read(text, np.dtype(dtype), zero_based)
 
 
@@ -85,39 +91,45 @@ def _check_options(n_features, dtype, zero_based):
     """Refuse options of `read_svmlight` that mean nothing."""
     if n_features is not None and not 0 <= operator.index(n_features) <= _LARGEST_INT32:
         raise ValueError(f"n_features must be between 0 and {_LARGEST_INT32}, got {n_features}.")
-    if np.dtype(dtype) not in (np.float64, np.float32):
-        raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}.")
+    check_type(dtype)
     if not (isinstance(zero_based, bool) or zero_based == "auto"):
         raise ValueError(f'zero_based must be True, False or "auto", got {zero_based!r}.')
 
 
+def check_type(dtype):
+    """Refuse a type of values that is not read."""
+    if np.dtype(dtype) not in (np.float64, np.float32):
+        raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}.")
+
+
 def _read(text, dtype, zero_based):
     """Return (X, labels, queries) of a text; settle first from where its indices count."""
-    rows = _parse(text, _make_rules(text, dtype, zero_based), dtype)
+    rows = parse_text(text, dtype, zero_based)
+    if len(rows.labels) == 0:
+        raise FormatError(text.name, NO_ROWS)
     if zero_based == "auto" and rows.smallest == 0:
         if text.n_features is not None and rows.largest >= text.n_features:
             # Counted from 0 there is one index too many: read again for the place of the first.
-            _parse(text, _make_rules(text, dtype, zero_based=True), dtype)
+            parse_text(text, dtype, zero_based=True)
         rows.indices[:] += 1  # parsed as if from 1
         zero_based = True
     n_features = text.n_features
     if n_features is None:
         n_features = max(rows.largest + (zero_based is True), 0)
-    X = csr_array((rows.values, rows.indices, rows.indptr), shape=(len(rows.labels), n_features))
-    X.has_canonical_format = True  # indices increase in each row: the parser saw to it
-    return X, rows.labels, rows.queries
+    return make_matrix(rows, n_features), rows.labels, rows.queries
 
 
-class _Text(NamedTuple):
+class Text(NamedTuple):
     """A text to be parsed, and what has to be known to explain its mistakes."""
 
     name: str
     buffer: bytes | mmap.mmap
     with_queries: bool
-    n_features: int | None
+    n_features: int | None = None
+    lines_before: int = 0  # of the file, if this is a part of it
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """All rows of a text: a CSR matrix whose columns may still be off by one, labels and queries."""
 
     labels: np.ndarray
@@ -129,18 +141,31 @@ class _Rows(NamedTuple):
     largest: int
 
 
-def _load(path_or_file):
-    """Return (name for messages, bytes or memory map) of a plain or compressed file or file object."""
+def make_matrix(rows, n_features):
+    """Return the CSR matrix of parsed rows."""
+    X = csr_array((rows.values, rows.indices, rows.indptr), shape=(len(rows.labels), n_features))
+    X.has_canonical_format = True  # indices increase in each row: the parser saw to it
+    return X
+
+
+def load_text(path_or_file):
+    """Return (name for messages, bytes or memory map) of a plain or compressed file or file object of plain text."""
+    name, data = load_bytes(path_or_file)
+    refuse_byte_order_mark(name, data)
+    return name, data
+
+
+def load_bytes(path_or_file):
+    """Return (name for messages, bytes or memory map) of a file or file object, decompressed if need be."""
     if hasattr(path_or_file, "read"):
         name = getattr(path_or_file, "name", None)
         name = name if isinstance(name, str) else "<stream>"
-        data = path_or_file.read()
+        with task(f"reading {name}"):
+            data = path_or_file.read()
         if isinstance(data, str):
             data = data.encode("utf-8", "surrogatepass")
     else:
-        if not isinstance(path_or_file, (str, bytes, os.PathLike)):
-            kind = type(path_or_file).__name__
-            raise TypeError(f"path_or_file must be a path or a file object, got {kind}.")
+        check_path(path_or_file)
         name = os.fsdecode(path_or_file)
         with open(path_or_file, "rb") as file:
             status = os.fstat(file.fileno())
@@ -149,15 +174,42 @@ def _load(path_or_file):
     compression = compression_of(data[:LONGEST_MAGIC])
     if compression is not None:
         method, module = compression
-        try:
-            data = decompress(data, module)
-        except ValueError as error:
-            raise FormatError(name, f"the {method} data are damaged or cut short ({error})") from error
-    for mark, encoding in _BYTE_ORDER_MARKS.items():
-        if data[: len(mark)] == mark:
-            rule = f"the text starts with a {encoding} byte order mark; save it as plain ASCII"
-            raise FormatError(name, rule, 1, 1)
+        unpacking = task(f"decompressing {os.path.basename(name)}", len(data), "bytes")
+        with refusing_damage(name, method), unpacking as unpacked:
+            data = decompress(data, module, unpacked.advance)
     return name, data
+
+
+def check_path(path_or_file):
+    """Refuse what is neither a file object nor a path."""
+    if not isinstance(path_or_file, (str, bytes, os.PathLike)):
+        raise TypeError(f"path_or_file must be a path or a file object, got {type(path_or_file).__name__}.")
+
+
+@contextmanager
+def refusing_damage(name, method):
+    """Within the block, a ValueError is about damaged compressed data."""
+    try:
+        yield
+    except ValueError as error:
+        raise FormatError(name, f"the {method} data are damaged or cut short ({error})") from error
+
+
+def refuse_byte_order_mark(name, data):
+    """Refuse a text whose first bytes say that it is not plain."""
+    mark, encoding = byte_order_mark(data)
+    if mark:
+        raise FormatError(name, MARKED.format(encoding), 1, 1)
+
+
+def starts_with_query(data):
+    """Tell whether the first row of a text has a query."""
+    return bool(_STARTS_WITH_QUERY.match(data))
+
+
+def byte_order_mark(data):
+    """Return (mark, encoding) of the byte order mark that a text starts with; empty if there is none."""
+    return next(((mark, name) for mark, name in _BYTE_ORDER_MARKS.items() if data[: len(mark)] == mark), (b"", ""))
 
 
 def _make_rules(text, dtype, zero_based):
@@ -174,7 +226,7 @@ def _make_rules(text, dtype, zero_based):
     )
 
 
-def _cut(buffer):
+def cut(buffer):
     """Cut a text after newlines into arrays of about `_CHUNK_BYTES`; the last line is given a newline."""
     text = np.frombuffer(buffer, dtype=np.uint8)
     chunks, start = [], 0
@@ -188,10 +240,16 @@ def _cut(buffer):
     return chunks
 
 
-def _parse(text, rules, dtype):
-    """Parse a text in two parallel passes, one to count and one to fill; raise its first mistake."""
-    chunks = _cut(text.buffer)
-    counts = run(count_lines, [(chunk,) for chunk in chunks], n_jobs=-1)
+def parse_text(text, dtype, zero_based):
+    """Return the Rows of a text, in two parallel passes, one to count and one to fill; raise its first mistake."""
+    with task(f"reading {os.path.basename(text.name)}", len(text.buffer), "bytes") as reading:
+        return _parse_chunks(text, _make_rules(text, dtype, zero_based), dtype, reading)
+
+
+def _parse_chunks(text, rules, dtype, reading):
+    """Parse a text and tell `reading`, a task, how many of its bytes are done."""
+    chunks = cut(text.buffer)
+    counts = run(_count_chunk, [(chunk, reading) for chunk in chunks], n_jobs=-1)
     n_lines, n_colons = zip(*counts, strict=True) if chunks else ((), ())
     room = [min(n, len(chunk) // _SHORTEST_ENTRY) for chunk, n in zip(chunks, n_colons, strict=True)]
     labels, row_ends = np.empty(sum(n_lines)), np.empty(sum(n_lines), dtype=np.int64)
@@ -199,22 +257,20 @@ def _parse(text, rules, dtype):
     indices, values = np.empty(sum(room), dtype=np.int32), np.empty(sum(room), dtype=dtype)
     lines, entries = _slices(n_lines), _slices(room)
     calls = [
-        (chunk, rules, labels[rows], queries[rows], row_ends[rows], indices[cells], values[cells])
+        (chunk, rules, reading, labels[rows], queries[rows], row_ends[rows], indices[cells], values[cells])
         for chunk, rows, cells in zip(chunks, lines, entries, strict=True)
     ]
     tallies = run(_parse_chunk, calls, n_jobs=-1)
     _raise_first_mistake(text, rules, chunks, n_lines, tallies)
-    n_rows, n_entries, _, smallest, largest, _ = np.array(tallies).reshape(-1, 6).T
-    if n_rows.sum() == 0:
-        raise FormatError(text.name, "holds no rows")
-    return _Rows(
+    n_rows, n_entries, _, smallest, largest, _ = np.array(tallies, dtype=np.int64).reshape(-1, 6).T
+    return Rows(
         labels=_close_gaps(labels, lines, n_rows),
         queries=_close_gaps(queries, lines, n_rows) if rules.with_queries else None,
         indptr=_make_indptr(row_ends, lines, n_rows, n_entries),
         indices=_close_gaps(indices, entries, n_entries),
         values=_close_gaps(values, entries, n_entries),
-        smallest=int(smallest.min()),
-        largest=int(largest.max()),
+        smallest=int(smallest.min(initial=LARGEST_INDEX)),
+        largest=int(largest.max(initial=-1)),
     )
 
 
@@ -224,7 +280,14 @@ def _slices(lengths):
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
-def _parse_chunk(chunk, rules, *arrays):
+def _count_chunk(chunk, reading):
+    """Return the numbers of lines and colons in a chunk."""
+    counts = count_lines(chunk)
+    reading.advance(_COUNTING * len(chunk))
+    return counts
+
+
+def _parse_chunk(chunk, rules, reading, *arrays):
     """Parse one chunk into its slices of the arrays, to the last number; return its tally."""
     n_listed = _LISTED_UNDECIDED
     while True:
@@ -235,8 +298,7 @@ def _parse_chunk(chunk, rules, *arrays):
         if place.tally[N_UNDECIDED] <= n_listed:
             break
         n_listed = place.tally[N_UNDECIDED]
-    for position, owner in undecided[: place.tally[N_UNDECIDED]].tolist():
-        value = float(_NUMBER_AT.match(chunk, position).group())
+    for position, owner, value in decided(chunk, undecided[: place.tally[N_UNDECIDED]]):
         largest = rules.largest_value if owner >= 0 else _LARGEST_VALUES[np.dtype(np.float64)]
         if abs(value) > largest:
             # Numbers come in the order of the text, and the parser stopped at the first mistake it saw.
@@ -247,7 +309,14 @@ def _parse_chunk(chunk, rules, *arrays):
             place.values[owner] = value
         else:
             place.labels[-1 - owner] = value
+    reading.advance((1.0 - _COUNTING) * len(chunk))
     return place.tally
+
+
+def decided(chunk, undecided):
+    """Yield (position, owner, double) of the numbers that the parser left to Python."""
+    for position, owner in undecided.tolist():
+        yield position, owner, float(_NUMBER_AT.match(chunk, position).group())
 
 
 def _raise_first_mistake(text, rules, chunks, n_lines, tallies):
@@ -256,8 +325,9 @@ def _raise_first_mistake(text, rules, chunks, n_lines, tallies):
         if tally[FAILED_AT] >= 0:
             before = chunk[: tally[FAILED_AT]].tobytes()
             line = before[before.rfind(b"\n") + 1 :] + chunk[tally[FAILED_AT] :].tobytes()
-            column, rule = explain(line[: line.index(b"\n")], rules, text.n_features)
-            raise FormatError(text.name, rule, sum(n_lines[:k]) + before.count(b"\n") + 1, column)
+            column, rule = explain(line[: line.index(b"\n")], Expected(rules, text.n_features))
+            line_number = text.lines_before + sum(n_lines[:k]) + before.count(b"\n") + 1
+            raise FormatError(text.name, rule, line_number, column)
 
 
 def _close_gaps(array, slices, counts):
@@ -302,22 +372,30 @@ def write_svmlight(path_or_file, X, y, *, qid=None, zero_based=False, comment=No
     ValueError
         If a number is not finite, or lengths differ; nothing is written then.
     """
-    X, y, qid = _check_rows(X, y, qid)
-    blocks = _format_blocks(X, y, qid, 0 if zero_based else 1)
+    blocks = format_text(X, y, qid, zero_based)
     if comment is not None:
         blocks = chain(["".join(f"# {line}\n" for line in comment.splitlines())], blocks)
+    write_text(path_or_file, blocks, n_rows=len(y))
+
+
+def format_text(X, y, qid, zero_based):
+    """Return the text of rows as an iterator of strings; what cannot be written is refused here and now."""
+    return _format_blocks(*_check_rows(X, y, qid), 0 if zero_based else 1)
+
+
+def write_text(path_or_file, blocks, n_rows=None):
+    """Write blocks of text to a file object, or to a path: compressed as its name says, whole or not at all."""
     if hasattr(path_or_file, "write"):
         in_text = isinstance(path_or_file, io.TextIOBase)
         for block in blocks:
             path_or_file.write(block if in_text else block.encode())
-    else:
-        _write_path(os.fsdecode(path_or_file), blocks)
-
-
-def _write_path(path, blocks):
-    """Write blocks of text to `path`, compressed as its name says, whole or not at all."""
-    with replacing(path) as file, open_compressed(file, path) as target:
-        target.writelines(block.encode() for block in blocks)
+        return
+    path = os.fsdecode(path_or_file)
+    writing = task(f"writing {os.path.basename(path)}", n_rows, "rows")
+    with replacing(path) as file, open_compressed(file, path) as target, writing as written:
+        for block in blocks:
+            target.write(block.encode())
+            written.advance(block.count("\n"))
 
 
 def _check_rows(X, y, qid):
@@ -354,17 +432,29 @@ def _check_rows(X, y, qid):
 
 
 def _format_blocks(X, y, qid, first_index):
-    """Yield the text of the rows, about `_BLOCK_ENTRIES` entries at a time."""
+    """Yield the text of the rows, about `_BLOCK_ENTRIES` entries at a time; threads format several at once."""
     queries = np.empty(0, dtype=np.int64) if qid is None else qid
-    n_rows, start = X.shape[0], 0
+    parts = _cut_rows(X.indptr)
+    while some := list(islice(parts, _BLOCKS_AT_ONCE)):
+        yield from run(_format_part, [(X, y, queries, first_index, *part) for part in some], n_jobs=-1)
+
+
+def _cut_rows(indptr):
+    """Yield (start, stop) of consecutive rows that hold about `_BLOCK_ENTRIES` entries."""
+    n_rows, start = len(indptr) - 1, 0
     while start < n_rows:
-        stop = int(np.searchsorted(X.indptr, X.indptr[start] + _BLOCK_ENTRIES, side="right")) - 1
+        stop = int(np.searchsorted(indptr, indptr[start] + _BLOCK_ENTRIES, side="right")) - 1
         stop = min(max(stop, start + 1), start + _BLOCK_ENTRIES, n_rows)
-        first, last = X.indptr[start], X.indptr[stop]
-        edges = (X.indptr[start : stop + 1] - first).astype(np.int64)
-        indices, values = X.indices[first:last].astype(np.int64) + first_index, X.data[first:last]
-        yield _format_rows(y[start:stop], queries[start:stop], edges, indices, values)
+        yield start, stop
         start = stop
+
+
+def _format_part(X, y, queries, first_index, start, stop):
+    """Return the text of the rows from `start` to `stop`."""
+    first, last = X.indptr[start], X.indptr[stop]
+    edges = (X.indptr[start : stop + 1] - first).astype(np.int64)
+    indices, values = X.indices[first:last].astype(np.int64) + first_index, X.data[first:last]
+    return _format_rows(y[start:stop], queries[start:stop], edges, indices, values)
 
 
 def _format_rows(labels, queries, edges, indices, values):

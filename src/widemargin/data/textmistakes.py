@@ -1,10 +1,11 @@
 """What is wrong with a row of SVM-light text, in words.
 
-The compiled parser only says which line it refused. This slow, plain reading of that one line finds the first
-token that breaks a rule, in the order of the line, and says which rule.
+The compiled parser only says which line it refused. This slow, plain reading of that one line goes through its tokens
+in order and says which rules they break.
 """
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,22 +14,30 @@ LARGEST_INDEX = 2**31 - 2  # so that the number of features, one more if counted
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _DIGITS = re.compile(rb"[0-9]+")
-_TOKEN = re.compile(rb"\r|[^ \t\r]+")
+_TOKEN = re.compile(rb"\r|#[^\r]*|[^ \t\r#]+")
+_PLAIN_ENTRY = re.compile(rb"([0-9]{1,9}):-?[0-9]{1,15}(?:\.[0-9]{0,15})?")
+_KNOWN_START = re.compile(rb"[0-9]+:|qid:")
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _LONE_RETURN = "a carriage return stands alone; lines end with \\n or \\r\\n"
 
 
-def explain(line, rules, n_features):
-    """Find the first mistake of a line.
+class Expected(NamedTuple):
+    """What a line was held against."""
+
+    rules: NamedTuple  # the parser's Rules
+    n_features: int | None = None  # the bound the caller asked for, if any
+    norm: str = "the first row has"  # who says whether rows have queries: "the first row has", "most rows have"
+
+
+def explain(line, expected):
+    """Find the first mistake of a line that was refused.
 
     Parameters
     ----------
     line : bytes
         The line without its newline.
-    rules : Rules
+    expected : Expected
         What the parser was told.
-    n_features : int or None
-        The bound the caller asked for, if any.
 
     Returns
     -------
@@ -37,32 +46,66 @@ def explain(line, rules, n_features):
     rule : str
         The rule broken, with the token that breaks it.
     """
-    line = line.removesuffix(b"\r")
-    row, _, comment = line.partition(b"#")
-    tokens = [(match.start() + 1, match.group()) for match in _TOKEN.finditer(row)]
-    for column, rule in _mistakes(tokens, rules, n_features):
-        if rule is not None:
-            return column, rule
-    if b"\r" in comment:
-        return len(row) + 2 + comment.index(b"\r"), _LONE_RETURN
-    return 1, f"the row {_show(line)} cannot be read"
+    return next(mistakes(line, expected))
 
 
-def _mistakes(tokens, rules, n_features):
-    """Yield (column, rule broken or None) for each token of a row; to be left at the first rule."""
-    previous = None
-    for place, (column, token) in enumerate(tokens):
+def mistakes(line, expected):
+    """Yield (column, rule broken) for every mistake of a line that was refused, in its order, at least one.
+
+    After a mistake the rest is read as it was most likely meant: what stands in the place of a missing label or query
+    as an entry, and what follows a lone carriage return as another row, unless it goes on with an entry.
+    """
+    n_found = 0
+    for column, rule in _mistakes(line.removesuffix(b"\r"), expected):
+        yield column, rule
+        n_found += 1
+    if n_found == 0:
+        yield 1, f"the row {_show(line)} cannot be read"
+
+
+def _mistakes(line, expected):
+    """Yield (column, rule broken) token by token; a row is a label, a query if rows have them, and entries."""
+    with_queries = expected.rules.with_queries
+    place, previous, returned = 0, -1, False
+    for match in _TOKEN.finditer(line):
+        column, token = match.start() + 1, match.group()
         if token == b"\r":
             yield column, _LONE_RETURN
-        elif place == 0:
-            yield column, _label_mistake(token)
-            if rules.with_queries and len(tokens) == 1:
-                yield column, "the row has no qid, but the first row has one; give every row one, or none"
-        elif place == 1 and rules.with_queries:
-            yield column, _query_mistake(token)
-        else:
-            yield column, _entry_mistake(token, place, previous, rules, n_features)
-            previous = int(token.partition(b":")[0])
+            returned = True
+        if token[:1] in (b"\r", b"#"):
+            continue
+        if returned and b":" not in token:
+            place, previous = 0, -1
+        returned = False
+        if place == 0:
+            label_at, place = column, 1
+            rule = _label_mistake(token)
+            if rule is not None:
+                yield column, rule
+            if not _KNOWN_START.match(token):
+                continue
+        if place == 1 and with_queries:
+            place = 2
+            rule = _query_mistake(token, expected.norm)
+            if rule is not None:
+                yield column, rule
+            if rule is None or not _DIGITS.match(token):
+                continue
+        index = _plain_index(token, previous, expected.rules)
+        if index is None:
+            for rule in _entry_mistakes(token, place, previous, expected):
+                yield column, rule
+            index = _index_of(token, previous)
+        place, previous = 2, index
+    if place == 1 and with_queries and not returned:
+        yield label_at, f"the row has no qid, but {expected.norm} one; give every row one, or none"
+
+
+def _plain_index(token, previous, rules):
+    """Return the index of an entry that is short and right, as most are even in a line with mistakes, else None."""
+    match = _PLAIN_ENTRY.fullmatch(token)
+    index = int(match[1]) if match else -1
+    return index if index > previous and rules.lowest_index <= index <= rules.highest_index else None
 
 
 def _label_mistake(token):
@@ -74,10 +117,10 @@ def _label_mistake(token):
     return _number_mistake("label", token, np.finfo(np.float64).max)
 
 
-def _query_mistake(token):
+def _query_mistake(token, norm):
     """Return the rule that the query of a row breaks, or None."""
     if not token.startswith(b"qid:"):
-        return f"qid must follow the label, as on the first row, got {_show(token)}"
+        return f"qid must follow the label, since {norm} one, got {_show(token)}"
     number = token[4:]
     if not _INTEGER.fullmatch(number):
         return f"qid must be an integer, got {_show(token)}"
@@ -86,38 +129,48 @@ def _query_mistake(token):
     return None
 
 
-def _entry_mistake(token, place, previous, rules, n_features):
-    """Return the rule that an index:value pair breaks, or None."""
-    if token.startswith(b"qid:"):
-        if place == 1:
-            return f"{_show(token)}: the first row has no qid; give every row one, or none"
-        return f"{_show(token)} must come right after the label"
+def _entry_mistakes(token, place, previous, expected):
+    """Yield the rules that an index:value pair breaks."""
     index, colon, value = token.partition(b":")
-    if not colon:
-        return f"the colon of index:value is missing in {_show(token)}"
-    mistake = _index_mistake(index, previous, rules, n_features)
-    return mistake or _number_mistake("value", value, rules.largest_value)
+    if index == b"qid" and colon:
+        if place == 1:
+            yield f"{_show(token)}: {expected.norm} no qid; give every row one, or none"
+        else:
+            yield f"{_show(token)} must come right after the label"
+    elif not colon:
+        yield f"the colon of index:value is missing in {_show(token)}"
+    else:
+        rules = _index_mistake(index, previous, expected), _number_mistake("value", value, expected.rules.largest_value)
+        yield from filter(None, rules)
 
 
-def _index_mistake(token, previous, rules, n_features):
-    """Return the rule that an index breaks, given the index before it in the row, or None."""
+def _index_mistake(token, previous, expected):
+    """Return the rule that an index breaks, given the index before it in the row (or -1), or None."""
+    rules = expected.rules
     if re.fullmatch(rb"-[0-9]+", token):
         return f"index {_show(token)} is negative"
     if not _DIGITS.fullmatch(token):
         return f"index must be an integer, got {_show(token)}"
     if _exceeds(token, LARGEST_INDEX):
         return f"index {_show(token)} is too large; the largest is {LARGEST_INDEX}"
-    index = int(token)
+    index = _whole(token)
     if index < rules.lowest_index:
         return "index 0 in a file that counts from 1; for one that counts from 0 say zero_based=True"
     if index > rules.highest_index:
         start = 0 if rules.first_column == 0 else 1
-        return f"index {index} (counted from {start}) does not fit n_features={n_features}"
-    if previous is not None and index == previous:
+        return f"index {index} (counted from {start}) does not fit n_features={expected.n_features}"
+    if index == previous:
         return f"index {index} stands twice in the row"
-    if previous is not None and index < previous:
+    if index < previous:
         return f"indices must increase, got {index} after {previous}"
     return None
+
+
+def _index_of(token, previous):
+    """Return the index that the next one of the row is compared with: that of a token, or if it has none the last."""
+    index, colon, _ = token.partition(b":")
+    readable = colon and _DIGITS.fullmatch(index) and not _exceeds(index, LARGEST_INDEX)
+    return _whole(index) if readable else previous
 
 
 def _number_mistake(what, token, largest):
@@ -133,8 +186,12 @@ def _number_mistake(what, token, largest):
 
 def _exceeds(digits, largest):
     """Tell whether digits spell more than `largest`, without asking Python for an integer of any length."""
-    digits = digits.lstrip(b"0")
-    return len(digits) > 19 or int(digits or b"0") > largest
+    return len(digits.lstrip(b"0")) > 19 or _whole(digits) > largest
+
+
+def _whole(digits):
+    """Return the integer that digits spell; Python counts leading zeros when it refuses a long one."""
+    return int(digits.lstrip(b"0") or b"0")
 
 
 def _show(token):

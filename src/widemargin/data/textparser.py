@@ -248,3 +248,67 @@ def parse_rows(text, rules, place):
         line = position
     tally[N_ROWS], tally[N_ENTRIES] = n_rows, n_entries
     tally[SMALLEST_INDEX], tally[LARGEST_INDEX] = smallest, largest
+
+
+@compiled
+def parse_good_rows(text, rules, place, good, refused):
+    """Fill `place` with the rows that break no rule; list (start, number) of their lines, and of the lines refused.
+
+    The tally says how many rows, entries and undecided numbers there are. Returns how many lines are refused.
+    """
+    tally = place.tally
+    n_rows, n_entries, n_undecided, n_refused = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    line, number = np.intp(0), np.int64(0)
+    while line < len(text):
+        tally[N_UNDECIDED] = n_undecided  # those of a refused row are forgotten
+        position, last = _skip_blanks(text, line), n_entries
+        is_row = text[np.uint64(position)] not in (_NEWLINE, _HASH)
+        if is_row:
+            position = _parse_head(text, position, n_rows, rules, place)
+            if position >= 0:
+                position, last = _parse_entries(text, position, n_entries, rules, place)
+        if position >= 0:
+            position = _skip_line(text, position)
+        if position < 0:
+            refused[n_refused, 0], refused[n_refused, 1] = line, number
+            n_refused += 1
+            position = _next_line(text, line)
+        elif is_row:
+            n_entries, n_undecided = last, tally[N_UNDECIDED]
+            good[n_rows, 0], good[n_rows, 1] = line, number
+            place.row_ends[n_rows] = n_entries
+            n_rows += 1
+        line = position
+        number += 1
+    tally[N_ROWS], tally[N_ENTRIES], tally[N_UNDECIDED] = n_rows, n_entries, n_undecided
+    return n_refused
+
+
+@compiled
+def _next_line(text, position):
+    """Return the position after the next newline."""
+    while text[np.uint64(position)] != _NEWLINE:
+        position += 1
+    return position + 1
+
+
+@compiled
+def count_queries(text):
+    """Count (rows, rows with qid: after their first word) of a text that ends with a newline."""
+    n_rows, n_queries, position = np.int64(0), np.int64(0), np.intp(0)
+    while position < len(text):
+        position = _skip_blanks(text, position)
+        if text[np.uint64(position)] not in (_NEWLINE, _HASH):
+            n_rows += 1
+            while not _ends_token(text[np.uint64(position)]):
+                position += 1
+            position = _skip_blanks(text, position)
+            n_letters = 0
+            for letter in (_Q, _I, _D, _COLON):
+                if text[np.uint64(position)] != letter:
+                    break
+                position += 1
+                n_letters += 1
+            n_queries += n_letters == 4
+        position = _next_line(text, position)
+    return n_rows, n_queries

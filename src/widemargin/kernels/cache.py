@@ -136,6 +136,28 @@ class RowCache:
         self._lay_out(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
+class HeldRows:
+    """The rows of a matrix that lies in memory whole, behind the verbs of a RowCache; columns are never given up."""
+
+    def __init__(self, K):
+        self.K, self.values = K, K.held
+        self.columns = K.columns()
+        self.n_slots, self.n_computed, self._clock = K.n_rows, 0.0, 0
+        self.slot_of, self.used = np.arange(K.n_rows, dtype=np.int32), np.zeros(K.n_rows, np.int64)
+
+    def tick(self):
+        """Return the time of a new use."""
+        self._clock += 1
+        return self._clock
+
+    def fetch(self, rows):
+        """Return the slots of rows: where they lie."""
+        return np.asarray(rows)
+
+    def all_columns(self):
+        """Have all columns, as ever."""
+
+
 def rows_that_fit(K, megabytes):
     """Return how many rows of a KernelRows fit into a memory."""
     return int(megabytes * 2**20) // (K.dtype.itemsize * max(1, K.n_rows))

@@ -39,6 +39,8 @@ class KernelRows:
         Precision of the blocks.
     cheap : bool
         Whether values take less time to compute than memory for them takes to get.
+    held : ndarray or None
+        The whole matrix, if it was given and lies in memory row by row.
 
     Raises
     ------
@@ -61,6 +63,8 @@ class KernelRows:
             self.dtype = np.dtype(np.float64)  # values of any size, as they come
             self._block = _PrecomputedBlock(X) if kernel.name == "precomputed" else _CallableBlock(kernel.function, X)
             self.diagonal = self._block.diagonal(self._chosen(np.arange(self.n_rows)))
+        lies_there = kernel.name == "precomputed" and subset is None and isinstance(X, np.ndarray)
+        self.held = X if lies_there and X.flags.c_contiguous else None
         if not np.isfinite(self.diagonal).all():
             i = int(np.argmin(np.isfinite(self.diagonal)))
             raise ValueError(f"K(x, x) of row {i} is {self.diagonal[i]}: scale the features, or lower gamma or degree.")
@@ -195,6 +199,13 @@ class _CallableBlock:
 
     def fill(self, rows, columns, out, slots):
         out[slots, : len(columns)] = self._values(self._X[rows], self._X[columns])
+
+
+def submatrix(K, rows, columns):
+    """Return K[rows][:, columns], a copy."""
+    out = np.empty((len(rows), len(columns)), K.dtype)
+    _gather(K, np.asarray(rows), np.asarray(columns), out, np.arange(len(rows)))
+    return out
 
 
 @compiled

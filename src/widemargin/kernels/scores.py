@@ -14,7 +14,7 @@ _CHUNK_VALUES = 1 << 22  # kernel values that a function K(A, B) is asked for at
 _TASK_PANELS = 4  # panels of rows in one task for a thread
 
 
-def kernel_scores(kernel, support, coefficients, Z, *, ends=None, n_jobs=None):
+def kernel_scores(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):
     """Return K(Z, support) @ coefficients.T in float64.
 
     Parameters
@@ -28,6 +28,8 @@ def kernel_scores(kernel, support, coefficients, Z, *, ends=None, n_jobs=None):
     ends : ndarray of int or None
         Offsets of blocks of support vectors, ends[0] = 0 up to ends[-1] = n_support, each summed apart.
     n_jobs : int or None
+    advance : function or None
+        Called with a number of rows whenever so many more are done, by any thread.
 
     Returns
     -------
@@ -37,8 +39,12 @@ def kernel_scores(kernel, support, coefficients, Z, *, ends=None, n_jobs=None):
     blocks = _Blocks(coefficients, np.array([0, coefficients.shape[1]]) if ends is None else np.asarray(ends))
     out = np.zeros((Z.shape[0], blocks.count, coefficients.shape[0]))
     if coefficients.shape[1] and Z.shape[0]:
-        _SCORERS.get(kernel.name, _by_tiles)(kernel, support, blocks, Z, out, n_jobs)
+        _SCORERS.get(kernel.name, _by_tiles)(kernel, support, blocks, Z, out, n_jobs, advance or _tell_nobody)
     return out[:, 0] if ends is None else out
+
+
+def _tell_nobody(n_rows):
+    """Nobody wants to know how many rows are done."""
 
 
 class _Blocks:
@@ -56,7 +62,7 @@ class _Blocks:
                 out[:, block] += values[:, begin - start : end - start] @ self.coefficients[:, begin:end].T
 
 
-def _by_tiles(kernel, support, blocks, Z, out, n_jobs):
+def _by_tiles(kernel, support, blocks, Z, out, n_jobs, advance):
     """Inner products in tiles, the kernel's function of them, then the sums."""
     if kernel.name == "rbf" and not issparse(support) and not issparse(Z):
         centre = support.mean(axis=0, dtype=np.float64).astype(support.dtype)
@@ -80,21 +86,23 @@ def _by_tiles(kernel, support, blocks, Z, out, n_jobs):
                     tile = values[:n_panel, : stop - start]
                     kernel.finish(inner, own[here], norms[start:stop], slots[:n_panel], tile, 0)
                     blocks.add(tile, start, out[begin + here.start : begin + here.stop])
+                advance(n_panel)
 
     n_tasks = -(-Z.shape[0] // (_TASK_PANELS * products.panel_rows))
     with single_threaded_blas():
         run(score, split(Z.shape[0], n_tasks), n_jobs)
 
 
-def _by_weights(kernel, support, blocks, Z, out, n_jobs):
+def _by_weights(kernel, support, blocks, Z, out, n_jobs, advance):
     """<Σ coef_i x_i, z>: the linear kernel."""
     for block in range(blocks.count):
         here = slice(blocks.ends[block], blocks.ends[block + 1])
         weights = blocks.coefficients[:, here] @ support[here].astype(np.float64)
         out[:, block] = Z @ np.asarray(weights).T
+    advance(Z.shape[0])
 
 
-def _by_function(kernel, support, blocks, Z, out, n_jobs):
+def _by_function(kernel, support, blocks, Z, out, n_jobs, advance):
     """K(Z, support) by the caller's function, some rows at a time."""
     step = max(1, _CHUNK_VALUES // support.shape[0])
     for begin in range(0, Z.shape[0], step):
@@ -105,11 +113,13 @@ def _by_function(kernel, support, blocks, Z, out, n_jobs):
         if not np.isfinite(values).all():
             raise ValueError("The kernel function returned NaN or infinity.")
         blocks.add(values, 0, out[begin : begin + step])
+        advance(len(values))
 
 
-def _by_values(kernel, support, blocks, Z, out, n_jobs):
+def _by_values(kernel, support, blocks, Z, out, n_jobs, advance):
     """The values are there already."""
     blocks.add(np.asarray(Z, dtype=np.float64), 0, out)
+    advance(Z.shape[0])
 
 
 _SCORERS = {"linear": _by_weights, "callable": _by_function, "precomputed": _by_values}

@@ -25,7 +25,7 @@ from widemargin.data.matrix import Matrix
 from widemargin.errors import ConvergenceWarning
 from widemargin.problems.forms import FreeIntercept
 from widemargin.problems.risks import CentredRisk, RowRisk
-from widemargin.progress import ProgressReport
+from widemargin.progress import reporting
 from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, auto_together, takes_newton
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.newton import MOST_COLUMNS, newton_together
@@ -65,24 +65,27 @@ class SolvedModel(BaseEstimator):
         """
         seed = check_random_state(getattr(self, "random_state", None)).randint(np.iinfo(np.int32).max)
         begun = time.perf_counter()
-        with ProgressReport(self.verbose) as report, self._announcing(report):
-            settings = self._settings(report, len(problems))
+        n_problems = len(problems)
+        with reporting(self.verbose) as report, self._announcing(report), report.solving(n_problems) as solving:
+            settings = self._settings(report, n_problems)
 
             def solve(*tasks):
                 left = None if self.max_seconds is None else self.max_seconds - (time.perf_counter() - begun)
                 stated = [problems[task]() for task in tasks]
                 mine = [replace(settings, task=task, seed=(seed, task), max_seconds=left) for task in tasks]
                 begin = [starts[task] for task in tasks]
-                return solver(stated, mine, begin) if together else [solver(stated[0], mine[0], begin[0])]
+                solutions = solver(stated, mine, begin) if together else [solver(stated[0], mine[0], begin[0])]
+                solving.finished(len(tasks))
+                return solutions
 
-            tasks = range(len(problems))
+            tasks = range(n_problems)
             groups = [tasks[first : first + (together or 1)] for first in tasks[:: together or 1]]
             solved = run(solve, groups, 1 if together else self.n_jobs, settings.interrupt)
             return [solution for group in solved for solution in group]
 
     def _announcing(self, report):
         """Return a context that explains the wait for compilation to those who want to hear of anything."""
-        return announcing_compilation(report.compiling) if self.verbose else nullcontext()
+        return announcing_compilation(report.compiling) if report.verbose else nullcontext()
 
     def _settings(self, report, n_tasks):
         """Return the solver's settings, the same for all tasks."""
@@ -99,7 +102,7 @@ class SolvedModel(BaseEstimator):
             "stopping": self._stopping,
             "max_iter": None if self.max_iter == -1 else self.max_iter,
             "n_jobs": self.n_jobs,
-            "callbacks": callbacks + ((report,) if self.verbose else ()),
+            "callbacks": callbacks + ((report,) if report.verbose and report not in callbacks else ()),
             "interrupt": threading.Event(),
             "n_tasks": n_tasks,
         }

@@ -5,6 +5,7 @@ rows in parts, so that memory is bounded however many there are. A model is used
 `_gamma`, the number behind gamma="scale"), so that one read from a file is as good as one fitted here.
 """
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
@@ -26,9 +27,10 @@ from sklearn.utils.validation import (
 
 from widemargin._threads import n_threads
 from widemargin.kernels.functions import Kernel
-from widemargin.kernels.rows import KernelRows, PreparedRows
+from widemargin.kernels.rows import KernelRows, PreparedRows, submatrix
 from widemargin.kernels.scores import kernel_scores
 from widemargin.models.base import SolvedModel
+from widemargin.progress import reporting
 from widemargin.solvers.contract import KernelSettings, KernelSolution, Status
 from widemargin.solvers.kernel import KERNEL_SOLVERS
 
@@ -94,6 +96,7 @@ class TrainingRows:
     weight: np.ndarray
     dtype: type
     n_jobs: int | None
+    held: dict | None = None  # matrices of parts of the rows, kept from fit to fit by whoever fits often
 
     @property
     def present(self):
@@ -103,16 +106,22 @@ class TrainingRows:
     def matrix(self, rows):
         """Return the kernel matrix of these rows."""
         everything = len(rows) == len(self.weight) and (np.diff(rows) == 1).all()
+        if self.held is not None and not everything:
+            part = rows.tobytes()
+            if part not in self.held:
+                self.held[part] = submatrix(self.X, rows, rows)
+            return KernelRows(self.kernel, self.held[part], n_jobs=self.n_jobs)
         options = {"subset": None if everything else rows, "dtype": self.dtype, "n_jobs": self.n_jobs}
         if self.values is not None:
             return KernelRows(Kernel("precomputed"), self.values, **options)
         return KernelRows(self.kernel, self.prepared, **options)
 
-    def sums(self, support, coefficients, rows, ends=None):
+    def sums(self, support, coefficients, rows, **options):
         """Return `kernel_sums` of these rows against those that support a model."""
+        options["n_jobs"] = self.n_jobs
         if self.kernel.name == "precomputed":
-            return kernel_sums(self.kernel, None, coefficients, self.X[np.ix_(rows, support)], ends, self.n_jobs)
-        return kernel_sums(self.kernel, self.X[support], coefficients, self.X[rows], ends, self.n_jobs)
+            return kernel_sums(self.kernel, None, coefficients, self.X[np.ix_(rows, support)], **options)
+        return kernel_sums(self.kernel, self.X[support], coefficients, self.X[rows], **options)
 
 
 @dataclass(frozen=True)
@@ -125,10 +134,10 @@ class Trained:
     solution: KernelSolution | None = None
 
 
-def kernel_sums(kernel, support, coefficients, Z, ends=None, n_jobs=None):
+def kernel_sums(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):
     """Return `kernel_scores`; zeros if there is no support vector."""
     if coefficients.shape[1]:
-        return kernel_scores(kernel, support, coefficients, Z, ends=ends, n_jobs=n_jobs)
+        return kernel_scores(kernel, support, coefficients, Z, ends=ends, n_jobs=n_jobs, advance=advance)
     blocks = () if ends is None else (len(ends) - 1,)
     return np.zeros((_num_samples(Z), *blocks, len(coefficients)))
 
@@ -224,7 +233,8 @@ class KernelModel(SolvedModel):
         values = None
         if kernel.from_products and n_problems > 1 and len(weight) <= _WHOLE_ROWS:
             values = KernelRows(kernel, prepared, dtype=np.float64, n_jobs=self.n_jobs).whole()
-        return TrainingRows(kernel, X, prepared, values, weight, dtype, self.n_jobs)
+        held = getattr(self, "_held", None) if kernel.name == "precomputed" else None
+        return TrainingRows(kernel, X, prepared, values, weight, dtype, self.n_jobs, held)
 
     def _is_worth_computing_whole(self, X, n_problems):
         """Whether all values of a callable kernel are computed first: several problems share them if they fit."""
@@ -328,18 +338,31 @@ class KernelModel(SolvedModel):
         X = validate_data(self, X, accept_sparse=accept, dtype=[np.float64, np.float32], order="C", reset=False)
         return csr_array(X) if issparse(self.support_vectors_) and not issparse(X) else X
 
-    def _sums(self, Z, ends=None):
+    def _new_sums(self, X):
+        """Return `_sums` of rows to predict, of a single output, and show how far it is."""
+        X = self._check_new_rows(X)
+        with self._showing("predicting", _num_samples(X)) as advance:
+            return self._sums(X, advance=advance).ravel()
+
+    @contextmanager
+    def _showing(self, what, n_rows):
+        """Within the block, a function that is called with numbers of rows and shows how far the work is."""
+        with reporting(self.verbose) as report, report.task(what, n_rows, "rows") as task:
+            yield task.advance
+
+    def _sums(self, Z, **options):
         """Return Σ dual_coef K(support vector, z) of checked rows: (n_rows, n_outputs), as `kernel_scores` has it."""
+        options["n_jobs"] = self.n_jobs
         coefficients = self.dual_coef_.toarray() if issparse(self.dual_coef_) else self.dual_coef_
         if self.kernel != "precomputed" and not callable(self.kernel):
             vectors = self.support_vectors_
             if issparse(Z) and not issparse(vectors):
                 vectors = csr_array(vectors)
-            return kernel_sums(self._kernel(), vectors, coefficients, Z, ends, self.n_jobs)
+            return kernel_sums(self._kernel(), vectors, coefficients, Z, **options)
         n_training = _num_samples(self._fit_rows) if callable(self.kernel) else Z.shape[1]
         blocks = (self._values(part)[:, self.support_] for part in parts_of(Z, n_training))
         precomputed = Kernel("precomputed")
-        return np.concatenate([kernel_sums(precomputed, None, coefficients, K, ends, self.n_jobs) for K in blocks])
+        return np.concatenate([kernel_sums(precomputed, None, coefficients, K, **options) for K in blocks])
 
     def _values(self, Z):
         """Return the kernel values of new rows against all training rows: given, or by the user's function."""

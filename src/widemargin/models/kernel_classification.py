@@ -8,6 +8,7 @@ classes there is such a problem for each pair of them; see `multiclass`.
 """
 
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
 from widemargin.models.kernel import KernelModel, Trained, folds_of, parts_of
@@ -24,13 +25,14 @@ from widemargin.models.kerneldocs import documented
 from widemargin.models.labels import coded
 from widemargin.models.multiclass import (
     blocks_of,
+    labels_of,
     one_against_rest,
+    order_of,
     pair_coefficients,
     pair_decisions,
     pairs_of,
     pairwise_probabilities,
     tabulate,
-    winners,
 )
 from widemargin.problems.classification import c_svc, nu_svc
 
@@ -125,21 +127,18 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """Return A and B of each pair, fitted to the decisions of machines that did not see the rows."""
         decisions = np.zeros((len(label), len(machines[0])))
         present = training.present
-        for pairs, table in zip(machines[1:], tables, strict=True):
-            held = np.setdiff1d(present, np.concatenate([pair.rows for pair in pairs]))
-            for rows in parts_of(held, table.dual_coef.shape[0] * len(table.n_support)):
-                sums = training.sums(table.support, table.dual_coef, rows, blocks_of(table.n_support))
-                decisions[rows] = pair_decisions(sums, table.intercept)
+        with self._showing("calibrating", len(present)) as advance:
+            for pairs, table in zip(machines[1:], tables, strict=True):
+                held = np.setdiff1d(present, np.concatenate([pair.rows for pair in pairs]))
+                options = {"ends": blocks_of(table.n_support), "advance": advance}
+                for rows in parts_of(held, table.dual_coef.shape[0] * len(table.n_support)):
+                    sums = training.sums(table.support, table.dual_coef, rows, **options)
+                    decisions[rows] = pair_decisions(sums, table.intercept)
         fitted = [
             fit_sigmoid(decisions[pair.rows, k], pair.sign) if len(pair.rows) else (0.0, 0.0)
             for k, pair in enumerate(machines[0])
         ]
         return np.array(fitted).T.copy()
-
-    @property
-    def _order(self):
-        """In which order classes win of equal votes and are coupled: that of `classes_`, or of LIBSVM's model file."""
-        return getattr(self, "_class_order", np.arange(len(self.classes_)))
 
     def _weights(self):
         if len(self.classes_) == 2:
@@ -152,13 +151,15 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     def _from_decisions(self, X, outcome):
         """Return outcome(decisions of the pairs, (n_rows, n_pairs)) of checked rows, part by part."""
         X, n_classes = self._check_new_rows(X), len(self.classes_)
-        return np.concatenate([outcome(self._decisions(part)) for part in parts_of(X, n_classes * (n_classes - 1))])
+        parts = parts_of(X, n_classes * (n_classes - 1))
+        with self._showing("predicting", _num_samples(X)) as advance:
+            return np.concatenate([outcome(self._decisions(part, advance)) for part in parts])
 
-    def _decisions(self, Z):
+    def _decisions(self, Z, advance=None):
         """Return the decision of each pair, positive for its first class."""
         if len(self.classes_) == 2:
-            return -self._sums(Z) - self.intercept_
-        return pair_decisions(self._sums(Z, blocks_of(self.n_support_)), self.intercept_)
+            return -self._sums(Z, advance=advance) - self.intercept_
+        return pair_decisions(self._sums(Z, ends=blocks_of(self.n_support_), advance=advance), self.intercept_)
 
     def decision_function(self, X):
         """Return how far each row is on the side of a class.
@@ -196,10 +197,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         check_is_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        n_classes = len(self.classes_)
-        if self.break_ties and n_classes > 2:
-            return self.classes_[self.decision_function(X).argmax(axis=1)]
-        return self.classes_[self._from_decisions(X, lambda decisions: winners(decisions, n_classes, self._order))]
+        return self._from_decisions(X, partial(labels_of, self))
 
     @available_if(_fits_probabilities)
     def predict_proba(self, X):
@@ -220,7 +218,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         check_is_fitted(self)
         if not self.probA_.size:
             raise self._not_calibrated("predict_proba")
-        n_classes, order = len(self.classes_), self._order
+        n_classes, order = len(self.classes_), order_of(self)
 
         def probabilities(decisions):
             pairwise = pairwise_probabilities(sigmoid(decisions, self.probA_, self.probB_), n_classes)

@@ -82,11 +82,12 @@ class KernelRegressor(RegressorMixin, KernelModel):
     def _residuals(self, training, y, parts, others):
         """Return the residual of each row under the model that did not see it."""
         residuals = []
-        for seen, model in zip(parts[1:], others, strict=True):
-            held = np.setdiff1d(parts[0], seen)
-            used = model.coef != 0.0
-            sums = training.sums(seen[used], model.coef[np.newaxis, used], held)
-            residuals.append(y[held] - sums.ravel() - model.intercept)
+        with self._showing("calibrating", len(parts[0])) as advance:
+            for seen, model in zip(parts[1:], others, strict=True):
+                held = np.setdiff1d(parts[0], seen)
+                used = model.coef != 0.0
+                sums = training.sums(seen[used], model.coef[np.newaxis, used], held, advance=advance)
+                residuals.append(y[held] - sums.ravel() - model.intercept)
         return np.concatenate(residuals)
 
     def predict(self, X):
@@ -100,7 +101,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._sums(self._check_new_rows(X)).ravel() + self.intercept_[0]
+        return self._new_sums(X) + self.intercept_[0]
 
     @available_if(_fits_intervals)
     def predict_interval(self, X, level=0.9):

@@ -18,7 +18,7 @@ _TEXTS = {
     cache_size : float, default=200
         Megabytes for kernel values; problems solved at the same time share them.
     verbose : bool or int, default=False
-        1 shows progress on standard error, 2 more of it.
+        1 shows progress: bars on a terminal or in a notebook, elsewhere lines on standard error; 2 is more lines.
     max_iter : int, default=-1
         Most iterations of the solver, for each problem; -1 is no limit.""",
     "classes": """class_weight : dict, "balanced" or None, default=None

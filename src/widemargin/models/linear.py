@@ -36,7 +36,7 @@ _SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
     intercept_scaling : float, default=1.0
         Value of the constant feature whose weight is the intercept; the larger, the less the intercept is penalised.
     verbose : int, default=0
-        1 shows progress on standard error, 2 more of it.
+        1 shows progress: bars on a terminal or in a notebook, elsewhere lines on standard error; 2 is more lines.
     random_state : int, RandomState or None, default=None
         Seeds the order in which rows are visited. The same seed gives the same model, bit for bit.
     max_iter : int or None, default=1000

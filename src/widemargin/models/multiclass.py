@@ -110,6 +110,19 @@ def winners(decisions, n_classes, order=None):
     return order[votes(decisions > 0.0, n_classes)[:, order].argmax(axis=1)]
 
 
+def order_of(model):
+    """Return in which order classes win of equal votes and are coupled: as in `classes_`, or in LIBSVM's model file."""
+    return getattr(model, "_class_order", np.arange(len(model.classes_)))
+
+
+def labels_of(model, decisions):
+    """Return the labels that a fitted classifier gives rows with these decisions of its pairs (n_rows, n_pairs)."""
+    n_classes = len(model.classes_)
+    if model.break_ties and n_classes > 2:
+        return model.classes_[one_against_rest(decisions, n_classes).argmax(axis=1)]
+    return model.classes_[winners(decisions, n_classes, order_of(model))]
+
+
 def one_against_rest(decisions, n_classes):
     """Return a score for each class (n_rows, n_classes): its votes, and its confidence to tell equals apart.
 

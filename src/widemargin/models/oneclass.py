@@ -140,7 +140,8 @@ class OneClassSVM(OutlierMixin, KernelModel):
         self._keep_model(support, [len(support)], dual_coef, np.array([trained.intercept]), training)
         self.offset_ = -self.intercept_
         if self._wants_probability:
-            scores = self._settled(training.sums(support, dual_coef, rows).ravel())
+            with self._showing("calibrating", len(rows)) as advance:
+                scores = self._settled(training.sums(support, dual_coef, rows, advance=advance).ravel())
             self.density_marks_ = density_marks(scores - self.offset_[0])
         self.n_iter_ = trained.solution.n_iter
         self._warn(self._keep_solutions([trained]))
@@ -162,7 +163,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._settled(self._sums(self._check_new_rows(X)).ravel())
+        return self._settled(self._new_sums(X))
 
     def decision_function(self, X):
         """Return how far each row is inside the region: positive for inliers, negative for outliers.

@@ -25,8 +25,9 @@ from widemargin._threads import run
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.problems.forms import FreeIntercept, scaled
 from widemargin.problems.risks import CentredRisk, RowRisk
-from widemargin.progress import ProgressReport
+from widemargin.progress import reporting
 from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS, suits_newton_at_any_cost
+from widemargin.solvers.contract import Status
 from widemargin.solvers.newton import newton_path
 
 _FACTOR = 10.0**0.5  # between the C of a range found here
@@ -80,7 +81,7 @@ class CPath:
         return int(np.argmax(self.scores.mean(axis=0)))
 
 
-def c_path(X, y, Cs=None, *, estimator=None, cv=None, scoring=None, sample_weight=None, groups=None):
+def c_path(X, y, Cs=None, *, estimator=None, cv=None, scoring=None, sample_weight=None, groups=None, each=None):
     """Fit a linear model for each C of a grid, ascending, each begun where the last one ended.
 
     Parameters
@@ -100,6 +101,8 @@ def c_path(X, y, Cs=None, *, estimator=None, cv=None, scoring=None, sample_weigh
         Factor of C for each row.
     groups : array-like of shape (n_samples,), default=None
         For splitters that need them.
+    each : callable(C, scores of the folds) or None, default=None
+        Told of each C as it is done.
 
     Returns
     -------
@@ -126,7 +129,7 @@ def c_path(X, y, Cs=None, *, estimator=None, cv=None, scoring=None, sample_weigh
     y = column_or_1d(y)
     folds = _folds(model, X, y, cv, groups)
     paths = _Paths(model, X_checked, target, weight, folds, _judge(model, X, y, scoring))
-    path = paths.walk(grid)
+    path = paths.walk(grid, each)
     model._warn(paths.solutions, depth=4)
     return path
 
@@ -193,14 +196,21 @@ class _Paths:
         self._n_outputs = len(self._problems) // (1 + len(folds))
         self.solutions = []
 
-    def walk(self, Cs):
-        """Return the CPath; with Cs None, along the useful range."""
+    def walk(self, Cs, each=None):
+        """Return the CPath; with Cs None, along the useful range; tell `each` of every step."""
         grid = _useful_range(self._problems[: self._n_outputs]) if Cs is None else Cs
         steps = []
-        with ProgressReport(self._model.verbose) as report, self._model._announcing(report):
+        with (
+            reporting(self._model.verbose) as report,
+            self._model._announcing(report),
+            report.solving(len(grid), "values of C") as solving,
+        ):
             for solutions in self._solved(grid, report):
+                solving.finished(1)
                 self.solutions += [replace(one, w=None, beta=None) for one in solutions]  # what is told of them
                 steps.append(self._read(solutions))
+                if each is not None and not any(one.status is Status.INTERRUPTED for one in solutions):
+                    each(float(grid[len(steps) - 1]), steps[-1][6])
                 if Cs is None and all(_is_final(one) for one in solutions[: self._n_outputs]):
                     break
         columns = [np.array(column) for column in zip(*steps, strict=True)]

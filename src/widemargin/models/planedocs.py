@@ -16,7 +16,7 @@ _PARAMETERS = """tol : float, default=1e-3
     n_jobs : int or None, default=None
         Threads over rows. None is 1 unless in a joblib context; -1 all cores.
     verbose : int, default=0
-        1 shows progress on standard error, 2 more of it.
+        1 shows progress: bars on a terminal or in a notebook, elsewhere lines on standard error; 2 is more lines.
     callbacks : callable or list of callables, default=None
         Called after each plane with a `Progress`; one that returns a true value stops the fit."""
 

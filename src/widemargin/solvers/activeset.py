@@ -6,11 +6,13 @@ of f = K beta stays as it was, together with the multipliers of that moment, so 
 multipliers have changed since have to be added.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from widemargin._compiled import compiled
 from widemargin._threads import run, split
-from widemargin.kernels.cache import RowCache
+from widemargin.kernels.cache import HeldRows, RowCache
 
 _RANGE = 8192  # columns of one task of a threaded update
 _ULPS = 4.0
@@ -25,7 +27,8 @@ class ActiveSet:
     problem : KernelQP
     settings : KernelSettings
     start : ndarray or None
-        Multipliers to start from, brought into the box; the problem's own start if they do not keep its sums.
+        Multipliers to start from, brought into the box and, where the sums of groups are zero, multiplied by what makes
+        the objective least; the problem's own start if they do not keep its sums.
     least_rows : int
         Kernel rows that the cache has to hold at the same time.
 
@@ -46,7 +49,8 @@ class ActiveSet:
 
     def __init__(self, problem, settings, start, least_rows):
         self.problem, self.settings = problem, settings
-        self.cache = RowCache(problem.K, settings.cache_size, least_rows)
+        held = problem.K.held is not None and not settings.shrinking
+        self.cache = HeldRows(problem.K) if held else RowCache(problem.K, settings.cache_size, least_rows)
         self._beta = _feasible(problem, start)  # of all multipliers; those of active ones are out of date
         self._f = np.zeros(problem.K.n_rows)
         self._removed = []
@@ -54,6 +58,8 @@ class ActiveSet:
         self._whole = True  # whether f is that of the multipliers; not so in the middle of a change
         self._activate(np.arange(len(self._beta)), np.arange(problem.K.n_rows))
         self.recompute()
+        if start is not None:
+            self._stretch()
 
     @property
     def passes(self):
@@ -170,6 +176,20 @@ class ActiveSet:
         self._whole = False
         self.bring_back()
 
+    def _stretch(self):
+        """Multiply all multipliers by the factor within the box that makes the objective least.
+
+        After a change of C, that brings those at their bounds to the new ones where nothing else is better.
+        """
+        if _sums(self.problem, self.problem.start).any():
+            return
+        curvature, slope = self.beta @ self.f[self.position], self.beta @ self.linear
+        if curvature > 0.0 and slope < 0.0:
+            factor = min(-slope / curvature, _room(self.problem, self.beta))
+            self.beta *= factor
+            self.f *= factor
+            np.clip(self.beta, self.lower, self.upper, out=self.beta)
+
     def _add_changes(self, weights, rows):
         """Add Σ_i weights_i K_i to f at the given rows; keep the K_i if these are most of the rows and they fit."""
         K = self.problem.K
@@ -202,12 +222,25 @@ def _feasible(problem, start):
     """Return the start within its box if that leaves the sums of the groups as they have to be, else the problem's."""
     if start is None:
         return problem.start.copy()
-    start = np.clip(np.asarray(start, dtype=np.float64), problem.lower, problem.upper)
+    start, sums = np.asarray(start, dtype=np.float64), _sums(problem, problem.start)
+    if not sums.any():
+        start = start * min(1.0, _room(problem, start))
+    start = np.clip(start, problem.lower, problem.upper)
     scale = max(1.0, np.abs(start).max(initial=0.0))
-    for begin, end in zip(problem.ends[:-1], problem.ends[1:], strict=True):
-        if abs(start[begin:end].sum() - problem.start[begin:end].sum()) > 1e-10 * scale * max(1, end - begin):
-            return problem.start.copy()
+    if (np.abs(_sums(problem, start) - sums) > 1e-10 * scale * np.maximum(1, np.diff(problem.ends))).any():
+        return problem.start.copy()
     return start
+
+
+def _sums(problem, beta):
+    """Return the sum of each group."""
+    return np.array([beta[begin:end].sum() for begin, end in pairwise(problem.ends)])
+
+
+def _room(problem, beta):
+    """Return the largest factor that keeps beta in its box."""
+    bound = np.where(beta > 0.0, problem.upper, problem.lower)
+    return np.divide(bound, beta, out=np.full(len(beta), np.inf), where=beta != 0.0).min(initial=np.inf)
 
 
 def _add_threaded(values, slots, weights, sums, n_jobs):

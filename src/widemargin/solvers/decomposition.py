@@ -8,7 +8,8 @@ others fixed, and updates f = K beta:
              gradient, of those that may fall the ones with the largest. Three quarters of the set stay from the turn
              before, the latest arrivals: their rows are in the cache, and each gets several turns before it leaves.
 2. fetch     the missing kernel rows in one block
-3. optimise  pairs within the set, on a q x q block in the processor's cache, until the violation is a tenth
+3. optimise  pairs within the set, on a q x q block in the processor's cache, until the violation is a tenth: steps
+             conjugate to each other, and where these come slowly to an end, Newton's on the free multipliers
 4. update    f by the rows of those that changed, in one pass
 5. shrink    a multiplier that has been at a bound for many turns, with no partner to move it, is set aside; when the
              rest is solved all come back, f is completed, and whatever violates its condition goes on
@@ -20,8 +21,10 @@ from widemargin._compiled import compiled
 from widemargin._threads import single_threaded_blas
 from widemargin.kernels.cache import rows_that_fit
 from widemargin.solvers.activeset import ActiveSet
+from widemargin.solvers.conjugate import Direction, optimise_block
 from widemargin.solvers.contract import KernelSolution, Status, Watch
-from widemargin.solvers.pairs import multipliers, optimise_block
+from widemargin.solvers.freeset import newton_block
+from widemargin.solvers.pairs import multipliers
 
 WORKING_SET = 1024  # at the beginning; of 128 .. 2048, by measurement: benchmarks/results/kernel.md
 _LARGEST_WORKING_SET = 2048
@@ -32,6 +35,7 @@ _TURNS_BEFORE_GROWTH = 100  # a problem that takes so many turns has many free m
 _STAYING = 0.75  # fraction of the working set that stays
 _INNER = 0.1  # the violation within the set is brought down to this fraction of that of the problem
 _MOST_STEPS = 20_000  # pairs in one turn: some ten milliseconds before Python hears of it
+_FEW_BOUNDS = 100  # met in that many steps: those that are free will stay so, and Newton's step settles them
 _PATIENCE = 30  # turns at a bound before a multiplier is set aside
 _WORTHWHILE = 0.2  # fraction of the active multipliers that setting aside has to free
 _TURNS_BETWEEN_MEASUREMENTS = 10
@@ -158,6 +162,7 @@ class _Decomposition:
         self._size = size
         self._staying = size - 2 * self._n_groups * max(1, round((1 - _STAYING) * size / (2 * self._n_groups)))
         problem = self.state.problem
+        self._directions = np.empty((2, min(size, len(problem.start))))
         self._block = Block(min(size, len(problem.start)), problem.K.n_rows, self.state.cache.values.dtype)
 
     def _grow(self):
@@ -213,11 +218,17 @@ class _Decomposition:
         goal = max(0.5 * self.settings.tol, rounding)
         if len(chosen) < len(state.index):
             goal = max(goal, _INNER * self.violation)
-        fallen = optimise_block(block, inside, goal, _MOST_STEPS)
+        fallen, bounds_met = optimise_block(block, inside, self._direction(len(chosen)), goal, _MOST_STEPS)
+        if bounds_met <= _FEW_BOUNDS and np.max(inside.levels[:, 1] - inside.levels[:, 0]) > goal:
+            fallen += newton_block(block, inside)
         self._futility.turn(fallen, self.violation, rounding)
         state.move(chosen, inside.beta, slots)
         self.iteration += 1
         self._grow()
+
+    def _direction(self, size):
+        """Return memory for directions of so many multipliers."""
+        return Direction(*self._directions[:, :size])
 
     def _fetch(self, rows):
         """Return the cache's slots of kernel rows, which occur twice if two multipliers of a row were chosen."""

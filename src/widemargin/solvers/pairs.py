@@ -16,10 +16,10 @@ import numpy as np
 
 from widemargin._compiled import compiled
 
-_HUGE = np.float32(1e38)  # so large that what is finite does not count beside it
-_TINY_CURVATURE = 1e-12
+HUGE = np.float32(1e38)  # so large that what is finite does not count beside it
+TINY_CURVATURE = 1e-12
 _STRETCH = 64  # multipliers that are compared at once
-_SCAN = frozenset({"nnan", "nsz", "contract"})  # minima of finite numbers: F is finite since K is
+SCAN = frozenset({"nnan", "nsz", "contract"})  # minima of finite numbers: F is finite since K is
 
 
 class Multipliers(NamedTuple):
@@ -42,35 +42,12 @@ class Multipliers(NamedTuple):
 
 def multipliers(beta, F, lower, upper, diagonal, ends):
     """Return Multipliers of these arrays, of which beta and F are changed in place."""
-    no_rise, no_fall = np.where(beta >= upper, _HUGE, 0.0), np.where(beta <= lower, _HUGE, 0.0)
+    no_rise, no_fall = np.where(beta >= upper, HUGE, 0.0), np.where(beta <= lower, HUGE, 0.0)
     masks = [mask.astype(np.float32) for mask in (no_rise, no_fall)]
     gain, levels = np.empty(len(beta), np.float32), np.empty((len(ends) - 1, 2))
     M = Multipliers(beta, F, lower, upper, diagonal, ends, *masks, gain, levels)
     _move_and_scan(M, 0.0, masks[0], masks[0])
     return M
-
-
-@compiled
-def optimise_block(K, M, tol, most):
-    """Take steps until no pair violates its condition by more than tol; return by how much the objective fell.
-
-    Kept true: F = K beta + terms that do not change, and the sum of each group.
-    """
-    fallen = 0.0
-    for _ in range(most):
-        worst, best, first, second = 0.0, -1.0, 0, 0
-        for group in range(M.ends.size - 1):
-            violation = M.levels[group, 1] - M.levels[group, 0]
-            if violation > 0.0:
-                worst = max(worst, violation)
-                i = first_to_rise(M, group)
-                gain, j = best_partner(M, group, i, K[np.uint64(i)])
-                if gain > best:
-                    best, first, second = gain, i, j
-        if worst <= tol:
-            break
-        fallen += move_pair(M, first, second, K[np.uint64(first)], K[np.uint64(second)])
-    return fallen
 
 
 @compiled
@@ -115,7 +92,7 @@ def best_partner(M, group, i, line):
 @compiled(fastmath=frozenset({"contract"}))
 def _promise(F, level, no_fall, diagonal, own, line, gains):
     """Set gains[t], twice what moving i and t promises, for every t that may fall; single precision will do."""
-    zero, tiny = np.float32(0), np.float32(_TINY_CURVATURE)
+    zero, tiny = np.float32(0), np.float32(TINY_CURVATURE)
     for t in range(gains.size):
         slope = np.float32(F[t] - level) - no_fall[t]
         slope = slope if slope > zero else zero
@@ -124,7 +101,7 @@ def _promise(F, level, no_fall, diagonal, own, line, gains):
         gains[t] = slope * (slope / curvature)
 
 
-@compiled(fastmath=_SCAN)
+@compiled(fastmath=SCAN)
 def _largest(gains):
     best = np.float32(0)
     for t in range(gains.size):
@@ -139,14 +116,14 @@ def move_pair(M, i, j, line_i, line_j):
     Returns by how much the objective falls.
     """
     curvature, slope = M.diagonal[i] + M.diagonal[j] - 2.0 * np.float64(line_i[np.uint64(j)]), M.F[j] - M.F[i]
-    change = slope / max(curvature, _TINY_CURVATURE)
+    change = slope / max(curvature, TINY_CURVATURE)
     room_i, room_j = M.upper[i] - M.beta[i], M.beta[j] - M.lower[j]
     change = max(min(change, room_i, room_j), 0.0)
     M.beta[i] = M.upper[i] if change == room_i else M.beta[i] + change
     M.beta[j] = M.lower[j] if change == room_j else M.beta[j] - change
     for t in (i, j):
-        M.no_rise[t] = _HUGE if M.beta[t] >= M.upper[t] else np.float32(0)
-        M.no_fall[t] = _HUGE if M.beta[t] <= M.lower[t] else np.float32(0)
+        M.no_rise[t] = HUGE if M.beta[t] >= M.upper[t] else np.float32(0)
+        M.no_fall[t] = HUGE if M.beta[t] <= M.lower[t] else np.float32(0)
     _move_and_scan(M, change, line_i, line_j)
     return change * (slope - 0.5 * change * curvature)
 
@@ -159,9 +136,9 @@ def _move_and_scan(M, change, line_i, line_j):
         M.levels[group, 0], M.levels[group, 1] = extremes
 
 
-@compiled(fastmath=_SCAN)
+@compiled(fastmath=SCAN)
 def _update(F, change, line_i, line_j, no_rise, no_fall, start, stop):
-    smallest, largest = np.float64(_HUGE), -np.float64(_HUGE)
+    smallest, largest = np.float64(HUGE), -np.float64(HUGE)
     for t in range(start, stop):
         slope = F[t] + change * (np.float64(line_i[t]) - np.float64(line_j[t]))
         F[t] = slope

@@ -10,11 +10,21 @@ import sys
 
 from widemargin import __version__
 from widemargin.errors import FormatError
-from widemargin.tools import demo, predict, train
+from widemargin.tools import check, demo, easy, grid, predict, report, scale, subset, train
 from widemargin.tools.interrupts import remembering_interrupts
 from widemargin.tools.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines
 
-COMMANDS = {"train": train.run, "predict": predict.run, "demo": demo.run}
+COMMANDS = {
+    "train": train.run,
+    "predict": predict.run,
+    "easy": easy.run,
+    "grid": grid.run,
+    "scale": scale.run,
+    "report": report.run,
+    "check": check.run,
+    "subset": subset.run,
+    "demo": demo.run,
+}
 
 _FAILED, _MISUSED, _INTERRUPTED, _NOBODY_READS = 1, 2, 130, 141
 
@@ -26,6 +36,12 @@ Support vector machines at the speed of memory, each model with a proof of how g
 commands:
   train     train a linear or kernel machine, or a ranking, on a file of SVM-light / LIBSVM text, or cross-validate
   predict   predict the rows of a file with a model
+  easy      check, scale, grid, train, predict and report in one go
+  grid      choose C, gamma and other parameters by cross-validation, and train with the best
+  scale     scale the features of a file to a range or to unit variance, with the range files of svm-scale
+  report    write a page about a model and how it does on the rows of a file
+  check     list every mistake of a data file, summarise its rows, and say what looks wrong
+  subset    take some of the rows of a file, at random or by label, and the others apart
   demo      a tour on small data sets: solvers compared in a table and a picture
 
 options:
@@ -38,11 +54,18 @@ examples:
   widemargin train -v 5 heart_scale
   widemargin train --task rank -c 20 train.dat rank.model
   widemargin predict heart_scale.t heart.model heart.out
+  widemargin easy -j -1 svmguide1 svmguide1.t
+  widemargin grid -j -1 heart_scale heart.model
+  widemargin scale -s heart.range heart > heart_scale
+  widemargin check heart_scale
+  widemargin subset heart_scale 0.8 heart.train heart.test
+  widemargin report heart.model heart_scale.t -o heart.html
   widemargin demo
 
 LIBSVM's letters keep their meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, of predict -b and -q.
-"-" stands for standard input or output wherever a file is named. Progress is shown on standard error: a bar on a
-terminal, plain lines in a pipe, nothing with --quiet. --json prints results for programs.
+"-" stands for standard input or output wherever a file is named. What takes longer than a moment shows its progress
+on standard error: bars on a terminal, nothing in a pipe unless --progress yes asks for lines, nothing with --quiet.
+--json prints results for programs.
 
 exit status:
   0  done      1  the data or the run failed      2  wrong usage      130  interrupted, nothing written"""

@@ -20,14 +20,13 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from widemargin._compiled import announcing_compilation
 from widemargin.data.matrix import Matrix
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.problems import certificates, classification, regression
-from widemargin.progress import ProgressReport
 from widemargin.tools.messages import naming
 from widemargin.tools.options import Parser
 from widemargin.tools.plots import make_figure, plot_convergence
+from widemargin.tools.reporting import add_progress_option, reporting
 
 _SOLVERS = ("dcd", "avsf", "climb", "newton")
 _HEADINGS = ("data set", "solver", "score", "turns", "gap", "seconds")
@@ -77,6 +76,7 @@ def make_parser():
     """Return the parser of `widemargin demo`."""
     parser = Parser("demo", [], description=_DESCRIPTION, examples=_EXAMPLES)
     parser.add_argument("--output", default="demo", metavar="DIR", help="where the picture goes (default: demo)")
+    add_progress_option(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="no word about compiling")
     return parser
 
@@ -87,7 +87,7 @@ def run(tokens):
     with naming(options.output):
         os.makedirs(options.output, exist_ok=True)
     results, models = [], {}
-    with ProgressReport(0 if options.quiet else 1) as report, announcing_compilation(report.compiling):
+    with reporting(options):
         for case in _cases():
             lines, models[case.title] = compare(case)
             results += lines

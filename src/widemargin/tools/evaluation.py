@@ -9,6 +9,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from widemargin.models.measures import MeasureSVC
 from widemargin.models.ranking import RankSVM, ROCAreaSVC, queries
+from widemargin.progress import task
 from widemargin.solvers.contract import Status
 from widemargin.tools import planemeasures
 
@@ -85,14 +86,18 @@ def cross_predict(model, X, y, n_folds, seed, qid=None):
     _check_folds(model, y, n_folds, group)
     predicted, scores, fold = np.empty_like(y), np.empty(len(y)), np.empty(len(y), int)
     pairwise = getattr(model, "kernel", None) == "precomputed"
-    for k, (train, test) in enumerate(_folds_for(model)(n_folds, shuffle=True, random_state=seed).split(X, y, group)):
-        fit(model, X[np.ix_(train, train)] if pairwise else X[train], y[train], None if group is None else group[train])
-        if model.status_ == Status.INTERRUPTED.value:
-            raise KeyboardInterrupt
-        predicted[test] = predict_labels(model, X[np.ix_(test, train)] if pairwise else X[test])
-        if has_scores(model):
-            scores[test] = model.decision_function(X[test])
-        fold[test] = k
+    folds = _folds_for(model)(n_folds, shuffle=True, random_state=seed).split(X, y, group)
+    with task("cross-validation", n_folds, "folds") as validation:
+        for k, (train, test) in enumerate(folds):
+            rows = X[np.ix_(train, train)] if pairwise else X[train]
+            fit(model, rows, y[train], None if group is None else group[train])
+            if model.status_ == Status.INTERRUPTED.value:
+                raise KeyboardInterrupt
+            predicted[test] = predict_labels(model, X[np.ix_(test, train)] if pairwise else X[test])
+            if has_scores(model):
+                scores[test] = model.decision_function(X[test])
+            fold[test] = k
+            validation.advance()
     return Prediction(predicted, scores if has_scores(model) else None, group, fold)
 
 

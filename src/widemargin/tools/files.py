@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from widemargin import progress
 from widemargin._replace import replacing
 from widemargin.data.textfile import read_svmlight
 from widemargin.errors import FormatError
@@ -32,7 +33,7 @@ def note_queries(path, qid, *, wanted):
 def read_model(path, task=None):
     """Return the model of a file, told what SVM-light's text is for; `-` is standard input."""
     if path != "-":
-        with naming(path):
+        with naming(path), progress.task(f"reading {os.path.basename(path)}"):
             return load_model(path, task=task)
     with tempfile.TemporaryDirectory() as directory:
         copy = Path(directory, "model")
@@ -65,7 +66,7 @@ def write_model(model, path, form):
     The multipliers, a number per training row, are left out: only a warm start would need them.
     """
     if path != "-":
-        with naming(path):
+        with naming(path), progress.task(f"writing {os.path.basename(path)}"):
             _save(model, path, form)
         return
     with tempfile.TemporaryDirectory() as directory:
@@ -89,8 +90,8 @@ def write_lines(lines, path):
         sys.stdout.writelines(text)
         sys.stdout.flush()
         return
-    with naming(path), replacing(path) as file:
-        file.writelines(line.encode("ascii") for line in text)
+    with naming(path), progress.task(f"writing {os.path.basename(path)}"), replacing(path) as file:
+        file.writelines(line.encode() for line in text)
 
 
 def _is_special(path):

@@ -42,8 +42,8 @@ class GridResult:
     def best(self):
         """The position of the point with the best mean score; of equals that with the smallest C, then gamma."""
         means = np.round(self.means, 12)  # sums in another order are no better
-        candidates = np.flatnonzero(means == means.max())
-        return int(min(candidates, key=lambda k: [self.points[k][name] for name in self.names]))
+        candidates = np.flatnonzero(means == np.nanmax(means))
+        return int(min(candidates, key=lambda k: [ordering(self.points[k][name]) for name in self.names]))
 
     @property
     def best_params(self):
@@ -55,15 +55,26 @@ class GridResult:
         """Its mean score."""
         return float(self.means[self.best])
 
+    def _repr_html_(self):
+        """Return the picture for a notebook, with what the mouse is over in words."""
+        from widemargin.tools.gridplots import grid_fragment  # which imports this module
+
+        return grid_fragment(self)
+
     def matrix(self, across="C", down="gamma"):
         """Return (values of `across`, values of `down`, mean scores of shape (n_down, n_across)).
 
         Both ascend. If further parameters vary, the score is the best over them; NaN where no point is done.
         """
-        xs = sorted({point[across] for point in self.points})
-        ys = sorted({point[down] for point in self.points})
+        xs = sorted({point[across] for point in self.points}, key=ordering)
+        ys = sorted({point[down] for point in self.points}, key=ordering)
         table = np.full((len(ys), len(xs)), np.nan)
         for point, mean in zip(self.points, self.means, strict=True):
             place = ys.index(point[down]), xs.index(point[across])
             table[place] = np.fmax(table[place], mean)
         return np.array(xs), np.array(ys), table
+
+
+def ordering(value):
+    """Return what values of a parameter are sorted by: numbers by size, then texts such as "scale"."""
+    return (1, 0.0, value) if isinstance(value, str) else (0, float(value), "")

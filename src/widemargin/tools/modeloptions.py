@@ -10,6 +10,7 @@ from widemargin.tools import kerneloptions, planeoptions
 from widemargin.tools import options as reading
 from widemargin.tools.files import ZERO_BASED
 from widemargin.tools.options import Parser
+from widemargin.tools.reporting import add_progress_option
 
 _TASKS = {"classification": LinearSVC, "regression": LinearSVR}
 _LOSSES = {
@@ -42,6 +43,7 @@ examples:
   widemargin train --task oneclass --nu 0.1 --gamma 0.5 normal  the support of a distribution
   widemargin train -t 4 kernel.txt                        rows are `label 0:serial 1:K(x, x1) 2:K(x, x2) ...`
   widemargin train -v 5 -w1 2 -w-1 0.5 -g 0.1 heart_scale 5-fold cross-validation, classes weighted
+  widemargin train --progress yes big.xz big.model 2> log       how far it is, as lines of a log
   xzcat big.xz | widemargin train --format liblinear - big.model
 
 Without an option of kernel machines, training is linear: the intercept is penalised with the other weights, and -e is a
@@ -62,9 +64,12 @@ exit status:
   130  Ctrl-C before there was a model: nothing was written"""
 
 
-def make_parser():
-    """Return the parser of `widemargin train`; options of machines are absent from what it parses if not given."""
-    parser = Parser("train", ["DATA", "[MODEL]"], description=_DESCRIPTION, examples=_EXAMPLES)
+def make_parser(command="train", description=_DESCRIPTION, examples=_EXAMPLES):
+    """Return the parser of `widemargin train`, or of a command with all of its options.
+
+    Options of machines are absent from what it parses if not given.
+    """
+    parser = Parser(command, ["DATA", "[MODEL]"], description=description, examples=examples)
     _add_problem_options(parser.add_argument_group("what is minimised"))
     kerneloptions.add_kernel_options(_adding(parser.add_argument_group("kernel machines (each of these asks for one)")))
     _add_solver_options(parser.add_argument_group("how, and how far"))
@@ -111,7 +116,13 @@ def _add_solver_options(group):
     add = group.add_argument
     add("-j", "--jobs", type=reading.threads, default=1, metavar="N", help="threads; -1 for all cores (default: 1)")
     add("--seed", type=reading.whole(0), default=0, metavar="N", help="the same seed gives the same model (default: 0)")
-    add("-v", type=reading.whole(2), dest="n_folds", metavar="K", help="K-fold cross-validation; no model is written")
+    add(
+        "-v",
+        type=reading.whole(2),
+        dest="n_folds",
+        metavar="K",
+        help="K-fold cross-validation; train writes no model then",
+    )
 
 
 def _add_file_options(group):
@@ -123,6 +134,7 @@ def _add_file_options(group):
     add("--zero-based", choices=list(ZERO_BASED), default="auto",
         help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
     add("--float32", action="store_true", help="keep the values in single precision: half the memory")
+    add_progress_option(group)
     add("-q", "--quiet", action="store_true",
         help="no progress, notes or summary; warnings, errors and the result of -v stay")  # fmt: skip
     add("--json", action="store_true", help="print one JSON object instead of text")

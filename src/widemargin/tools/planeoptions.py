@@ -12,7 +12,8 @@ FORMATS = {"rank": ("widemargin", "svmlight"), "ordinal": ("widemargin",)}  # ot
 _OF_ALL = ("C", "tol", "stopping", "solver", "max_iter", "max_seconds")
 _OF_TASKS = {"measure": ("measure", "bias")}
 _ALWAYS_THERE = (
-    "files", "task", "jobs", "seed", "n_folds", "format", "n_features", "zero_based", "float32", "quiet", "json",
+    "files", "task", "jobs", "seed", "n_folds", "format", "n_features", "zero_based", "float32", "progress", "quiet",
+    "json",
 )  # fmt: skip
 
 

@@ -4,20 +4,19 @@ import sys
 from itertools import combinations
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
 from sklearn.base import is_classifier, is_regressor
 
-from widemargin._compiled import announcing_compilation
+from widemargin.models.multiclass import labels_of
 from widemargin.models.ranking import RankSVM
 from widemargin.models.svmlightfile import TASKS
-from widemargin.progress import ProgressReport
 from widemargin.tools.evaluation import Prediction, has_probabilities, has_scores, measure, prediction_lines
-from widemargin.tools.files import ZERO_BASED, check_target, note_queries, read_model, read_rows, write_lines
+from widemargin.tools.files import ZERO_BASED, check_target, read_model, write_lines
 from widemargin.tools.kerneloptions import machine_of
 from widemargin.tools.kernelreport import laplace_lines
 from widemargin.tools.messages import UsageError, print_json, say
+from widemargin.tools.modelrows import read_rows_for
 from widemargin.tools.options import Parser, switch
-from widemargin.tools.precomputed import read_kernel_rows
+from widemargin.tools.reporting import add_progress_option, reporting
 
 _DESCRIPTION = """\
 Predict a label for each row of DATA with MODEL (of widemargin, LIBSVM, LIBLINEAR or SVM-light), one per line of
@@ -49,7 +48,7 @@ it and accuracy. Measure: the model's own; F1, PRBEP (the precision of as many r
 ROC area, accuracy. nan, or null with --json, is undefined.
 
 exit status:
-  0  done      1  the data, the model or the run failed      2  wrong usage"""
+  0  done      1  the data, the model or the run failed      2  wrong usage      130  interrupted, nothing written"""
 
 
 def make_parser():
@@ -64,6 +63,7 @@ def make_parser():
         "widemargin wrote it (default: classification)")  # fmt: skip
     add("--zero-based", choices=list(ZERO_BASED), default="auto",
         help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
+    add_progress_option(parser)
     add("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
     add("--json", action="store_true", help="print one JSON object instead of text")
     return parser
@@ -78,12 +78,12 @@ def run(tokens):
     if options.probability and options.scores:
         raise UsageError("-b 1 and --scores both add columns to OUTPUT; leave one of them out")
     check_target(output, data, model_path)
-    with ProgressReport(0 if options.quiet else 1) as report, announcing_compilation(report.compiling):
+    with reporting(options):
         model = read_model(model_path, options.task)
         _check_abilities(model, options)
-        X, y, qid = _read(model, options)
+        X, y, qid = read_rows_for(model, data, model_path, zero_based=options.zero_based, quiet=options.quiet)
         predicted, lines = _predict(model, X, options)
-    write_lines(lines, output)
+        write_lines(lines, output)
     scores = model.decision_function(X) if has_scores(model) else None
     query = np.zeros(len(y), int) if qid is None else qid
     _print_measures(model, measure(model, y, Prediction(predicted, scores, query)), options)
@@ -102,45 +102,15 @@ def _check_abilities(model, options):
         say("note", f"{model_path} has probability estimates; -b 1 would use them")
 
 
-def _read(model, options):
-    """Return the rows, with as many columns as the model has features, their labels and their queries or None."""
-    data = options.files[0]
-    n_features = getattr(model, "n_features_in_", 0)  # LIBSVM's text does not tell if there is no support vector
-    if getattr(model, "kernel", None) == "precomputed":
-        if options.zero_based != "auto":
-            raise UsageError(f"--zero-based is for features, {options.files[1]} has a precomputed kernel; leave it out")
-        K, _, y = read_kernel_rows(data, n_columns=n_features)
-        return K[:, :n_features], y, None
-    X, y, qid = read_rows(data, zero_based=ZERO_BASED[options.zero_based])
-    if not options.quiet:
-        note_queries(data, qid, wanted=isinstance(model, RankSVM))
-    if X.shape[1] <= n_features:
-        X.resize(X.shape[0], n_features)
-    elif machine_of(model) is not None:
-        _widen(model, X.shape[1])
-    else:
-        say("warning", f"{data} has {X.shape[1]} features, the model {n_features}: the columns beyond are dropped")
-        X = X[:, :n_features]
-    return X, y, qid
-
-
-def _widen(model, n_features):
-    """Let a kernel machine have more features; its support vectors are zero there."""
-    support = csr_array(model.support_vectors_)
-    support.resize(support.shape[0], n_features)
-    model.support_vectors_ = support if issparse(model.support_vectors_) else support.toarray()
-    model.n_features_in_ = n_features
-
-
 def _predict(model, X, options):
     """Return the predictions, and the lines of OUTPUT: labels, or a heading and labels with further numbers."""
     if options.probability and not is_regressor(model):
         predicted, heading, columns = _predict_probabilities(model, X)
+    elif options.scores:
+        predicted, heading, columns = _predict_scores(model, X)
     else:
         predicted = model.predict(X)
-        if not options.scores:
-            return predicted, _number_texts(predicted)
-        heading, columns = _scores(model, X)
+        return predicted, _number_texts(predicted)
     rows = [" ".join(map(repr, row)) for row in columns.tolist()]
     return predicted, [heading, *map(" ".join, zip(_number_texts(predicted), rows, strict=True))]
 
@@ -156,18 +126,21 @@ def _predict_probabilities(model, X):
     return predicted, " ".join(["labels", *_number_texts(model.classes_[order])]), probabilities[:, order]
 
 
-def _scores(model, X):
-    """Return a heading that says what decision values belong to, and the values."""
+def _predict_scores(model, X):
+    """Return predictions, a heading that says what decision values belong to, and the values."""
     if not is_classifier(model):  # one class, named as it is predicted
-        return "label 1", model.decision_function(X).reshape(-1, 1)
-    if machine_of(model) is not None:
+        return model.predict(X), "label 1", model.decision_function(X).reshape(-1, 1)
+    names, is_machine = _number_texts(model.classes_), machine_of(model) is not None
+    if is_machine:
         model.set_params(decision_function_shape="ovo")
-    scores, names = model.decision_function(X).reshape(X.shape[0], -1), _number_texts(model.classes_)
+    scores = model.decision_function(X).reshape(X.shape[0], -1)
+    # Kernel values are dear: once is enough.
+    predicted = labels_of(model, -scores if len(names) == 2 else scores) if is_machine else model.predict(X)
     if len(names) == 2:
         names = names[1:]
-    elif machine_of(model) is not None:
+    elif is_machine:
         names = map("/".join, combinations(names, 2))
-    return " ".join(["label", *names]), scores
+    return predicted, " ".join(["label", *names]), scores
 
 
 def _print_measures(model, facts, options):

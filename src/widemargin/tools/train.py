@@ -3,26 +3,24 @@
 import os
 import sys
 import time
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import is_classifier
 
-from widemargin._compiled import announcing_compilation
 from widemargin.models.base import turns_of
 from widemargin.models.ranking import RankSVM
-from widemargin.progress import ProgressReport
 from widemargin.solvers.contract import Status
 from widemargin.tools.evaluation import cross_predict, cross_validation_lines, fit, measure
 from widemargin.tools.files import ZERO_BASED, check_target, note_queries, read_rows, write_model
 from widemargin.tools.kerneloptions import machine_of
 from widemargin.tools.kernelreport import kernel_facts, train_lines
-from widemargin.tools.messages import CommandError, UsageError, print_facts, print_json, say, warnings_afterwards
+from widemargin.tools.messages import CommandError, UsageError, print_facts, print_json, say
 from widemargin.tools.modeloptions import make_model, make_parser
 from widemargin.tools.options import translate_letters
 from widemargin.tools.precomputed import number_support, read_kernel_rows, square
+from widemargin.tools.reporting import reporting
 
 _SHOWN_CLASSES = 8
 _IN_WORDS = (
@@ -44,24 +42,29 @@ def run(tokens):
 def _train(model, options):
     """Fit the model, write it, print a summary; return the exit status."""
     data, target = options.files
-    target = _choose_target(data, target)
+    target = choose_target(data, target)
     check_target(target, data)
-    with _reporting(model, options):
-        rows = _read(model, options)
+    with reporting(options):
+        rows = read_training_rows(model, options)
         started = time.perf_counter()
-        _blaming(data, fit, model, rows.X, rows.y, rows.qid)
+        blaming(data, fit, model, rows.X, rows.y, rows.qid)
         seconds = time.perf_counter() - started
-    interrupted = model.status_ == Status.INTERRUPTED.value
-    if interrupted and np.max(model.n_iter_) == 0:
-        raise KeyboardInterrupt  # a model that has seen no row must not take the place of a file
-    if rows.serial is not None:
-        number_support(model, rows.n_columns, rows.serial)
-    write_model(model, target, options.format)
+        interrupted = model.status_ == Status.INTERRUPTED.value
+        if interrupted and np.max(model.n_iter_) == 0:
+            raise KeyboardInterrupt  # a model that has seen no row must not take the place of a file
+        keep_model(model, target, options, rows)
     _summarise(model, rows, options, {"seconds": seconds, "status": model.status_, "model": target})
     if interrupted:
         say("warning", f"interrupted: {target} holds the model so far")
         return 1
     return 0
+
+
+def keep_model(model, target, options, rows):
+    """Write a model fitted to the rows of a file."""
+    if rows.serial is not None:
+        number_support(model, rows.n_columns, rows.serial)
+    write_model(model, target, options.format)
 
 
 def _summarise(model, rows, options, outcome):
@@ -89,10 +92,10 @@ def _cross_validate(model, options):
         say("warning", f"{target} is not written: -v only measures")
     if not is_classifier(model) and getattr(model, "probability", False):
         model.set_params(probability=False)  # nothing of what -v prints depends on it
-    with _reporting(model, options):
-        rows = _read(model, options)
+    with reporting(options):
+        rows = read_training_rows(model, options)
         started = time.perf_counter()
-        prediction = _blaming(data, cross_predict, model, rows.X, rows.y, options.n_folds, options.seed, rows.qid)
+        prediction = blaming(data, cross_predict, model, rows.X, rows.y, options.n_folds, options.seed, rows.qid)
         seconds = time.perf_counter() - started
     facts = measure(model, rows.y, prediction)
     if options.json:
@@ -102,25 +105,14 @@ def _cross_validate(model, options):
     return 0
 
 
-def _choose_target(data, target):
+def choose_target(data, target):
     """Return where the model goes: as asked, or as svm-train chooses."""
     if target is None and data == "-":
         raise UsageError("MODEL must be named if DATA is standard input")
     return os.path.basename(data) + ".model" if target is None else target
 
 
-@contextmanager
-def _reporting(model, options):
-    """Within the block, show the model's progress, and say once if there is compiling to wait for."""
-    report = ProgressReport(0 if options.quiet else 1)
-    with warnings_afterwards(), report, announcing_compilation(report.compiling):
-        if report.verbose:
-            model.set_params(callbacks=report)
-        yield
-        model.set_params(callbacks=None)
-
-
-class _Rows(NamedTuple):
+class TrainingFile(NamedTuple):
     """What a model is fitted to, of a precomputed kernel the serial numbers of its rows, of a ranking their queries."""
 
     X: np.ndarray | csr_array
@@ -130,18 +122,18 @@ class _Rows(NamedTuple):
     qid: np.ndarray | None = None
 
 
-def _read(model, options):
+def read_training_rows(model, options):
     """Return the rows, labels of classes as integers; refuse labels that are no classes, and weights of none."""
     data, dtype = options.files[0], np.float32 if options.float32 else np.float64
     if getattr(model, "kernel", None) == "precomputed":
         K, serial, y = read_kernel_rows(data, dtype=dtype)
-        rows = _Rows(square(K, serial), y, K.shape[1], serial)
+        rows = TrainingFile(square(K, serial), y, K.shape[1], serial)
     else:
         reading = {"n_features": options.n_features, "dtype": dtype, "zero_based": ZERO_BASED[options.zero_based]}
         X, y, qid = read_rows(data, **reading)
         if not options.quiet:
             note_queries(data, qid, wanted=isinstance(model, RankSVM))
-        rows = _Rows(X, y, X.shape[1], qid=qid)
+        rows = TrainingFile(X, y, X.shape[1], qid=qid)
     return rows._replace(y=_check_classes(model, y, options)) if is_classifier(model) else rows
 
 
@@ -171,10 +163,10 @@ def _check_classes(model, y, options):
     return y.astype(np.int64)
 
 
-def _blaming(data, function, *arguments):
+def blaming(data, function, *arguments, **options):
     """Call a function of the library; its complaints about rows are complaints about the data file."""
     try:
-        return function(*arguments)
+        return function(*arguments, **options)
     except ValueError as error:
         raise CommandError(f"{data}: {error}") from error
 

@@ -1,0 +1,201 @@
+"""SVM-light / LIBSVM text of any size, a block of whole lines at a time: memory is that of one block.
+
+A block is read (and decompressed) into memory, cut at its last newline, and parsed as `textfile` parses a whole
+file; what follows the newline is carried to the next block. A mistake is named by its line in the whole file.
+"""
+
+import io
+import os
+import stat
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from widemargin.data.textcompression import open_decompressed, read_decompressed
+from widemargin.data.textfile import (
+    NO_ROWS,
+    Text,
+    check_path,
+    check_type,
+    format_text,
+    make_matrix,
+    parse_text,
+    refuse_byte_order_mark,
+    refusing_damage,
+    starts_with_query,
+    write_text,
+)
+from widemargin.errors import FormatError
+from widemargin.progress import task
+
+_BLOCK_BYTES = 1 << 23
+_READ_AT_ONCE = 1 << 18
+
+
+class Block(NamedTuple):
+    """Some rows of a file: what `read_svmlight` returns, of a part."""
+
+    X: csr_array
+    y: np.ndarray
+    qid: np.ndarray | None
+
+
+class SvmlightBlocks:
+    """The rows of SVM-light / LIBSVM text as an iterable of blocks `(X, y, qid)`, read one at a time.
+
+    Every block has at least one row. A path is opened anew by each `for`; a file object is rewound to where it was,
+    if it can be.
+
+    Parameters
+    ----------
+    path_or_file : str, path or binary file object
+        Plain text, or compressed with gzip, bzip2, xz or zstandard, which is told from the first bytes.
+    dtype : float64 or float32, default=float64
+        Type of the values.
+    zero_based : bool, default=False
+        Whether indices count from 0 rather than from 1. Which of them a file does cannot be told from its first part.
+    block_bytes : int, default=8 MB
+        Length of the (decompressed) text of a block. A longer line is a block of its own.
+    name : str, default=None
+        What the file is called in error messages; None takes its path, or the file object's name.
+
+    Attributes
+    ----------
+    size : int or None
+        Bytes of the file as it is stored; None if that is not known, as of a pipe.
+    position : int
+        Bytes of it read so far. With `size`, what a progress bar needs.
+    n_features : int
+        Columns of the block read last: the largest index up to there.
+
+    Raises
+    ------
+    FormatError
+        While iterating, at the first place where the file breaks a rule of the format.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> from widemargin.data.textblocks import SvmlightBlocks
+    >>> blocks = SvmlightBlocks(BytesIO(b"1 1:0.5 3:2\\n-1 2:1\\n"), block_bytes=12)
+    >>> [(X.shape, y.tolist()) for X, y, qid in blocks]
+    [((1, 3), [1.0]), ((1, 3), [-1.0])]
+    """
+
+    def __init__(self, path_or_file, *, dtype=np.float64, zero_based=False, block_bytes=_BLOCK_BYTES, name=None):
+        check_type(dtype)
+        if not isinstance(zero_based, bool):
+            raise ValueError(f"zero_based must be True or False, got {zero_based!r}.")
+        if block_bytes < 1:
+            raise ValueError(f"block_bytes must be at least 1, got {block_bytes}.")
+        own_name, self.size, self._start = _inspect(path_or_file)
+        self._source, self.name, self.position, self.n_features = path_or_file, name or own_name, 0, 0
+        self._dtype, self._zero_based, self._block_bytes = np.dtype(dtype), zero_based, int(block_bytes)
+
+    def __iter__(self):
+        with task(f"reading {os.path.basename(self.name)}", self.size, "bytes") as reading:
+            yield from self._blocks(reading)
+
+    def _blocks(self, reading):
+        with_queries, lines_before, self.n_features, told = None, 0, 0, 0
+        for buffer in self._read_lines():
+            reading.advance(self.position - told)
+            told = self.position
+            if lines_before == 0:
+                refuse_byte_order_mark(self.name, buffer)
+            queries = starts_with_query(buffer) if with_queries is None else with_queries
+            rows = parse_text(Text(self.name, buffer, queries, None, lines_before), self._dtype, self._zero_based)
+            lines_before += buffer.count(b"\n")
+            if len(rows.labels) > 0:
+                with_queries = queries  # as the first row of the file has one or not
+                self.n_features = max(self.n_features, rows.largest + int(self._zero_based))
+                yield Block(make_matrix(rows, self.n_features), rows.labels, rows.queries)
+        if with_queries is None:
+            raise FormatError(self.name, NO_ROWS)
+
+    def _read_lines(self):
+        """Yield the text, cut after newlines into parts of about `block_bytes`."""
+        with self._open() as stored, io.BufferedReader(stored, _READ_AT_ONCE) as plain:
+            method, file = open_decompressed(plain)
+            pieces = []
+            with file:
+                while data := self._read(file, method):
+                    self.position = stored.position
+                    cut = data.rfind(b"\n") + 1
+                    if cut > 0:
+                        yield b"".join([*pieces, data[:cut]])
+                        pieces = []
+                    pieces.append(data[cut:])
+            if any(pieces):
+                yield b"".join(pieces)
+
+    def _read(self, file, method):
+        """Read the next bytes of a file."""
+        if method is None:
+            return file.read(self._block_bytes)
+        with refusing_damage(self.name, method):
+            return read_decompressed(file, self._block_bytes)
+
+    @contextmanager
+    def _open(self):
+        """Open the path, or rewind the file object: a raw file from its first byte."""
+        if not hasattr(self._source, "read"):
+            with open(self._source, "rb", buffering=0) as file:
+                yield _CountedFile(file)
+            return
+        if self._start is not None:
+            self._source.seek(self._start)
+        elif self.position > 0:
+            raise ValueError(f"{self.name} can be read once only, as it cannot be rewound.")
+        yield _CountedFile(self._source)
+
+
+class _CountedFile(io.RawIOBase):
+    """A binary file object that counts what is read of it, and leaves it open when it is closed itself."""
+
+    def __init__(self, file):
+        self._file, self.position = file, 0
+
+    def readable(self):
+        """Yes."""
+        return True
+
+    def readinto(self, buffer):
+        """Read into `buffer`; return the number of bytes."""
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self.position += len(data)
+        return len(data)
+
+
+def _inspect(path_or_file):
+    """Return (name, bytes or None, where a file object is rewound to or None) of a path or file object."""
+    if not hasattr(path_or_file, "read"):
+        check_path(path_or_file)
+        status = os.stat(path_or_file)
+        return os.fsdecode(path_or_file), status.st_size if stat.S_ISREG(status.st_mode) else None, None
+    if isinstance(path_or_file, io.TextIOBase):
+        raise TypeError("path_or_file must be open in binary mode, got a text file.")
+    name = getattr(path_or_file, "name", None)
+    start = path_or_file.tell() if path_or_file.seekable() else None
+    size = None if start is None else path_or_file.seek(0, os.SEEK_END) - start
+    if start is not None:
+        path_or_file.seek(start)
+    return name if isinstance(name, str) else "<stream>", size, start
+
+
+def write_svmlight_blocks(path_or_file, blocks, *, zero_based=False):
+    """Write blocks of rows as SVM-light / LIBSVM text, one after the other; memory is that of one block.
+
+    Parameters
+    ----------
+    path_or_file : str, path or file object
+        As of `write_svmlight`: a path is replaced when the new file is complete, and compressed by its suffix.
+    blocks : iterable of (X, y, qid)
+        Rows, labels and queries or None, as of `SvmlightBlocks`.
+    zero_based : bool, default=False
+        Whether indices count from 0 rather than from 1.
+    """
+    write_text(path_or_file, (text for X, y, qid in blocks for text in format_text(X, y, qid, zero_based)))

@@ -1,0 +1,83 @@
+"""The rows of SVM-light text as lines: what each is labelled and where it stands, so that lines can be copied."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from widemargin._threads import run
+from widemargin.data.textcheck import line_at, make_rules, parse_chunk, places
+from widemargin.data.textfile import cut, load_text
+from widemargin.data.textmistakes import Expected, explain
+from widemargin.errors import FormatError
+
+
+@dataclass(frozen=True)
+class TextLines:
+    """Rows that are kept as text; a plain file stays on the disk, and only what is listed here is in memory.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_rows,), float64
+        The labels.
+    queries : ndarray of shape (n_rows,), int64, or None
+        The queries, if the rows have any.
+    starts : ndarray of shape (n_rows,), int64
+        Where the lines of the rows start in the text.
+    n_others : int
+        How many lines are no rows: blank ones, and comments that stand alone.
+    text : bytes or memory map
+        All of it, decompressed.
+    """
+
+    labels: np.ndarray
+    queries: np.ndarray | None
+    starts: np.ndarray
+    n_others: int
+    text: Any
+
+    def copy(self, rows):
+        """Yield the lines of some rows as bytes, just as they are; only a last one without a newline is given one."""
+        for start in self.starts[rows].tolist():
+            stop = self.text.find(b"\n", start) + 1
+            yield self.text[start:stop] if stop else self.text[start:] + b"\n"
+
+
+def read_lines(path_or_file):
+    """Find the rows of SVM-light / LIBSVM text.
+
+    Parameters
+    ----------
+    path_or_file : str, path or file object
+        As for `read_svmlight`.
+
+    Returns
+    -------
+    lines : TextLines
+        Labels, queries and places of the rows.
+
+    Raises
+    ------
+    FormatError
+        At the first place where the file breaks a rule of the format.
+    """
+    name, text = load_text(path_or_file)
+    chunks = cut(text)
+    rules = make_rules(text, chunks)
+    parts = run(_parse_lines, [(chunk, rules) for chunk in chunks], n_jobs=-1)
+    refused, good = places(parts, "refused"), places(parts, "good")
+    if len(refused):
+        start, number = refused[0].tolist()
+        column, rule = explain(line_at(text, start), Expected(rules, norm="most rows have"))
+        raise FormatError(name, rule, number + 1, column)
+    if len(good) == 0:
+        raise FormatError(name, "holds no rows")
+    labels, queries = (np.concatenate([getattr(part, field) for part in parts]) for field in ("labels", "queries"))
+    n_others = sum(part.n_lines for part in parts) - len(good)
+    return TextLines(labels, queries if rules.with_queries else None, good[:, 0].copy(), n_others, text)
+
+
+def _parse_lines(chunk, rules):
+    """Parse a chunk for labels, queries and places; the entries are forgotten."""
+    part = parse_chunk(chunk, rules)
+    return part._replace(indices=part.indices[:0].copy(), values=part.values[:0].copy(), row_ends=part.row_ends[:0])

@@ -1,0 +1,144 @@
+"""How a grid search is laid out as a picture: which parameter lies on which axis, and which point is in which cell.
+
+C lies across and gamma down, if they vary; others take their places if not. Positive numbers such as C and gamma lie at
+their logarithms to base 2, other numbers where they are, and words ("scale") in a row. If more than two parameters
+vary, a cell has the best point over the others.
+"""
+
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+
+_LOGARITHMIC = ("C", "gamma", "epsilon", "nu", "tol")
+_WIDE = 16.0  # other positive numbers lie at their logarithms if the largest is so many times the smallest
+_PREFERRED = ("C", "gamma")
+_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)  # contour lines of accuracies, below the best
+_PARTS = (0.02, 0.05, 0.1, 0.2, 0.4)  # of other scores, as parts of the way from best to worst
+_SPARSE = 0.5  # a grid with fewer of its cells done is drawn as spots
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A parameter: its values in order, where they lie, and what is written there."""
+
+    name: str
+    label: str
+    values: list
+    positions: np.ndarray
+    texts: list
+    is_numeric: bool
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score as people read it: errors, which scikit-learn negates, as they are; parts of one as percentages."""
+
+    name: str
+    sign: float
+    is_share: bool
+
+    def text(self, score):
+        """Return a score as text."""
+        value = self.sign * score
+        return f"{100.0 * value:.2f}%" if self.is_share else f"{value:.5g}"
+
+    def difference(self, amount):
+        """Return a difference of scores as text."""
+        return f"{100.0 * amount:.3g}%" if self.is_share else f"{amount:.3g}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A grid ready to be drawn.
+
+    `down` is None if only one parameter varies. `cells` has the position of a point in the result for each cell, a line
+    per value of `down`, −1 where none is done.
+    """
+
+    result: object
+    score: Score
+    across: Axis
+    down: Axis | None
+    cells: np.ndarray
+
+    @property
+    def means(self):
+        """The mean score of each cell, NaN where none is done."""
+        return np.where(self.cells >= 0, self.result.means[self.cells], np.nan)
+
+    @property
+    def is_sparse(self):
+        """Whether so few cells are done that points are better drawn as spots."""
+        return bool(np.mean(self.cells >= 0) < _SPARSE)
+
+    @property
+    def best(self):
+        """The best point's line and column."""
+        return _place(self.result.points[self.result.best], self.across, self.down)
+
+    @property
+    def best_text(self):
+        """The best point in words."""
+        point = self.result.points[self.result.best]
+        values = ", ".join(f"{name} = {value_text(point[name])}" for name in self.result.names)
+        return f"{values}: {self.score.name} {self.score.text(self.result.best_score)}"
+
+    @property
+    def levels(self):
+        """Scores at which contour lines are drawn, the best first, and how far below the best they are."""
+        best, worst = self.result.best_score, float(np.nanmin(self.means))
+        falls = _SHARES if self.score.is_share else [part * (best - worst) for part in _PARTS]
+        return [(best - fall, fall) for fall in falls if best - fall > worst]
+
+
+def lay_out(result):
+    """Return the layout of a GridResult; ValueError if there is no point to draw."""
+    if not result.points or not result.names:
+        raise ValueError("result must have a point whose folds are all done, and a name; there is nothing to draw.")
+    axes = [_axis_of(result, name) for name in result.names]
+    varying = [axis for axis in axes if len(axis.values) > 1] or axes[:1]
+    varying.sort(key=lambda axis: _PREFERRED.index(axis.name) if axis.name in _PREFERRED else len(_PREFERRED))
+    across, down = varying[0], varying[1] if len(varying) > 1 else None
+    cells = np.full((1 if down is None else len(down.values), len(across.values)), -1)
+    means = result.means
+    for k, point in enumerate(result.points):
+        place = _place(point, across, down)
+        if not np.isnan(means[k]) and (cells[place] < 0 or means[k] > means[cells[place]]):
+            cells[place] = k
+    best = result.points[result.best]
+    cells[_place(best, across, down)] = result.best  # of equals the one that the result prefers
+    return Layout(result, _score_of(result), across, down, cells)
+
+
+def _place(point, across, down):
+    """Return the line and the column of a point."""
+    return 0 if down is None else down.values.index(point[down.name]), across.values.index(point[across.name])
+
+
+def _axis_of(result, name):
+    """Return the axis of a parameter."""
+    values = list({point[name]: None for point in result.points})
+    if not all(isinstance(value, Real) and not isinstance(value, bool) for value in values):
+        values.sort(key=lambda value: (not isinstance(value, Real), value if isinstance(value, Real) else str(value)))
+        return Axis(name, name, values, np.arange(len(values)), [value_text(value) for value in values], False)
+    values.sort()
+    if values[0] > 0 and (name in _LOGARITHMIC or values[-1] >= _WIDE * values[0]):
+        positions = np.log2(np.array(values, dtype=np.float64))
+        texts = [f"{position:.4g}".replace("-", "−") for position in np.round(positions, 1 if len(values) > 3 else 2)]
+        return Axis(name, f"log₂ {name}", values, positions, texts, True)
+    return Axis(name, name, values, np.array(values, dtype=np.float64), [value_text(value) for value in values], True)
+
+
+def _score_of(result):
+    """Return how the scores of a result are read."""
+    if result.scoring.startswith("neg_"):
+        return Score(result.scoring.removeprefix("neg_").replace("_", " "), -1.0, False)
+    finite = result.scores[np.isfinite(result.scores)]
+    is_share = bool(np.all((finite >= 0.0) & (finite <= 1.0))) and result.scoring != "r2"
+    return Score(result.scoring.replace("_", " "), 1.0, is_share)
+
+
+def value_text(value):
+    """Return the value of a parameter as text."""
+    return f"{value:.6g}" if isinstance(value, Real) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,143 @@
+"""How a grid search shows itself while it runs: a table that fills, and a bar with the time left.
+
+On a terminal and in a notebook; elsewhere a line for each point.
+"""
+
+import math
+import sys
+import threading
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from widemargin.tools.gridresult import ordering
+
+_PER_SECOND = 4.0
+_MOST_COLUMNS = 12  # a wider table would not fit; then only the best points are listed
+_LISTED = 8
+
+
+class GridReport:
+    """Shows the results of a search as they come, on standard error.
+
+    Parameters
+    ----------
+    verbose : int or bool
+        0 is silent.
+    scoring : str
+        What the scores are called.
+    stream : file or None
+        Where to write; None is standard error.
+    """
+
+    def __init__(self, verbose, scoring, stream=None):
+        self._verbose, self._scoring = bool(verbose), scoring
+        self._stream = sys.stderr if stream is None else stream
+        self._console = Console(file=self._stream) if self._verbose else None
+        self._lock, self._live, self._result, self._points = threading.Lock(), None, None, []
+
+    def __enter__(self):
+        if self._verbose and (self._console.is_terminal or self._console.is_jupyter):
+            columns = (
+                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("fits"),
+                TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+            )  # fmt: skip
+            self._progress = Progress(*columns, console=self._console)
+            self._task = self._progress.add_task("grid", total=None)
+            self._live = Live(console=self._console, refresh_per_second=_PER_SECOND, get_renderable=self._draw)
+            self._live.start()
+        return self
+
+    def __exit__(self, *error):
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        return False
+
+    def begin(self, result, points, n_fits):
+        """Take notice of the points to come, and of how many fits that are."""
+        with self._lock:
+            self._result, self._points = result, points
+        if self._live is not None:
+            self._progress.reset(self._task, total=n_fits)
+
+    def done(self, point, result):
+        """Take notice of a fit; the result so far if it was the last one of its point."""
+        if not self._verbose:
+            return
+        if result is not None:
+            with self._lock:
+                self._result = result
+        if self._live is not None:
+            self._progress.advance(self._task)
+        elif result is not None:
+            mean = dict(zip(map(_key, result.points), result.means, strict=True))[_key(point)]
+            best = f"best {in_words(result.best_params)}: {shown(result.best_score, self._scoring)}"
+            self._stream.write(f"{in_words(point)}: {self._scoring} {shown(mean, self._scoring)} ({best})\n")
+            self._stream.flush()
+
+    def _draw(self):
+        with self._lock:
+            result, points = self._result, self._points
+        if result is None or not points:
+            return self._progress
+        return Group(grid_table(result, points), self._progress)
+
+
+def grid_table(result, points):
+    """Return a table of the scores: C across and another parameter down if there are two, else the best points."""
+    names = result.names
+    across = sorted({point[names[0]] for point in points}, key=ordering)
+    if len(names) != 2 or len(across) > _MOST_COLUMNS:
+        return _best_table(result)
+    down = sorted({point[names[1]] for point in points}, key=ordering)
+    means = {_key(point): mean for point, mean in zip(result.points, result.means, strict=True)}
+    best = _key(result.best_params) if result.points else None
+    table = Table(title=f"{result.scoring}, {names[0]} across, {names[1]} down", title_justify="left", box=None)
+    table.add_column("", style="dim")
+    for value in across:
+        table.add_column(briefly(value), justify="right", header_style="dim")
+    for other in down:
+        keys = [_key({names[0]: value, names[1]: other}) for value in across]
+        cells = [shown(means[key], result.scoring) if key in means else "·" for key in keys]
+        marked = [f"[bold green]{cell}[/]" if key == best else cell for key, cell in zip(keys, cells, strict=True)]
+        table.add_row(briefly(other), *marked)
+    return table
+
+
+def _best_table(result):
+    table = Table(title="best so far", title_justify="left", box=None)
+    for name in (*result.names, result.scoring):
+        table.add_column(name, justify="right", header_style="dim")
+    ranked = sorted(zip(result.means, result.points, strict=True), key=lambda pair: -pair[0])
+    for mean, point in ranked[:_LISTED]:
+        table.add_row(*(briefly(point[name]) for name in result.names), shown(mean, result.scoring))
+    return table
+
+
+def in_words(point):
+    """Return a point as `C=2^3 gamma=2^-5`."""
+    return " ".join(f"{name}={briefly(value)}" for name, value in point.items())
+
+
+def briefly(value):
+    """Return a value in few letters: a power of two as such."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        power = math.log2(value)
+        if power == round(power) and abs(power) > 1:
+            return f"2^{power:.0f}"
+        return f"{value:.4g}"
+    return str(value)
+
+
+def shown(score, scoring):
+    """Return a score as people read it: accuracies in percent, errors without their sign."""
+    if scoring == "accuracy":
+        return f"{100 * score:.2f}"
+    return f"{-score:.4g}" if scoring.startswith("neg_") else f"{score:.4f}"
+
+
+def _key(point):
+    return tuple(sorted(point.items()))

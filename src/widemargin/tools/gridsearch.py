@@ -1,0 +1,323 @@
+"""`grid_search`: cross-validated scores over a grid of parameters, with all work shared that can be.
+
+Points that differ in C alone are walked along, C ascending, each model begun where the last one ended. Folds are split
+once. For a kernel machine the kernel matrix of all rows is computed once for all folds and all C if it fits in
+memory (`models/gridwalk.py`); for a linear one the folds go along C together (`c_path`). Walks run in parallel threads.
+"""
+
+import threading
+import time
+import warnings
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+
+from widemargin._threads import n_threads, run, single_threaded_blas
+from widemargin.errors import ConvergenceWarning
+from widemargin.models.base import SolvedModel
+from widemargin.models.gridwalk import FoldWalk, Ground, bytes_to_share, rows_of
+from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.path import c_path
+from widemargin.solvers.contract import Status
+from widemargin.tools.gridfile import GridFile, fingerprint, result_of
+from widemargin.tools.gridranges import checked_grid, default_grid, refined
+from widemargin.tools.gridreport import GridReport
+
+_MEGABYTE = 1 << 20
+
+
+def grid_search(
+    estimator,
+    X,
+    y,
+    grid=None,
+    *,
+    cv=5,
+    scoring=None,
+    refine=0,
+    refit=True,
+    n_jobs=None,
+    memory=2000.0,
+    results=None,
+    resume=False,
+    fit_parameters=None,
+    groups=None,
+    verbose=0,
+    callback=None,
+):
+    """Score an estimator by cross-validation at each point of a grid, and fit it with the best parameters.
+
+    Parameters
+    ----------
+    estimator : estimator
+        SVC, NuSVC, SVR, NuSVR, LinearSVC, LinearSVR or another one; its parameters that are not in the grid are used.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Of a precomputed kernel, the matrix.
+    y : array-like of shape (n_samples,)
+    grid : dict of name to values, default=None
+        None: LIBSVM's ranges, C = 2^-5, 2^-3, .. 2^15 and, where the kernel has it, gamma = 2^3, 2^1, .. 2^-15; for SVR
+        epsilon = 2^-8, 2^-5, 2^-2 besides; nu = 0.1, .. 0.8 in the place of C where there is none.
+    cv : int, splitter or iterable, default=5
+        Folds as in scikit-learn; split once.
+    scoring : str, callable or None, default=None
+        As in scikit-learn; None is the estimator's own score.
+    refine : int, default=0
+        Rounds of looking closer: two more values to either side of the best, at half the distance, for each parameter
+        whose values are in geometric progression.
+    refit : bool, default=True
+        Whether to fit a model to all rows with the best parameters.
+    n_jobs : int or None, default=None
+        Threads; −1 for all cores.
+    memory : float, default=2000
+        Megabytes that shared kernel matrices may take; above, each model computes its own.
+    results : path or None, default=None
+        A file to which each score is appended as it comes; see `read_grid`.
+    resume : bool, default=False
+        Go on with the file if it is there: what it holds is not computed again, and what follows comes out as if the
+        search had not been interrupted. Only a linear path is walked again from its smallest C if a part is missing.
+    fit_parameters : dict of name to array, default=None
+        A value for each row, such as {"sample_weight": weights} or {"qid": queries}.
+    groups : array-like, default=None
+        For splitters that need them.
+    verbose : int, default=0
+        Above 0: a live table and a progress bar, on a terminal or in a notebook; lines elsewhere.
+    callback : callable or None, default=None
+        Called with the GridResult so far after each point that is done.
+
+    Returns
+    -------
+    GridResult
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVC, grid_search
+    >>> X, y = load_iris(return_X_y=True)
+    >>> result = grid_search(SVC(), X, y, {"C": [1, 10, 100], "gamma": [0.01, 0.1, 1.0]})
+    >>> result.best_params, round(result.best_score, 2)
+    ({'C': 1, 'gamma': 0.1}, 0.98)
+    """
+    grid = default_grid(estimator) if grid is None else checked_grid(estimator, grid)
+    search = _Search(estimator, X, y, cv, scoring, groups, fit_parameters or {}, n_jobs, memory)
+    search.open(tuple(grid), results, resume)
+    with GridReport(verbose, search.scoring) as report, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said once, at the end
+        search.run(_points(grid), report, callback)
+        for _ in range(refine):
+            grid = refined(grid, search.result().best_params)
+            search.run(_points(grid), report, callback)
+    result = search.close()
+    return replace(result, best_model=search.fitted(result.best_params)) if refit else result
+
+
+def _apart_from_C(point):
+    return tuple((name, value) for name, value in point.items() if name != "C")
+
+
+def _points(grid):
+    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """Points that differ in C alone, C ascending; of one fold, or of all (fold None) if they go along together."""
+
+    points: list
+    fold: int | None
+
+
+class _Search:
+    """The data, the folds and the results of a search."""
+
+    def __init__(self, estimator, X, y, cv, scoring, groups, fit_parameters, n_jobs, memory):
+        self._estimator, self._X, self._y = clone(estimator), rows_of(X), np.asarray(y)
+        self._parameters = {name: np.asarray(values) for name, values in fit_parameters.items()}
+        self._scorer = check_scoring(estimator, scoring=scoring)
+        self._given_scoring = scoring
+        self.scoring = _name_of(estimator, scoring)
+        self._folds = list(check_cv(cv, self._y, classifier=is_classifier(estimator)).split(self._X, self._y, groups))
+        self._n_jobs, self._memory = n_jobs, memory
+        self._stop, self._lock, self._grounds = threading.Event(), threading.Lock(), {}
+        self._n_short, self._records, self._file = 0, {}, None
+
+    def open(self, names, results, resume):
+        """Prepare to record; read what is done already."""
+        self._names = names
+        if results is None:
+            return
+        varied = dict.fromkeys(names)
+        fixed = {name: repr(value) for name, value in self._estimator.get_params().items() if name not in varied}
+        header = {
+            "names": list(names),
+            "scoring": self.scoring,
+            "n_folds": len(self._folds),
+            "estimator": type(self._estimator).__name__,
+            "parameters": {name: value for name, value in fixed.items() if name not in _OF_NO_CONSEQUENCE},
+            "data": fingerprint(self._X, self._y, self._folds, self._parameters),
+        }
+        self._file = GridFile(results, header, resume)
+        self._records = self._file.records
+
+    def run(self, points, report, callback):
+        """Score all points that are not done yet."""
+        walks = self._walks(points)
+        self._users = Counter(_apart_from_C(walk.points[0]) for walk in walks)
+        left = sum(self._is_missing(point, fold) for point in points for fold in range(len(self._folds)))
+        report.begin(self.result(), points, left)
+        with single_threaded_blas():
+            run(self._go, [(walk, report, callback) for walk in walks], self._n_jobs, self._stop)
+        if self._stop.is_set():
+            raise KeyboardInterrupt
+
+    def _walks(self, points):
+        chains = {}
+        for point in points:
+            chains.setdefault(_apart_from_C(point), []).append(point)
+        folds = [None] if self._along_together else range(len(self._folds))
+        ordered = [sorted(chain, key=lambda point: point.get("C", 0.0)) for chain in chains.values()]
+        walks = [_Walk(chain, fold) for chain in ordered for fold in folds]
+        return [walk for walk in walks if any(map(self._is_missing_in(walk), walk.points))]
+
+    def _is_missing_in(self, walk):
+        folds = range(len(self._folds)) if walk.fold is None else [walk.fold]
+        return lambda point: any(self._is_missing(point, fold) for fold in folds)
+
+    def _is_missing(self, point, fold):
+        return (tuple(point.items()), fold) not in self._records
+
+    @property
+    def _along_together(self):
+        """Whether it is a linear model whose folds go along C together."""
+        model = self._estimator
+        suits = type(model) in (LinearSVC, LinearSVR) and model.stopping == "gap" and set(self._names) <= _OF_PATHS
+        return suits and getattr(model, "multi_class", "ovr") == "ovr" and set(self._parameters) <= {"sample_weight"}
+
+    def _go(self, walk, report, callback):
+        """Walk along C."""
+        if self._stop.is_set():
+            return
+        if walk.fold is None:
+            self._go_together(walk, report, callback)
+            return
+        done = [point for point in walk.points if not self._is_missing(point, walk.fold)]
+        left = [point for point in walk.points if self._is_missing(point, walk.fold)]
+        train_and_test = self._folds[walk.fold]
+        fold = FoldWalk(self._ground(walk), train_and_test, self._y, self._parameters, self._scorer, self._stop.is_set)
+        if done and self._file is not None:
+            fold.state = self._file.state(done[-1], walk.fold)
+        for point in left:
+            begun = time.perf_counter()
+            score = self._score(fold, point)
+            if self._stop.is_set() or fold.interrupted:
+                self._stop.set()
+                return
+            self._n_short += fold.fell_short
+            self._record(point, walk.fold, score, time.perf_counter() - begun, fold.state, report, callback)
+        self._leave(walk)
+
+    def _score(self, fold, point):
+        try:
+            return fold.score(point)
+        except ValueError as error:
+            if "nu" in point and str(error).startswith("nu"):  # too large for the classes of this fold
+                return float("nan")
+            raise
+
+    def _ground(self, walk):
+        """Return what the folds of these points share, made by the first that comes."""
+        others = _apart_from_C(walk.points[0])
+        with self._lock:
+            lock, made = self._grounds.setdefault(others, (threading.Lock(), []))
+        with lock:
+            if not made:
+                model = clone(self._estimator).set_params(**dict(others))
+                if isinstance(model, SolvedModel):
+                    model.set_params(n_jobs=1, verbose=0)
+                size = bytes_to_share(model, self._X.shape[0], n_threads(self._n_jobs))
+                made.append(Ground(model, self._X, size <= self._memory * _MEGABYTE))
+            return made[0]
+
+    def _leave(self, walk):
+        """Let go of what the folds of these points share after the last of them."""
+        others = _apart_from_C(walk.points[0])
+        with self._lock:
+            self._users[others] -= 1
+            if self._users[others] == 0:
+                del self._grounds[others]
+
+    def _go_together(self, walk, report, callback):
+        """Walk along C with all folds of a linear model."""
+        others = dict(_apart_from_C(walk.points[0]))
+        model = clone(self._estimator).set_params(**others, n_jobs=self._n_jobs, verbose=0)
+        points, begun = {point.get("C", model.C): point for point in walk.points}, [time.perf_counter()]
+
+        def told(C, scores):
+            now = time.perf_counter()
+            point = points[C]
+            for fold, score in enumerate(scores):
+                if self._is_missing(point, fold):
+                    self._record(point, fold, score, (now - begun[0]) / len(scores), (), report, callback)
+            begun[0] = now
+
+        path = c_path(
+            self._X, self._y, list(points), estimator=model, cv=self._folds, scoring=self._given_scoring, each=told,
+            **self._parameters,
+        )  # fmt: skip
+        self._n_short += int(np.sum(path.statuses != Status.CONVERGED.value))
+        if (path.statuses == Status.INTERRUPTED.value).any():
+            self._stop.set()
+
+    def _record(self, point, fold, score, seconds, state, report, callback):
+        """Keep a score, and tell of it."""
+        if self._file is not None:
+            self._file.add(point, fold, score, seconds, state)
+        else:
+            self._records[tuple(point.items()), fold] = (score, seconds)
+        with self._lock:
+            complete = not any(self._is_missing(point, k) for k in range(len(self._folds)))
+            report.done(point, self.result() if complete else None)
+            if callback is not None and complete:
+                callback(self.result())
+
+    def result(self):
+        """Return the GridResult so far."""
+        return result_of(self._names, len(self._folds), self.scoring, dict(self._records))
+
+    def close(self):
+        """Tidy up; return the result, and say if models fell short."""
+        if self._file is not None:
+            self._file.finish()
+        result = self.result()
+        if np.isnan(result.means).all():
+            raise ValueError("no point of the grid could be fitted: every nu is too large for the classes.")
+        if self._n_short:
+            SolvedModel._tell(
+                f"{self._n_short} of {result.scores.size} fits stopped short of the tolerance: "
+                "scale the features, lower the largest C, or raise max_iter or max_seconds.",
+                ConvergenceWarning,
+                4,
+            )
+        return result
+
+    def fitted(self, best):
+        """Return the estimator with the best parameters, fitted to all rows."""
+        model = clone(self._estimator).set_params(**best)
+        if isinstance(model, SolvedModel):
+            model.set_params(n_jobs=self._n_jobs)
+        return model.fit(self._X, self._y, **self._parameters)
+
+
+_OF_NO_CONSEQUENCE = ("n_jobs", "verbose", "callbacks", "cache_size", "warm_start")
+_OF_PATHS = {"C", "epsilon", "loss", "class_weight", "fit_intercept", "intercept_scaling"}
+
+
+def _name_of(estimator, scoring):
+    """Return what the scores are called."""
+    if scoring is not None:
+        return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
+    return "accuracy" if is_classifier(estimator) else "r2" if is_regressor(estimator) else "score"

@@ -1,0 +1,173 @@
+"""Figures as SVG by hand, each beside a table of what it shows.
+
+Plotting libraries for pages were weighed and left: their script alone is megabytes in every report, their colours do
+not follow a page from light to dark, and a keyboard does not reach their points. Here a figure is some kilobytes, its
+colours are CSS properties, and it is complete without any script. The script (figures.js) only points: row k of the
+table belongs to mark k of the figure, marks being elements of class `m` in their order, and of a path each of its
+points. `Picture` draws marks and writes rows by the same call, which keeps that true.
+"""
+
+import numpy as np
+
+from widemargin.tools.reports.markup import scrolling, shown, table
+
+WIDTH, HEIGHT = 360, 250
+N_SERIES = 8
+_TOP, _RIGHT, _BOTTOM = 26, 14, 40
+_TEXT_WIDTH = 6.4  # of a character of the axes, in units of the picture
+
+
+class Picture:
+    """A frame of two scales, marks in it, and a row of the table for each.
+
+    Parameters
+    ----------
+    x, y : Scale
+        The axes.
+    heads : sequence of str
+        What the columns of the table are.
+    x_label, y_label : str
+        What is written beside the axes.
+    nearest : {"xy", "x", "y"}
+        How the mark nearest to a pointer is found: by distance, or first of all across or down.
+    columns : int
+        If marks are cells in rows, from the top, how many there are in a row.
+    """
+
+    def __init__(
+        self, x, y, heads, *, x_label="", y_label="", nearest="xy", columns=0, width=WIDTH, height=HEIGHT, ticks="xy"
+    ):
+        self._x, self._y, self._heads, self._nearest, self._columns = x, y, heads, nearest, columns
+        self._width, self._height = width, height
+        self._left = 12.0 + _TEXT_WIDTH * max(map(len, y.texts), default=0)
+        self._inner = []
+        self._rows = []
+        self._draw_axes(x_label, y_label, ticks)
+
+    def across(self, values):
+        """Return the coordinates of values of x."""
+        return self._left + self._x.places(values) * (self._width - self._left - _RIGHT)
+
+    def down(self, values):
+        """Return the coordinates of values of y."""
+        return self._height - _BOTTOM - self._y.places(values) * (self._height - _TOP - _BOTTOM)
+
+    def _draw_axes(self, x_label, y_label, ticks):
+        bottom, right = self._height - _BOTTOM, self._width - _RIGHT
+        if "y" in ticks:
+            lines = "".join(f"M{self._left:.1f} {at:.1f}H{right}" for at in self.down(self._y.ticks))
+            self._inner.append(f'<path class=grid d="{lines}"/>')
+        if "x" in ticks:
+            lines = "".join(f"M{at:.1f} {bottom}v4" for at in self.across(self._x.ticks))
+            self._inner.append(f'<path class=axis d="M{self._left:.1f} {bottom}H{right}{lines}"/>')
+        for at, text in zip(self.across(self._x.ticks), self._x.texts, strict=True):
+            self._write(at, bottom + 17, text, "mid")
+        for at, text in zip(self.down(self._y.ticks), self._y.texts, strict=True):
+            self._write(self._left - 7, at + 4, text, "end")
+        self._write((self._left + right) / 2, self._height - 5, x_label, "mid name")
+        self._write(4, 12, y_label, "name")
+
+    def _write(self, x, y, text, look):
+        if text:
+            self._inner.append(f'<text class="{look}" x={x:.1f} y={y:.1f}>{shown(text)}</text>')
+
+    def text(self, x, y, text, look="mid", *, lower=0.0, right=0.0):
+        """Write at a place of the scales, moved by some units."""
+        self._write(float(self.across(x)) + right, float(self.down(y)) + lower, text, look)
+
+    def line(self, x, y, look="guide"):
+        """Draw a line that is no mark."""
+        self._inner.append(f'<path class="{look}" d="{_path(self.across(x), self.down(y))}"/>')
+
+    def upright(self, x, text="", look="guide"):
+        """Draw a line across the frame at a value of x, with a word at its top."""
+        at = float(self.across(x))
+        self._inner.append(f'<path class="{look}" d="M{at:.1f} {_TOP}V{self._height - _BOTTOM}"/>')
+        self._write(at, _TOP - 3, text, "mid note")
+
+    def level(self, y, text="", look="guide"):
+        """Draw a line across the frame at a value of y, with a word at its left end."""
+        at = float(self.down(y))
+        self._inner.append(f'<path class="{look}" d="M{self._left:.1f} {at:.1f}H{self._width - _RIGHT}"/>')
+        self._write(self._left + 4, at - 4, text, "note")
+
+    def curve(self, x, y, rows, series=0, look=""):
+        """Draw a curve; each of its points is a mark with a row."""
+        self._path(x, y, rows, f"m curve {series_class(series)} {look}".rstrip())
+
+    def dots(self, x, y, rows, series=0, look=""):
+        """Draw dots; each is a mark with a row."""
+        self._path(x, y, rows, f"m dots {series_class(series)} {look}".rstrip(), alone=True)
+
+    def _path(self, x, y, rows, look, *, alone=False):
+        if len(rows) != len(x):
+            raise ValueError(f"rows must be as many as points, {len(x)}, got {len(rows)}.")
+        self._inner.append(f'<path class="{look}" d="{_path(self.across(x), self.down(y), alone=alone)}"/>')
+        self._rows += rows
+
+    def box(self, x, y, row, look):
+        """Draw a box from x[0] to x[1] and from y[0] to y[1]; it is a mark with a row."""
+        self.shade(x, y, f"m {look}")
+        self._rows.append(row)
+
+    def shade(self, x, y, look):
+        """Draw a box that is no mark."""
+        (left, right), (low, high) = np.sort(self.across(x)), np.sort(self.down(y))
+        self._inner.append(
+            f'<rect class="{look}" x={left:.1f} y={low:.1f} width={right - left:.1f} height={high - low:.1f} />'
+        )
+
+    def spot(self, x, y, row, look):
+        """Draw a round spot; it is a mark with a row."""
+        self._inner.append(f'<circle class="m {look}" cx={self.across(x):.1f} cy={self.down(y):.1f} r=7 />')
+        self._rows.append(row)
+
+    def ring(self, x, y, text):
+        """Draw a ring around a place, and a word above it, or below if there is no room."""
+        across, down = float(self.across(x)), float(self.down(y))
+        self._inner.append(f"<circle class=ring cx={across:.1f} cy={down:.1f} r=7 />")
+        self._write(min(max(across, 40), self._width - 40), down + (24 if down < _TOP + 24 else -13), text, "mid tag")
+
+    def figure(self, name, title, summary, *, legend=(), look="", below=""):
+        """Return the HTML of the figure.
+
+        Parameters
+        ----------
+        name : str
+            Its id, the only one of that name in the page.
+        title : str
+            What it shows.
+        summary : str
+            What there is to see in it, for everyone: it stands below the title and describes the figure to those
+            who do not see it.
+        legend : sequence of (int, str)
+            Series and what they are.
+        look : str
+            Further classes.
+        below : str
+            HTML between the figure and its table.
+        """
+        entries = "".join(f'<li><i class="{series_class(series)}"></i>{shown(text)}' for series, text in legend)
+        columns = f" data-columns={self._columns}" if self._columns else ""
+        data = scrolling(f"{title}: data", table(self._heads, self._rows))
+        return (
+            f'<figure class="card {look}" id={name}><figcaption><h3>{shown(title)}</h3><p>{shown(summary)}</p>'
+            f"</figcaption>{f'<ul class=legend>{entries}</ul>' if entries else ''}"
+            f'<svg class=plot viewBox="0 0 {self._width} {self._height}" tabindex=0 role=img{columns} '
+            f'data-nearest={self._nearest} aria-labelledby="{name}-t {name}-d">'
+            f"<title id={name}-t>{shown(title)}</title>"
+            f"<desc id={name}-d>{shown(summary)} Arrow keys go from point to point.</desc>{''.join(self._inner)}</svg>"
+            f"{below}<details><summary>Data as a table</summary>{data}</details></figure>"
+        )
+
+
+def series_class(series):
+    """Return the classes of a series: its colour and, beyond the first four, its dashes."""
+    dashes = " dashed" if 4 <= series < N_SERIES else " dotted" if series >= N_SERIES else ""
+    return f"s{series % N_SERIES}{dashes}"
+
+
+def _path(x, y, *, alone=False):
+    """Return a path through points, or a dot at each."""
+    points = [f"{across:.1f} {down:.1f}" for across, down in zip(x, y, strict=True)]
+    return "".join(f"M{point}h0" for point in points) if alone or len(points) == 1 else "M" + "L".join(points)

@@ -1,0 +1,104 @@
+"""A real browser: the system's Chromium, installed once if it is absent and may be, driven by Playwright."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_INSTALLING = ("apt-get update", "apt-get install -y --no-install-recommends chromium")
+_SECONDS = 400
+_ABSENT = "chromium is not there and could not be installed"
+
+
+def _found():
+    return next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+def _install():
+    """Install Chromium on a Debian-like system, as root; tell whether that was done."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return False
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        for command in _INSTALLING:
+            subprocess.run(command.split(), capture_output=True, timeout=_SECONDS, check=True, env=environment)
+    except (subprocess.SubprocessError, OSError):
+        return False
+    return True
+
+
+def _found_or_installed():
+    """Return the path of a browser or None; of several processes that run tests, one installs and the others wait."""
+    if _found() is not None:
+        return _found()
+    fcntl = pytest.importorskip("fcntl", reason=_ABSENT)
+    session = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    failed = Path(tempfile.gettempdir(), f"widemargin-no-chromium-{session}")
+    with open(Path(tempfile.gettempdir(), "widemargin-chromium.lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _found() is None and not failed.exists() and not _install():
+            failed.touch()
+    return _found()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    path = _found_or_installed()
+    if path is None:
+        pytest.skip(_ABSENT)
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=path, args=["--headless=new", "--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+class Visit:
+    """A page that is open, and what happened meanwhile: complaints of the browser, addresses that were asked for."""
+
+    def __init__(self, browser, address, **options):
+        self.context = browser.new_context(reduced_motion="reduce", **options)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(5_000)
+        self.complaints, self.addresses = [], []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.addresses.append(request.url))
+        self.page.goto(address)
+
+    @property
+    def tip(self):
+        """The text of the tip, name and value of each line; None if it is hidden."""
+        tip = self.page.locator(".tip.on")
+        return dict(map(str.splitlines, tip.locator("div").all_inner_texts())) if tip.count() else None
+
+    def row(self, figure, k):
+        """Return row k of the table of a figure, by the heads."""
+        return self.page.locator(f"#{figure} .data").evaluate(
+            """(table, k) => Object.fromEntries([...table.tHead.rows[0].cells].map(
+               (head, j) => [head.textContent, table.tBodies[0].rows[k].cells[j].textContent.trim()]))""",
+            k,
+        )
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """Return a function that opens HTML in the browser as a file; whatever the test, nobody may have complained."""
+    visits = []
+
+    def visit(text, **options):
+        path = tmp_path / f"{len(visits)}.html"
+        path.write_text(text, "utf-8")
+        visits.append((Visit(browser, path.as_uri(), **options), path.as_uri()))
+        return visits[-1][0]
+
+    yield visit
+    for made, address in visits:
+        made.context.close()
+        assert made.complaints == []
+        assert made.addresses == [address]

@@ -1,0 +1,278 @@
+"""grid_search against scikit-learn's cross_val_score, point by point; what it keeps, and what it refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, cross_val_score
+from sklearn.preprocessing import scale
+
+from widemargin import (
+    SVC,
+    SVR,
+    ConvergenceWarning,
+    FormatError,
+    LinearSVC,
+    LinearSVR,
+    NuSVC,
+    RankSVM,
+    grid_search,
+    read_grid,
+)
+from widemargin.tools.gridranges import default_grid, refined
+
+EXACT = 1e-8  # tolerance of fits whose predictions are compared one by one
+
+
+@pytest.fixture
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X), y
+
+
+@pytest.fixture
+def folds(cancer):
+    return list(StratifiedKFold(3, shuffle=True, random_state=0).split(*cancer))
+
+
+def assert_same_as_one_by_one(result, estimator, X, y, folds, scoring=None):
+    assert len(result.points)
+    for point, scores in zip(result.points, result.scores, strict=True):
+        alone = cross_val_score(type(estimator)(**{**estimator.get_params(), **point}), X, y, cv=folds, scoring=scoring)
+        np.testing.assert_allclose(scores, alone, rtol=1e-6, atol=1e-9, err_msg=str(point))
+
+
+class TestScores:
+    @pytest.mark.parametrize("container", [np.asarray, csr_array])
+    @pytest.mark.parametrize("memory", [2000.0, 0.0], ids=["shared", "not shared"])
+    @pytest.mark.parametrize(
+        ("kernel", "values"),
+        [
+            ("rbf", {"gamma": [0.001, 0.1]}),
+            ("poly", {"degree": [2, 3], "coef0": [1.0]}),
+            ("rbf", {"gamma": ["scale", "auto"]}),
+            ("linear", {}),
+        ],
+        ids=["gamma", "degree", "gamma by name", "C alone"],
+    )
+    def test_equal_those_of_one_fit_after_the_other(self, cancer, folds, kernel, values, memory, container):
+        X, y = cancer
+        X, machine = container(X[:, :8]), SVC(kernel=kernel, tol=EXACT)
+        result = grid_search(machine, X, y, {"C": [10, 0.1], **values}, cv=folds, memory=memory, refit=False)
+        assert len(result.points) == 2 * int(np.prod([len(each) for each in values.values()]))
+        assert_same_as_one_by_one(result, machine, X, y, folds)
+
+    def test_equal_them_with_several_classes_and_threads(self):
+        X, y = load_iris(return_X_y=True)
+        folds = list(StratifiedKFold(4).split(X, y))
+        grid = {"C": [0.1, 1.0, 100.0], "gamma": [0.01, 1.0]}
+        result = grid_search(SVC(tol=EXACT), X, y, grid, cv=folds, n_jobs=2)
+        assert_same_as_one_by_one(result, SVC(tol=EXACT), X, y, folds)
+
+    def test_equal_them_for_regression_with_its_tube(self):
+        X, y = load_diabetes(return_X_y=True)
+        X, y, machine = scale(X)[:150], scale(y)[:150], SVR(tol=EXACT)
+        folds = list(KFold(3).split(X))
+        grid = {"C": [0.1, 1.0], "gamma": [0.01, 0.1], "epsilon": [0.05, 0.2]}
+        result = grid_search(machine, X, y, grid, cv=folds, scoring="neg_mean_squared_error")
+        assert result.scores.shape == (8, 3)
+        assert_same_as_one_by_one(result, machine, X, y, folds, "neg_mean_squared_error")
+
+    def test_equal_them_for_a_precomputed_kernel(self, cancer, folds):
+        X, y = cancer
+        K, machine = X @ X.T, SVC(kernel="precomputed", tol=EXACT)
+        result = grid_search(machine, K, y, {"C": [0.01, 1.0]}, cv=folds)
+        assert_same_as_one_by_one(result, machine, K, y, folds)
+
+    @pytest.mark.parametrize("scoring", [None, "roc_auc"])
+    def test_equal_them_for_linear_models(self, cancer, folds, scoring):
+        X, y = cancer
+        machine = LinearSVC(tol=1e-8, random_state=0, max_iter=None)
+        result = grid_search(machine, X, y, {"C": [0.01, 0.1, 1.0]}, cv=folds, scoring=scoring)
+        assert_same_as_one_by_one(result, machine, X, y, folds, scoring)
+
+    def test_equal_them_for_linear_regression_with_its_tube(self):
+        X, y = load_diabetes(return_X_y=True)
+        X, y, machine = scale(X), scale(y), LinearSVR(tol=1e-8, random_state=0, max_iter=None)
+        folds = list(KFold(3).split(X))
+        result = grid_search(machine, X, y, {"C": [0.1, 1.0], "epsilon": [0.0, 0.3]}, cv=folds)
+        assert_same_as_one_by_one(result, machine, X, y, folds)
+
+    def test_weights_of_rows_count(self, cancer, folds):
+        X, y = cancer
+        weight = np.where(np.arange(len(y)) % 3 == 0, 5.0, 0.2)
+        result = grid_search(SVC(), X, y, {"C": [1.0]}, cv=folds, fit_parameters={"sample_weight": weight})
+        train, test = folds[0]
+        alone = SVC().fit(X[train], y[train], sample_weight=weight[train]).score(X[test], y[test])
+        assert result.scores[0, 0] == alone
+
+    def test_a_nu_that_the_classes_do_not_allow_has_no_score(self, cancer, folds):
+        result = grid_search(NuSVC(), *cancer, {"nu": [0.2, 0.9]}, cv=folds)
+        assert np.isnan(result.means[1])
+        assert result.best_params == {"nu": 0.2}
+
+    def test_other_estimators_are_fitted_one_by_one(self, rng):
+        X = rng.standard_normal((60, 3))
+        query, y = np.repeat(np.arange(12), 5), (X[:, 0] > 0).astype(int)
+        cv = GroupKFold(3)
+
+        def in_order(model, X, y):
+            scores = model.decision_function(X)
+            return float(np.mean((scores[:, None] > scores)[y[:, None] > y]))
+
+        result = grid_search(
+            RankSVM(), X, y, {"C": [0.1, 10.0]}, cv=cv, groups=query, fit_parameters={"qid": query}, scoring=in_order
+        )
+        assert result.best_score > 0.9
+        assert result.best_model.coef_.shape == (3,)
+
+
+class TestResult:
+    def test_the_best_point_is_fitted_to_all_rows(self, cancer, folds):
+        result = grid_search(SVC(), *cancer, {"C": [0.01, 1.0], "gamma": [0.01, 10.0]}, cv=folds)
+        assert result.best_params == {"C": 1.0, "gamma": 0.01}
+        expected = SVC(**result.best_params).fit(*cancer)
+        np.testing.assert_array_equal(result.best_model.dual_coef_, expected.dual_coef_)
+        assert result.best_score == result.scores.mean(axis=1).max()
+
+    def test_of_equals_the_smallest_C_is_best(self, cancer, folds):
+        result = grid_search(SVC(gamma=0.01), *cancer, {"C": [1e9, 1e8]}, cv=folds, refit=False)
+        assert result.means[0] == result.means[1]
+        assert result.best_params == {"C": 1e8}
+
+    def test_refining_looks_between_the_points(self, cancer, folds):
+        result = grid_search(
+            SVC(), *cancer, {"C": [0.25, 1, 4], "gamma": [0.01, 0.04]}, cv=folds, refine=1, refit=False
+        )
+        assert len(result.points) > 6
+        assert {"C": 2.0, "gamma": 0.02} in result.points or {"C": 0.5, "gamma": 0.02} in result.points
+
+    def test_refined_steps_are_halved_and_other_values_stay(self):
+        closer = refined({"C": [1.0, 4.0, 16.0], "degree": [1, 2, 3, 5]}, {"C": 4.0, "degree": 3})
+        assert closer == {"C": [1.0, 2.0, 4.0, 8.0, 16.0], "degree": [3]}
+
+    def test_usual_grids_are_those_of_libsvm(self):
+        grid = default_grid(SVC())
+        assert np.log2(grid["C"]).tolist() == list(range(-5, 16, 2))
+        assert np.log2(grid["gamma"]).tolist() == list(range(3, -16, -2))
+        assert set(default_grid(LinearSVC())) == {"C"}
+        assert set(default_grid(SVR())) == {"C", "gamma", "epsilon"}
+        assert set(default_grid(NuSVC(kernel="linear"))) == {"nu"}
+
+    def test_fits_that_fall_short_are_counted_in_one_warning(self, cancer, folds):
+        with pytest.warns(ConvergenceWarning, match=r"^\d+ of 6 fits stopped short") as caught:
+            grid_search(SVC(max_iter=1, working_set=10), *cancer, {"C": [1.0, 1e6]}, cv=folds, refit=False)
+        assert len(caught) == 1
+
+    def test_the_callback_hears_of_each_point(self, cancer, folds):
+        heard = []
+        grid_search(
+            SVC(), *cancer, {"C": [1, 2, 3]}, cv=folds, callback=lambda so_far: heard.append(len(so_far.points))
+        )
+        assert heard == [1, 2, 3]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("grid", "message"),
+        [
+            ({}, "a dict of name to values"),
+            ({"c": [1]}, "has no parameter 'c'"),
+            ({"C": 1.0}, "must be a list"),
+            ({"C": []}, "'C' has no values"),
+            ({"C": [-1.0]}, "'C' parameter of SVC must be"),
+        ],
+    )
+    def test_grids_that_mean_nothing(self, cancer, grid, message):
+        with pytest.raises(ValueError, match=message):
+            grid_search(SVC(), *cancer, grid)
+
+
+class TestFile:
+    GRID = {"C": [0.1, 1.0, 10.0], "gamma": [0.01, 0.1]}
+
+    def test_holds_the_result(self, cancer, folds, tmp_path):
+        result = grid_search(SVC(), *cancer, self.GRID, cv=folds, results=tmp_path / "r")
+        found = read_grid(tmp_path / "r")
+        assert found.points == result.points
+        np.testing.assert_array_equal(found.scores, result.scores)
+        assert os.listdir(tmp_path) == ["r"]
+
+    def test_is_not_overwritten(self, cancer, folds, tmp_path):
+        (tmp_path / "r").write_text("precious\n")
+        with pytest.raises(FileExistsError, match="earlier search"):
+            grid_search(SVC(), *cancer, self.GRID, cv=folds, results=tmp_path / "r")
+        with pytest.raises(FormatError, match="r:1: is not a results file"):
+            grid_search(SVC(), *cancer, self.GRID, cv=folds, results=tmp_path / "r", resume=True)
+        assert (tmp_path / "r").read_text() == "precious\n"
+
+    def test_of_other_data_or_parameters_is_refused(self, cancer, folds, tmp_path):
+        X, y = cancer
+        grid_search(SVC(), X, y, self.GRID, cv=folds, results=tmp_path / "r")
+        for machine, rows in ((SVC(tol=1e-2), X), (SVC(), X + 1.0)):
+            with pytest.raises(ValueError, match="is of another search"):
+                grid_search(machine, rows, y, self.GRID, cv=folds, results=tmp_path / "r", resume=True)
+
+    def test_that_is_complete_costs_nothing(self, cancer, folds, tmp_path, monkeypatch):
+        result = grid_search(SVC(), *cancer, self.GRID, cv=folds, results=tmp_path / "r")
+        monkeypatch.setattr(SVC, "fit", lambda *arguments: pytest.fail("a finished point was computed again"))
+        again = grid_search(SVC(), *cancer, self.GRID, cv=folds, results=tmp_path / "r", resume=True, refit=False)
+        np.testing.assert_array_equal(again.scores, result.scores)
+
+    @pytest.mark.parametrize("machine", [SVC(), LinearSVC(random_state=0)], ids=["kernel", "linear"])
+    def test_cut_anywhere_gives_the_same_table(self, machine, cancer, folds, tmp_path):
+        grid = self.GRID if isinstance(machine, SVC) else {"C": [0.01, 0.1, 1.0, 10.0]}
+        whole = grid_search(machine, *cancer, grid, cv=folds, results=tmp_path / "whole", refit=False)
+        content = (tmp_path / "whole").read_bytes()
+        start = content.index(b"\n") + 1
+        for cut in np.linspace(start, len(content), 7).astype(int):
+            (tmp_path / "cut").write_bytes(content[:cut])
+            found = grid_search(machine, *cancer, grid, cv=folds, results=tmp_path / "cut", resume=True, refit=False)
+            order = [found.points.index(point) for point in whole.points]
+            np.testing.assert_allclose(found.scores[order], whole.scores, atol=0.02)  # walks begin anew: no states
+
+    def test_a_killed_search_goes_on_as_if_nothing_had_happened(self, tmp_path):
+        script = """
+import sys
+import numpy as np
+from widemargin import SVC, grid_search
+rng = np.random.default_rng(0)
+X = rng.standard_normal((700, 5))
+y = (X[:, 0] * X[:, 1] + 0.6 * rng.standard_normal(700) > 0).astype(int)
+grid = {"C": [2.0**k for k in range(-3, 9)], "gamma": [2.0**k for k in (0, -2, -4)]}
+result = grid_search(SVC(), X, y, grid, cv=4, results=sys.argv[1], resume=True, n_jobs=2, refit=False)
+for point, scores in sorted(zip(result.points, result.scores.tolist()), key=str):
+    print(point, scores)
+"""
+        whole = subprocess.run(
+            [sys.executable, "-c", script, tmp_path / "whole"], capture_output=True, text=True, check=True
+        )
+        n_lines = len((tmp_path / "whole").read_text().splitlines())
+        assert n_lines == 1 + 12 * 3 * 4
+        path, kills = tmp_path / "killed", 0
+        for wanted in (10, 60, 100):
+            process = subprocess.Popen([sys.executable, "-c", script, path])
+            limit = time.monotonic() + 60
+            while process.poll() is None and time.monotonic() < limit:
+                if path.exists() and path.read_bytes().count(b"\n") >= wanted:
+                    process.send_signal(signal.SIGKILL)
+                    kills += 1
+                    break
+                time.sleep(0.001)
+            process.wait()
+        assert kills >= 1
+        before = path.read_bytes()
+        before = before[: before.rfind(b"\n") + 1]
+        resumed = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=True)
+        assert resumed.stdout == whole.stdout
+        assert path.read_bytes().startswith(before)
+        points = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+        assert len({(str(line["point"]), line["fold"]) for line in points}) == len(points) == 12 * 3 * 4
+        assert sorted(os.listdir(tmp_path)) == ["killed", "whole"]

@@ -1,0 +1,107 @@
+"""Progress in a Jupyter notebook: one output, updated in its place; nothing for what is done at once."""
+
+import os
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="notebooks need nbformat")
+nbclient = pytest.importorskip("nbclient", reason="notebooks need nbclient")
+pytest.importorskip("ipykernel", reason="notebooks need ipykernel")
+
+pytestmark = pytest.mark.filterwarnings("default")  # those of Jupyter's packages are not ours
+
+SETTING = """
+import time, warnings
+import numpy as np
+from widemargin import LinearSVC, progress
+from widemargin.progress import show_progress, task
+X = np.random.default_rng(0).standard_normal((3000, 60))
+y = np.where(np.arange(3000) % 3 == 0, 1, -1)
+hard = dict(loss="hinge", solver="dcd", C=1e9, tol=1e-12, max_iter=None, max_seconds=3)
+warnings.simplefilter("ignore")
+fitted = LinearSVC(solver="dcd", max_iter=1).fit(X[:50], y[:50])  # compiles, if need be
+"""
+
+
+class Recorder(nbclient.NotebookClient):
+    """Runs cells and counts the messages that change a display."""
+
+    updates = 0
+
+    def process_message(self, message, cell, cell_index):
+        """Count, and go on."""
+        self.updates += message["msg_type"] == "update_display_data"
+        return super().process_message(message, cell, cell_index)
+
+    def run(self, source):
+        """Run a cell; return its outputs and the number of updates."""
+        self.updates = 0
+        self.nb.cells.append(nbformat.v4.new_code_cell(source))
+        cell = self.execute_cell(self.nb.cells[-1], len(self.nb.cells) - 1)
+        return cell.outputs, self.updates
+
+
+@pytest.fixture(scope="module")
+def run_cell():
+    """Return a function that runs a cell and returns its outputs and the number of updates."""
+    os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")  # Jupyter's packages warn otherwise
+    client = Recorder(nbformat.v4.new_notebook(), timeout=300, kernel_name="python3", allow_errors=True)
+    try:
+        client.create_kernel_manager()
+        client.start_new_kernel()
+        client.start_new_kernel_client()
+    except (OSError, RuntimeError) as error:
+        pytest.skip(f"no Jupyter kernel can be started here: {error}")
+    with client.setup_kernel():
+        assert client.run(SETTING) == ([], 0)
+        yield client.run
+
+
+def test_a_long_fit_is_one_output_that_ends_with_its_last_line(run_cell):
+    (output,), updates = run_cell("LinearSVC(verbose=1, **hard).fit(X, y);")
+    assert output.output_type == "display_data"
+    assert output.data["text/plain"].startswith("dcd: sweep ")
+    assert output.data["text/html"] == f"<div>{output.data['text/plain']}</div>"
+    assert updates > 3
+
+
+def test_a_short_fit_is_a_line_if_verbose_and_nothing_otherwise(run_cell):
+    run_cell("moment, progress._SECONDS_BEFORE_BARS = progress._SECONDS_BEFORE_BARS, 60.0")
+    (output,), updates = run_cell("LinearSVC(solver='dcd', verbose=1).fit(X[:90], y[:90]);")
+    assert output.data["text/plain"].startswith("dcd: sweep ")
+    assert updates == 0
+    assert run_cell("with show_progress(): LinearSVC(solver='dcd').fit(X[:90], y[:90])") == ([], 0)
+    run_cell("progress._SECONDS_BEFORE_BARS = moment")
+
+
+def test_tasks_leave_a_line_each(run_cell):
+    source = """
+with show_progress():
+    with task("a<b", 10, "steps") as steps:
+        for _ in range(10):
+            time.sleep(0.2)
+            steps.advance()
+    with task("the end", 4, "steps") as steps:
+        time.sleep(1.1)
+        steps.advance()
+        raise KeyError
+"""
+    outputs, _ = run_cell(source)
+    lines = outputs[0].data["text/plain"].splitlines()
+    assert [line.rsplit(", ", 1)[0] for line in lines] == ["a<b: 10 steps", "the end: stopped at 1 of 4 steps, 25%"]
+    assert "a&lt;b" in outputs[0].data["text/html"]
+    assert "<progress" not in outputs[0].data["text/html"]
+    assert outputs[1].ename == "KeyError"
+
+
+def test_the_output_has_bars_while_work_goes_on(run_cell):
+    source = """
+with show_progress() as report, task("work", 10, "steps") as work:
+    time.sleep(1.5)
+    work.advance(5)
+    report._draw()
+    print(report._canvas._content["text/html"])
+"""
+    outputs, _ = run_cell(source)
+    printed = next(output for output in outputs if output.output_type == "stream")
+    assert printed.text.startswith('<div><progress max="1" value="0.500" style="width: 12em"></progress> work: 5 of 10')
