@@ -21,7 +21,7 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parents[2]
 HELP_TEXTS = "<!-- help texts -->"
 _FILES = re.compile(r"<!-- files of (?P<floor>\w+) -->")
-_LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)(?P<path>[^)\s#]+)")
+_LINK = re.compile(r"\[(?P<text>[^]]*)\]\((?![a-z]+:|#)(?P<path>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
 HELP_WIDTH = "100"
 
 
@@ -69,10 +69,13 @@ def on_page_markdown(markdown, page, config, files):
 
     def lead(link):
         target = posixpath.normpath(posixpath.join(posixpath.dirname(own), link["path"]))
+        if not own.startswith("docs/") and not (ROOT / target).exists():
+            return link["text"]  # a result that has not been made yet
         if target not in placed and not target.startswith("docs/"):
             raise PluginError(f"{own} links to {link['path']}, which is no page of the site.")
         place = placed.get(target) or str(PurePosixPath(target).relative_to("docs"))
-        return posixpath.relpath(place, posixpath.dirname(page.file.src_uri) or ".")
+        path = posixpath.relpath(place, posixpath.dirname(page.file.src_uri) or ".")
+        return f"[{link['text']}]({path}{link['anchor'] or ''})"
 
     return _LINK.sub(lead, markdown)
 

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import lzma
+import re
 import shlex
 import shutil
 import subprocess
@@ -37,10 +38,10 @@ def data_files(tmp_path_factory):
     write("heart_scale", X[:270], y[:270])
     write("heart_scale.t", X[270:], y[270:])
     write("normal", X[:270][y[:270] == 1], np.ones(np.sum(y[:270] == 1)))
-    write("heart", 100 * X[:270], y[:270])
-    write("heart.t", 100 * X[270:], y[270:])
-    for name in ("big.xz", "news20.xz"):
-        write(name, X, y)
+    for name in ("heart", "svmguide1", "news20.xz", "big.xz"):
+        write(name, 100 * X[:270], y[:270])
+    for name in ("heart.t", "svmguide1.t", "news20.t.xz"):
+        write(name, 100 * X[270:], y[270:])
     write("covtype.xz", rng.integers(1, 9, (10_100, 3)), rng.integers(1, 3, 10_100))
     write("kernel.txt", np.column_stack([np.arange(1, 41), X[:40] @ X[:40].T]), y[:40], zero_based=True)
     write("iris", *load_iris(return_X_y=True))
@@ -82,6 +83,7 @@ def shell(folder):
     """Return a function that runs a line as a shell would, `widemargin` in this process: it is imported already."""
 
     def run(line):
+        line, *log = re.split(r" 2> *(?=\S+$)", line)
         lexer = shlex.shlex(line, posix=True, punctuation_chars="|<>")
         lexer.whitespace_split = True
         worst, data, errors, words, rest = 0, b"", "", [], [*lexer, "|"]
@@ -99,6 +101,8 @@ def shell(folder):
             if word == ">":
                 Path(rest.pop(0)).write_bytes(data)
                 data = b""
+        for path in log:
+            Path(path).write_text(errors)
         return Outcome(worst, data.decode(), errors)
 
     return run

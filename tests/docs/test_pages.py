@@ -24,12 +24,7 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
 ROOT = Path(__file__).parents[2]
-PENDING = {"docs/howto/tools.md"}  # its commands (scale, check, subset, grid, easy, report) are on their way
-PAGES = sorted(
-    name
-    for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
-    if (name := path.relative_to(ROOT).as_posix()) not in PENDING
-)
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 ILLUSTRATIONS = {"none", "bibtex"}
 PROGRAMS = {"widemargin", "cat", "cut", "grep", "head", "sort", "wc", "xzcat"}
 NOT_RUN = {  # installing and building, and programs of others
@@ -140,8 +135,3 @@ def test_blocks_in_lists_are_found_and_unknown_languages_kept(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("- item\n\n    ```python\n    x = 1\n    ```\n\n```ruby\n1\n```\n")
     assert languages_of(page) == ["python", "ruby"]
-
-
-@pytest.mark.parametrize("page", sorted(PENDING))
-def test_pending_pages_are_there(page):
-    assert (ROOT / page).exists(), f"{page} is gone: take it out of PENDING"
