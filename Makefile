@@ -1,13 +1,14 @@
 # Everything a fresh machine needs: python3, make and the package index.
 #   make demo    a model, its certificate and a picture, in a minute
 #   make test    lint and all tests
+#   make docs    the documentation site, in site/
 #   make bench   the benchmark tables (some hours; needs the shared data sets)
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint docs bench clean
 
 demo: $(VENV)/.installed-plot
 	$(BIN)/widemargin demo
@@ -18,6 +19,10 @@ test: $(VENV)/.installed-test lint
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+# The theme's notice about its successor is no warning of ours.
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.reading
@@ -34,4 +39,4 @@ $(VENV):
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo site .pytest_cache .ruff_cache .hypothesis

@@ -244,7 +244,7 @@ class NuSVR(KernelRegressor):
     >>> import numpy as np
     >>> from widemargin import NuSVR
     >>> X = np.linspace(0, 6, 60).reshape(-1, 1)
-    >>> model = NuSVR(C=100.0, tol=1e-6).fit(X, np.sin(X.ravel()))
+    >>> model = NuSVR().fit(X, np.sin(X.ravel()))
     >>> print(f"{model.predict([[1.0]])[0]:.1f}")
     0.8
     """
