@@ -27,7 +27,10 @@ docs: $(VENV)/.installed-docs
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.linear_dual
+	$(BIN)/python -m benchmarks.linear
 	$(BIN)/python -m benchmarks.kernel
+	$(BIN)/python -m benchmarks.cutting_planes
+	$(BIN)/python -m benchmarks.grid
 
 # One marker per set of extras; installing again is cheap and only happens when pyproject.toml changed.
 $(VENV)/.installed-%: pyproject.toml | $(VENV)
