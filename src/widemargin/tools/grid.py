@@ -39,7 +39,7 @@ kernel, and --kernel linear is a linear machine, all of whose C are one warm-sta
 _EXAMPLES = """\
 examples:
   widemargin grid heart_scale                             110 points: log2 C = -5, -3 .. 15, log2 gamma = 3, 1 .. -15
-  widemargin grid --kernel linear heart_scale heart.model C alone, by LinearSVC
+  widemargin grid --kernel linear heart_scale             C alone, by LinearSVC
   widemargin grid -j -1 --log2c -1,7,2 --log2g -1,-9,-2 --refine 1 heart_scale
   widemargin grid --resume heart_scale                    go on after a kill
   widemargin grid -c 10 --kernel poly --values degree=2,3,4 --values coef0=0,1 heart_scale

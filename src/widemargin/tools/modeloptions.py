@@ -42,7 +42,7 @@ examples:
   widemargin train -s 1 -t 1 -d 2 -n 0.3 -b 1 heart_scale       nu-SVC, polynomial kernel, probabilities
   widemargin train --task oneclass --nu 0.1 --gamma 0.5 normal  the support of a distribution
   widemargin train -t 4 kernel.txt                        rows are `label 0:serial 1:K(x, x1) 2:K(x, x2) ...`
-  widemargin train -v 5 -w1 2 -w-1 0.5 -g 0.1 heart_scale 5-fold cross-validation, classes weighted
+  widemargin train -v 5 -w1 2 -w-1 0.5 -g 0.1 heart_scale  5-fold cross-validation, classes weighted
   widemargin train --progress yes big.xz big.model 2> log       how far it is, as lines of a log
   xzcat big.xz | widemargin train --format liblinear - big.model
 
