@@ -116,10 +116,10 @@ class _Steps:
             words = ["--task", self._options.task] if self._options.task else []
             found = self._command(check, *words, path)
             for defect in found["defects"]:
-                place = ":".join(str(defect[name]) for name in ("line", "column") if defect[name] is not None)
-                print(f"{path}:{place}: {defect['message']}", file=sys.stderr)
-            if found["n_defects"]:
-                raise CommandError(f"{path} has {found['n_defects']} defects; mend them first")
+                place = [str(part) for part in (path, defect["line"], defect["column"]) if part is not None]
+                print(f"{':'.join(place)}: {defect['message']}", file=sys.stderr)
+            if count := found["n_defects"]:
+                raise CommandError(f"{path} has {count} defect{'' if count == 1 else 's'}; mend them first")
             if path == self._train:
                 self._summary = found["summary"]
                 for suspicion in found["suspicions"]:

@@ -8,6 +8,7 @@ to: so that what follows comes out to the bit as if nothing had happened. The fo
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import threading
@@ -107,6 +108,7 @@ class GridFile:
 
     def add(self, point, fold, score, seconds, state=()):
         """Record that a fold of a point is done, and with which multipliers the walk goes on."""
+        score = float(score) if math.isfinite(score) else None  # as JSON has no name for what is not a number
         record = {"point": point, "fold": fold, "score": score, "seconds": round(seconds, 6)}
         if len(state):
             self._states.mkdir(exist_ok=True)

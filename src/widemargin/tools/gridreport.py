@@ -30,16 +30,21 @@ class GridReport:
         What the scores are called.
     stream : file or None
         Where to write; None is standard error.
+
+    Attributes
+    ----------
+    is_shown : bool
+        Whether anybody wants to see it.
     """
 
     def __init__(self, verbose, scoring, stream=None):
-        self._verbose, self._scoring = bool(verbose), scoring
+        self.is_shown, self._scoring = bool(verbose), scoring
         self._stream = sys.stderr if stream is None else stream
-        self._console = Console(file=self._stream) if self._verbose else None
+        self._console = Console(file=self._stream) if self.is_shown else None
         self._lock, self._live, self._result, self._points = threading.Lock(), None, None, []
 
     def __enter__(self):
-        if self._verbose and (self._console.is_terminal or self._console.is_jupyter):
+        if self.is_shown and (self._console.is_terminal or self._console.is_jupyter):
             columns = (
                 TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("fits"),
                 TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
@@ -65,7 +70,7 @@ class GridReport:
 
     def done(self, point, result):
         """Take notice of a fit; the result so far if it was the last one of its point."""
-        if not self._verbose:
+        if not self.is_shown:
             return
         if result is not None:
             with self._lock:

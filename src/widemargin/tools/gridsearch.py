@@ -150,8 +150,7 @@ class _Search:
         self._names = names
         if results is None:
             return
-        varied = dict.fromkeys(names)
-        fixed = {name: repr(value) for name, value in self._estimator.get_params().items() if name not in varied}
+        fixed = {name: _in_text(value) for name, value in self._estimator.get_params().items() if name not in names}
         header = {
             "names": list(names),
             "scoring": self.scoring,
@@ -198,12 +197,17 @@ class _Search:
         return suits and getattr(model, "multi_class", "ovr") == "ovr" and set(self._parameters) <= {"sample_weight"}
 
     def _go(self, walk, report, callback):
-        """Walk along C."""
+        """Walk along C; whatever goes wrong here ends the other walks, too."""
         if self._stop.is_set():
             return
-        if walk.fold is None:
-            self._go_together(walk, report, callback)
-            return
+        try:
+            (self._go_together if walk.fold is None else self._go_alone)(walk, report, callback)
+        except BaseException:
+            self._stop.set()
+            raise
+
+    def _go_alone(self, walk, report, callback):
+        """Walk along C on one fold."""
         done = [point for point in walk.points if not self._is_missing(point, walk.fold)]
         left = [point for point in walk.points if self._is_missing(point, walk.fold)]
         train_and_test = self._folds[walk.fold]
@@ -216,7 +220,8 @@ class _Search:
             if self._stop.is_set() or fold.interrupted:
                 self._stop.set()
                 return
-            self._n_short += fold.fell_short
+            with self._lock:
+                self._n_short += fold.fell_short
             self._record(point, walk.fold, score, time.perf_counter() - begun, fold.state, report, callback)
         self._leave(walk)
 
@@ -280,9 +285,10 @@ class _Search:
             self._records[tuple(point.items()), fold] = (score, seconds)
         with self._lock:
             complete = not any(self._is_missing(point, k) for k in range(len(self._folds)))
-            report.done(point, self.result() if complete else None)
+            result = self.result() if complete and (report.is_shown or callback is not None) else None
+            report.done(point, result)
             if callback is not None and complete:
-                callback(self.result())
+                callback(result)
 
     def result(self):
         """Return the GridResult so far."""
@@ -314,6 +320,11 @@ class _Search:
 
 _OF_NO_CONSEQUENCE = ("n_jobs", "verbose", "callbacks", "cache_size", "warm_start")
 _OF_PATHS = {"C", "epsilon", "loss", "class_weight", "fit_intercept", "intercept_scaling"}
+
+
+def _in_text(value):
+    """Return a parameter as a text that is the same in every process."""
+    return value.__qualname__ if callable(value) and hasattr(value, "__qualname__") else repr(value)
 
 
 def _name_of(estimator, scoring):
