@@ -105,3 +105,16 @@ with show_progress() as report, task("work", 10, "steps") as work:
     outputs, _ = run_cell(source)
     printed = next(output for output in outputs if output.output_type == "stream")
     assert printed.text.startswith('<div><progress max="1" value="0.500" style="width: 12em"></progress> work: 5 of 10')
+
+
+def test_a_grid_search_is_a_bar_and_its_result_a_picture(run_cell):
+    source = """
+from widemargin import SVC, grid_search
+many = {"C": [2.0**k for k in range(-3, 13)], "gamma": [0.1, 0.01, 0.001]}
+result = grid_search(SVC(), X[:600], y[:600], many, verbose=1, refit=False)
+result
+"""
+    (bar, picture), updates = run_cell(source)
+    assert bar.data["text/plain"].startswith("grid: 240 fits, ")
+    assert updates > 1
+    assert "<svg" in picture.data["text/html"]

@@ -1,17 +1,20 @@
 """How a grid search shows itself while it runs: a table that fills, and a bar with the time left.
 
-On a terminal and in a notebook; elsewhere a line for each point.
+On a terminal; in a notebook the bar alone, as the result draws itself there; elsewhere a line for each point. A search
+that was not asked to show itself is still a task of the report in force, if there is one.
 """
 
 import math
 import sys
 import threading
+from contextlib import ExitStack
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from widemargin.progress import show_progress, task
 from widemargin.tools.gridresult import ordering
 
 _PER_SECOND = 4.0
@@ -42,9 +45,14 @@ class GridReport:
         self._stream = sys.stderr if stream is None else stream
         self._console = Console(file=self._stream) if self.is_shown else None
         self._lock, self._live, self._result, self._points = threading.Lock(), None, None, []
+        self._stack = ExitStack()
+        seen = self.is_shown and (self._console.is_terminal or self._console.is_jupyter)
+        self._writes_lines = self.is_shown and not seen
 
     def __enter__(self):
-        if self.is_shown and (self._console.is_terminal or self._console.is_jupyter):
+        if self.is_shown and self._console.is_jupyter:
+            self._stack.enter_context(show_progress())
+        elif self.is_shown and self._console.is_terminal:
             columns = (
                 TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("fits"),
                 TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
@@ -56,6 +64,7 @@ class GridReport:
         return self
 
     def __exit__(self, *error):
+        self._stack.close()
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -67,17 +76,19 @@ class GridReport:
             self._result, self._points = result, points
         if self._live is not None:
             self._progress.reset(self._task, total=n_fits)
+        else:
+            self._fits = self._stack.enter_context(task("grid", n_fits, "fits"))
 
     def done(self, point, result):
         """Take notice of a fit; the result so far if it was the last one of its point."""
-        if not self.is_shown:
-            return
         if result is not None:
             with self._lock:
                 self._result = result
         if self._live is not None:
             self._progress.advance(self._task)
-        elif result is not None:
+        else:
+            self._fits.advance()
+        if result is not None and self._writes_lines:
             mean = dict(zip(map(_key, result.points), result.means, strict=True))[_key(point)]
             best = f"best {in_words(result.best_params)}: {shown(result.best_score, self._scoring)}"
             self._stream.write(f"{in_words(point)}: {self._scoring} {shown(mean, self._scoring)} ({best})\n")
