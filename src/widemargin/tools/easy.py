@@ -181,7 +181,7 @@ class _Steps:
         shown = (
             f"accuracy {100 * found['accuracy']:g}%" if "accuracy" in found else f"mean squared error {found['mse']:g}"
         )
-        self._say("predict", f"{files['predict']}: {shown} of {found['rows']} rows")
+        self._say("predict", f"{files['predict']}: {shown}, {found['rows']} rows")
 
     def report(self):
         """Write the page."""
