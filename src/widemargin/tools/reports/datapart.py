@@ -12,10 +12,10 @@ _MOST_LABELS = 20  # drawn as bars; targets with more values are a histogram
 
 def data_section(subject, data_name):
     """Return the section about the data."""
-    return section("data", "Data", card("Rows", facts({"file": data_name, **summarise(subject)})), _labels(subject))
+    return section("data", "Data", card("Rows", facts({"file": data_name, **_row_facts(subject)})), _labels(subject))
 
 
-def summarise(subject):
+def _row_facts(subject):
     """Return facts about the rows and their values."""
     X = subject.X
     n_rows, n_features = X.shape
