@@ -194,6 +194,22 @@ class TestRefusals:
         with pytest.raises(ValueError, match=message):
             grid_search(SVC(), *cancer, grid)
 
+    @pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
+    def test_numbers_that_are_not_finite(self, cancer, kernel):
+        X, y = cancer
+        X = X @ X.T if kernel == "precomputed" else X.copy()
+        X[3, 4] = np.nan
+        with pytest.raises(ValueError, match="Input X contains NaN"):
+            grid_search(SVC(kernel=kernel), X, y, {"C": [1.0]})
+
+    def test_targets_and_weights_that_are_not_finite(self, cancer):
+        X, y = cancer
+        with pytest.raises(ValueError, match="Input y contains infinity"):
+            grid_search(SVR(gamma=0.1), X, np.where(np.arange(len(y)) == 5, np.inf, y), {"C": [1.0]})
+        weight = np.where(np.arange(len(y)) == 5, np.nan, 1.0)
+        with pytest.raises(ValueError, match="Input sample_weight contains NaN"):
+            grid_search(SVC(gamma=0.1), X, y, {"C": [1.0]}, fit_parameters={"sample_weight": weight})
+
 
 class TestFile:
     GRID = {"C": [0.1, 1.0, 10.0], "gamma": [0.01, 0.1]}

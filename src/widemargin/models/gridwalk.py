@@ -4,9 +4,13 @@ with the last one's multipliers, and the rows held out are scored through the sa
 A `Ground` is what the folds of one kernel share; a `FoldWalk` goes along C on one fold of it.
 """
 
+from contextlib import nullcontext
+
 import numpy as np
 from scipy.sparse import issparse
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.utils import check_array
 
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, submatrix
@@ -34,8 +38,11 @@ class Ground:
     """
 
     def __init__(self, model, X, shares):
-        self.model, self.X = model, X
-        self.K = _kernel_matrix(model, X) if shares and _may_share(model) else None
+        self.model, self.X, self.K = model, X, None
+        if shares and _may_share(model):
+            if not callable(model.kernel):
+                check_array(X, accept_sparse="csr", estimator=model, input_name="X")  # once, for all that follow
+            self.K = _kernel_matrix(model, X)
 
     def fold(self, train, test):
         """Return (estimator, training rows, rows held out) of a fold."""
@@ -88,6 +95,7 @@ class FoldWalk:
     fold : (train, test)
         Row numbers.
     y : ndarray
+        Finite, like what follows.
     fit_parameters : dict
         A value for each row by name, such as sample_weight or qid.
     scorer : callable(estimator, X, y) -> float
@@ -100,6 +108,7 @@ class FoldWalk:
         self.train, self.test = fold
         self.model, self._X, self._Z = ground.fold(*fold)
         self._y, self._parameters, self._scorer = y, fit_parameters, scorer
+        self._is_checked = ground.K is not None
         if isinstance(self.model, SolvedModel):
             self.model.set_params(callbacks=lambda progress: stopping())
 
@@ -107,8 +116,9 @@ class FoldWalk:
         """Fit the model of a point, and return its score on the rows held out."""
         self.model.set_params(**point)
         parameters = {name: values[self.train] for name, values in self._parameters.items()}
-        self.model.fit(self._X, self._y[self.train], **parameters)
-        return float(self._scorer(self.model, self._Z, self._y[self.test]))
+        with config_context(assume_finite=True) if self._is_checked else nullcontext():
+            self.model.fit(self._X, self._y[self.train], **parameters)
+            return float(self._scorer(self.model, self._Z, self._y[self.test]))
 
     @property
     def fell_short(self):

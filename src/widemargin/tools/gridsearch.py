@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
+from sklearn.utils import assert_all_finite
 
 from widemargin._threads import n_threads, run, single_threaded_blas
 from widemargin.errors import ConvergenceWarning
@@ -137,6 +138,9 @@ class _Search:
     def __init__(self, estimator, X, y, cv, scoring, groups, fit_parameters, n_jobs, memory):
         self._estimator, self._X, self._y = clone(estimator), rows_of(X), np.asarray(y)
         self._parameters = {name: np.asarray(values) for name, values in fit_parameters.items()}
+        for name, values in {"y": self._y, **self._parameters}.items():
+            if values.dtype.kind == "f":
+                assert_all_finite(values, input_name=name)
         self._scorer = check_scoring(estimator, scoring=scoring)
         self._given_scoring = scoring
         self.scoring = _name_of(estimator, scoring)
