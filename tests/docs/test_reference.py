@@ -55,7 +55,8 @@ def test_every_example_of_the_help_texts_runs(hooks, shell, monkeypatch):
     for example in examples:
         if re.match("widemargin (grid|easy) (?!.*--resume)", example):  # as if nobody had searched here before
             for word in example.split():
-                Path(f"{word}.grid").unlink(missing_ok=True)
+                for name in (f"{word}.grid", f"{word}.scale.grid"):
+                    Path(name).unlink(missing_ok=True)
         outcome = shell(example)
         assert outcome.status == 0, f"{example}\n{outcome.errors}"
 

@@ -93,7 +93,7 @@ def test_an_earlier_search_is_not_lost(call, two, tmp_path):
     before = (tmp_path / "two.grid").read_bytes()
     status, _, err = call("grid", *FEW, "-q", "two")
     assert status == 1
-    assert "add --resume to go on with it, --overwrite to begin anew" in err
+    assert "add --resume to go on with it, or --overwrite to begin anew" in err
     assert call("grid", *FEW, "-q", "--resume", "two")[0] == 0
     assert (tmp_path / "two.grid").read_bytes() == before
     assert call("grid", *FEW, "-q", "--seed", "1", "--resume", "two")[0] == 1
@@ -137,7 +137,7 @@ def test_ctrl_c_leaves_a_file_to_go_on_with(tmp_path, rng):
     process.send_signal(signal.SIGINT)
     err = process.communicate(timeout=60)[1]
     assert process.returncode == 130
-    assert "noise.grid holds what is done; --resume goes on with it" in err
+    assert err == "widemargin: error: interrupted; noise.grid holds what is done; --resume goes on with it\n"
     assert not (tmp_path / "m").exists()
 
 
@@ -152,7 +152,15 @@ class TestEasy:
         assert [line.split()[0] for line in out.splitlines()] == [
             "check", "check", "scale", "grid", "train", "predict", "report", "done"
         ]  # fmt: skip
-        made = ["train.range", "train.scale", "train.grid", "train.model", "train.html", "test.scale", "test.predict"]
+        made = [
+            "train.range",
+            "train.scale",
+            "train.scale.grid",
+            "train.model",
+            "train.html",
+            "test.scale",
+            "test.predict",
+        ]
         assert all((tmp_path / name).exists() for name in made)
         predicted = np.loadtxt(tmp_path / "test.predict")
         assert np.mean(predicted == y[80:]) > 0.85
@@ -172,6 +180,14 @@ class TestEasy:
         assert "bad:3:7: indices must increase, got 2 after 3" in err
         assert "bad has 2 defects; mend them first" in err
         assert sorted(os.listdir(tmp_path)) == ["bad"]
+
+    def test_an_earlier_search_is_not_lost(self, call, two, tmp_path):
+        (tmp_path / "two.scale.grid").write_text("precious\n")
+        status, out, err = call("easy", "two")
+        assert (status, out, err.count("\n")) == (1, "", 1)
+        assert "add --resume to go on with it, or --overwrite to begin anew" in err
+        assert (tmp_path / "two.scale.grid").read_text() == "precious\n"
+        assert call("easy", "-q", "--kernel", "linear", "--overwrite", "two")[0] == 0
 
     def test_files_only(self, call):
         status, _, err = call("easy", "-")

@@ -125,7 +125,8 @@ def _run(words):
         except BaseException as error:
             if not (isinstance(error, KeyboardInterrupt) or interrupted.is_set()):
                 raise
-            say("error", "interrupted; nothing was written")
+            kept = str(error) if isinstance(error, KeyboardInterrupt) else ""
+            say("error", f"interrupted; {kept or 'nothing was written'}")
             return _INTERRUPTED
 
 

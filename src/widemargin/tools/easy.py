@@ -26,7 +26,7 @@ examples:
   widemargin easy --kernel linear news20.xz news20.t.xz
   widemargin easy --resume -j -1 svmguide1 svmguide1.t    go on after a kill in the middle of the search
 
-Files are written in the current directory, named after TRAIN and TEST: TRAIN.range, TRAIN.scale, TRAIN.grid,
+Files are written in the current directory, named after TRAIN and TEST: TRAIN.range, TRAIN.scale, TRAIN.scale.grid,
 TRAIN.model, TRAIN.html, TEST.scale, TEST.predict. A file with defects is refused, all of them being listed; what merely
 looks wrong is said. Sparse files are scaled so that zeros stay zeros.
 
@@ -55,6 +55,7 @@ def make_parser():
     add("-j", "--jobs", type=threads, default=1, metavar="N", help="threads; -1 for all cores (default: 1)")
     add("--seed", type=whole(0), default=0, metavar="N", help="the same seed gives the same folds (default: 0)")
     add("--resume", action="store_true", help="go on with the search of an earlier run")
+    add("--overwrite", action="store_true", help="begin the search anew although the results of one are there")
     add_progress_option(parser)
     add("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
     add("--json", action="store_true", help="print one JSON object instead of text")
@@ -67,6 +68,8 @@ def run(tokens):
     options = parser.parse(tokens)
     if "-" in options.files:
         parser.error("TRAIN and TEST must be files, as they are read more than once")
+    if options.resume and options.overwrite:
+        parser.error("--resume and --overwrite contradict each other; leave one of them out")
     steps = _Steps(options)
     steps.check()
     steps.scale()
@@ -85,7 +88,8 @@ class _Steps:
         train, test = options.files
         self._train, self._test = train, test
         stem = _COMPRESSED.sub("", os.path.basename(train))
-        self._files = {kind: f"{stem}.{kind}" for kind in ("range", "scale", "grid", "model", "html")}
+        self._files = {kind: f"{stem}.{kind}" for kind in ("range", "scale", "model", "html")}
+        self._files["grid"] = f"{stem}.scale.grid"  # as grid itself would call it
         if test is not None:
             test_stem = _COMPRESSED.sub("", os.path.basename(test))
             self._files |= {"test scale": f"{test_stem}.scale", "predict": f"{test_stem}.predict"}
@@ -93,6 +97,7 @@ class _Steps:
                 raise UsageError(f"{train} and {test} would be written to the same files; rename one of them")
         for path in self._files.values():
             check_target(path, *filter(None, options.files))
+        grid.check_results(self._files["grid"], options)
         self.facts = {}
 
     def _say(self, step, message):
@@ -155,13 +160,8 @@ class _Steps:
         """Choose parameters, and train with the best."""
         options, files, kernel = self._options, self._files, self._kernel()
         words = ["--kernel", kernel, "-j", options.jobs, "--seed", options.seed, "-v", options.n_folds]
-        words += [
-            "--refine",
-            options.refine,
-            "--results",
-            files["grid"],
-            "--resume" if options.resume else "--overwrite",
-        ]
+        words += ["--refine", options.refine, "--results", files["grid"]]
+        words += [f"--{way}" for way in ("resume", "overwrite") if getattr(options, way)]
         if self._task == "regression":
             spread = self._summary["labels"]["spread"] or 1.0
             words += ["--task", "regression", "--values", f"epsilon={','.join(repr(part * spread) for part in _TUBES)}"]

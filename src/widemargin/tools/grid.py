@@ -24,7 +24,6 @@ from widemargin.tools.messages import (
     naming,
     print_facts,
     print_json,
-    say,
     warnings_afterwards,
 )
 from widemargin.tools.options import positive, translate_letters, whole
@@ -160,14 +159,19 @@ def _check_targets(options, data, target, results):
     for path in options.plot:
         if not path.endswith(_PICTURES):
             raise UsageError(f"--plot {path}: the name must end with {', '.join(_PICTURES)}")
-    if os.path.exists(results) and os.path.getsize(results):
-        if options.overwrite:
-            os.unlink(results)
-        elif not options.resume:
-            raise CommandError(
-                f"{results} holds the results of an earlier search; add --resume to go on with it, --overwrite to "
-                "begin anew, or name another --results"
-            )
+    check_results(results, options)
+    if options.overwrite and os.path.exists(results):
+        os.unlink(results)
+
+
+def check_results(results, options):
+    """Refuse to lose the results of an earlier search."""
+    is_there = os.path.exists(results) and os.path.getsize(results)
+    if is_there and not (options.resume or options.overwrite):
+        raise CommandError(
+            f"{results} holds the results of an earlier search; add --resume to go on with it, "
+            "or --overwrite to begin anew"
+        )
 
 
 def _search(model, grid, rows, options, results):
@@ -183,9 +187,8 @@ def _search(model, grid, rows, options, results):
                 scoring=scoring, refine=options.refine, n_jobs=options.jobs, memory=options.memory, results=results,
                 resume=options.resume, fit_parameters=extra, verbose=wants_progress(options),
             )  # fmt: skip
-    except KeyboardInterrupt:
-        say("note", f"{results} holds what is done; --resume goes on with it")
-        raise
+    except KeyboardInterrupt as interrupt:
+        raise KeyboardInterrupt(f"{results} holds what is done; --resume goes on with it") from interrupt
 
 
 def _folds(model, rows, options):

@@ -25,7 +25,7 @@ _EXAMPLES = """\
 examples:
   widemargin report heart.model heart_scale.t
   widemargin report -o heart.html --title "Heart disease" heart.model heart_scale.t
-  widemargin report --grid heart.grid heart.model heart_scale.t
+  widemargin report --grid heart_scale.grid heart.model heart_scale.t
   widemargin report --task rank -o rank.html svm_rank.model test.dat
 
 It shows a summary of DATA, the parameters, the certificate and how the gap closed. Classes: confusion matrix, precision
