@@ -108,9 +108,7 @@ class Matrix:
     def combine(self, c, n_jobs=None):
         """Return X'c, one number per column, in float64; equal to the bit whatever the number of threads."""
         c = np.ascontiguousarray(c, dtype=np.float64)
-        # Each range sums into a vector of its own: no more of them than the pass is worth.
-        most = max(1, self.n_stored // (4 * max(1, self.n_columns)))
-        ranges = self.ranges(most)
+        ranges = self._combine_ranges()
         parts, chosen = np.zeros((len(ranges), self.n_columns)), np.empty((len(ranges), _BLOCK), np.int64)
         arguments = [(self.rows, c, *ends, *memory) for ends, *memory in zip(ranges, chosen, parts, strict=True)]
         run(_combine, arguments, self._threads(n_jobs))
@@ -129,9 +127,25 @@ class Matrix:
             return float(self.n_features**2)
         return float(np.mean(np.square(np.diff(self.values.indptr), dtype=np.float64))) if self.n_rows else 0.0
 
+    @cached_property
+    def longest_row(self):
+        """Most values that a row stores, the constant column included: the terms of a score."""
+        stored = np.diff(self.values.indptr).max(initial=0) if issparse(self.values) else self.n_features
+        return int(stored) + (self.constant != 0.0)
+
+    @property
+    def longest_sum(self):
+        """Most terms that are added one after the other in an entry of `combine`."""
+        n_ranges = len(self._combine_ranges())
+        return -(-self.n_rows // n_ranges) + n_ranges
+
     def part(self, chosen):
         """Return a Matrix of some of the rows."""
         return Matrix(self.values[chosen], self.constant)
+
+    def _combine_ranges(self):
+        """Cut the rows for `combine`: each range sums into a vector of its own, no more than the pass is worth."""
+        return self.ranges(max(1, self.n_stored // (4 * max(1, self.n_columns))))
 
     def _threads(self, n_jobs):
         return n_jobs if self.n_stored >= _WORTH_THREADS else 1

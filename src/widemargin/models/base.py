@@ -24,10 +24,10 @@ from widemargin._threads import run
 from widemargin.data.matrix import Matrix
 from widemargin.errors import ConvergenceWarning
 from widemargin.problems.forms import FreeIntercept
-from widemargin.problems.risks import CentredRisk, RowRisk
 from widemargin.progress import reporting
 from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, auto_together, takes_newton
 from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.finishing import finishing, finishing_together
 from widemargin.solvers.newton import MOST_COLUMNS, newton_together
 
 _ADVICE = {
@@ -250,16 +250,11 @@ class LinearModel(WeightedModel):
         starts = [None] * len(problems) if last is None else list(last)
         stated = [partial(_freed, problem) for problem in problems] if self._free_intercept else problems
         if len(problems) > 1 and (solver := self._of_all_at_once(stated[0], starts)) is not None:
-            solutions = self._solve(solver, stated, starts, _TOGETHER)
+            solutions = self._solve(finishing_together(solver), stated, starts, _TOGETHER)
         else:
-            solutions = self._solve(SOLVERS[self.solver], stated, starts)
+            solutions = self._solve(finishing(SOLVERS[self.solver], by_weights), stated, starts)
         if self._free_intercept:
-            self.intercept_ = np.array(
-                [
-                    CentredRisk(RowRisk(problem(), self.n_jobs)).shift(X.scores(solution.w, self.n_jobs))
-                    for problem, solution in zip(problems, solutions, strict=True)
-                ]
-            )
+            self.intercept_ = np.array([solution.intercept for solution in solutions])
         return solutions
 
     def _of_all_at_once(self, state, starts):

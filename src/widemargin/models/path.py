@@ -24,10 +24,10 @@ from sklearn.utils.validation import column_or_1d
 from widemargin._threads import run
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.problems.forms import FreeIntercept, scaled
-from widemargin.problems.risks import CentredRisk, RowRisk
 from widemargin.progress import reporting
 from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS, suits_newton_at_any_cost
 from widemargin.solvers.contract import Status
+from widemargin.solvers.finishing import finished, with_intercept
 from widemargin.solvers.newton import newton_path
 
 _FACTOR = 10.0**0.5  # between the C of a range found here
@@ -228,13 +228,20 @@ class _Paths:
         common = replace(model._settings(report, len(self._problems)), max_seconds=model.max_seconds)
         settings = [replace(common, task=task, seed=(seed, task)) for task in range(len(self._problems))]
         walks, n_jobs = self._walks(grid, settings)
-        for _ in grid:
+        for C in grid:
             parts = run(next, [(walk, None) for walk in walks], n_jobs, common.interrupt)
             if None in parts:
                 return  # interrupted
-            yield [solution for part in parts for solution in part]
+            found = [solution for part in parts for solution in part]
+            yield self._finished(C, found, settings)
             if common.interrupt.is_set() or time.perf_counter() - begun >= limit:
                 return
+
+    def _finished(self, C, solutions, settings):
+        """Return the solutions of all rows, finished, and those of folds, which need no more than an intercept."""
+        n, each = self._n_outputs, list(zip(self._problems, solutions, settings, strict=True))
+        tasks = [(scaled(problem, C), solution, mine) for problem, solution, mine in each[:n]]
+        return run(finished, tasks, self._model.n_jobs) + [with_intercept(*one) for one in each[n:]]
 
     def _walks(self, grid, settings):
         """Return generators of solutions, and how many of them may run at the same time."""
@@ -257,12 +264,12 @@ class _Paths:
     def _read(self, solutions):
         """Return coefficients, intercepts, gap, objective, turns and status on all rows; scores and gaps of folds."""
         n = self._n_outputs
-        coef, intercept = self._weights(solutions[:n], self._problems[:n])
+        coef, intercept = self._weights(solutions[:n])
         scores, gaps = [], []
         for k, (_, test) in enumerate(self._folds, start=1):
             here = slice(n * k, n * (k + 1))
             fitted = copy(self._model)
-            fitted.coef_, fitted.intercept_ = self._weights(solutions[here], self._problems[here])
+            fitted.coef_, fitted.intercept_ = self._weights(solutions[here])
             found = self._X.scores_of_all(np.stack([one.w for one in solutions[here]]), self._model.n_jobs)
             if self._model._free_intercept:
                 found += fitted.intercept_[:, np.newaxis]
@@ -275,13 +282,11 @@ class _Paths:
         worst = max(mine, key=lambda one: one.gap)
         return coef, intercept, *facts, worst.status.value, scores, gaps
 
-    def _weights(self, solutions, problems):
+    def _weights(self, solutions):
         """Return coefficients and intercepts, a line and a number for each solution."""
         model, W = self._model, np.stack([solution.w for solution in solutions])
         if model._free_intercept:
-            scores = self._X.scores_of_all(W, model.n_jobs)
-            each = zip(problems, scores, strict=True)
-            return W, np.array([CentredRisk(RowRisk(problem.rows)).shift(s) for problem, s in each])
+            return W, np.array([solution.intercept for solution in solutions])
         if model.fit_intercept:
             return W[:, :-1], model.intercept_scaling * W[:, -1]
         return W, np.zeros(len(W))

@@ -96,7 +96,8 @@ class Solution:
     `w` are the weights, the constant column's last; `beta` the multipliers that prove `dual`, None if the solver has
     none; dual coordinate solvers have w = X'beta, `newton` about that;
     `history` is an array of type HISTORY, one entry per measurement, the last one that of this point;
-    `why` is the reason for the choice of the solver, if it was chosen.
+    `why` is the reason for the choice of the solver, if it was chosen; `intercept` is the one that is not penalised,
+    0 if there is none.
     """
 
     w: np.ndarray
@@ -108,6 +109,7 @@ class Solution:
     solver: str
     history: np.ndarray
     why: str = ""
+    intercept: float = 0.0
 
     @property
     def gap(self):
