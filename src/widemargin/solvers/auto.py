@@ -19,8 +19,8 @@ are from being separable: known roughly after one sweep, and well when that smal
     | more, n < d                        | 20 or more | climb, which mostly is avsf here                             |
 
 n are rows, d columns. An intercept without a penalty: newton up to a price of 1,000 or 300 columns, else ocas.
-stopping="kkt" and a given start, and tiny problems (4,000 stored values): the lower half of the table, where a start
-has dcd, or avsf if n < d, instead of climb. Measurements: docs/which-solver.md.
+stopping="kkt" and a given start: the lower half of the table, where a start has dcd, or avsf if n < d, instead of climb.
+Small problems, see `exact`: newton, which solves them to full precision in about a millisecond. Measurements: docs/which-solver.md.
 """
 
 from dataclasses import replace
@@ -36,12 +36,12 @@ from widemargin.solvers.coordinates import Coordinates
 from widemargin.solvers.cutting_plane import ocas, svmperf
 from widemargin.solvers.descent import descend
 from widemargin.solvers.dual_cd import ShrinkingSweeps, dcd
+from widemargin.solvers.exact import is_small
 from widemargin.solvers.newton import MOST_COLUMNS, begins_with_a_part, newton, newton_together
 
 _CHEAP, _AFFORDABLE, _MOST = 30.0, 150.0, 1000.0
 _FEW_COLUMNS = 300  # up to which newton is better at any cost, however few the rows
 _HEIGHTS = 3.0
-_TINY = 4000  # stored values
 _SLOW = 60  # steps of newton
 _SEPARABLE = 1.0  # burden
 _LOW = 5.0
@@ -62,7 +62,7 @@ def auto(problem, settings, start=None):
     """
     solver, why = chosen(problem, settings, start)
     X = problem.rows.X if isinstance(problem, FreeIntercept) else problem.X
-    if solver in (newton, ocas) and start is not None:  # those begin with weights
+    if solver in (newton, ocas, _small) and start is not None:  # those begin with weights
         start = X.combine(start, settings.n_jobs)
     solution = solver(problem, settings, start)
     return solution if solution.why else replace(solution, why=why)
@@ -70,12 +70,15 @@ def auto(problem, settings, start=None):
 
 def chosen(problem, settings, start=None):
     """Return the solver for a problem, a function, and the reason."""
+    X = problem.rows.X if isinstance(problem, FreeIntercept) else problem.X
+    if settings.stopping == "gap" and is_small(X):
+        return _small, "a small problem"
     if isinstance(problem, FreeIntercept):
         if suits_newton_at_any_cost(problem.rows.X):
             return newton, "the intercept is not penalised"
         return ocas, "the intercept is not penalised, and there are many columns"
-    if settings.stopping != "gap" or start is not None or problem.X.n_stored < _TINY:
-        return _sweeps, "stopping='kkt'" if settings.stopping != "gap" else "a start" if start is not None else "tiny"
+    if settings.stopping != "gap" or start is not None:
+        return _sweeps, "stopping='kkt'" if settings.stopping != "gap" else "a start"
     price = _price(problem.X, squared=bool(problem.shift.any()))
     if price <= _CHEAP:
         return _steps_first, "many rows for each column"
@@ -117,6 +120,16 @@ def _step_time(X, squared):
     """Return about how many nanoseconds a step of newton takes."""
     rows = X.n_rows * (_SQUARED_BAND if squared else _BAND)
     return _STEP + _PASSED * X.n_stored + rows * row_cost(X) + _FLOP * X.n_columns**3 / 3.0
+
+
+def _small(problem, settings, start=None):
+    """Solve exactly by `newton`; where double precision does not let it, go on by `dcd` or `ocas`."""
+    first = newton(problem, settings, start)
+    if first.status is not Status.STALLED:
+        return first
+    if isinstance(problem, FreeIntercept):
+        return _joined(first, ocas(problem, _rest(settings, first), first.w), "newton came to a standstill")
+    return _joined(first, dcd(problem, _rest(settings, first), first.beta), "newton came to a standstill")
 
 
 # --- One solver, then another ---------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from widemargin.problems.smoothing import RoundedRisk
 from widemargin.solvers.climb import WORTH_SOLVING, height
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
+from widemargin.solvers.exact import is_small, small_newton
 
 MOST_COLUMNS = 3000
 _HEIGHT = 100.0  # of costs to begin with, see `climb`
@@ -52,6 +53,8 @@ _FUTILE = 100  # steps without progress before the end
 
 def newton(problem, settings, start=None):
     """Minimise a DualQP or FreeIntercept; `start` are weights."""
+    if is_small(_rows_of(problem).X):
+        return small_newton(problem, settings, start)
     return newton_together([problem], [settings], [start])[0]
 
 
@@ -65,7 +68,11 @@ def newton_path(problems, factors, settings, starts=None):
 
     Yields, for each factor, the problems' Solutions; ends after an interruption.
     """
-    descents, starts, last = [], starts or [None] * len(problems), 1.0
+    starts = starts or [None] * len(problems)
+    if is_small(_rows_of(problems[0]).X):
+        yield from _small_path(problems, factors, settings, starts)
+        return
+    descents, last = [], 1.0
     for factor in factors:
         stated = problems if factor == 1.0 else [scaled(problem, factor) for problem in problems]
         watches = [Watch(one) for one in settings]
@@ -82,6 +89,19 @@ def newton_path(problems, factors, settings, starts=None):
         yield [_solution(*one) for one in zip(descents, watches, strict=True)]
         if settings[0].interrupt.is_set():
             return
+
+
+def _small_path(problems, factors, settings, starts):
+    """As `newton_path`, one problem after the other."""
+    for factor in factors:
+        solutions = [
+            small_newton(scaled(problem, factor), mine, start)
+            for problem, mine, start in zip(problems, settings, starts, strict=True)
+        ]
+        yield solutions
+        if settings[0].interrupt.is_set():
+            return
+        starts = [solution.w for solution in solutions]
 
 
 def _solution(descent, watch):
