@@ -83,7 +83,10 @@ def small_newton(problem, settings, start=None):
         status = Status.CONVERGED if watch.gap <= settings.tol else short
     w, intercept, beta = point.solution()
     primal, dual = point.best_bounds
-    return Solution(w, beta, primal, dual, point.n_steps, status, "newton", watch.history(), intercept=intercept)
+    return Solution(
+        w, beta, primal, dual, point.n_steps, status, "newton", watch.history(),
+        intercept=intercept, is_exact=point.is_optimal,
+    )  # fmt: skip
 
 
 class _Point:
