@@ -1,39 +1,41 @@
-"""Full precision for small problems, by the active-set Newton method of `proximal_newton`.
+"""The active-set Newton method of `proximal_newton` as a solver, and full precision for small problems.
 
 A solver that stops at a relative gap of 1e-4 returns weights that are right to about two digits, and which digits
 follow depends on its path: on the order of rows, on the seed, on the BLAS kernel. Where a problem is small enough that
-this takes about a millisecond, every solver's solution is therefore carried on to the exact one (`exact`), and
-`newton` solves it so from the beginning (`small_newton`).
+this takes about a millisecond, every solver's solution is therefore carried on to the exact one (`exact`).
+
+Up to some hundred thousand entries these steps are also the fastest way that we know for badly scaled rows, large costs
+and separable classes, so that `newton` takes them from the beginning (`suits_active_set`). Beyond, as long as rows can
+be held as a dense array, it takes them when its own steps do not come to an end.
 """
 
 import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 from scipy.sparse import issparse
 
 from widemargin.problems.forms import FreeIntercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.proximal_newton import (
-    B,
-    Terms,
-    find_residuals,
-    is_optimal,
-    measure,
-    minimise,
-    new_state,
-    refine,
-    set_delta,
+    SHIFT, B, Terms, find_residuals, find_slack, is_optimal, measure, minimise, new_state, refine, set_delta,
+    take_centres, take_correction, take_step, violation_of,
 )  # fmt: skip
 
-_MOST_STORED = 1 << 15  # stored values and rows of a small problem
-_MOST_ENTRIES = 1 << 18  # entries of its rows as a dense array, columns that do not occur left out
-_MOST_PRODUCTS = 1 << 21  # products for a matrix of columns x columns, or rows x rows: about a millisecond
-_OUTER_ITERATIONS, _STEPS_EACH, _REFINEMENTS = 40, 60, 2
+# Entries of the rows as a dense array, columns that do not occur left out: of problems that are solved to full
+# precision, that are solved by these steps from the beginning, and that can be solved by them at all.
+_SMALL, _MEDIUM, _LARGE = 1 << 16, 1 << 19, 1 << 23
+# Products for a matrix of columns x columns, or rows x rows, if all rows add to it: for linear losses few do.
+_MOST_PRODUCTS, _MOST_SQUARED_PRODUCTS = 1 << 23, 1 << 21
+_MOST_DIMENSIONS = 2048  # of that matrix
+_OUTER_ITERATIONS, _STEPS_EACH = 40, 60
 _SLOW = 0.1  # of the last violation: an outer iteration that leaves more asks for a smaller delta
 _SMALLER, _LEAST_DELTA = 1e-2, 1e-16  # factor of delta; its least value against the mean of |x_i|²
-_FIRST_SHIFT = 0.01  # by which the first delta may move a residual, against the largest target
+_FIRST_SHARE = 100.0  # by which ½ Σ delta a² may exceed the gap of a start
+_BLAS_FROM = 100  # columns, and rows, from which on a linear system is solved by LAPACK
+_RIDGE, _MORE_RIDGE = 1e-15, 100.0  # added to a unit diagonal where a factorisation fails, and its next multiple
 
 
 class Exact(NamedTuple):
@@ -44,13 +46,29 @@ class Exact(NamedTuple):
     beta: np.ndarray
 
 
-def is_small(X):
-    """Return whether problems with this Matrix are carried on to full precision."""
-    if X.n_stored + X.n_rows > _MOST_STORED:
-        return False
-    n_columns = min(X.n_columns, X.n_stored + 1)
-    entries = X.n_rows * n_columns
-    return entries <= _MOST_ENTRIES and entries * min(X.n_rows, n_columns) <= _MOST_PRODUCTS
+def is_small(problem):
+    """Return whether a DualQP or FreeIntercept is to be solved to full precision, whoever solves it."""
+    return _n_entries(_rows_of(problem).X) <= _SMALL and suits_active_set(problem)
+
+
+def suits_active_set(problem):
+    """Return whether these steps are the fastest way to solve a DualQP or FreeIntercept."""
+    rows = _rows_of(problem)
+    entries, most = _n_entries(rows.X), _MOST_SQUARED_PRODUCTS if rows.shift.any() else _MOST_PRODUCTS
+    return entries <= _MEDIUM and entries * min(rows.X.n_rows, rows.X.n_columns) <= most
+
+
+def can_be_dense(X):
+    """Return whether these steps are possible for problems with this Matrix, in memory and in time."""
+    return _n_entries(X) <= _LARGE and min(X.n_rows, X.n_columns) <= _MOST_DIMENSIONS
+
+
+def _rows_of(problem):
+    return problem.rows if isinstance(problem, FreeIntercept) else problem
+
+
+def _n_entries(X):
+    return X.n_rows * min(X.n_columns, X.n_stored + 1)
 
 
 def exact(problem, w, beta=None):
@@ -58,7 +76,7 @@ def exact(problem, w, beta=None):
 
     `w` and `beta` are weights and dual variables to start from; without `beta` the start is zero.
     """
-    point = _Point(problem, w, beta)
+    point = _new_point(problem, w, beta)
     for _ in range(_OUTER_ITERATIONS):
         if point.is_optimal:
             break
@@ -66,21 +84,25 @@ def exact(problem, w, beta=None):
     return point.solution()
 
 
-def small_newton(problem, settings, start=None):
-    """Minimise a small DualQP or FreeIntercept to full precision; `start` are weights. Return a Solution."""
-    watch = Watch(settings)
+def active_set_newton(problem, settings, start=None, beta=None):
+    """Minimise a DualQP or FreeIntercept that can be dense, a small one to full precision; return a Solution.
+
+    `start` are weights and `beta` dual variables to start from.
+    """
+    watch, to_the_end = Watch(settings), is_small(problem)
     with watch:
-        point = _Point(problem, start)
+        point = _new_point(problem, start, beta)
         for _ in range(_OUTER_ITERATIONS + 1):
-            watch.measured(point.n_steps, 2.0 * point.n_steps, *point.bounds())
+            gap = watch.measured(point.n_steps, 2.0 * point.n_steps, *point.bounds())
             left = _STEPS_EACH if settings.max_iter is None else settings.max_iter - point.n_steps
-            if point.is_optimal or watch.turn("newton", point.n_steps, 2.0 * point.n_steps):
+            if point.is_optimal or (gap <= settings.tol and not to_the_end):
+                break
+            if watch.turn("newton", point.n_steps, 2.0 * point.n_steps):
                 break
             point.improve(min(left, _STEPS_EACH))
     status = watch.status
     if status in (None, Status.MAX_ITER):
-        short = status or Status.STALLED
-        status = Status.CONVERGED if watch.gap <= settings.tol else short
+        status = Status.CONVERGED if watch.gap <= settings.tol else status or Status.STALLED
     w, intercept, beta = point.solution()
     primal, dual = point.best_bounds
     return Solution(
@@ -104,7 +126,7 @@ class _Point:
 
     def __init__(self, problem, w, beta=None):
         self._has_intercept = isinstance(problem, FreeIntercept)
-        self._rows = problem.rows if self._has_intercept else problem
+        self._rows = _rows_of(problem)
         self._values, self._columns = _dense(self._rows.X)
         self._middle = np.zeros(self._values.shape[1])
         if self._has_intercept:  # a shift of the columns is taken up by the intercept, and saves digits
@@ -127,29 +149,35 @@ class _Point:
             self._refine()
 
     def _first_delta(self):
-        size = float(np.abs(self._state.a).mean()) * self._square if len(self._state.a) else 0.0
-        return min(1.0, _FIRST_SHIFT * self._size / size) if size > 0.0 else 1.0
+        """Return a delta, against the mean of |x_i|², that moves a start as much as its gap calls for."""
+        primal, dual = self.bounds()
+        size = 0.5 * float(self._state.a @ self._state.a) * self._square
+        return min(1.0, _FIRST_SHARE * max(primal - dual, 0.0) / size) if size > 0.0 else 1.0
 
     def _set_delta(self):
-        set_delta(self._terms, self._state, self._relative * self._square)
+        set_delta(self._terms, self._state, max(self._relative, _LEAST_DELTA) * self._square)
 
     def _refine(self):
-        refine(self._values, self._terms, self._state, self._has_intercept)
+        self._correct()
         self.is_optimal = is_optimal(self._terms, self._state, self._size)
 
     def improve(self, most):
         """Make an outer iteration of at most so many Newton steps."""
-        everything = self._values, self._terms, self._state, self._has_intercept
-        steps, violation = minimise(*everything, most)
-        self.n_steps += steps
+        self.n_steps += self._minimise(most)
+        violation = violation_of(self._terms, self._state)
         if violation > _SLOW * self._last:
-            self._relative = max(_SMALLER * self._relative, _LEAST_DELTA)
+            self._relative *= _SMALLER
             self._set_delta()
         self._last = violation
         self._refine()
         if self.is_optimal:
-            for _ in range(_REFINEMENTS):
-                refine(*everything)
+            self._correct()
+
+    def _minimise(self, most):
+        return minimise(self._values, self._terms, self._state, self._has_intercept, most)
+
+    def _correct(self):
+        refine(self._values, self._terms, self._state, self._has_intercept)
 
     def bounds(self):
         """Return the primal and the dual value here; remember the point if it is the best so far."""
@@ -178,6 +206,87 @@ class _Point:
             return Exact(weights, 0.0, dual)
         _make_balanced(dual, self._rows)
         return Exact(weights, best_intercept(self._rows, self._rows.X.scores(weights)), dual)
+
+
+class _LargePoint(_Point):
+    """A point whose linear systems are large enough for LAPACK; see `proximal_newton` for what they are."""
+
+    def _minimise(self, most):
+        everything = self._values, self._terms, self._state, self._has_intercept
+        take_centres(*everything[1:])
+        for n_steps in range(1, most + 1):
+            self._state.t[:] = 0.0
+            if not (self._find_step(0.0) and take_step(*everything)):
+                return n_steps
+        return most
+
+    def _correct(self):
+        imbalance = find_slack(self._terms, self._state)
+        if self._find_step(imbalance):
+            take_correction(self._values, self._terms, self._state)
+
+    def _find_step(self, imbalance):
+        state, terms = self._state, self._terms
+        free = np.flatnonzero(state.is_free)
+        state.g[:] = state.w - np.bincount(terms.row, state.a, len(self._values)) @ self._values
+        state.d[:], state.number[SHIFT] = -state.g, 0.0
+        if not len(free):
+            return True
+        solve = _by_columns if len(free) > len(state.g) else _by_rows
+        everything = self._values[terms.row[free]], state.stiffness[free], state.g, state.t[free]
+        state.d[:], state.number[SHIFT], state.t[free] = solve(*everything, imbalance if self._has_intercept else None)
+        return bool(np.isfinite(state.d).all())
+
+
+def _by_columns(R, stiffness, g, residual, imbalance):
+    """Solve for d first: (I + R'D R) d = R'D (residual − e) − g with D = 1/stiffness; return d, e and y."""
+    weight = 1.0 / stiffness
+    e, pull, level = 0.0, 0.0, 0.0
+    if imbalance is not None:
+        pull = weight @ R / weight.sum()  # e = level − <pull, d>
+        R = R - pull
+        level = (float(weight @ residual) + imbalance) / weight.sum()
+    root = np.sqrt(weight)[:, np.newaxis] * R
+    H = root.T @ root
+    H.flat[:: len(H) + 1] += 1.0
+    d = _solve(H, (weight * (residual - level)) @ R - g - (imbalance or 0.0) * pull)
+    if imbalance is not None:
+        e = level - float(pull @ d)
+    return d, e, weight * (residual - level - R @ d)
+
+
+def _by_rows(R, stiffness, g, residual, imbalance):
+    """Solve for y first: (diag(stiffness) + R R') y = residual + R g − e; return d, e and y."""
+    A = R @ R.T
+    A.flat[:: len(A) + 1] += stiffness
+    right = residual + R @ g
+    if imbalance is None:
+        y, e = _solve(A, right), 0.0
+    else:
+        y, ones = _solve(A, np.column_stack([right, np.ones(len(right))])).T
+        e = (float(y.sum()) + imbalance) / float(ones.sum())
+        y = y - e * ones
+    return y @ R - g, e, y
+
+
+def _solve(A, right):
+    """Solve A x = right for a positive definite A; NaN where numbers are not finite."""
+    scale = 1.0 / np.sqrt(A.diagonal())
+    A, right = A * scale[:, np.newaxis] * scale, (scale * right.T).T
+    if not (np.isfinite(A).all() and np.isfinite(right).all()):
+        return np.full_like(right, np.nan)
+    ridge = 0.0
+    while True:
+        _, x, failed = dposv(A + ridge * np.eye(len(A)), right)
+        if not failed:
+            return (scale * x.T).T
+        ridge = max(_MORE_RIDGE * ridge, _RIDGE)
+
+
+def _new_point(problem, w, beta=None):
+    X = _rows_of(problem).X
+    kind = _LargePoint if min(X.n_rows, X.n_columns) >= _BLAS_FROM else _Point
+    return kind(problem, w, beta)
 
 
 def _dense(X):

@@ -8,7 +8,7 @@ roundoff u = 2⁻⁵³, a sum of k products in any order is wrong by at most abo
     primal      each loss is taken at the worst of s_i ± that error; losses are added up in compensated sums
     X'beta      |error| <= m u Σ |beta_i| |x_i|                 m terms in the longest sum
     dual        |X'beta| |error| + ½ |error|², and a few u for the other sums, which are compensated
-    planes      cutting planes have no beta; a plane is wrong by about m u Σ |c_i| (|target_i| + |x_i| |w|), c the slopes
+    planes      where there is no beta: a plane is wrong by about m u Σ |c_i| (|target_i| + |x_i| |w|), c the slopes
     balance     with a free intercept Σ beta = 0 holds up to a rest r: |r| |b*|, where |b*| <= max |target| + epsilon +
                 |x_i| √(2 primal), since some optimal intercept lies at a corner of a loss
 
@@ -44,7 +44,7 @@ def finished(problem, solution, settings, resolve=None):
     if solution.status is not Status.CONVERGED or solution.is_exact:
         return _judged(best, settings)
     try:
-        if is_small(_rows_of(problem).X):
+        if is_small(problem):
             best = _sharpened(problem, best, settings)
         elif resolve is not None and _missed(solution, settings) < best.gap:
             closer = resolve(_CLOSER * settings.tol, solution)
@@ -160,7 +160,7 @@ def _sums(function, rows, n_jobs, *arguments):
 
 @compiled
 def _sum_losses(target, lower, upper, curvature, epsilon, start, stop, scores, norms, intercept, size, unit):
-    """Return the sum of the losses, that of the losses at the worst scores within rounding, and Σ |c_i| |plane's parts|.
+    """Return the sum of the losses, that at the worst scores within rounding, and Σ |c_i| (|target_i| + |x_i| |w|).
 
     Rows have |x_i| = norms[i], weights |w| = size; a score is wrong by at most `unit` times what is added up for it.
     """
@@ -189,7 +189,7 @@ def _loss(residual, lower, upper, curvature, epsilon):
 
 @compiled
 def _sum_dual(target, lower, upper, curvature, epsilon, start, stop, beta, norms):
-    """Return the sum of target beta − epsilon |beta| − ½ curvature beta², that of its parts' sizes, and Σ |beta| |x|."""
+    """Return Σ target beta − epsilon |beta| − ½ curvature beta², the sum of its parts' sizes, and Σ |beta| |x|."""
     value, rest, size, length = 0.0, 0.0, 0.0, 0.0
     for i in range(start, stop):
         gain, cost = target[i] * beta[i], abs(beta[i]) * (epsilon[i] + 0.5 * curvature[i] * abs(beta[i]))

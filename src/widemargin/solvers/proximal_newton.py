@@ -121,38 +121,56 @@ def set_delta(terms, state, delta):
 
 @compiled
 def minimise(values, terms, state, has_intercept, most):
-    """Take up to `most` Newton steps for the present centres; return how many, and the largest violation left by them.
-
-    A step goes to the lowest point of its line. The end is a full step after which the same terms are free.
-    """
-    for i in range(terms.row.size):
-        state.centre[i] = min(max(state.a[i], terms.low[i]), terms.high[i])
-    _follow(terms, state, has_intercept)
+    """Take up to `most` Newton steps for the present centres; return how many."""
+    take_centres(terms, state, has_intercept)
     n_steps = 0
     while n_steps < most:
         n_steps += 1
         for i in range(terms.row.size):
-            state.was_free[i], state.t[i] = state.is_free[i], 0.0  # t: residuals of the free terms, none here
+            state.t[i] = 0.0  # the residuals of free terms: none
         if not _find_step(values, terms, state, has_intercept, 0.0):
             break
-        for i in range(values.shape[0]):
-            state.score[i] = _dot(values[i], state.d)
-        for i in range(terms.row.size):
-            state.t[i] = state.score[terms.row[i]] + state.number[SHIFT]
-        k = _lowest(terms, state, _dot(state.w, state.d), _dot(state.d, state.d))
-        if not 0.0 < k < np.inf:
+        if not take_step(values, terms, state, has_intercept):
             break
-        _axpy(k, state.d, state.w)
-        state.number[B] += k * state.number[SHIFT]
-        find_residuals(values, terms, state)
-        _follow(terms, state, has_intercept)
-        if abs(k - 1.0) < _FULL_STEP and _n_changed(state.was_free, state.is_free) == 0:
-            break
+    return n_steps
+
+
+@compiled
+def take_centres(terms, state, has_intercept):
+    """Take the dual variables as centres."""
+    for i in range(terms.row.size):
+        state.centre[i] = min(max(state.a[i], terms.low[i]), terms.high[i])
+    _follow(terms, state, has_intercept)
+
+
+@compiled
+def take_step(values, terms, state, has_intercept):
+    """Go to the lowest point along d; return whether steps are left to take.
+
+    The end is a full step after which the same terms are free, or a line that does not fall.
+    """
+    for i in range(values.shape[0]):
+        state.score[i] = _dot(values[i], state.d)
+    for i in range(terms.row.size):
+        state.was_free[i], state.t[i] = state.is_free[i], state.score[terms.row[i]] + state.number[SHIFT]
+    k = _lowest(terms, state, _dot(state.w, state.d), _dot(state.d, state.d))
+    if not 0.0 < k < np.inf:
+        return False
+    _axpy(k, state.d, state.w)
+    state.number[B] += k * state.number[SHIFT]
+    find_residuals(values, terms, state)
+    _follow(terms, state, has_intercept)
+    return abs(k - 1.0) >= _FULL_STEP or _n_changed(state.was_free, state.is_free) > 0
+
+
+@compiled
+def violation_of(terms, state):
+    """Return by how much centres still move a residual."""
     violation = 0.0
     for i in range(terms.row.size):
         delta = state.stiffness[i] - terms.curvature[i]
         violation = max(violation, abs(delta * (state.a[i] - state.centre[i])))
-    return n_steps, violation
+    return violation
 
 
 @compiled
@@ -250,12 +268,24 @@ def _lowest(terms, state, constant, curve):
 @compiled
 def refine(values, terms, state, has_intercept):
     """Correct w, b and the free dual variables by the residuals of their optimality conditions."""
+    imbalance = find_slack(terms, state)
+    if _find_step(values, terms, state, has_intercept, imbalance):
+        take_correction(values, terms, state)
+
+
+@compiled
+def find_slack(terms, state):
+    """Set t to what is missing for free dual variables to be optimal; return Σ a."""
     total = 0.0
     for i in range(terms.row.size):
         state.t[i] = state.z[i] - terms.curvature[i] * state.a[i]
         total += state.a[i]
-    if not _find_step(values, terms, state, has_intercept, total):
-        return
+    return total
+
+
+@compiled
+def take_correction(values, terms, state):
+    """Add d, the change of b, and t for the free dual variables."""
     _axpy(1.0, state.d, state.w)
     state.number[B] += state.number[SHIFT]
     for i in range(terms.row.size):
