@@ -243,7 +243,7 @@ class LinearModel(WeightedModel):
         """
         if self.solver == "newton" and not takes_columns(X):
             raise ValueError(
-                f"solver='newton' is for up to {MOST_COLUMNS} columns, or few rows, X has {X.n_rows} x {X.n_columns}: a "
+                f"solver='newton' is for up to {MOST_COLUMNS} columns, or few rows, X is {X.n_rows} x {X.n_columns}: a "
                 "step works with a matrix of columns x columns. Use solver='auto'."
             )
         by_weights = self.solver in WEIGHT_SOLVERS

@@ -152,11 +152,8 @@ def _sweeps_first(problem, settings, start=None):
     if not patience.is_over:
         return first
     rest = rest_of(settings, first)
-    if is_dense:
-        second = active_set_newton(problem, rest, first.w, first.beta)
-    else:
-        second = newton(problem, rest, first.w)
-    return joined(first, second, "sweeps turned out to be slow")
+    steps = active_set_newton(problem, rest, first.w, first.beta) if is_dense else newton(problem, rest, first.w)
+    return joined(first, steps, "sweeps turned out to be slow")
 
 
 class _Patience:

@@ -16,12 +16,26 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 from scipy.sparse import issparse
 
+from widemargin._threads import single_threaded_blas
 from widemargin.problems.forms import FreeIntercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.proximal_newton import (
-    SHIFT, B, Terms, find_residuals, find_slack, is_optimal, measure, minimise, new_state, refine, set_delta,
-    take_centres, take_correction, take_step, violation_of,
+    SHIFT,
+    B,
+    Terms,
+    find_residuals,
+    find_slack,
+    is_optimal,
+    measure,
+    minimise,
+    new_state,
+    refine,
+    set_delta,
+    take_centres,
+    take_correction,
+    take_step,
+    violation_of,
 )  # fmt: skip
 
 # Entries of the rows as a dense array, columns that do not occur left out: of problems that are solved to full
@@ -90,7 +104,7 @@ def active_set_newton(problem, settings, start=None, beta=None):
     `start` are weights and `beta` dual variables to start from.
     """
     watch, to_the_end = Watch(settings), is_small(problem)
-    with watch:
+    with watch, single_threaded_blas():
         point = _new_point(problem, start, beta)
         for _ in range(_OUTER_ITERATIONS + 1):
             gap = watch.measured(point.n_steps, 2.0 * point.n_steps, *point.bounds())
@@ -136,7 +150,8 @@ class _Point:
         self._state = new_state(self._values, self._terms)
         self._square = float(self._terms.square.mean()) if len(self._terms.row) else 1.0
         self._size = float(np.abs(self._terms.target).max(initial=0.0))
-        self._relative, self._last, self.n_steps, self.is_optimal = 1.0, 0.0, 0, False
+        self._relative, self._last, self.n_steps = 1.0, 0.0, 0
+        self._is_settled, self.is_optimal = True, False
         self.best_bounds, self._best = [np.inf, -np.inf], [None, None]
         if w is not None:
             self._state.w[:] = w[self._columns]
@@ -162,8 +177,13 @@ class _Point:
         self.is_optimal = is_optimal(self._terms, self._state, self._size)
 
     def improve(self, most):
-        """Make an outer iteration of at most so many Newton steps."""
-        self.n_steps += self._minimise(most)
+        """Take at most so many Newton steps; if that is enough for the present centres, take new ones."""
+        if self._is_settled:
+            take_centres(self._terms, self._state, self._has_intercept)
+        n_steps, self._is_settled = self._minimise(most)
+        self.n_steps += n_steps
+        if not self._is_settled:
+            return
         violation = violation_of(self._terms, self._state)
         if violation > _SLOW * self._last:
             self._relative *= _SMALLER
@@ -213,12 +233,11 @@ class _LargePoint(_Point):
 
     def _minimise(self, most):
         everything = self._values, self._terms, self._state, self._has_intercept
-        take_centres(*everything[1:])
         for n_steps in range(1, most + 1):
             self._state.t[:] = 0.0
             if not (self._find_step(0.0) and take_step(*everything)):
-                return n_steps
-        return most
+                return n_steps, True
+        return most, False
 
     def _correct(self):
         imbalance = find_slack(self._terms, self._state)

@@ -8,6 +8,7 @@ roundoff u = 2⁻⁵³, a sum of k products in any order is wrong by at most abo
     primal      each loss is taken at the worst of s_i ± that error; losses are added up in compensated sums
     X'beta      |error| <= m u Σ |beta_i| |x_i|                 m terms in the longest sum
     dual        |X'beta| |error| + ½ |error|², and a few u for the other sums, which are compensated
+    small ones  where this is more than 1e-10 of the objective: a few u, by sums that are exact, see `precise`
     planes      where there is no beta: a plane is wrong by about m u Σ |c_i| (|target_i| + |x_i| |w|), c the slopes
     balance     with a free intercept Σ beta = 0 holds up to a rest r: |r| |b*|, where |b*| <= max |target| + epsilon +
                 |x_i| √(2 primal), since some optimal intercept lies at a corner of a loss
@@ -27,10 +28,12 @@ from widemargin.problems.forms import FreeIntercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.solvers.contract import Status
 from widemargin.solvers.exact import exact, is_small
+from widemargin.solvers.precise import SAFE, precise_dual, precise_primal
 
 _UNIT = 2.0**-53
 _ROWS_OF_A_TASK = 1 << 17
 _FEW_ROUNDINGS = 16.0 * _UNIT  # relative error of a term of a sum, and of a compensated sum
+_ROUNDING_THAT_SHOWS = 1e-10  # against the objective
 _CLOSER = 0.5  # of the tolerance, when a solution misses it by rounding alone
 
 
@@ -41,7 +44,7 @@ def finished(problem, solution, settings, resolve=None):
     bound on rounding keeps a gap above the tolerance.
     """
     best = _measured(problem, with_intercept(problem, solution, settings), settings)
-    if solution.status is not Status.CONVERGED or solution.is_exact:
+    if solution.status not in (Status.CONVERGED, Status.STALLED) or solution.is_exact:
         return _judged(best, settings)
     try:
         if is_small(problem):
@@ -91,6 +94,8 @@ def _judged(solution, settings):
     """Return the solution with a status that its gap bears out."""
     if solution.gap > _missed(solution, settings):
         return replace(solution, status=Status.STALLED)
+    if solution.status is Status.STALLED and settings.stopping == "gap" and solution.gap <= settings.tol:
+        return replace(solution, status=Status.CONVERGED)
     return solution
 
 
@@ -118,16 +123,30 @@ def _measured(problem, solution, settings):
     norms = np.sqrt(rows.X.squared_norms(settings.n_jobs))
     primal, above, of_a_plane = _primal(rows, solution, norms, settings.n_jobs)
     if solution.beta is None:
-        dual = solution.dual - above - of_a_plane
+        dual, below = solution.dual, of_a_plane
     else:
-        dual = _dual(rows, solution.beta, norms, settings.n_jobs) - above
-        if isinstance(problem, FreeIntercept):
-            reach = np.abs(rows.target).max() + rows.epsilon.max() + norms.max() * math.sqrt(2.0 * primal)
-            dual -= abs(math.fsum(solution.beta)) * reach
+        dual, below = _dual(rows, solution.beta, norms, settings.n_jobs)
+    if not above + below <= _ROUNDING_THAT_SHOWS * primal and is_small(problem) and _is_safe(rows, solution):
+        primal = precise_primal(rows, solution.w, solution.intercept)
+        above = _FEW_ROUNDINGS * primal
+        if solution.beta is not None:
+            dual, size = precise_dual(rows, solution.beta)
+            below = _FEW_ROUNDINGS * size
+    dual -= above + below
+    if isinstance(problem, FreeIntercept) and solution.beta is not None:
+        reach = np.abs(rows.target).max() + rows.epsilon.max() + norms.max() * math.sqrt(2.0 * primal)
+        dual -= abs(math.fsum(solution.beta)) * reach
     history = solution.history.copy()
     history[-1]["primal"], history[-1]["dual"] = primal, dual
     history[-1]["gap"] = relative_gap(primal, dual)
     return replace(solution, primal=primal, dual=dual, history=history)
+
+
+def _is_safe(rows, solution):
+    """Return whether exact products neither overflow nor lose digits."""
+    numbers = [solution.w, rows.target, rows.X.squared_norms()]
+    numbers += [] if solution.beta is None else [solution.beta]
+    return all(np.abs(part).max(initial=0.0) < SAFE for part in numbers)
 
 
 def _primal(rows, solution, norms, n_jobs):
@@ -142,13 +161,13 @@ def _primal(rows, solution, norms, n_jobs):
 
 
 def _dual(rows, beta, norms, n_jobs):
-    """Return a number that the dual value of beta is not below."""
+    """Return the dual value of beta, and by how much it may be smaller."""
     v = rows.X.combine(beta, n_jobs)
     half_norm = 0.5 * float(v @ v)
     value, size, length = _sums(_sum_dual, rows, n_jobs, beta, norms)
     error = (rows.X.longest_sum + 2) * _UNIT * length
     rounding = _FEW_ROUNDINGS * size + (len(v) + 2) * _UNIT * half_norm
-    return value - half_norm - math.sqrt(2.0 * half_norm) * error - 0.5 * error**2 - rounding
+    return value - half_norm, math.sqrt(2.0 * half_norm) * error + 0.5 * error**2 + rounding
 
 
 def _sums(function, rows, n_jobs, *arguments):

@@ -121,18 +121,15 @@ def set_delta(terms, state, delta):
 
 @compiled
 def minimise(values, terms, state, has_intercept, most):
-    """Take up to `most` Newton steps for the present centres; return how many."""
-    take_centres(terms, state, has_intercept)
-    n_steps = 0
-    while n_steps < most:
-        n_steps += 1
+    """Take up to `most` Newton steps for the present centres; return how many, and whether that was the end."""
+    for n_steps in range(1, most + 1):
         for i in range(terms.row.size):
             state.t[i] = 0.0  # the residuals of free terms: none
         if not _find_step(values, terms, state, has_intercept, 0.0):
-            break
+            return n_steps, True
         if not take_step(values, terms, state, has_intercept):
-            break
-    return n_steps
+            return n_steps, True
+    return most, False
 
 
 @compiled
