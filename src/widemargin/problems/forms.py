@@ -78,6 +78,19 @@ def scaled(problem, factor):
     return replace(problem, lower=factor * problem.lower, upper=factor * problem.upper, shift=problem.shift / factor)
 
 
+def is_made_of_hinges(problem):
+    """Return whether the losses of a DualQP are hinges, all linear beyond a corner or all quadratic.
+
+    Solvers that work with a risk need that. Huber's loss, quadratic at first and linear beyond, is none of these.
+    """
+    costly = (problem.lower < 0.0) | (problem.upper > 0.0)
+    curved = problem.shift[costly] > 0.0
+    if not curved.any():
+        return True
+    ends = np.concatenate([problem.lower[costly], problem.upper[costly]])
+    return bool(curved.all() and ((ends == 0.0) | np.isinf(ends)).all())
+
+
 def part_of(problem, chosen, X):
     """Return the DualQP of some rows, X, that stand for all: their costs are as many times larger as they are fewer."""
     factor = len(problem.target) / len(chosen)

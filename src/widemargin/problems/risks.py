@@ -29,6 +29,7 @@ import numpy as np
 
 from widemargin._compiled import SUMS, compiled
 from widemargin._threads import run, split
+from widemargin.problems.forms import is_made_of_hinges
 
 _RANGE = 1 << 17  # rows of one task: some tenths of a millisecond, to be worth another thread
 BLOCK = 1 << 10  # rows that two loops visit in turn, while they are close: one loop that sums and also stores would be
@@ -172,7 +173,19 @@ class RowRisk:
 
 
 def hinges_of(problem, squared):
-    """Return the Hinges of a DualQP's losses: one line if each row has a loss on one side only, else two."""
+    """Return the Hinges of a DualQP's losses: one line if each row has a loss on one side only, else two.
+
+    Raises
+    ------
+    ValueError
+        If the losses are not hinges.
+    """
+    if not is_made_of_hinges(problem):
+        raise ValueError(
+            "this solver takes losses that are linear beyond a corner for all rows, or quadratic for all rows; this "
+            "problem has others, with a curvature and a finite bound. Use solver='dcd', 'avsf' or 'climb'; 'newton' "
+            "takes them as long as the rows are few enough to be held as a dense array."
+        )
     if squared:
         weight = np.divide(0.5, problem.shift, out=np.zeros_like(problem.shift), where=problem.shift > 0.0)
         above, below = (np.where(bound != 0.0, weight, 0.0) for bound in (problem.upper, problem.lower))

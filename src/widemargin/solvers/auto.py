@@ -27,7 +27,7 @@ from dataclasses import replace
 import numpy as np
 
 from widemargin.data.gram import row_cost
-from widemargin.problems.forms import FreeIntercept
+from widemargin.problems.forms import FreeIntercept, is_made_of_hinges
 from widemargin.solvers.avsf import AdaptiveSweeps, avsf
 from widemargin.solvers.climb import WORTH_SOLVING, ClimbingSweeps, climb, height
 from widemargin.solvers.contract import Status
@@ -69,9 +69,15 @@ def auto(problem, settings, start=None):
 
 def chosen(problem, settings, start=None):
     """Return the solver for a problem, a function, and the reason."""
+    rows = problem.rows if isinstance(problem, FreeIntercept) else problem
     if settings.stopping == "gap" and suits_active_set(problem):
         return newton, "a small problem"
+    if not is_made_of_hinges(rows):
+        free = isinstance(problem, FreeIntercept)
+        return newton if free else _sweeps, "losses that are not hinges"
     if isinstance(problem, FreeIntercept):
+        if can_be_dense(rows.X) and rows.X.is_wide:
+            return newton, "the intercept is not penalised, and rows are few"
         if suits_newton_at_any_cost(problem.rows.X):
             return newton, "the intercept is not penalised"
         return ocas, "the intercept is not penalised, and there are many columns"
@@ -188,7 +194,7 @@ class _Patience:
 def _sweeps(problem, settings, start=None):
     """Sweep as `dcd`, `avsf` or `climb` does."""
     state = Coordinates(problem, start, settings.n_jobs)
-    wide = problem.X.n_rows < problem.X.n_columns
+    wide = problem.X.is_wide
     if height(problem, state.norms) < (_LOW_IF_WIDE if wide else _LOW):
         method = ShrinkingSweeps(state, settings)
     elif start is not None or settings.stopping == "kkt":

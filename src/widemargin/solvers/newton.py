@@ -27,7 +27,7 @@ from scipy.linalg.lapack import dposv
 from widemargin._threads import run, single_threaded_blas
 from widemargin.data.gram import gram
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.forms import FreeIntercept, part_of, scaled
+from widemargin.problems.forms import FreeIntercept, is_made_of_hinges, part_of, scaled
 from widemargin.problems.smoothing import RoundedRisk
 from widemargin.solvers.climb import WORTH_SOLVING, height
 from widemargin.solvers.combination import Combination
@@ -69,8 +69,8 @@ def newton_path(problems, factors, settings, starts=None):
     Yields, for each factor, the problems' Solutions; ends after an interruption.
     """
     starts = starts or [None] * len(problems)
-    X = _rows_of(problems[0]).X
-    if suits_active_set(problems[0]) or (X.n_rows < X.n_columns and can_be_dense(X)):
+    rows = _rows_of(problems[0])
+    if suits_active_set(rows) or (can_be_dense(rows.X) and (rows.X.is_wide or not is_made_of_hinges(rows))):
         yield from _active_set_path(problems, factors, settings, starts)
         return
     descents, last = [], 1.0
@@ -82,7 +82,7 @@ def newton_path(problems, factors, settings, starts=None):
                 descent.count_anew()
                 descent.restate(problem, factor / last)
             last, descents = factor, descents or _begun(stated, starts, settings[0], watches[0])
-            most = _MANY_STEPS if can_be_dense(X) else np.inf
+            most = _MANY_STEPS if can_be_dense(rows.X) else np.inf
             left = [_Run(*one, most) for one in zip(descents, settings, watches, strict=True)]
             while left := [one for one in left if not one.over()]:
                 _step([one.descent for one in left], settings[0].n_jobs)
@@ -148,7 +148,7 @@ def _begun(problems, starts, settings, watch):
 
 def takes_columns(X):
     """Whether the columns are few enough: a step works with a matrix of columns x columns, or of rows x rows."""
-    return X.n_columns <= MOST_COLUMNS or (X.n_rows < X.n_columns and can_be_dense(X))
+    return X.n_columns <= MOST_COLUMNS or (X.is_wide and can_be_dense(X))
 
 
 def begins_with_a_part(X):
