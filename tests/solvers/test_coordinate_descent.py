@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify, violations
+from widemargin.solvers import auto as auto_module
 from widemargin.solvers.auto import SOLVERS
 from widemargin.solvers.contract import Settings, Status
 
@@ -384,14 +385,22 @@ def auto_choice(X, sign, cost, **options):
     return DUAL_SOLVERS["auto"](state("hinge", X, sign, cost), Settings(max_iter=200), **options).solver
 
 
-def test_auto_takes_dcd_for_small_costs_and_climbs_for_large_ones(clouds):
+@pytest.fixture
+def only_sweeps(monkeypatch):
+    """Let `auto` choose among sweeps for problems of any size."""
+    monkeypatch.setattr(auto_module, "takes_active_set", lambda problem: False)
+    monkeypatch.setattr(auto_module, "can_be_dense", lambda X: False)
+    monkeypatch.setattr(auto_module, "_price", lambda X, squared=False: np.inf)
+
+
+def test_auto_takes_dcd_for_small_costs_and_climbs_for_large_ones(clouds, only_sweeps):
     X, sign, cost = clouds
     assert auto_choice(X, sign, 0.01 * cost) == "dcd"
     assert auto_choice(X, sign, 1e4 * cost) == "climb"
     assert auto_choice(X, sign, 1e4 * cost, start=np.zeros(80)) == "dcd"
 
 
-def test_auto_takes_dcd_for_rows_that_can_be_separated_and_climb_for_more_columns_than_rows(clouds, rng):
+def test_auto_takes_dcd_for_separable_rows_and_climb_for_wide_ones(clouds, rng, only_sweeps):
     X, sign, cost = clouds
     assert auto_choice(X + 100 * sign[:, None], sign, cost) == "dcd"
     wide = rng.standard_normal((80, 200))

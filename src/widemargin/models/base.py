@@ -27,9 +27,8 @@ from widemargin.problems.forms import FreeIntercept
 from widemargin.progress import reporting
 from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, auto_together, takes_newton
 from widemargin.solvers.contract import Settings, Status
-from widemargin.solvers.exact import suits_active_set
 from widemargin.solvers.finishing import finishing, finishing_together
-from widemargin.solvers.newton import MOST_COLUMNS, newton_together, takes_columns
+from widemargin.solvers.newton import MOST_COLUMNS, newton_together, takes_active_set, takes_columns
 
 _ADVICE = {
     Status.MAX_ITER: "raise tol or max_iter.",
@@ -260,7 +259,7 @@ class LinearModel(WeightedModel):
 
     def _of_all_at_once(self, state, starts):
         """Return a solver that takes several problems at once, None if these are better solved one by one."""
-        if self.solver not in ("auto", "newton") or suits_active_set(problem := state()):
+        if self.solver not in ("auto", "newton") or takes_active_set(problem := state()):
             return None
         if self.solver == "newton":
             return newton_together

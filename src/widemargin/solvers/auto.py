@@ -37,7 +37,7 @@ from widemargin.solvers.descent import descend
 from widemargin.solvers.dual_cd import ShrinkingSweeps, dcd
 from widemargin.solvers.exact import active_set_newton, can_be_dense, suits_active_set
 from widemargin.solvers.handover import joined, rest_of
-from widemargin.solvers.newton import MOST_COLUMNS, begins_with_a_part, newton, newton_together
+from widemargin.solvers.newton import MOST_COLUMNS, begins_with_a_part, newton, newton_together, takes_active_set
 
 _CHEAP, _AFFORDABLE, _MOST = 30.0, 150.0, 1000.0
 _FEW_COLUMNS = 300  # up to which newton is better at any cost, however few the rows
@@ -70,7 +70,7 @@ def auto(problem, settings, start=None):
 def chosen(problem, settings, start=None):
     """Return the solver for a problem, a function, and the reason."""
     rows = problem.rows if isinstance(problem, FreeIntercept) else problem
-    if settings.stopping == "gap" and suits_active_set(problem):
+    if settings.stopping == "gap" and suits_active_set(problem) and takes_active_set(problem):
         return newton, "a small problem"
     if not is_made_of_hinges(rows):
         free = isinstance(problem, FreeIntercept)

@@ -46,7 +46,7 @@ _MOST_PRODUCTS, _MOST_SQUARED_PRODUCTS = 1 << 23, 1 << 21
 _MOST_DIMENSIONS = 2048  # of that matrix
 _OUTER_ITERATIONS, _STEPS_EACH = 40, 60
 _SLOW = 0.1  # of the last violation: an outer iteration that leaves more asks for a smaller delta
-_SMALLER, _LEAST_DELTA = 1e-2, 1e-16  # factor of delta; its least value against the mean of |x_i|²
+_SMALLER, _LEAST_DELTA = 1e-2, 1e-18  # factor of delta; its least value against the median of |x_i|²
 _FIRST_SHARE = 100.0  # by which ½ Σ delta a² may exceed the gap of a start
 _BLAS_FROM = 100  # columns, and rows, from which on a linear system is solved by LAPACK
 _RIDGE, _MORE_RIDGE = 1e-15, 100.0  # added to a unit diagonal where a factorisation fails, and its next multiple
@@ -148,7 +148,8 @@ class _Point:
             self._values = self._values - self._middle
         self._terms = _terms_of(self._rows, self._values)
         self._state = new_state(self._values, self._terms)
-        self._square = float(self._terms.square.mean()) if len(self._terms.row) else 1.0
+        squares = self._terms.square if len(self._terms.row) else np.ones(1)
+        self._square, self._least_delta = float(squares.mean()), _LEAST_DELTA * float(np.median(squares))
         self._size = float(np.abs(self._terms.target).max(initial=0.0))
         self._relative, self._last, self.n_steps = 1.0, 0.0, 0
         self._is_settled, self.is_optimal = True, False
@@ -170,7 +171,7 @@ class _Point:
         return min(1.0, _FIRST_SHARE * max(primal - dual, 0.0) / size) if size > 0.0 else 1.0
 
     def _set_delta(self):
-        set_delta(self._terms, self._state, max(self._relative, _LEAST_DELTA) * self._square)
+        set_delta(self._terms, self._state, max(self._relative * self._square, self._least_delta))
 
     def _refine(self):
         self._correct()

@@ -70,7 +70,7 @@ def newton_path(problems, factors, settings, starts=None):
     """
     starts = starts or [None] * len(problems)
     rows = _rows_of(problems[0])
-    if suits_active_set(rows) or (can_be_dense(rows.X) and (rows.X.is_wide or not is_made_of_hinges(rows))):
+    if takes_active_set(problems[0]):
         yield from _active_set_path(problems, factors, settings, starts)
         return
     descents, last = [], 1.0
@@ -144,6 +144,14 @@ def _begun(problems, starts, settings, watch):
         _Descent(problem, part.best_w, part.h, n_jobs, part.passes / _PART)
         for problem, part in zip(problems, descents, strict=True)
     ]
+
+
+def takes_active_set(problem):
+    """Whether a problem is solved from the beginning by steps that know which dual variables are free."""
+    rows = _rows_of(problem)
+    if suits_active_set(rows):
+        return not begins_with_a_part(rows.X)
+    return can_be_dense(rows.X) and (rows.X.is_wide or not is_made_of_hinges(rows))
 
 
 def takes_columns(X):
