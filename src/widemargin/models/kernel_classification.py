@@ -36,7 +36,6 @@ from widemargin.models.multiclass import (
 )
 from widemargin.problems.classification import c_svc, nu_svc
 
-
 _INSTEAD_OF_BOOL = {
     True: "use CalibratedClassifierCV({name}(), ensemble=False), or probability='libsvm' for those of LIBSVM.",
     False: "leave it out, no probabilities is the default.",
