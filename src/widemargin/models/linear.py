@@ -204,7 +204,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             return self._keep([solution], np.ascontiguousarray(solution.w.T))
         solutions = self._solve_rows(self._problems(X, label, cost), X)
         betas = [solution.beta for solution in solutions]
-        self._keep_multipliers(None if betas[0] is None else np.stack(betas))
+        self._keep_multipliers(None if any(beta is None for beta in betas) else np.stack(betas))
         return self._keep(solutions, np.stack([solution.w for solution in solutions]))
 
     def _check(self, X, y, sample_weight):

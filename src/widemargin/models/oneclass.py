@@ -155,25 +155,24 @@ class OneClassSVM(OutlierMixin, KernelModel):
     def _settled(self, scores, Z):
         """Return the scores, those of rows on the boundary exactly: rounding must not decide on which side they are."""
         offset = self.offset_[0]
-        rounding = np.maximum(_ROUNDING * np.abs(offset), _ROUNDING_OF_TERMS * self._size_of_terms(Z))
+        rounding = _ROUNDING * np.abs(offset) + _ROUNDING_OF_TERMS * self._size_of_terms(Z)
         return np.where(np.abs(scores - offset) <= rounding, offset, scores)
 
     def _size_of_terms(self, Z):
-        """Return a bound of Σ coef_i |K(x_i, z)| for each row z; 0 of a callable kernel, whose values are not kept.
+        """Return a bound of Σ coef_i |K(x_i, z)| for each row z, plus that of a mean row, on which the offset depends.
 
-        Where the terms cancel, a score is small and its rounding is not: without a region (w = 0, the origin lies among
-        the rows) scores of the linear kernel are nothing but rounding. |K(x, z)| is at most that of the norms.
+        Where terms cancel, a score is small and its rounding is not: if the origin lies among the rows, w = 0 is
+        optimal for the linear kernel and scores are nothing but rounding. |K(x, z)| is at most that of the norms |x|
+        and |z|. Other kernels give 0: terms of "rbf" are positive, and of a precomputed matrix the sizes are not known.
         """
-        coefficients = abs(self.dual_coef_)
-        if self.kernel in ("linear", "poly"):
-            kernel = replace(self._kernel(), coef0=abs(float(self.coef0)))
-            norms = [row_norms(rows).astype(np.float64)[:, np.newaxis] for rows in (self.support_vectors_, Z)]
-            coefficients = coefficients.toarray() if issparse(coefficients) else coefficients
-            return kernel_sums(kernel, norms[0], coefficients, norms[1], n_jobs=self.n_jobs).ravel()
-        if callable(self.kernel):
+        if self.kernel not in ("linear", "poly"):
             return 0.0
-        largest = np.abs(Z).max(axis=1) if self.kernel == "precomputed" else 1.0
-        return largest * coefficients.sum()
+        coefficients = self.dual_coef_.toarray() if issparse(self.dual_coef_) else self.dual_coef_
+        kernel = replace(self._kernel(), coef0=abs(float(self.coef0)))
+        of_vectors, of_rows = (row_norms(rows).astype(np.float64) for rows in (self.support_vectors_, Z))
+        norms = np.append(of_rows, of_vectors.mean() if len(of_vectors) else 0.0)[:, np.newaxis]
+        sizes = kernel_sums(kernel, of_vectors[:, np.newaxis], coefficients, norms, n_jobs=self.n_jobs).ravel()
+        return sizes[:-1] + sizes[-1]
 
     def score_samples(self, X):
         """Return <w, φ(x)> of each row: the decision function without its offset.
