@@ -27,8 +27,9 @@ from widemargin.problems.forms import FreeIntercept
 from widemargin.progress import reporting
 from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, auto_together, takes_newton
 from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.exact import suits_active_set
 from widemargin.solvers.finishing import finishing, finishing_together
-from widemargin.solvers.newton import MOST_COLUMNS, newton_together
+from widemargin.solvers.newton import MOST_COLUMNS, newton_together, takes_columns
 
 _ADVICE = {
     Status.MAX_ITER: "raise tol or max_iter.",
@@ -240,10 +241,10 @@ class LinearModel(WeightedModel):
 
         Sets `intercept_` if it is not penalised.
         """
-        if self.solver == "newton" and X.n_columns > MOST_COLUMNS:
+        if self.solver == "newton" and not takes_columns(X):
             raise ValueError(
-                f"solver='newton' is for up to {MOST_COLUMNS} columns, X has {X.n_columns}: a step works with a matrix "
-                "of columns x columns. Use solver='auto'."
+                f"solver='newton' is for up to {MOST_COLUMNS} columns, or few rows, X is {X.n_rows} x {X.n_columns}: a "
+                "step works with a matrix of columns x columns. Use solver='auto'."
             )
         by_weights = self.solver in WEIGHT_SOLVERS
         last = self._last_weights(len(problems), X) if by_weights else self._last_multipliers(len(problems), X.n_rows)
@@ -259,11 +260,13 @@ class LinearModel(WeightedModel):
 
     def _of_all_at_once(self, state, starts):
         """Return a solver that takes several problems at once, None if these are better solved one by one."""
+        if self.solver not in ("auto", "newton") or suits_active_set(problem := state()):
+            return None
         if self.solver == "newton":
             return newton_together
-        if self.solver != "auto" or starts[0] is not None:
+        if starts[0] is not None:
             return None
-        return auto_together if takes_newton(state(), Settings(stopping=self.stopping)) else None
+        return auto_together if takes_newton(problem, Settings(stopping=self.stopping)) else None
 
     def _keep_multipliers(self, beta):
         """Set `dual_coef_`; cutting planes have none, and leave none of an earlier fit."""

@@ -97,7 +97,7 @@ class Solution:
     none; dual coordinate solvers have w = X'beta, `newton` about that;
     `history` is an array of type HISTORY, one entry per measurement, the last one that of this point;
     `why` is the reason for the choice of the solver, if it was chosen; `intercept` is the one that is not penalised,
-    0 if there is none.
+    0 if there is none; `is_exact` tells that the point is optimal to full precision.
     """
 
     w: np.ndarray
@@ -110,6 +110,7 @@ class Solution:
     history: np.ndarray
     why: str = ""
     intercept: float = 0.0
+    is_exact: bool = False
 
     @property
     def gap(self):
