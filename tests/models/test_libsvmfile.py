@@ -145,7 +145,7 @@ def test_we_predict_from_their_classifiers_as_libsvm_does(estimator, kernel, lab
 def test_we_give_the_probabilities_of_their_classifiers(estimator, kernel, labels, X, Z, tmp_path):
     theirs = theirs_of(labelled(X, labels), X, tmp_path / "model", f"-s {CLASSIFIERS[estimator]} -n 0.3 -b 1", kernel)
     loaded = load_model(tmp_path / "model")
-    assert loaded.probability is True
+    assert loaded.probability == "libsvm"
     _, expected = predicted_by_libsvm(theirs, Z, kernel, X, probability=True)
     rows, order = rows_for(loaded, Z, X), np.argsort(theirs.get_labels())
     np.testing.assert_allclose(loaded.predict_proba(rows), expected[:, order], atol=1e-9)
@@ -181,7 +181,7 @@ def test_what_their_text_does_not_say_is_absent(X, tmp_path):
     loaded = load_model(tmp_path / "model")
     fitted = {"classes_", "support_vectors_", "n_support_", "dual_coef_", "intercept_", "probA_", "probB_"}
     assert set(vars(loaded)) - set(loaded.get_params()) == fitted | {"n_features_in_", "_gamma"}
-    assert (loaded.C, loaded.gamma, loaded.probability) == (1.0, 0.25, False)
+    assert (loaded.C, loaded.gamma, loaded.probability) == (1.0, 0.25, None)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
@@ -228,7 +228,7 @@ def fitted(X):
         if key not in models:
             settings = {"nu": 0.3} if estimator is NuSVC else {}
             if probability:
-                settings |= {"probability": True, "random_state": 0}
+                settings |= {"probability": "libsvm", "random_state": 0}
             model = estimator(kernel=kernel, coef0=0.3, gamma=0.25, **settings)
             y = labelled(X, labels) if labels else target_of(X)
             models[key] = model.fit(gram(X, X) if kernel == "precomputed" else container(X), y)

@@ -123,7 +123,7 @@ KINDS = {
     "linear regression": (LinearSVR(max_iter=10_000), "diabetes", ALWAYS | ERRORS | WEIGHTS | {"targets"}),
     "kernel, two classes": (SVC(), "cancer", ALWAYS | CURVES | SUPPORT | {"labels"}),
     "kernel, three classes with probabilities": (
-        SVC(probability=True), "iris", ALWAYS | CURVES | SUPPORT | {"labels", "calibration"},
+        SVC(probability="libsvm"), "iris", ALWAYS | CURVES | SUPPORT | {"labels", "calibration"},
     ),
     "kernel, linear": (SVC(kernel="linear"), "cancer", ALWAYS | CURVES | SUPPORT | WEIGHTS | {"labels"}),
     "kernel regression": (SVR(probability=True), "diabetes", ALWAYS | ERRORS | SUPPORT | {"targets"}),
@@ -192,7 +192,7 @@ def test_only_the_script_of_the_page_may_run_and_nothing_may_be_loaded(iris):
 
 
 def test_a_page_is_the_same_each_time(iris):
-    model = SVC(probability=True, random_state=0).fit(*iris)
+    model = SVC(probability="libsvm", random_state=0).fit(*iris)
     assert report_page(model, *iris) == report_page(model, *iris)
 
 
@@ -273,7 +273,7 @@ def test_margins_of_a_kernel_machine_are_its_worst_pair(iris):
 
 def test_calibration_counts_every_row_once(cancer):
     X, y = cancer
-    model = SVC(probability=True, random_state=0).fit(X, y)
+    model = SVC(probability="libsvm", random_state=0).fit(X, y)
     page, claimed = Page(report_page(model, X, y)), model.predict_proba(X)[:, 1]
     rows = page.data("calibration")
     assert sum(int(row[2]) for row in rows) == len(y)

@@ -157,7 +157,7 @@ class KernelModel(SolvedModel):
         "coef0": [Interval(Real, None, None, closed="neither")],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "shrinking": ["boolean"],
-        "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
+        "probability": [None, StrOptions({"libsvm"}), "boolean", Hidden(StrOptions({"deprecated"}))],
         "cache_size": [Interval(Real, 0.0, None, closed="neither")],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "solver": [StrOptions(set(KERNEL_SOLVERS))],
@@ -187,7 +187,7 @@ class KernelModel(SolvedModel):
 
     @property
     def _wants_probability(self):
-        """Whether probabilities are asked for; scikit-learn's "deprecated" is its word for no."""
+        """Whether probabilities are asked for; scikit-learn's default, "deprecated", is its word for no."""
         return self.probability != "deprecated" and bool(self.probability)
 
     def _costs(self, training, rows):
@@ -257,7 +257,10 @@ class KernelModel(SolvedModel):
         with np.errstate(over="ignore", invalid="ignore"):
             variance = _variance(X, weight)
         if not np.isfinite(variance):
-            raise ValueError("The variance of X, for gamma='scale', is not finite: scale the features, or set gamma.")
+            raise ValueError(
+                "The dual coefficients or intercepts are not finite: the variance of X, for gamma='scale', is not. "
+                "Scale the features, or set gamma."
+            )
         return float(1.0 / (X.shape[1] * variance)) if variance > 0.0 else 1.0
 
     def _kernel(self):
@@ -332,11 +335,22 @@ class KernelModel(SolvedModel):
     def _check_new_rows(self, X):
         """Return rows to predict, checked, dense or CSR as the model's support vectors allow."""
         check_is_fitted(self)
+        self._check_unaltered()
         if callable(self.kernel):
             return X
         accept = False if self.kernel == "precomputed" else "csr"
         X = validate_data(self, X, accept_sparse=accept, dtype=[np.float64, np.float32], order="C", reset=False)
         return csr_array(X) if issparse(self.support_vectors_) and not issparse(X) else X
+
+    def _check_unaltered(self):
+        """Raise ValueError unless `dual_coef_`, `n_support_` and `support_vectors_` have as many support vectors."""
+        n_columns, n_support = self.dual_coef_.shape[1], self.n_support_
+        n_vectors = self.support_vectors_.shape[0] if self._kernel().from_products else n_columns
+        if (n_support < 0).any() or not n_support.sum() == n_vectors == n_columns:
+            raise ValueError(
+                f"The internal representation of {type(self).__name__} was altered: n_support_ is {n_support.tolist()} "
+                f"for {n_vectors} support vectors and {n_columns} columns of dual_coef_. Fit the model again."
+            )
 
     def _new_sums(self, X):
         """Return `_sums` of rows to predict, of a single output, and show how far it is."""

@@ -36,10 +36,15 @@ from widemargin.models.multiclass import (
 )
 from widemargin.problems.classification import c_svc, nu_svc
 
+_INSTEAD_OF_BOOL = {
+    True: "use CalibratedClassifierCV({name}(), ensemble=False), or probability='libsvm' for those of LIBSVM.",
+    False: "leave it out, no probabilities is the default.",
+}
+
 
 def _fits_probabilities(model):
     if not model._wants_probability:
-        raise AttributeError("predict_proba and predict_log_proba need probability=True when fitting.")
+        raise AttributeError("predict_proba and predict_log_proba need probability='libsvm' when fitting.")
     return True
 
 
@@ -55,6 +60,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         "decision_function_shape": [StrOptions({"ovo", "ovr"})],
         "break_ties": ["boolean"],
     }
+    _one_class = "Invalid input"  # what rows of one class are called
 
     def fit(self, X, y, sample_weight=None):
         """Fit the model.
@@ -83,13 +89,20 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         Sets `classes_`, `class_weight_`.
         """
         X, y = self._check_rows(X, y)
+        if isinstance(self.probability, (bool, np.bool_)):
+            instead = _INSTEAD_OF_BOOL[bool(self.probability)].format(name=type(self).__name__)
+            message = "The `probability` parameter is deprecated as a bool, as in scikit-learn from version 1.9 on"
+            self._tell(f"{message}; got probability={self.probability}: {instead}", FutureWarning, depth=4)
         self.classes_, label = coded(y)
         vars(self).pop("_class_order", None)  # of the file that an earlier model came from
         weight = self._weigh(X, sample_weight)
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         weight = weight * self.class_weight_[label]
         if len(np.unique(label[weight > 0.0])) < 2:
-            raise ValueError("Invalid input - all samples with positive weights belong to the same class; two must.")
+            raise ValueError(
+                f"{self._one_class} - all samples with positive weights belong to the same class; "
+                "there must be rows of two classes."
+            )
         n_pairs = len(self.classes_) * (len(self.classes_) - 1) // 2
         return self._training_rows(X, weight, n_problems=n_pairs * (1 + 5 * self._wants_probability)), label
 
@@ -201,7 +214,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     @available_if(_fits_probabilities)
     def predict_proba(self, X):
-        """Return the probability of each class for each row, if fitted with probability=True.
+        """Return the probability of each class for each row, if fitted with probability="libsvm".
 
         A sigmoid of each pair's decision, fitted to five-fold cross-validated decisions (Platt; Lin, Lin and Weng),
         coupled to class probabilities (Wu, Lin and Weng). The most probable class need not be the one predicted.
@@ -261,7 +274,7 @@ class SVC(KernelClassifier):
     n_iter_ : ndarray of shape (n_pairs,)
         Iterations of the solver.
     probA_, probB_ : ndarray of shape (n_pairs,)
-        P(first class of a pair) = 1 / (1 + exp(A f + B)), f its decision; empty unless probability is true.
+        P(first class of a pair) = 1 / (1 + exp(A f + B)), f its decision; empty without probabilities.
 
     Examples
     --------
@@ -287,7 +300,7 @@ class SVC(KernelClassifier):
         gamma="scale",
         coef0=0.0,
         shrinking=True,
-        probability=False,
+        probability=None,
         tol=1e-3,
         cache_size=200,
         class_weight=None,
@@ -355,7 +368,7 @@ class NuSVC(KernelClassifier):
     n_iter_ : ndarray of shape (n_pairs,)
         Iterations of the solver.
     probA_, probB_ : ndarray of shape (n_pairs,)
-        P(first class of a pair) = 1 / (1 + exp(A f + B)), f its decision; empty unless probability is true.
+        P(first class of a pair) = 1 / (1 + exp(A f + B)), f its decision; empty without probabilities.
 
     Examples
     --------
@@ -371,6 +384,7 @@ class NuSVC(KernelClassifier):
         **KernelClassifier._parameter_constraints,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     }
+    _one_class = "The specified nu is infeasible, as any"
 
     def __init__(
         self,
@@ -381,7 +395,7 @@ class NuSVC(KernelClassifier):
         gamma="scale",
         coef0=0.0,
         shrinking=True,
-        probability=False,
+        probability=None,
         tol=1e-3,
         cache_size=200,
         class_weight=None,

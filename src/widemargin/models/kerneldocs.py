@@ -29,13 +29,14 @@ _TEXTS = {
     break_ties : bool, default=False
         With three classes or more and "ovr": whether equal votes are decided by confidence, at some cost, or go to the
         class that comes first.
-    probability : bool, default=False
-        Whether to fit probabilities too, by five-fold cross-validation: six times the work. (scikit-learn's
-        "deprecated" is taken as False.)
+    probability : "libsvm" or None, default=None
+        "libsvm" fits the probabilities of LIBSVM too, by five-fold cross-validation: six times the work. True does the
+        same and False is None, both with a FutureWarning: scikit-learn deprecates them in 1.9 and removes the parameter
+        in 1.11, in favour of `CalibratedClassifierCV(SVC(), ensemble=False)`. Its "deprecated" is taken as None.
     random_state : int, RandomState or None, default=None
         Seeds the folds of probabilities, and the solver.""",
-    "interval": """probability : bool, default=False
-        Whether to fit `predict_interval` too, by five-fold cross-validation: six times the work.
+    "interval": """probability : bool or "libsvm", default=False
+        True or "libsvm": whether to fit `predict_interval` too, by five-fold cross-validation: six times the work.
     random_state : int, RandomState or None, default=None
         Seeds the folds of probabilities, and the solver.""",
     "extra": """solver : {"auto", "svmlight", "smo"}, default="auto"

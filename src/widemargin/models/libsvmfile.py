@@ -73,7 +73,9 @@ def read(content, path):
     machine = read_text(content, path)
     kernel = next(name for name, theirs in _KERNELS.items() if theirs == machine.kernel)
     has_probability = machine.probA is not None or machine.marks is not None
-    model = ESTIMATORS[machine.svm_type](kernel=kernel, probability=has_probability, **machine.numbers)
+    model = ESTIMATORS[machine.svm_type](kernel=kernel, **machine.numbers)
+    if has_probability:
+        model.set_params(probability="libsvm")
     model._gamma = machine.numbers.get("gamma", 0.0)
     if machine.n_features is not None:
         model.n_features_in_ = machine.n_features

@@ -113,7 +113,7 @@ def make_kernel_model(parser, options, asking):
         parameters["class_weight"] = reading.join_weights(parser, parameters["class_weight"])
     parameters |= {"kernel": kernel, "n_jobs": options.jobs, "max_iter": given.get("max_iter") or -1}
     if given.get("probability"):
-        parameters["probability"] = True
+        parameters["probability"] = "libsvm"
     if "random_state" in machine.estimator().get_params():
         parameters["random_state"] = options.seed
     return machine.estimator(**parameters)

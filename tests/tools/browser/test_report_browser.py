@@ -58,7 +58,7 @@ def pages(grid):
     iris, diabetes = load_iris(return_X_y=True), load_diabetes(return_X_y=True)
     return {
         "linear": report_page(LinearSVC(C=0.01).fit(X, y), X, y, command="widemargin report m d"),
-        "kernel": report_page(SVC(probability=True, random_state=0).fit(*iris), *iris, grid=grid),
+        "kernel": report_page(SVC(probability="libsvm", random_state=0).fit(*iris), *iris, grid=grid),
         "regression": report_page(LinearSVR(max_iter=10_000).fit(*diabetes), *diabetes),
     }
 
