@@ -143,13 +143,12 @@ def went_on(problem, settings, first):
     """Return newton's solution after limited steps, if that is all there is to do, or what follows from there."""
     if first.status not in (Status.MAX_ITER, Status.STALLED) or first.n_iter == settings.max_iter:
         return first
-    rest = rest_of(settings, first)
-    second = _sweeps_first(problem, rest, first.beta)
+    second = _sweeps_first(problem, rest_of(settings, first), first.beta, after_steps=True)
     return joined(first, second, "steps turned out to be slow")
 
 
-def _sweeps_first(problem, settings, start=None):
-    """Sweep, and go on by `newton` when that is faster."""
+def _sweeps_first(problem, settings, start=None, after_steps=False):
+    """Sweep, and go on by `newton` when that is faster; `after_steps` of it, by those with an active set if possible."""
     price, is_dense = _price(problem.X, squared=bool(problem.shift.any())), can_be_dense(problem.X)
     if not is_dense and np.isinf(price):
         return _sweeps(problem, settings, start)
@@ -158,8 +157,9 @@ def _sweeps_first(problem, settings, start=None):
     if not patience.is_over:
         return first
     rest = rest_of(settings, first)
-    steps = active_set_newton(problem, rest, first.w, first.beta) if is_dense else newton(problem, rest, first.w)
-    return joined(first, steps, "sweeps turned out to be slow")
+    if is_dense and (after_steps or np.isinf(price)):
+        return joined(first, active_set_newton(problem, rest, first.w, first.beta), "sweeps turned out to be slow")
+    return joined(first, newton(problem, rest, first.w), "sweeps turned out to be slow")
 
 
 class _Patience:

@@ -40,7 +40,7 @@ from widemargin.solvers.proximal_newton import (
 
 # Entries of the rows as a dense array, columns that do not occur left out: of problems that are solved to full
 # precision, that are solved by these steps from the beginning, and that can be solved by them at all.
-_SMALL, _MEDIUM, _LARGE = 1 << 16, 1 << 19, 1 << 23
+_SMALL, _MEDIUM, _LARGE = 1 << 16, 3 << 16, 1 << 23
 # Products for a matrix of columns x columns, or rows x rows, if all rows add to it: for linear losses few do.
 _MOST_PRODUCTS, _MOST_SQUARED_PRODUCTS = 1 << 23, 1 << 21
 _MOST_DIMENSIONS = 2048  # of that matrix
