@@ -37,9 +37,17 @@ FILES = [
 KEYWORDS = "(not contract_is_kept or equivalence or order_invariance or idempotent or check_estimator_sparse)"
 OTHER_MATTERS = ["plain_bodies", "uncompiled", "ctrl_c", "four_fits", "routed", "refused", "real_data", "shared_sets"]
 KEYWORDS += "".join(f" and not {word}" for word in OTHER_MATTERS)
-# All is compiled anew here: the linear solvers alone, in their fewest containers.
-FILES_COMPILED_ANEW = ["tests/solvers/test_coordinate_descent.py", "tests/solvers/test_newton.py"]
-KEYWORDS_COMPILED_ANEW = "TestInvariances or exact_qp_solver or finds_what or (judge_confirms and dense and not f32)"
+# All is compiled anew here: the solvers alone, in their fewest containers.
+FILES_COMPILED_ANEW = [
+    "tests/solvers/test_coordinate_descent.py",
+    "tests/solvers/test_cutting_plane.py",
+    "tests/solvers/test_kernel_solvers.py",
+    "tests/solvers/test_newton.py",
+]
+KEYWORDS_COMPILED_ANEW = (
+    "TestInvariances or order_of_rows or weight_two or exact_qp_solver or finds_what or solvers_agree"
+    " or (judge_confirms and not csr and not f32)"
+)
 
 # What OpenBLAS calls its kernel (Prescott's table is named after the first of its family), and what that needs.
 BLAS_KERNELS = {
