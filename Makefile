@@ -22,9 +22,9 @@ test: $(VENV)/.installed-test lint
 test-oldest: $(OLDEST)/.installed
 	WIDEMARGIN_OLDEST=1 $(OLDEST)/bin/python -m pytest -n 2 --dist worksteal
 
-# Loops run as plain Python are about a hundred times slower: the rooms whose tests are small.
-UNCOMPILED := tests/data tests/problems tests/kernels/test_cache.py tests/kernels/test_exponential.py \
-	tests/kernels/test_functions.py tests/solvers/test_reduced.py
+# Loops run as plain Python are about a hundred times slower: the tests whose data are small.
+UNCOMPILED := $(wildcard $(addsuffix .py,$(addprefix tests/data/test_,matrix products rangefile sampling scaling summary \
+	textparser) $(addprefix tests/kernels/test_,cache exponential functions) tests/solvers/test_reduced)) tests/problems
 COMPILED := tests/data tests/kernels tests/problems tests/solvers tests/models $(wildcard tests/certificates tests/faults)
 
 test-nightly: $(VENV)/.installed-test
