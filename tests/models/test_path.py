@@ -166,7 +166,7 @@ def test_time_is_limited(rows):
         ({"estimator": LinearSVC(multi_class="crammer_singer")}, "c_path needs multi_class='ovr'"),
         ({"estimator": LinearSVC(stopping="kkt", solver="dcd")}, "c_path needs stopping='gap'"),
         ({"cv": [(np.arange(150), np.arange(0))]}, "fold 0 of cv has no rows to score"),
-        ({"sample_weight": np.zeros(150)}, "at least one non-zero number"),
+        ({"sample_weight": np.zeros(150)}, "at least one (non-zero number|must be positive)"),
     ],
 )
 def test_wrong_input_is_refused(change, match, rows):

@@ -369,10 +369,10 @@ def _collect(hinges, start, stop, s, t, low, high, kinks):
 
 @compiled
 def _kink_places(signed, offset, s, t, places):
-    """Set the places of the kinks of a line of hinges."""
+    """Set the places of the kinks of a line of hinges; one whose score does not change has its kink nowhere."""
     for i in range(s.size):
         side = np.copysign(1.0, signed[i])
-        places[i] = (offset[i] - side * s[i]) / (side * t[i])
+        places[i] = (offset[i] - side * s[i]) / (side * t[i]) if t[i] != 0.0 else np.inf
 
 
 @compiled(fastmath=SUMS)
