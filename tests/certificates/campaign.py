@@ -20,7 +20,9 @@ from dataclasses import dataclass
 
 KINDS = ("linear", "kernel", "planes")
 SECONDS_PER_FIT = 10.0
-SECONDS_WITHOUT_NEWS = 600.0  # of the clock, compilation included: a process that waits for itself uses no processor time
+SECONDS_WITHOUT_NEWS = (
+    600.0  # of the clock, compilation included: a process that waits for itself uses no processor time
+)
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,9 @@ def _restarted(clock, process):
 def _ending(code):
     if code == -signal.SIGPROF:
         return f"a fit used more than {SECONDS_PER_FIT:.0f} s of processor time"
-    return f"the process was ended by {signal.Signals(-code).name}" if code < 0 else f"the process ended with code {code}"
+    return (
+        f"the process was ended by {signal.Signals(-code).name}" if code < 0 else f"the process ended with code {code}"
+    )
 
 
 def _environment():

@@ -38,6 +38,7 @@ class LinearJudge:
         self.y = Exact.of(problem.target)
         self.cost = problem.cost
         self._exact_cost = Exact.of(problem.cost)
+        self.at_zero = self.objective(np.zeros(problem.X.shape[1]), np.zeros(1))
 
     def objective(self, coef, intercept):
         """Return the objective at weights and an intercept, a Fraction."""

@@ -70,7 +70,7 @@ def linear(seed):
     loss = str(rng.choice(CLASSIFICATION if rng.random() < 0.5 else REGRESSION))
     if loss in REGRESSION:
         target = targets(rng, X, traits)
-        epsilon = float(rng.choice([0.0, 0.1, 1.0, 10.0]) * rng.choice([1.0, max(1e-300, np.std(target))]))
+        epsilon = float(rng.choice([0.0, 0.1, 1.0, 10.0]) * rng.choice([1.0, float(np.std(target)) or 1.0]))
     else:
         target, epsilon = signs(rng, X, shape, traits), 0.0
     weight = weights(rng, target, loss in REGRESSION, traits)

@@ -1,9 +1,9 @@
 """The optimum by another way: a primal-dual interior-point method in long double, judged in exact arithmetic.
 
-    minimise ½ β'(A A' + diag(curvature)) β + p'β   over   lower <= β <= upper,  E β = e
+    minimise ½ β'(K + diag(curvature)) β + p'β   over   lower <= β <= upper,  E β = e
 
-Mehrotra's predictor and corrector (1992). The Newton system is solved over the variables or over the columns of A and E,
-whichever are fewer. Where long double is no wider than double the answer is less close; what is reported is always a
+K = A A' or a kernel matrix. Mehrotra's predictor and corrector (1992). The Newton system is solved over the variables or,
+where these are many, over the columns of A and E. Where long double is no wider than double the answer is less close; what is reported is always a
 pair of numbers, found exactly, between which the optimum lies.
 """
 
@@ -23,15 +23,27 @@ _DONE = 1e-18  # complementarity against the size of the objective
 
 @dataclass(frozen=True)
 class BoxQP:
-    """The problem in the module's formula, in long double."""
+    """The problem in the module's formula, in long double; either A or K is None."""
 
-    A: np.ndarray
+    A: np.ndarray | None
+    K: np.ndarray | None
     linear: np.ndarray
     curvature: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     E: np.ndarray
     e: np.ndarray
+
+    def product(self, beta):
+        """Return K β."""
+        return self.K @ beta if self.A is None else self.A @ (self.A.T @ beta)
+
+    def part(self, kept):
+        """Return the problem of some variables; the others are 0."""
+        return BoxQP(
+            None if self.A is None else self.A[kept], None if self.K is None else self.K[np.ix_(kept, kept)],
+            self.linear[kept], self.curvature[kept], self.lower[kept], self.upper[kept], self.E[:, kept], self.e,
+        )  # fmt: skip
 
 
 def cholesky(M):
@@ -73,14 +85,14 @@ class _NewtonSystem:
 
     def __init__(self, qp, D):
         self.qp, self.D = qp, D
-        self.by_columns = len(D) > _MOST_ROWS and qp.A.shape[1] < len(D)
+        self.by_columns = qp.K is None and len(D) > _MOST_ROWS and qp.A.shape[1] < len(D)
         if self.by_columns:
             self.B = np.column_stack([qp.A, qp.E.T])
             M = self.B.T @ (self.B / D[:, None])
             inner = np.arange(qp.A.shape[1])
             M[inner, inner] += 1
         else:
-            M = qp.A @ qp.A.T + np.diag(D)
+            M = (qp.A @ qp.A.T if qp.K is None else qp.K) + np.diag(D)
         self.size = np.sqrt(np.diag(M))
         self.L = cholesky(M / np.outer(self.size, self.size))
         if not self.by_columns:
@@ -94,7 +106,7 @@ class _NewtonSystem:
         """Return Δβ and Δr, refined by their residuals."""
         beta, r = self._once(g, h)
         for _ in range(_REFINEMENTS):
-            rest = g - self.qp.A @ (self.qp.A.T @ beta) - self.D * beta + self.qp.E.T @ r
+            rest = g - self.qp.product(beta) - self.D * beta + self.qp.E.T @ r
             more = self._once(rest, h - self.qp.E @ beta)
             beta, r = beta + more[0], r + more[1]
         return beta, r
@@ -137,7 +149,7 @@ class _Steps:
         one = LONG(1)
         self.s = np.where(self.has_low, point.beta - qp.lower, one)
         self.t = np.where(self.has_high, qp.upper - point.beta, one)
-        gradient = qp.A @ (qp.A.T @ point.beta) + qp.curvature * point.beta + qp.linear
+        gradient = qp.product(point.beta) + qp.curvature * point.beta + qp.linear
         self.stationarity = gradient - qp.E.T @ point.r - point.low + point.high
         self.balance = qp.e - qp.E @ point.beta
         count = self.has_low.sum() + self.has_high.sum()
@@ -167,7 +179,7 @@ class _Steps:
 
 def _start(qp, has_low, has_high):
     """Return a point inside the bounds, of the size that β is likely to have."""
-    diagonal = (qp.A**2).sum(axis=1) + qp.curvature
+    diagonal = ((qp.A**2).sum(axis=1) if qp.K is None else np.diag(qp.K)) + qp.curvature
     size = max(np.abs(qp.linear).max(), LONG(1e-12)) / max(diagonal.mean(), LONG(1e-30))
     room = np.where(has_low & has_high, (qp.upper - qp.lower) / 2, size)
     inward = np.minimum(room, size)
@@ -209,7 +221,7 @@ def interior_point(qp):
 
 def _wrong(qp, steps, point):
     """Return how far a point is from optimal, relative."""
-    value = abs(qp.linear @ point.beta) + ((qp.A.T @ point.beta) ** 2).sum() + LONG(1e-300)
+    value = abs(qp.linear @ point.beta) + point.beta @ qp.product(point.beta) + LONG(1e-300)
     gap = steps.s @ point.low + steps.t @ point.high
     return (gap + np.abs(steps.stationarity) @ np.abs(point.beta) + np.abs(steps.balance) @ np.abs(point.r)) / value
 
@@ -231,7 +243,7 @@ def linear_qp(problem, judge):
         linear = np.concatenate([problem.epsilon - y, -problem.epsilon - y])
         lower, upper = np.concatenate([zero, lower]), np.concatenate([upper, zero])
     E = np.ones((int(problem.intercept == "free"), len(linear)), LONG)
-    return BoxQP(X, linear, curvature, lower, upper, E, np.zeros(len(E), LONG))
+    return BoxQP(X, None, linear, curvature, lower, upper, E, np.zeros(len(E), LONG))
 
 
 def linear_bracket(problem, judge):
@@ -240,10 +252,7 @@ def linear_bracket(problem, judge):
     qp = linear_qp(problem, judge)
     n = len(problem.cost)
     kept = np.concatenate([there, there + n]) if problem.is_regression else there
-    part = BoxQP(
-        qp.A[kept], qp.linear[kept], qp.curvature[kept], qp.lower[kept], qp.upper[kept], qp.E[:, kept], qp.e
-    )  # fmt: skip
-    found, r = interior_point(part)
+    found, r = interior_point(qp.part(kept))
     beta = np.zeros(len(qp.linear), LONG)
     beta[kept] = found
     w = qp.A.T @ beta
@@ -256,3 +265,33 @@ def linear_bracket(problem, judge):
     lower = max(judge.dual_value(judge.repaired(one)) for one in (beta, nothing))
     middle = np.array([np.median(problem.target) if problem.intercept == "free" else 0.0])
     return lower, min(judge.objective(w, b), judge.objective(np.zeros(len(w)), middle))
+
+
+def kernel_bracket(judge):
+    """Return (lower, upper), Fractions between which the optimum of a kernel problem lies."""
+    form = judge.form
+    variables = np.flatnonzero((form.upper > form.lower))
+    K = judge.K_long[np.ix_(form.row, form.row)]
+    qp = BoxQP(
+        None, K, form.linear.astype(LONG), np.zeros(len(form.row), LONG), form.lower.astype(LONG),
+        form.upper.astype(LONG), form.groups.astype(LONG), np.array([LONG(float(total)) for total in form.totals]),
+    )  # fmt: skip
+    found, r = interior_point(qp.part(variables))
+    beta = np.zeros(len(form.row), LONG)
+    beta[variables] = found
+    beta = np.clip(beta, qp.lower, qp.upper)
+    return judge.dual_value(beta), judge.objective(judge.folded(beta), *judge.read_offsets(r))
+
+
+def pairs_bracket(judge):
+    """Return (lower, upper), Fractions between which the optimum of a ranking problem lies."""
+    A = judge.differences.astype(LONG)
+    n, cost = len(A), LONG(judge.problem.C) / len(judge.pairs)
+    qp = BoxQP(
+        A, None, -np.ones(n, LONG), np.zeros(n, LONG), np.zeros(n, LONG), np.full(n, cost), np.zeros((0, n), LONG),
+        np.zeros(0, LONG),
+    )  # fmt: skip
+    beta, _ = interior_point(qp)
+    beta = np.clip(beta, qp.lower, qp.upper)
+    w = A.T @ beta
+    return judge.dual_value(beta), min(judge.objective(w), judge.objective(np.zeros(len(w))))

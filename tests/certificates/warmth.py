@@ -42,3 +42,32 @@ def linear_fits():
             quietly(LinearSVR(epsilon=0.1, **options), X, y + 0.1 * rng.standard_normal(40))
         else:
             quietly(LinearSVC(**options), X, y)
+
+
+def kernel_fits():
+    """Fit every kernel machine with every kernel and solver."""
+    from tests.certificates.kernel_trial import model_of
+    from tests.certificates.nasty_kernel import KINDS, SOLVERS, Kernel
+
+    rng = np.random.default_rng(1)
+    y = np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    for X, kind, name, solver in product(rows(), KINDS, ("linear", "rbf", "poly", "precomputed"), SOLVERS):
+        problem = Kernel(kind, X, y, None, name, 0.5, 2, 1.0, 1.0, 0.3, 0.1, 1e-3)
+        dense = X.toarray() if hasattr(X, "toarray") else X
+        quietly(model_of(problem, solver), dense @ dense.T if name == "precomputed" else X, y)
+
+
+def planes_fits():
+    """Fit every model of cutting planes with both solvers."""
+    from tests.certificates.nasty_planes import KINDS, SOLVERS, Planes
+    from tests.certificates.planes_trial import model_of
+
+    rng = np.random.default_rng(1)
+    sign = np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    for X, kind, solver, several in product(rows(), KINDS, SOLVERS, (False, True)):
+        target = sign if kind in ("roc", "measure") or not several else rng.integers(0, 4, 40).astype(float)
+        query = np.repeat([0, 1], 20) if several else np.zeros(40, int)
+        for measure in ("f1", "prbep", "error", "precision@9", "recall@9") if kind == "measure" else ("f1",):
+            problem = Planes(kind, X, target, query, measure, 1.0 * several, 1.0, 1e-3)
+            arguments = (X, target, *([query] if kind == "rank" else []))
+            quietly(model_of(problem, solver), *arguments)
