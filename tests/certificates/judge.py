@@ -10,15 +10,13 @@ every feasible β, is
 
     Σ_i y_i β_i − ε |β_i| [− β_i² / (4 c_i) if p = 2] − ½ |Σ_i β_i x_i|² [− ½ intercept_scaling² (Σ β)²]
 
-A kernel problem has K in the place of the products of rows, and an intercept without penalty; see `KernelJudge`. Nothing
-here imports widemargin, and nothing rounds: data, weights and dual variables are taken as the numbers they are.
+Nothing here imports widemargin, and nothing rounds: data, weights and dual variables are taken as the numbers they are.
 """
 
 from fractions import Fraction
 
 import numpy as np
 from scipy.sparse import issparse
-
 from tests.certificates.exact_numbers import Exact
 
 HALF = Fraction(1, 2)
@@ -82,7 +80,7 @@ class LinearJudge:
         return float(np.maximum(np.maximum(lower - beta, beta - upper), 0.0).max())
 
     def repaired(self, beta):
-        """Return β within its bounds and, if the intercept is free, summing to 0 exactly: as little moved as that needs."""
+        """Return the β nearest by that is within its bounds and, if the intercept is free, sums to 0 exactly."""
         lower, upper = self.bounds()
         beta = np.clip(beta, lower, upper)
         if self.problem.intercept != "free":

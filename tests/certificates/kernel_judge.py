@@ -6,16 +6,15 @@
     ε-SVR       ½ β'Kβ + Σ c_i max(0, |y_i − f_i| − ε)
     ν-SVR       ½ β'Kβ + Σ c_i (max(0, |y_i − f_i| − ε) + ν ε)             ε is a variable
 
-Each has a dual: maximise −½ β'Kβ − p'β with bounds and sums that are given in `_form`. Linear and polynomial kernels and
-given matrices are exact here; the Gaussian is computed in long double. The library computes its kernel values in double
-precision: `doubt` bounds what that can do to an objective.
+Each has a dual: maximise −½ β'Kβ − p'β with bounds and sums that are given in `_form`. Linear and polynomial kernels
+and given matrices are exact here; the Gaussian is computed in long double. The library computes its kernel values in
+double precision: `doubt` bounds what that can do to an objective.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-
 from tests.certificates.exact_numbers import Exact
 from tests.certificates.judge import HALF, dense
 
@@ -75,6 +74,8 @@ class KernelJudge:
         self.weight = problem.weights
         self.cost = problem.C * self.weight
         self.form = _form(problem, self.weight, self.cost)
+        total = float(max(abs(total) for total in self.form.totals))
+        self.scale = max(0.5 * total**2 * float(np.diag(self.K_long).mean()), float(abs(self._at_zero())))
 
     def objective(self, beta, b, extra):
         """Return the objective at β (one number per row), an intercept b and r, ρ or ε, a Fraction."""
@@ -93,6 +94,14 @@ class KernelJudge:
             return value + (z.positive_part() * self.cost).total() + prize * sum(map(Fraction, self.cost.tolist()))
         z = extra - (scores if kind == "one_class" else y * f)
         return value + (z.positive_part() * self.weight).total() - prize * sum(map(Fraction, self.weight.tolist()))
+
+    def _at_zero(self):
+        return self.objective(np.zeros(len(self.weight)), 0.0, 0.0)
+
+    def plain_objectives(self):
+        """Return the objectives of models that are a constant."""
+        middle = float(np.median(self.problem.target)) if self.problem.kind.endswith("svr") else 0.0
+        return self._at_zero(), self.objective(np.zeros(len(self.weight)), middle, 0.0)
 
     def dual_value(self, variables):
         """Return the dual value of variables of the form, their sums put right exactly; a Fraction."""

@@ -1,6 +1,6 @@
 """Fits of `LinearSVC` and `LinearSVR` to one problem by every solver, judged.
 
-Rules, for the exact objective P of (coef_, intercept_) and the exact optimum, which is at most the least objective known:
+Rules, for the exact objective P of (coef_, intercept_), and an optimum that is at most the least objective known:
 
     finite        every number of the model and of its record
     warnings      none but those about convergence; no exception
@@ -14,11 +14,11 @@ from fractions import Fraction
 
 import numpy as np
 from scipy.sparse import issparse
-
 from tests.certificates.campaign import fitted
 from tests.certificates.judge import LinearJudge
 from tests.certificates.nasty import linear
 from tests.certificates.reference import linear_bracket
+
 from widemargin import LinearSVC, LinearSVR
 
 OBJECTIVE_ERROR = 1e-9

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-
 from tests.certificates import nasty
 
 KINDS = ("c_svc", "nu_svc", "one_class", "eps_svr", "nu_svr")
@@ -52,10 +51,7 @@ def kernel(seed):
     rng = np.random.default_rng([seed, 2])
     kind, traits = KINDS[seed % len(KINDS)], []
     X = _rows(rng, traits)
-    if kind.endswith("svr"):
-        target = nasty.targets(rng, X, traits)
-    else:
-        target = nasty.signs(rng, X, "small", traits)
+    target = nasty.targets(rng, X, traits) if kind.endswith("svr") else nasty.signs(rng, X, "small", traits)
     weight = nasty.weights(rng, target, kind not in ("c_svc", "nu_svc"), traits)
     name = str(rng.choice(["linear", "rbf", "poly", "precomputed"], p=[0.35, 0.35, 0.1, 0.2]))
     X = nasty.stored(rng, X, traits) if name != "precomputed" else X

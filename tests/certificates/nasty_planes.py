@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-
 from tests.certificates import nasty
 
 KINDS = ("rank", "ordinal", "roc", "measure")

@@ -3,14 +3,13 @@
     pairs      ½|w|² + C · mean over pairs (i, j) of a query with y_i > y_j of max(0, 1 − <w, x_i − x_j>)
     measures   ½|w|² [+ ½ (b / intercept_scaling)²] + C max(0, max over labellings z of Δ(z) + 1/n Σ_i (z_i − y_i) f_i)
 
-Of all labellings that miss so many positives and take so many negatives, the worst misses those of the smallest scores and
-takes those of the largest; all pairs of counts are tried.
+Of all labellings that miss so many positives and take so many negatives, the worst misses those of the smallest scores
+and takes those of the largest; all pairs of counts are tried.
 """
 
 from fractions import Fraction
 
 import numpy as np
-
 from tests.certificates.exact_numbers import Exact
 from tests.certificates.judge import HALF, dense
 from tests.certificates.reference import LONG, BoxQP, interior_point
@@ -108,8 +107,8 @@ def _losses(measure, p, q):
 def measure_bracket(judge):
     """Return (lower, upper), Fractions between which the optimum lies: cutting planes with an exact oracle.
 
-    The planes max over k of <g_k, w> + d_k bound the risk from below; ½|w|² plus that maximum is minimised by the interior
-    point method in the dual, whose value for any weights of the planes that sum to C at most is a lower bound.
+    The planes max over k of <g_k, w> + d_k bound the risk from below; ½|w|² plus that maximum is minimised by the
+    interior-point method in the dual, whose value for any weights of planes that sum to C at most is a lower bound.
     """
     problem = judge.problem
     scaling = problem.intercept_scaling
@@ -133,7 +132,6 @@ def measure_bracket(judge):
         offsets.append(value - sum(a * s for a, s in zip(slopes, scores, strict=True)))
         weights = _plane_weights(np.array(G), offsets, problem.C)
         w = -np.array(G).T @ weights
-        value = Fraction(0)
         weights = np.minimum(np.maximum(weights, 0), problem.C).astype(np.float64)
         weights *= min(1.0, problem.C / weights.sum()) * (1 - 1e-15)
         v = Exact.of(np.array(G)).T @ Exact.of(weights)

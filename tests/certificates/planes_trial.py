@@ -1,14 +1,14 @@
-"""Fits of `RankSVM`, `OrdinalSVC`, `ROCAreaSVC` and `MeasureSVC` by cutting planes, judged; the rules: `linear_trial`."""
+"""Fits of `RankSVM`, `OrdinalSVC`, `ROCAreaSVC` and `MeasureSVC`, judged; for the rules see `linear_trial`."""
 
 from fractions import Fraction
 
 import numpy as np
-
 from tests.certificates.campaign import fitted
 from tests.certificates.linear_trial import FLOOR, LOOSE, OBJECTIVE_ERROR, ROUNDING, distance, not_finite
-from tests.certificates.planes_judge import MeasureJudge, PairJudge, measure_bracket
 from tests.certificates.nasty_planes import planes
+from tests.certificates.planes_judge import MeasureJudge, PairJudge, measure_bracket
 from tests.certificates.reference import pairs_bracket
+
 from widemargin import MeasureSVC, OrdinalSVC, RankSVM, ROCAreaSVC
 
 _MODELS = {"rank": RankSVM, "ordinal": OrdinalSVC, "roc": ROCAreaSVC}

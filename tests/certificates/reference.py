@@ -2,15 +2,14 @@
 
     minimise ½ β'(K + diag(curvature)) β + p'β   over   lower <= β <= upper,  E β = e
 
-K = A A' or a kernel matrix. Mehrotra's predictor and corrector (1992). The Newton system is solved over the variables or,
-where these are many, over the columns of A and E. Where long double is no wider than double the answer is less close; what is reported is always a
-pair of numbers, found exactly, between which the optimum lies.
+K = A A' or a kernel matrix. Mehrotra's predictor and corrector (1992). The Newton system is solved over the variables
+or, where these are many, over the columns of A and E. Where long double is no wider than double the answer is less
+close; what is reported is always a pair of numbers, found exactly, between which the optimum lies.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-
 from tests.certificates.judge import dense
 
 LONG = np.longdouble
@@ -47,7 +46,7 @@ class BoxQP:
 
 
 def cholesky(M):
-    """Return the lower triangular L with L L' = M, whose diagonal is 1; where it is not positive definite, nearly so."""
+    """Return the lower triangular L with L L' = M, nearly so if M, of diagonal 1, is not positive definite."""
     ridge = LONG(0)
     while True:
         L = _cholesky(M, ridge)
@@ -181,10 +180,13 @@ def _start(qp, has_low, has_high):
     """Return a point inside the bounds, of the size that β is likely to have."""
     diagonal = ((qp.A**2).sum(axis=1) if qp.K is None else np.diag(qp.K)) + qp.curvature
     size = max(np.abs(qp.linear).max(), LONG(1e-12)) / max(diagonal.mean(), LONG(1e-30))
+    if len(qp.E):  # sums that are not 0 say how large β is
+        size = max(size, np.max(np.abs(qp.e) / np.maximum(qp.E.sum(axis=1), 1)))
     room = np.where(has_low & has_high, (qp.upper - qp.lower) / 2, size)
     inward = np.minimum(room, size)
     beta = np.where(has_low, qp.lower + inward, qp.upper - inward)
-    push = np.abs(qp.linear).max() + LONG(1e-12)
+    beta = np.where(has_low & (qp.lower < 0) & (qp.upper <= 0), qp.upper - inward, beta)
+    push = np.abs(qp.linear).max() + np.abs(qp.product(beta)).max() + LONG(1e-12)
     return _Point(beta, np.zeros(len(qp.E), LONG), np.where(has_low, push, 0), np.where(has_high, push, 0))
 
 
@@ -270,7 +272,7 @@ def linear_bracket(problem, judge):
 def kernel_bracket(judge):
     """Return (lower, upper), Fractions between which the optimum of a kernel problem lies."""
     form = judge.form
-    variables = np.flatnonzero((form.upper > form.lower))
+    variables = np.flatnonzero(form.upper > form.lower)
     K = judge.K_long[np.ix_(form.row, form.row)]
     qp = BoxQP(
         None, K, form.linear.astype(LONG), np.zeros(len(form.row), LONG), form.lower.astype(LONG),
@@ -280,7 +282,9 @@ def kernel_bracket(judge):
     beta = np.zeros(len(form.row), LONG)
     beta[variables] = found
     beta = np.clip(beta, qp.lower, qp.upper)
-    return judge.dual_value(beta), judge.objective(judge.folded(beta), *judge.read_offsets(r))
+    found = judge.objective(judge.folded(beta), *judge.read_offsets(r))
+    candidates = [beta] if any(form.totals) else [beta, np.zeros(len(beta))]
+    return max(map(judge.dual_value, candidates)), min(found, *judge.plain_objectives())
 
 
 def pairs_bracket(judge):

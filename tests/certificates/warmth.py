@@ -5,7 +5,6 @@ from itertools import product
 
 import numpy as np
 from scipy.sparse import csr_matrix
-
 from tests.certificates.nasty import CLASSIFICATION, DUAL_SOLVERS, INTERCEPTS, REGRESSION, SOLVERS
 
 
