@@ -4,8 +4,11 @@ A few hundred problems; with WIDEMARGIN_NIGHTLY=1 tens of thousands, other ones 
 the command that repeats it.
 """
 
-import datetime
 import os
+import signal
+import subprocess
+import sys
+from datetime import date
 
 import pytest
 from tests.certificates.campaign import Campaign
@@ -20,13 +23,12 @@ LOOSE_PART = 0.2  # of the problems may have a reference that says little
 
 def first_seed():
     """Return where the seeds begin: 0, or nightly a number of the day, which no other day has."""
-    return 100_000 * datetime.date.today().toordinal() if IS_NIGHTLY else 0
+    return 100_000 * date.today().toordinal() if IS_NIGHTLY else 0
 
 
 def parts():
-    """Yield the kind of problem and the part of its seeds, for each test."""
-    for kind, (_, n_parts) in PLAN.items():
-        yield from ((kind, part) for part in range(n_parts))
+    """Return the kind of problem and the part of its seeds, for each test."""
+    return [(kind, part) for kind, (_, n_parts) in PLAN.items() for part in range(n_parts)]
 
 
 @pytest.mark.parametrize(("kind", "part"), parts())
@@ -40,16 +42,34 @@ def test_certificates_hold_on_hard_problems(kind, part):
     assert not done.failures, f"{len(done.failures)} failures, of which\n{told}"
 
 
-def test_a_fit_that_never_ends_is_noticed(monkeypatch, tmp_path):
-    """The time limit is the system's, so that it holds in compiled loops too."""
-    (tmp_path / "sitecustomize.py").write_text(
-        "import tests.certificates.campaign as campaign\n"
-        "campaign.SECONDS_PER_FIT = 0.5\n"
-        "import tests.certificates.linear_trial as trial\n"
-        "trial.warm_up = lambda: None\n"
-        "trial.fitted = lambda model, *rows: campaign.FitTimer().__enter__() or [1 for _ in iter(int, 1)]\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.getcwd(), os.environ.get("PYTHONPATH", "")]))
-    done = Campaign("linear", ["newton"]).run([3])
-    assert [(one.seed, one.solver, one.rule) for one in done.failures] == [(3, "newton", "ends")]
+_ENDLESS = """
+from tests.certificates import campaign
+campaign.SECONDS_PER_FIT = 0.2
+with campaign.FitTimer():
+    while True:
+        pass
+"""
+
+
+def test_a_fit_that_never_ends_is_ended_by_the_system():
+    ended = subprocess.run([sys.executable, "-c", _ENDLESS], timeout=60, check=False)
+    assert ended.returncode == -signal.SIGPROF
+
+
+class _Ending(Campaign):
+    """A campaign whose process is always ended by the system at the seed 5, and otherwise finds nothing."""
+
+    def _run_process(self, seeds):
+        for seed in seeds:
+            self._heard({"seed": seed, "solver": "newton", "problem": "3x2"})
+            if seed == 5:
+                return -signal.SIGPROF, False
+        return 0, self._heard({"done": True})
+
+
+def test_a_process_that_was_ended_is_a_failure_of_its_seed_and_the_next_seeds_are_judged():
+    done = _Ending("linear").run(range(8))
+    assert [(one.seed, one.solver, one.rule) for one in done.failures] == [(5, "newton", "ends")]
     assert "more than 10 s of processor time" in done.failures[0].told()
+    assert "--kind linear --seeds 5 --solvers newton" in done.failures[0].told()
+    assert done._now["seed"] == 7
