@@ -44,6 +44,7 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.linear_dual
 	$(BIN)/python -m benchmarks.linear
+	$(BIN)/python -m benchmarks.defaults
 	$(BIN)/python -m benchmarks.kernel
 	$(BIN)/python -m benchmarks.cutting_planes
 	$(BIN)/python -m benchmarks.grid
