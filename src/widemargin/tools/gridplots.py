@@ -122,7 +122,7 @@ def _draw_map(axes, layout):
     axes.plot(x[column], y[line], marker="*", markersize=15, color=_ORANGE, markeredgecolor="white", linestyle="none")
     bar = axes.get_figure().colorbar(drawn, ax=axes, label=layout.score.name)
     if layout.score.is_share:
-        bar.ax.yaxis.set_major_formatter(lambda tick, _: f"{100 * tick:.3g}%")
+        bar.ax.yaxis.set_major_formatter(_percentages())
     axes.set_ylabel(layout.down.label)
     _write_ticks(axes.yaxis, layout.down, layout.is_sparse)
 
@@ -158,9 +158,16 @@ def _draw_curve(axes, layout):
     axes.plot(x[best], means[best], marker="*", markersize=15, color=_ORANGE, markeredgecolor="white")
     axes.set_ylabel(f"{layout.score.name}, with the deviation over folds")
     if layout.score.is_share:
-        axes.yaxis.set_major_formatter(lambda tick, _: f"{100 * tick:.4g}%")
+        axes.yaxis.set_major_formatter(_percentages())
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, color="#E3E3E3", linewidth=0.7)
+
+
+def _percentages():
+    """Return what writes parts of one as percentages, with as many decimals as the distance of ticks needs."""
+    from matplotlib.ticker import PercentFormatter
+
+    return PercentFormatter(xmax=1.0)
 
 
 def _write_ticks(axis, parameter, is_sparse):
