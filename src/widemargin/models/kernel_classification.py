@@ -19,6 +19,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from widemargin._warning import warn_caller
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
 from widemargin.models.kernel import KernelModel, Trained, folds_of, parts_of
 from widemargin.models.kerneldocs import documented
@@ -466,11 +467,9 @@ class NuSVC(KernelClassifier):
         solved = self._train([lambda which=which: weighted(*which) for which in again])
         for (models, k, _), model in zip(again, solved, strict=True):
             models[k] = replace(model, facts={**model.facts, "C": models[k].facts["C"]})
-        self._tell(
+        warn_caller(
             f"nu={self.nu} is infeasible with this class_weight: it was taken as a factor of the C that nu comes to "
-            "without it. Lower nu, or make the class weights less unequal.",
-            UserWarning,
-            depth=4,
+            "without it. Lower nu, or make the class weights less unequal."
         )
         return trained
 

@@ -19,6 +19,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite
 
 from widemargin._threads import n_threads, run, single_threaded_blas
+from widemargin._warning import warn_caller
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.base import SolvedModel
 from widemargin.models.gridwalk import FoldWalk, Ground, bytes_to_share, rows_of
@@ -306,11 +307,10 @@ class _Search:
         if np.isnan(result.means).all():
             raise ValueError("no point of the grid could be fitted: every nu is too large for the classes.")
         if self._n_short:
-            SolvedModel._tell(
+            warn_caller(
                 f"{self._n_short} of {result.scores.size} fits stopped short of the tolerance: "
                 "scale the features, lower the largest C, or raise max_iter or max_seconds.",
                 ConvergenceWarning,
-                4,
             )
         return result
 
