@@ -23,7 +23,7 @@ from widemargin._warning import warn_caller
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
 from widemargin.models.kernel import KernelModel, Trained, folds_of, parts_of
 from widemargin.models.kerneldocs import documented
-from widemargin.models.labels import coded
+from widemargin.models.labels import coded, order_of_first
 from widemargin.models.multiclass import (
     blocks_of,
     labels_of,
@@ -85,7 +85,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """
         X, y = self._check_rows(X, y)
         self.classes_, label = coded(y)
-        vars(self).pop("_class_order", None)  # of the file that an earlier model came from
+        self._keep_order(label)
         weight = self._weigh(X, sample_weight)
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         weight = weight * self.class_weight_[label]
@@ -93,6 +93,14 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             raise ValueError("Invalid input - all samples with positive weights belong to the same class; two must.")
         n_pairs = len(self.classes_) * (len(self.classes_) - 1) // 2
         return self._training_rows(X, weight, n_problems=n_pairs * (1 + 5 * self._wants_probability)), label
+
+    def _keep_order(self, label):
+        """Keep the order in which classes first occur as `_seen_order`, unless it is that of `classes_`."""
+        for name in ("_class_order", "_seen_order"):  # of an earlier model
+            vars(self).pop(name, None)
+        order = order_of_first(label, len(self.classes_))
+        if (np.diff(order) < 0).any():
+            self._seen_order = order
 
     def _machines(self, training, label):
         """Return the pairs of each machine: of all rows, and for probabilities of all but those of each fold."""
