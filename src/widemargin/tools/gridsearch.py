@@ -5,6 +5,7 @@ once. For a kernel machine the kernel matrix of all rows is computed once for al
 memory (`models/gridwalk.py`); for a linear one the folds go along C together (`c_path`). Walks run in parallel threads.
 """
 
+import json
 import threading
 import time
 import warnings
@@ -26,7 +27,7 @@ from widemargin.models.gridwalk import FoldWalk, Ground, bytes_to_share, rows_of
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.path import c_path
 from widemargin.solvers.contract import Status
-from widemargin.tools.gridfile import GridFile, fingerprint, result_of
+from widemargin.tools.gridfile import GridFile, encoded, fingerprint, result_of
 from widemargin.tools.gridranges import checked_grid, default_grid, refined
 from widemargin.tools.gridreport import GridReport
 
@@ -105,6 +106,8 @@ def grid_search(
     ({'C': 1, 'gamma': 0.1}, 0.98)
     """
     grid = default_grid(estimator) if grid is None else checked_grid(estimator, grid)
+    if results is not None:
+        _check_place(grid)
     search = _Search(estimator, X, y, cv, scoring, groups, fit_parameters or {}, n_jobs, memory)
     search.open(tuple(grid), results, resume)
     with GridReport(verbose, search.scoring) as report, warnings.catch_warnings():
@@ -115,6 +118,19 @@ def grid_search(
             search.run(_points(grid), report, callback)
     result = search.close()
     return replace(result, best_model=search.fitted(result.best_params)) if refit else result
+
+
+def _check_place(grid):
+    """Refuse values that a results file has no place for."""
+    for name, values in grid.items():
+        for value in values:
+            try:
+                json.dumps(encoded({name: value}))
+            except TypeError:
+                raise ValueError(
+                    f"results: a file has no place for {name}={value!r}, only for numbers, texts, None and dicts. "
+                    "Leave results out, or make a search for each."
+                ) from None
 
 
 def _apart_from_C(point):
