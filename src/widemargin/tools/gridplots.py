@@ -36,7 +36,8 @@ def plot_grid(result, path=None, axes=None):
     path : str or path, default=None
         Where to save the picture; its suffix chooses the format, such as .png or .svg.
     axes : matplotlib Axes, default=None
-        Where to draw; None makes a new figure, which pyplot knows nothing of.
+        Where to draw; None makes a new figure, which pyplot knows nothing of and a notebook shows
+        at the end of the cell.
 
     Returns
     -------
