@@ -1,7 +1,7 @@
 """A matplotlib Figure that a notebook shows, without pyplot, which would change settings of the whole process.
 
-In a Jupyter kernel it is shown at the end of the cell that made it, whether it is the cell's last expression or not, and
-once: then as it is after all that the cell does to it. In another cell it is shown where it is the last expression. In
+In a Jupyter kernel it is shown at the end of the cell that made it, whether it is the cell's last expression or not,
+once, and as it is after all that the cell does to it. In another cell it is shown where it is the last expression. In
 scripts and at a terminal nothing is shown; `savefig` writes a file.
 """
 
