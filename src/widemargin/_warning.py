@@ -1,18 +1,43 @@
-"""Warnings point at the caller's line: the innermost one outside this package and outside the packages it runs in."""
+"""The one function that warns. A warning points to the line outside this package that called into it.
 
+The line is found by walking out of the package, however deep the call is, and from a worker thread on into the thread
+that handed out the work. Python 3.12 has `skip_file_prefixes` for this, 3.11 has not.
+"""
+
+import os
 import sys
 import warnings
 
-_INSIDE = ("widemargin", "numba")
+import numba
+
+from widemargin._threads import outer_frame
+
+# Numba compiles, and may have something to be warned of, between our frames.
+_INSIDE = tuple(os.path.dirname(os.path.abspath(place)) + os.sep for place in (__file__, numba.__file__))
 _said = set()
 
 
 def warn_caller(message, category=UserWarning):
-    """Warn, pointing at the innermost line that is neither in this package nor in Numba."""
-    frame, depth = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
-        frame, depth = frame.f_back, depth + 1
-    warnings.warn(message, category, stacklevel=depth)
+    """Warn, pointing to the caller of this package.
+
+    Parameters
+    ----------
+    message : str
+    category : type, default=UserWarning
+        The class of the warning.
+    """
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(_INSIDE) and (further := outer_frame(frame)) is not None:
+        frame = further
+    variables = frame.f_globals
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=variables.get("__name__", "<string>"),
+        registry=variables.setdefault("__warningregistry__", {}),
+    )
 
 
 def warn_once(message, key=None):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,6 +27,8 @@ from widemargin import (
     grid_search,
     read_grid,
 )
+from widemargin.tools.gridfile import fingerprint
+from widemargin.tools.gridplots import grid_fragment
 from widemargin.tools.gridranges import default_grid, refined
 
 EXACT = 1e-8  # tolerance of fits whose predictions are compared one by one
@@ -292,3 +295,90 @@ for point, scores in sorted(zip(result.points, result.scores.tolist()), key=str)
         points = [json.loads(line) for line in path.read_text().splitlines()[1:]]
         assert len({(str(line["point"]), line["fold"]) for line in points}) == len(points) == 12 * 3 * 4
         assert sorted(os.listdir(tmp_path)) == ["killed", "whole"]
+
+
+class TestValuesThatAreNoNumbers:
+    WEIGHTS = (None, "balanced", {0: 1.0, 1: 5.0}, {0: 5.0, 1: 1.0})
+
+    @pytest.mark.parametrize("machine", [SVC(tol=EXACT), LinearSVC(tol=EXACT)], ids=lambda one: type(one).__name__)
+    def test_class_weights_in_a_grid_are_searched_recorded_and_gone_on_with(self, machine, cancer, folds, tmp_path):
+        grid = {"C": [0.1, 1.0], "class_weight": list(self.WEIGHTS)}
+        options = {"cv": folds, "refit": False}
+        result = grid_search(machine, *cancer, grid, **options, results=tmp_path / "r")
+        assert_same_as_one_by_one(result, machine, *cancer, folds)
+        lines = (tmp_path / "r").read_bytes().splitlines(keepends=True)
+        (tmp_path / "r").write_bytes(b"".join(lines[:8]))
+        again = grid_search(machine, *cancer, grid, **options, results=tmp_path / "r", resume=True)
+        assert {point["C"]: point["class_weight"] for point in again.points}  # which can be looked up
+        for found in (again, read_grid(tmp_path / "r")):
+            scores = {tuple(point.items()): mean for point, mean in zip(found.points, found.means, strict=True)}
+            assert scores == {tuple(p.items()): m for p, m in zip(result.points, result.means, strict=True)}
+            assert found.best_params == result.best_params
+        assert grid_fragment(result)
+        assert result.matrix("C", "class_weight")[2].shape == (4, 2)
+
+    def test_values_that_nothing_can_be_looked_up_by_are_refused_by_name(self, cancer):
+        with pytest.raises(ValueError, match=r"grid: the values of 'class_weight' must be numbers, .* got a list"):
+            grid_search(SVC(), *cancer, {"class_weight": [[1.0, 2.0]]})
+
+    def test_a_function_in_a_grid_has_no_place_in_a_file_and_no_file_is_made(self, cancer, tmp_path):
+        with pytest.raises(ValueError, match="results: a file has no place for kernel=<function"):
+            grid_search(SVC(), *cancer, {"kernel": ["rbf", lambda A, B: A @ B.T]}, results=tmp_path / "r")
+        assert not list(tmp_path.iterdir())
+
+
+class TestFingerprint:
+    SCRIPT = """
+import sys
+import numpy as np
+from widemargin import SVC, grid_search
+X = np.random.default_rng(0).standard_normal((60, 3))
+y = np.array(["".join(["ye", "s"]) if row[0] > 0 else "".join(["n", "o"]) for row in X], dtype=object)
+y[int(sys.argv[2])] = "yes"
+result = grid_search(SVC(), X, y, {"C": [1.0, 2.0]}, cv=3, results=sys.argv[1], resume=True, refit=False)
+print(result.means.tolist())
+"""
+
+    def test_labels_that_are_objects_are_known_again_in_another_process(self, tmp_path):
+        def run(row):
+            words = [sys.executable, "-c", self.SCRIPT, str(tmp_path / "r"), str(row)]
+            return subprocess.run(words, capture_output=True, text=True, check=False)
+
+        X = np.random.default_rng(0).standard_normal((60, 3))
+        same, other = int(np.argmax(X[:, 0] > 0)), int(np.argmax(X[:, 0] <= 0))
+        first, second = run(same), run(same)
+        assert (first.returncode, second.returncode) == (0, 0), second.stderr
+        assert second.stdout == first.stdout
+        assert "is of another search (data:" in run(other).stderr
+
+    def test_equal_objects_have_equal_fingerprints_and_no_others(self):
+        def of(values):
+            return fingerprint(np.zeros((2, 1)), np.array(values, dtype=object), [], {})
+
+        assert of(["ab", "c"]) == of(["".join("ab"), "c"])
+        assert len({of(pair) for pair in (["ab", "c"], ["a", "bc"], [1, 2], ["1", "2"], [1.0, 2.0], [None, 2])}) == 6
+        assert of([(1, "a"), (2, "b")]) == of([(1, "a"), (2, "b")]) != of([(1, "a"), (2, "c")])
+
+
+def test_a_results_file_cut_within_its_first_line_is_begun_anew(cancer, folds, tmp_path):
+    options = {"cv": folds, "refit": False, "results": tmp_path / "r"}
+    whole = grid_search(SVC(), *cancer, {"C": [1.0]}, **options)
+    first = (tmp_path / "r").read_bytes().partition(b"\n")[0]
+    for n_bytes in (1, len(first) // 2, len(first)):
+        (tmp_path / "r").write_bytes(first[:n_bytes])
+        again = grid_search(SVC(), *cancer, {"C": [1.0]}, **options, resume=True)
+        np.testing.assert_array_equal(again.scores, whole.scores)
+        assert (tmp_path / "r").read_bytes().startswith(first + b"\n")
+    (tmp_path / "r").write_bytes(b"not ours")
+    with pytest.raises(FormatError, match="is not a results file of a grid search"):
+        grid_search(SVC(), *cancer, {"C": [1.0]}, **options, resume=True)
+
+
+def test_a_result_is_told_in_a_line_or_two(cancer, folds):
+    result = grid_search(SVC(), *cancer, {"C": [1.0, 10.0], "gamma": [0.01, 0.1]}, cv=folds)
+    text = repr(result)
+    assert text.startswith("GridResult(C, gamma: 4 points, 3 folds, best {'C': ")
+    assert text.endswith(", best_model SVC)")
+    assert len(text) < 200
+    assert "accuracy 0." in text
+    assert repr(replace(result, points=(), scores=np.empty((0, 3)))) == "GridResult(C, gamma: no point, best_model SVC)"

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.metrics import average_precision_score, confusion_matrix, roc_auc_score
 from sklearn.preprocessing import StandardScaler
@@ -362,6 +363,40 @@ def test_rows_without_labels_are_predicted_and_not_measured(cancer):
         zip("01", np.bincount(model.predict(X)), strict=True)
     )
     assert "no row has a known label" in page.text
+
+
+def facts_of(page):
+    """Return names and values of all facts of a page, without remarks."""
+    return dict(re.findall(r"<dt>([^<]*)<dd>([^<]*)", page))
+
+
+def test_labelled_rows_of_a_one_class_model_are_compared_with_its_predictions(cancer):
+    X, y = cancer
+    model, labels = OneClassSVM(nu=0.2).fit(X), np.where(y == 0, -1, 1)
+    predicted, scores = model.predict(X), model.decision_function(X)
+    facts = facts_of(report_page(model, X, labels))
+    assert facts["As labelled"] == percent(np.mean(predicted == labels))
+    assert facts["outliers found"] == percent(np.mean(predicted[labels == -1] == -1))
+    assert facts["false alarms"] == percent(np.mean(predicted[labels == 1] == -1))
+    assert facts["ROC area"] == number(roc_auc_score(labels, scores))
+    for label, named in ((1, "false alarms"), (-1, "outliers found")):  # a file of one label
+        only = facts_of(report_page(model, X[labels == label], labels[labels == label]))
+        assert only[named] == facts[named]
+        assert {"ROC area", "outliers found", "false alarms"} & set(only) == {named}
+    others = report_page(model, X, y)
+    assert "Labels here are not 1 and −1" in others
+    assert not {"As labelled", "false alarms"} & set(facts_of(others))
+
+
+@pytest.mark.parametrize("estimator", [SVC(probability=True, random_state=0), LinearSVC()], ids=["SVC", "LinearSVC"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_of_one_class_have_a_report(iris, estimator, n_classes):
+    X, y = iris
+    model = clone(estimator).fit(X[y < n_classes], y[y < n_classes])
+    for label in range(n_classes):
+        rows = y == label
+        page = report_page(model, X[rows], y[rows])
+        assert facts_of(page)["Accuracy"] == percent(np.mean(model.predict(X[rows]) == label))
 
 
 def test_one_row_is_enough(kind):

@@ -1,11 +1,10 @@
 """What all estimators share: settings from parameters, solving several problems at once, warnings.
 
-This is the only place that warns. A solver returns its status; whoever fits a model must hear of it.
+A solver returns its status; whoever fits a model must hear of it.
 """
 
 import threading
 import time
-import warnings
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -21,6 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from widemargin._compiled import announcing_compilation
 from widemargin._threads import run
+from widemargin._warning import warn_caller
 from widemargin.data.matrix import Matrix
 from widemargin.errors import ConvergenceWarning
 from widemargin.problems.forms import FreeIntercept
@@ -114,8 +114,8 @@ class SolvedModel(BaseEstimator):
         self.history_ = solutions[0].history if len(solutions) == 1 else [s.history for s in solutions]
         self.solver_ = "; ".join(sorted({_told(solution) for solution in solutions}))
 
-    def _warn(self, solutions, depth=5):
-        """Set `status_`; warn the caller `depth` calls above, with the gap reached, if a solver stopped short."""
+    def _warn(self, solutions):
+        """Set `status_`; warn the caller, with the gap reached, if a solver stopped short."""
         short = [solution for solution in solutions if solution.status is not Status.CONVERGED]
         self.status_ = short[0].status.value if short else Status.CONVERGED.value
         if not short:
@@ -126,18 +126,12 @@ class SolvedModel(BaseEstimator):
         advice = _ADVICE[worst.status]
         if advice.startswith("raise"):
             advice = f"Scale the features, {'lower C, ' if hasattr(self, 'C') else ''}{advice}"
-        self._tell(
+        warn_caller(
             f"{worst.solver} stopped after {worst.n_iter} {turns_of(worst.solver) or self._turns} "
             f"({worst.status.value}){which}: "
             f"gap {worst.gap:.1e}, {asked}. {advice}",
             ConvergenceWarning,
-            depth,
         )
-
-    @staticmethod
-    def _tell(message, category, depth):
-        """Warn the caller of `fit`, `depth` calls above."""
-        warnings.warn(message, category, stacklevel=depth)
 
 
 class WeightedModel(SolvedModel):

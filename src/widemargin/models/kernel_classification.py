@@ -19,10 +19,11 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from widemargin._warning import warn_caller
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
 from widemargin.models.kernel import KernelModel, Trained, folds_of, parts_of
 from widemargin.models.kerneldocs import documented
-from widemargin.models.labels import coded
+from widemargin.models.labels import coded, order_of_first
 from widemargin.models.multiclass import (
     blocks_of,
     labels_of,
@@ -94,7 +95,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             message = "The `probability` parameter is deprecated as a bool, as in scikit-learn from version 1.9 on"
             self._tell(f"{message}; got probability={self.probability}: {instead}", FutureWarning, depth=4)
         self.classes_, label = coded(y)
-        vars(self).pop("_class_order", None)  # of the file that an earlier model came from
+        self._keep_order(label)
         weight = self._weigh(X, sample_weight)
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         weight = weight * self.class_weight_[label]
@@ -105,6 +106,14 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             )
         n_pairs = len(self.classes_) * (len(self.classes_) - 1) // 2
         return self._training_rows(X, weight, n_problems=n_pairs * (1 + 5 * self._wants_probability)), label
+
+    def _keep_order(self, label):
+        """Keep the order in which classes first occur as `_seen_order`, unless it is that of `classes_`."""
+        for name in ("_class_order", "_seen_order"):  # of an earlier model
+            vars(self).pop(name, None)
+        order = order_of_first(label, len(self.classes_))
+        if (np.diff(order) < 0).any():
+            self._seen_order = order
 
     def _machines(self, training, label):
         """Return the pairs of each machine: of all rows, and for probabilities of all but those of each fold."""
@@ -480,11 +489,9 @@ class NuSVC(KernelClassifier):
         solved = self._train([lambda which=which: weighted(*which) for which in again])
         for (models, k, _), model in zip(again, solved, strict=True):
             models[k] = replace(model, facts={**model.facts, "C": models[k].facts["C"]})
-        self._tell(
+        warn_caller(
             f"nu={self.nu} is infeasible with this class_weight: it was taken as a factor of the C that nu comes to "
-            "without it. Lower nu, or make the class weights less unequal.",
-            UserWarning,
-            depth=4,
+            "without it. Lower nu, or make the class weights less unequal."
         )
         return trained
 

@@ -19,3 +19,10 @@ def coded(y):
     if len(classes) == 2:
         return classes, (y == classes[1]).astype(np.intp)  # far faster than a search
     return classes, np.searchsorted(classes, y)
+
+
+def order_of_first(label, n_classes):
+    """Return the numbers 0 .. n_classes − 1, each of which occurs among `label`, in the order of their first rows."""
+    first = np.empty(n_classes, dtype=np.intp)
+    first[label[::-1]] = np.arange(len(label))[::-1]  # of equal indices the last assignment counts
+    return np.argsort(first)

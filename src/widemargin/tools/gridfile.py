@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import os
+import pickle
 import shutil
 import threading
 import zipfile
@@ -19,7 +20,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from widemargin.errors import FormatError
-from widemargin.tools.gridresult import GridResult
+from widemargin.tools.gridresult import GridResult, Weights
 
 _VERSION = 1
 
@@ -54,8 +55,20 @@ def fingerprint(X, y, folds, fit_parameters):
     for array in arrays:
         array = np.ascontiguousarray(array)
         digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(array.tobytes() if array.dtype.hasobject else memoryview(array).cast("B") if array.size else b"")
+        if array.dtype.hasobject:  # pointers, other ones in every process
+            for value in array.ravel().tolist():
+                digest.update(_bytes_of(value))
+        elif array.size:
+            digest.update(memoryview(array).cast("B"))
     return digest.hexdigest()[:32]
+
+
+def _bytes_of(value):
+    """Return bytes that are the same for equal objects in every process, and begin with how many they are."""
+    is_plain = value is None or isinstance(value, str | bytes | int | float | complex | np.generic)
+    text = f"{type(value).__name__} {value!r}"
+    content = text.encode("utf-8", "surrogatepass") if is_plain else pickle.dumps(value, 4)
+    return len(content).to_bytes(8, "little") + content
 
 
 class GridFile:
@@ -80,14 +93,22 @@ class GridFile:
         self._states = Path(f"{path}.state")
         self._header = {"widemargin_grid": _VERSION, **header}
         self.records = {}
+        first_line = (json.dumps(self._header) + "\n").encode()
         if self._path.exists() and self._path.stat().st_size:
             if not resume:
                 raise FileExistsError(
                     f"{path} holds the results of an earlier search: go on with it (resume), or name another file"
                 )
-            self._go_on()
-        else:
-            self._path.write_text(json.dumps(self._header) + "\n")
+            if not self._is_cut_in(first_line):
+                self._go_on()
+                return
+        self._path.write_bytes(first_line)
+
+    def _is_cut_in(self, first_line):
+        """Whether a kill cut the file within its first line, so that it holds nothing yet."""
+        if self._path.stat().st_size >= len(first_line):
+            return False
+        return first_line.startswith(self._path.read_bytes())
 
     def _go_on(self):
         """Take over what the file holds, with what a kill left beside it."""
@@ -103,13 +124,13 @@ class GridFile:
             except (OSError, ValueError, KeyError, zipfile.BadZipFile):  # not complete: it is as good as absent
                 path.unlink()
                 continue
-            if (_key(record["point"]), record["fold"]) not in self.records:
+            if (_key(_decoded(record["point"])), record["fold"]) not in self.records:
                 self._append(record)
 
     def add(self, point, fold, score, seconds, state=()):
         """Record that a fold of a point is done, and with which multipliers the walk goes on."""
         score = float(score) if math.isfinite(score) else None  # as JSON has no name for what is not a number
-        record = {"point": point, "fold": fold, "score": score, "seconds": round(seconds, 6)}
+        record = {"point": encoded(point), "fold": fold, "score": score, "seconds": round(seconds, 6)}
         if len(state):
             self._states.mkdir(exist_ok=True)
             path = self._state_path(point, fold)
@@ -123,7 +144,8 @@ class GridFile:
         with self._lock:
             with open(self._path, "ab") as file:
                 file.write((json.dumps(record) + "\n").encode())
-            self.records[_key(record["point"]), record["fold"]] = (_number(record["score"]), record["seconds"])
+            point = _decoded(record["point"])
+            self.records[_key(point), record["fold"]] = (_number(record["score"]), record["seconds"])
 
     def state(self, point, fold):
         """Return the multipliers that this point's walk left, if they are this point's; otherwise none."""
@@ -131,13 +153,13 @@ class GridFile:
         if not path.exists():
             return []
         with np.load(path) as arrays:
-            if json.loads(str(arrays["record"]))["point"] != point:
+            if _decoded(json.loads(str(arrays["record"]))["point"]) != point:
                 return []
             return [arrays[f"state{k}"] for k in range(len(arrays.files) - 1)]
 
     def _state_path(self, point, fold):
         """Return where the multipliers of a walk are: one file for all C."""
-        others = json.dumps({name: value for name, value in point.items() if name != "C"}, sort_keys=True)
+        others = json.dumps({name: value for name, value in encoded(point).items() if name != "C"}, sort_keys=True)
         return self._states / f"{hashlib.sha256(others.encode()).hexdigest()[:16]}-{fold}.npz"
 
     def finish(self):
@@ -148,6 +170,15 @@ class GridFile:
 
 def _key(point):
     return tuple(point.items())
+
+
+def encoded(point):
+    """Return a point as JSON takes it: a dict, whose keys need not be texts, is {"items": [[key, value], ...]}."""
+    return {name: {"items": list(value.items())} if isinstance(value, dict) else value for name, value in point.items()}
+
+
+def _decoded(point):
+    return {name: Weights(value["items"]) if isinstance(value, dict) else value for name, value in point.items()}
 
 
 def _number(score):
@@ -166,7 +197,7 @@ def _read(path):
             if header is None:
                 header, _ = entry, entry["widemargin_grid"]
             else:
-                records[_key(entry["point"]), entry["fold"]] = (_number(entry["score"]), entry["seconds"])
+                records[_key(_decoded(entry["point"])), entry["fold"]] = (_number(entry["score"]), entry["seconds"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             rule = "is not a results file of a grid search" if number == 1 else "the line is damaged; take it out"
             raise FormatError(str(path), rule, number) from error

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from widemargin.tools.gridresult import Weights
+
 _C = 2.0 ** np.arange(-5, 16, 2)
 _GAMMA = 2.0 ** np.arange(3, -16, -2)
 _EPSILON = 2.0 ** np.arange(-8, -1, 3)
@@ -32,11 +34,27 @@ def checked_grid(estimator, grid):
             raise ValueError(f"grid: {type(estimator).__name__} has no parameter {name!r}; it has {known}.")
         if isinstance(values, str) or not np.iterable(values):
             raise ValueError(f"grid: the values of {name!r} must be a list, got {values!r}.")
-        values = [value.item() if isinstance(value, np.generic) else value for value in values]
+        values = [_as_key(name, value) for value in values]
         checked[name] = list(dict.fromkeys(values))
         if not values:
             raise ValueError(f"grid: {name!r} has no values.")
     return checked
+
+
+def _as_key(name, value):
+    """Return a value that can be a part of a point, which is looked up by its values."""
+    if isinstance(value, np.generic):
+        return value.item()
+    value = Weights(value) if isinstance(value, dict) else value
+    try:
+        hash(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise ValueError(
+            f"grid: the values of {name!r} must be numbers, texts, None, functions or dicts of numbers, got a {kind}: "
+            f"{value!r}. Search over such values with a grid for each, or with scikit-learn's GridSearchCV."
+        ) from None
+    return value
 
 
 def refined(grid, best):

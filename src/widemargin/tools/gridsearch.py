@@ -5,6 +5,7 @@ once. For a kernel machine the kernel matrix of all rows is computed once for al
 memory (`models/gridwalk.py`); for a linear one the folds go along C together (`c_path`). Walks run in parallel threads.
 """
 
+import json
 import threading
 import time
 import warnings
@@ -19,13 +20,14 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite
 
 from widemargin._threads import n_threads, run, single_threaded_blas
+from widemargin._warning import warn_caller
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.base import SolvedModel
 from widemargin.models.gridwalk import FoldWalk, Ground, bytes_to_share, rows_of
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.path import c_path
 from widemargin.solvers.contract import Status
-from widemargin.tools.gridfile import GridFile, fingerprint, result_of
+from widemargin.tools.gridfile import GridFile, encoded, fingerprint, result_of
 from widemargin.tools.gridranges import checked_grid, default_grid, refined
 from widemargin.tools.gridreport import GridReport
 
@@ -104,6 +106,8 @@ def grid_search(
     ({'C': 1, 'gamma': 0.1}, 0.98)
     """
     grid = default_grid(estimator) if grid is None else checked_grid(estimator, grid)
+    if results is not None:
+        _check_place(grid)
     search = _Search(estimator, X, y, cv, scoring, groups, fit_parameters or {}, n_jobs, memory)
     search.open(tuple(grid), results, resume)
     with GridReport(verbose, search.scoring) as report, warnings.catch_warnings():
@@ -114,6 +118,19 @@ def grid_search(
             search.run(_points(grid), report, callback)
     result = search.close()
     return replace(result, best_model=search.fitted(result.best_params)) if refit else result
+
+
+def _check_place(grid):
+    """Refuse values that a results file has no place for."""
+    for name, values in grid.items():
+        for value in values:
+            try:
+                json.dumps(encoded({name: value}))
+            except TypeError:
+                raise ValueError(
+                    f"results: a file has no place for {name}={value!r}, only for numbers, texts, None and dicts. "
+                    "Leave results out, or make a search for each."
+                ) from None
 
 
 def _apart_from_C(point):
@@ -306,11 +323,10 @@ class _Search:
         if np.isnan(result.means).all():
             raise ValueError("no point of the grid could be fitted: every nu is too large for the classes.")
         if self._n_short:
-            SolvedModel._tell(
+            warn_caller(
                 f"{self._n_short} of {result.scores.size} fits stopped short of the tolerance: "
                 "scale the features, lower the largest C, or raise max_iter or max_seconds.",
                 ConvergenceWarning,
-                4,
             )
         return result
 

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
+from widemargin.models.libsvmfile import written_order
 from widemargin.models.multiclass import labels_of
 from widemargin.models.ranking import RankSVM
 from widemargin.models.svmlightfile import TASKS
@@ -120,9 +121,7 @@ def _predict_probabilities(model, X):
     probabilities = model.predict_proba(X)
     if not is_classifier(model):
         return model.predict(X), "label normal outlier", probabilities
-    predicted, order = model.classes_[probabilities.argmax(axis=1)], np.arange(len(model.classes_))
-    if len(order) == 2:
-        order = order[::-1]  # LIBSVM's order of -1 and 1
+    predicted, order = model.classes_[probabilities.argmax(axis=1)], written_order(model)
     return predicted, " ".join(["labels", *_number_texts(model.classes_[order])]), probabilities[:, order]
 
 
