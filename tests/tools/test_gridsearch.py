@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from widemargin import (
     grid_search,
     read_grid,
 )
+from widemargin.tools.gridfile import GridFile
 from widemargin.tools.gridranges import default_grid, refined
 
 EXACT = 1e-8  # tolerance of fits whose predictions are compared one by one
@@ -253,6 +255,44 @@ class TestFile:
             found = grid_search(machine, *cancer, grid, cv=folds, results=tmp_path / "cut", resume=True, refit=False)
             order = [found.points.index(point) for point in whole.points]
             np.testing.assert_allclose(found.scores[order], whole.scores, atol=0.02)  # walks begin anew: no states
+
+    def test_cut_at_any_byte_goes_on_with_the_whole_lines_or_begins_anew(self, tmp_path):
+        path, header = tmp_path / "r", {"names": ["C"], "n_folds": 1, "scoring": "accuracy"}
+        made = GridFile(path, header, True)
+        for C in (1.0, 2.0):
+            made.add({"C": C}, 0, C / 4.0, 0.5)
+        content = path.read_bytes()
+        for cut in range(len(content) + 1):
+            path.write_bytes(content[:cut])
+            found = GridFile(path, header, True)
+            n_lines = content[:cut].count(b"\n")
+            assert found.was_cut == (cut > 0 and n_lines == 0)
+            assert list(found.records.items()) == list(made.records.items())[: max(n_lines - 1, 0)]
+            for C in (1.0, 2.0)[len(found.records) :]:
+                found.add({"C": C}, 0, C / 4.0, 0.5)
+            assert path.read_bytes() == content
+
+    def test_cut_in_its_first_line_begins_anew_with_a_word(self, tmp_path, rng):
+        X, y, path = rng.standard_normal((12, 2)), np.tile([0, 1], 6), tmp_path / "r"
+        search = partial(grid_search, SVC(), X, y, {"C": [1.0, 2.0]}, cv=2, results=path, resume=True, refit=False)
+        whole = search()
+        path.write_bytes(path.read_bytes().partition(b"\n")[0])
+        with pytest.warns(UserWarning, match="r is cut inside its first line and holds no results: the search begins"):
+            found = search()
+        np.testing.assert_array_equal(found.scores, whole.scores)
+        np.testing.assert_array_equal(read_grid(path).scores, whole.scores)
+
+    def test_cut_in_its_first_line_cannot_be_drawn(self, tmp_path):
+        (tmp_path / "r").write_text('{"widemargin_grid": 1, "names": ["C"')
+        with pytest.raises(FormatError, match="r:1: is cut inside its first line, and holds no results"):
+            read_grid(tmp_path / "r")
+
+    def test_states_of_a_search_that_was_overwritten_are_not_those_of_the_next(self, tmp_path):
+        path, header = tmp_path / "r", {"names": ["C"]}
+        GridFile(path, header, False).add({"C": 1.0}, 0, 0.123, 0.0, [np.zeros(3)])
+        path.unlink()  # as --overwrite does
+        GridFile(path, header, False).add({"C": 2.0}, 0, 0.456, 0.0)
+        assert list(GridFile(path, header, True).records.values()) == [(0.456, 0.0)]
 
     def test_a_killed_search_goes_on_as_if_nothing_had_happened(self, tmp_path):
         script = """

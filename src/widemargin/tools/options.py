@@ -45,6 +45,10 @@ class Parser(argparse.ArgumentParser):
         """Raise a UsageError."""
         raise UsageError(f"{message} (see {self.prog} --help)")
 
+    def print_help(self, file=None):
+        """Print the help; unlike argparse, let it be known if that fails."""
+        print(self.format_help(), end="", file=file)
+
     def parse(self, tokens):
         """Return the options, with as many `files` as the command takes, None for those left out.
 
