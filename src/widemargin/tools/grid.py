@@ -28,7 +28,7 @@ from widemargin.tools.messages import (
 )
 from widemargin.tools.options import positive, translate_letters, whole
 from widemargin.tools.reporting import reporting, wants_progress
-from widemargin.tools.train import blaming, choose_target, keep_model, read_training_rows
+from widemargin.tools.train import announce, blaming, certified_gap, choose_target, keep_model, read_training_rows
 
 _DESCRIPTION = """\
 Try parameters on a grid by cross-validation, C and gamma in LIBSVM's ranges unless said otherwise, and train a model of
@@ -89,6 +89,7 @@ def run(tokens):
     data, target = options.files[0], choose_target(*options.files)
     results = options.results or f"{os.path.basename(data)}.grid"
     _check_targets(options, data, target, results)
+    announce(model, options, target)
     with reporting(options):
         rows = read_training_rows(model, options)
     begun = time.perf_counter()
@@ -218,8 +219,15 @@ def _print(result, outcome, options):
                 result.points, result.means, result.scores, result.seconds, strict=True
             )
         ]
-        facts = {"best": result.best_params, "score": result.best_score, "scoring": result.scoring, "points": points}
-        print_json({**facts, **outcome, "gap": getattr(result.best_model, "gap_", None)}, stream)
+        trained = modeloptions.in_words(result.best_model, options)[0]
+        facts = {
+            "trained": trained,
+            "best": result.best_params,
+            "score": result.best_score,
+            "scoring": result.scoring,
+            "points": points,
+        }
+        print_json({**facts, **outcome, "gap": certified_gap(result.best_model)}, stream)
     elif not options.quiet:
         score = f"{shown(result.best_score, result.scoring)}{'%' if result.scoring == 'accuracy' else ''}"
         spread = np.std(result.scores[result.best]) * (100 if result.scoring == "accuracy" else 1)

@@ -169,7 +169,7 @@ def _number(score):
 def _is_cut_header(content):
     """Tell whether the content of a file is the beginning of a first line, and nothing else."""
     first = b'{"widemargin_grid": '
-    return 0 < len(content) and b"\n" not in content and content[: len(first)] == first[: len(content)]
+    return len(content) > 0 and b"\n" not in content and content[: len(first)] == first[: len(content)]
 
 
 def _read(path):

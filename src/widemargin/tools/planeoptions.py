@@ -54,6 +54,13 @@ def make_plane_model(parser, options):
     return TASKS[task](n_jobs=options.jobs, **parameters)
 
 
+def plane_words(model):
+    """Return what is trained, in words."""
+    words = {RankSVM: "RankSVM, pairs within queries", OrdinalSVC: "OrdinalSVC, ranks by thresholds"}
+    words |= {ROCAreaSVC: "ROCAreaSVC, area under the ROC curve"}
+    return f"{words.get(type(model)) or f'MeasureSVC, {model.measure}'}, linear"
+
+
 def check_stopping(parser, stopping, solver):
     """Refuse a criterion that the solver does not have."""
     if stopping == "violation" and solver != "svmperf":
