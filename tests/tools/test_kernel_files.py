@@ -143,7 +143,7 @@ def test_the_noise_of_a_regression_is_printed_as_svm_predict_does(call, slope, t
         "Prob. model for test data: target value = predicted value + z,",
         "z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={}",
     )
-    assert out.splitlines()[:2] == [first, second.format(f" {scale:g}")]
+    assert out.splitlines()[1:3] == [first, second.format(f" {scale:g}")]
     _, out, _ = call("predict", "-b", "1", slope, "slope.model", "out")
     assert out.splitlines()[:2] == [first, second.format(f"{scale:g}")]
     assert out.splitlines()[2].startswith("Mean squared error = ")

@@ -28,7 +28,7 @@ from widemargin.tools.messages import (
 )
 from widemargin.tools.options import positive, translate_letters, whole
 from widemargin.tools.reporting import reporting, wants_progress
-from widemargin.tools.train import announce, blaming, certified_gap, choose_target, keep_model, read_training_rows
+from widemargin.tools.train import blaming, certified_gap, choose_target, keep_model, read_training_rows
 
 _DESCRIPTION = """\
 Try parameters on a grid by cross-validation, C and gamma in LIBSVM's ranges unless said otherwise, and train a model of
@@ -89,7 +89,6 @@ def run(tokens):
     data, target = options.files[0], choose_target(*options.files)
     results = options.results or f"{os.path.basename(data)}.grid"
     _check_targets(options, data, target, results)
-    announce(model, options, target)
     with reporting(options):
         rows = read_training_rows(model, options)
     begun = time.perf_counter()
@@ -240,6 +239,7 @@ def _print(result, outcome, options):
             "results": outcome["results"],
             "model": "standard output" if outcome["model"] == "-" else outcome["model"],
         }  # fmt: skip
+        print("".join(modeloptions.in_words(result.best_model, options)), file=stream)
         print_facts(facts, stream)
 
 

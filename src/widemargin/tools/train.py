@@ -39,18 +39,11 @@ def run(tokens):
     return _train(model, options) if options.n_folds is None else _cross_validate(model, options)
 
 
-def announce(model, options, target):
-    """Print what is going to be trained, before it takes its time; the model may be on its way through stdout."""
-    if not (options.quiet or options.json):
-        print("".join(in_words(model, options)), file=sys.stderr if target == "-" else sys.stdout, flush=True)
-
-
 def _train(model, options):
     """Fit the model, write it, print a summary; return the exit status."""
     data, target = options.files
     target = choose_target(data, target)
     check_target(target, data)
-    announce(model, options, target)
     with reporting(options):
         rows = read_training_rows(model, options)
         started = time.perf_counter()
@@ -89,6 +82,7 @@ def _summarise(model, rows, options, outcome):
     if options.json:
         print_json(facts, stream)
     elif not options.quiet:
+        print("".join(in_words(model, options)), file=stream)
         if of_kernel:
             print("\n".join(train_lines(model, facts)), file=stream)
         print_facts(_in_words(model, facts), stream)
@@ -101,7 +95,6 @@ def _cross_validate(model, options):
         say("warning", f"{target} is not written: -v only measures")
     if not is_classifier(model) and getattr(model, "probability", False):
         model.set_params(probability=False)  # nothing of what -v prints depends on it
-    announce(model, options, None)
     with reporting(options):
         rows = read_training_rows(model, options)
         started = time.perf_counter()
@@ -113,6 +106,8 @@ def _cross_validate(model, options):
             {"trained": in_words(model, options)[0], "folds": options.n_folds, **facts, "seconds": seconds}, sys.stdout
         )
     else:
+        if not options.quiet:
+            print("".join(in_words(model, options)))
         print("\n".join(cross_validation_lines(model, facts)))
     return 0
 
