@@ -397,7 +397,10 @@ def test_cross_validation_and_grid_say_what_is_trained_too(call, two):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("-s 5", "5 is a type of LIBLINEAR: an L1 penalty is not available, and --loss squared_hinge has the same loss"),
+        (
+            "-s 5",
+            "5 is a type of LIBLINEAR: an L1 penalty is not available, and --loss squared_hinge has the same loss",
+        ),
         ("-s 6", "6 is a type of LIBLINEAR: logistic regression with an L1 penalty is not available"),
         ("-s 7", "7 is a type of LIBLINEAR: logistic regression is not available"),
         ("-s 11", "11 is a type of LIBLINEAR: use --loss squared_epsilon_insensitive"),
