@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import redirect_stdout
 
+from widemargin.data.kernelrows import KERNEL_WORDS
 from widemargin.tools import check, grid, predict, report, scale
 from widemargin.tools.files import check_target
 from widemargin.tools.messages import CommandError, UsageError, print_facts, print_json, say
@@ -125,6 +126,8 @@ class _Steps:
                 print(f"{':'.join(place)}: {defect['message']}", file=sys.stderr)
             if count := found["n_defects"]:
                 raise CommandError(f"{path} has {count} defect{'' if count == 1 else 's'}; mend them first")
+            if found["summary"]["is_kernel"]:
+                raise CommandError(f"{path}: {KERNEL_WORDS}, which is not scaled; search with widemargin grid -t 4")
             if path == self._train:
                 self._summary = found["summary"]
                 for suspicion in found["suspicions"]:
