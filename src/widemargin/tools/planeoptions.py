@@ -11,10 +11,6 @@ TASKS = {"rank": RankSVM, "ordinal": OrdinalSVC, "rocarea": ROCAreaSVC, "measure
 FORMATS = {"rank": ("widemargin", "svmlight"), "ordinal": ("widemargin",)}  # others as the first
 _OF_ALL = ("C", "tol", "stopping", "solver", "max_iter", "max_seconds")
 _OF_TASKS = {"measure": ("measure", "bias")}
-_ALWAYS_THERE = (
-    "files", "task", "jobs", "seed", "n_folds", "format", "n_features", "zero_based", "float32", "progress", "quiet",
-    "json",
-)  # fmt: skip
 
 
 def add_plane_options(add):
@@ -38,8 +34,8 @@ def make_plane_model(parser, options):
     """Return the estimator of `--task`; refuse options that are not for it."""
     task, given = options.task, vars(options)
     takes = (*_OF_ALL, *_OF_TASKS.get(task, ()))
-    for dest in given:
-        if dest not in (*_ALWAYS_THERE, *takes):
+    for dest in given:  # options of machines have no default: they are there if they were given
+        if parser.get_default(dest) == argparse.SUPPRESS and dest not in takes:
             parser.error(f"{parser.name(dest)} is not for --task {task}; leave it out")
     if options.format not in FORMATS.get(task, FORMATS["rank"]):
         parser.error(f"--format {options.format} has no place for --task {task}; leave it out")
