@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from widemargin import (
     read_grid,
 )
 from widemargin.tools.gridfile import GridFile
-from widemargin.tools.gridranges import default_grid, refined
+from widemargin.tools.gridranges import default_grid, edges, grown, refined
 
 EXACT = 1e-8  # tolerance of fits whose predictions are compared one by one
 
@@ -134,6 +135,38 @@ class TestScores:
         )
         assert result.best_score > 0.9
         assert result.best_model.coef_.shape == (3,)
+
+
+class TestEdges:
+    @staticmethod
+    def points(**values):
+        return [dict(zip(values, one, strict=True)) for one in product(*values.values())]
+
+    def test_are_those_of_the_best_value(self):
+        points = self.points(C=[1.0, 2.0, 4.0], gamma=[0.5, 1.0, 2.0])
+        for best, expected in [
+            ((1.0, 1.0), {"C": "smallest"}), ((4.0, 2.0), {"C": "largest", "gamma": "largest"}), ((2.0, 1.0), {})
+        ]:  # fmt: skip
+            means = np.array([1.0 if tuple(point.values()) == best else 0.5 for point in points])
+            assert edges(points, means) == expected
+
+    def test_are_none_if_points_inside_are_as_good(self):
+        points = self.points(C=[1.0, 2.0, 4.0])
+        assert edges(points, np.array([1.0, 1.0, 0.0])) == {}
+        assert edges(points, np.array([1.0, 0.0, 1.0])) == {}
+        assert edges(points, np.full(3, np.nan)) == {}
+
+    def test_are_not_of_words_or_of_a_single_value(self):
+        assert edges(self.points(gamma=["scale", 1.0], C=[1.0]), np.array([1.0, 0.0])) == {}
+
+    def test_a_grid_grows_beyond_them(self):
+        grid = {"C": [1.0, 4.0], "degree": [2, 4], "gamma": [2.0, 1.0]}
+        points = self.points(**grid)
+        means = np.array([1.0 if point == {"C": 4.0, "degree": 4, "gamma": 1.0} else 0.0 for point in points])
+        assert grown(grid, points, means) == {"C": [1.0, 4.0, 16.0], "degree": [2, 4], "gamma": [2.0, 1.0, 0.5]}
+        assert grown({"degree": [2, 4]}, self.points(degree=[2, 4]), np.array([0.0, 1.0])) is None
+        assert grown({"C": [1.0, 2.0, 5.0]}, self.points(C=[1.0, 2.0, 5.0]), np.arange(3.0)) is None
+        assert grown({"C": [2.0**98, 2.0**99]}, self.points(C=[2.0**98, 2.0**99]), np.arange(2.0)) is None
 
 
 class TestResult:

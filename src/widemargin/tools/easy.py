@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shlex
 import sys
 import time
 from contextlib import redirect_stdout
@@ -78,6 +79,7 @@ def make_parser():
 
 def run(tokens):
     """Do it all; return the exit status."""
+    command = shlex.join(["widemargin", "easy", *tokens])
     parser = make_parser()
     options = parser.parse(tokens)
     if "-" in options.files:
@@ -93,7 +95,7 @@ def run(tokens):
     steps.scale()
     steps.search()
     steps.predict()
-    steps.report()
+    steps.report(command)
     steps.tell()
     return 0
 
@@ -122,12 +124,12 @@ class _Steps:
         if not (self._options.quiet or self._options.json):
             print(f"{step:<8} {message}", flush=True)
 
-    def _command(self, command, *words):
+    def _command(self, command, *words, **more):
         """Run a command, and return what it prints as JSON."""
         quiet = ["-q"] if self._options.quiet else ["--progress", self._options.progress]
         printed = io.StringIO()
         with redirect_stdout(printed):
-            status = command.run([*map(str, words), *quiet, "--json"])
+            status = command.run([*map(str, words), *quiet, "--json"], **more)
         found = json.loads(printed.getvalue())
         if status and command is not check:
             raise CommandError(f"{command.__name__.rpartition('.')[2]} failed")
@@ -224,12 +226,13 @@ class _Steps:
         measures = [words(found[name]) for name, words in _MEASURES.items() if found.get(name) is not None]
         self._say("predict", f"{files['predict']}: {', '.join([*measures, str(found['rows']) + ' rows'])}")
 
-    def report(self):
-        """Write the page."""
+    def report(self, command):
+        """Write the page, with the line that was typed."""
         files = self._files
         data = files["scale"] if self._test is None else files["test scale"]
         title = os.path.basename(self._train) + ("" if self._test is None else f" and {os.path.basename(self._test)}")
-        self._command(report, "-o", files["html"], "--grid", files["grid"], "--title", title, files["model"], data)
+        words = ["-o", files["html"], "--grid", files["grid"], "--title", title, files["model"], data]
+        self._command(report, *words, command=command)
         self._say("report", files["html"])
 
     def tell(self):
