@@ -124,7 +124,7 @@ class _Steps:
         if not (self._options.quiet or self._options.json):
             print(f"{step:<8} {message}", flush=True)
 
-    def _command(self, command, *words, **more):
+    def _command(self, command, /, *words, **more):
         """Run a command, and return what it prints as JSON."""
         quiet = ["-q"] if self._options.quiet else ["--progress", self._options.progress]
         printed = io.StringIO()
