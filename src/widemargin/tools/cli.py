@@ -144,10 +144,19 @@ def _run(words):
             raise
         except BaseException as error:
             if not (isinstance(error, KeyboardInterrupt) or interrupted.is_set()):
-                raise
+                return _admit(error)
             kept = str(error) if isinstance(error, KeyboardInterrupt) else ""
             say("error", f"interrupted; {kept or 'nothing was written'}")
             return _INTERRUPTED
+
+
+def _admit(error):
+    """Say in one line that something went wrong which nobody thought of; return the exit status."""
+    if os.environ.get("WIDEMARGIN_TRACEBACK"):
+        raise error
+    say("error", f"unexpected {type(error).__name__}: {error}; this is a defect of widemargin, please report it with "
+        "what WIDEMARGIN_TRACEBACK=1 in the environment shows")  # fmt: skip
+    return _FAILED
 
 
 def _dispatch(words):

@@ -172,8 +172,8 @@ def _check_targets(options, data, target, results):
     """Refuse what cannot be written, before any work."""
     for path in (target, results, *options.plot):
         check_target(path, data)
-    if results == "-":
-        raise UsageError("--results must be a file: it is what a search goes on with")
+    if results == "-" or (os.path.exists(results) and not os.path.isfile(results)):
+        raise UsageError(f"--results must be a file, as it is what a search goes on with, got {results}")
     for path in options.plot:
         if not path.endswith(_PICTURES):
             raise UsageError(f"--plot {path}: the name must end with {', '.join(_PICTURES)}")
