@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -27,9 +29,9 @@ from widemargin import (
     grid_search,
     read_grid,
 )
-from widemargin.tools.gridfile import fingerprint
+from widemargin.tools.gridfile import GridFile, fingerprint
 from widemargin.tools.gridplots import grid_fragment
-from widemargin.tools.gridranges import default_grid, refined
+from widemargin.tools.gridranges import default_grid, edges, grown, refined
 
 EXACT = 1e-8  # tolerance of fits whose predictions are compared one by one
 
@@ -135,6 +137,38 @@ class TestScores:
         )
         assert result.best_score > 0.9
         assert result.best_model.coef_.shape == (3,)
+
+
+class TestEdges:
+    @staticmethod
+    def points(**values):
+        return [dict(zip(values, one, strict=True)) for one in product(*values.values())]
+
+    def test_are_those_of_the_best_value(self):
+        points = self.points(C=[1.0, 2.0, 4.0], gamma=[0.5, 1.0, 2.0])
+        for best, expected in [
+            ((1.0, 1.0), {"C": "smallest"}), ((4.0, 2.0), {"C": "largest", "gamma": "largest"}), ((2.0, 1.0), {})
+        ]:  # fmt: skip
+            means = np.array([1.0 if tuple(point.values()) == best else 0.5 for point in points])
+            assert edges(points, means) == expected
+
+    def test_are_none_if_points_inside_are_as_good(self):
+        points = self.points(C=[1.0, 2.0, 4.0])
+        assert edges(points, np.array([1.0, 1.0, 0.0])) == {}
+        assert edges(points, np.array([1.0, 0.0, 1.0])) == {}
+        assert edges(points, np.full(3, np.nan)) == {}
+
+    def test_are_not_of_words_or_of_a_single_value(self):
+        assert edges(self.points(gamma=["scale", 1.0], C=[1.0]), np.array([1.0, 0.0])) == {}
+
+    def test_a_grid_grows_beyond_them(self):
+        grid = {"C": [1.0, 4.0], "degree": [2, 4], "gamma": [2.0, 1.0]}
+        points = self.points(**grid)
+        means = np.array([1.0 if point == {"C": 4.0, "degree": 4, "gamma": 1.0} else 0.0 for point in points])
+        assert grown(grid, points, means) == {"C": [1.0, 4.0, 16.0], "degree": [2, 4], "gamma": [2.0, 1.0, 0.5]}
+        assert grown({"degree": [2, 4]}, self.points(degree=[2, 4]), np.array([0.0, 1.0])) is None
+        assert grown({"C": [1.0, 2.0, 5.0]}, self.points(C=[1.0, 2.0, 5.0]), np.arange(3.0)) is None
+        assert grown({"C": [2.0**98, 2.0**99]}, self.points(C=[2.0**98, 2.0**99]), np.arange(2.0)) is None
 
 
 class TestResult:
@@ -256,6 +290,44 @@ class TestFile:
             found = grid_search(machine, *cancer, grid, cv=folds, results=tmp_path / "cut", resume=True, refit=False)
             order = [found.points.index(point) for point in whole.points]
             np.testing.assert_allclose(found.scores[order], whole.scores, atol=0.02)  # walks begin anew: no states
+
+    def test_cut_at_any_byte_goes_on_with_the_whole_lines_or_begins_anew(self, tmp_path):
+        path, header = tmp_path / "r", {"names": ["C"], "n_folds": 1, "scoring": "accuracy"}
+        made = GridFile(path, header, True)
+        for C in (1.0, 2.0):
+            made.add({"C": C}, 0, C / 4.0, 0.5)
+        content = path.read_bytes()
+        for cut in range(len(content) + 1):
+            path.write_bytes(content[:cut])
+            found = GridFile(path, header, True)
+            n_lines = content[:cut].count(b"\n")
+            assert found.was_cut == (cut > 0 and n_lines == 0)
+            assert list(found.records.items()) == list(made.records.items())[: max(n_lines - 1, 0)]
+            for C in (1.0, 2.0)[len(found.records) :]:
+                found.add({"C": C}, 0, C / 4.0, 0.5)
+            assert path.read_bytes() == content
+
+    def test_cut_in_its_first_line_begins_anew_with_a_word(self, tmp_path, rng):
+        X, y, path = rng.standard_normal((12, 2)), np.tile([0, 1], 6), tmp_path / "r"
+        search = partial(grid_search, SVC(), X, y, {"C": [1.0, 2.0]}, cv=2, results=path, resume=True, refit=False)
+        whole = search()
+        path.write_bytes(path.read_bytes().partition(b"\n")[0])
+        with pytest.warns(UserWarning, match="r is cut inside its first line and holds no results: the search begins"):
+            found = search()
+        np.testing.assert_array_equal(found.scores, whole.scores)
+        np.testing.assert_array_equal(read_grid(path).scores, whole.scores)
+
+    def test_cut_in_its_first_line_cannot_be_drawn(self, tmp_path):
+        (tmp_path / "r").write_text('{"widemargin_grid": 1, "names": ["C"')
+        with pytest.raises(FormatError, match="r:1: is cut inside its first line, and holds no results"):
+            read_grid(tmp_path / "r")
+
+    def test_states_of_a_search_that_was_overwritten_are_not_those_of_the_next(self, tmp_path):
+        path, header = tmp_path / "r", {"names": ["C"]}
+        GridFile(path, header, False).add({"C": 1.0}, 0, 0.123, 0.0, [np.zeros(3)])
+        path.unlink()  # as --overwrite does
+        GridFile(path, header, False).add({"C": 2.0}, 0, 0.456, 0.0)
+        assert list(GridFile(path, header, True).records.values()) == [(0.456, 0.0)]
 
     def test_a_killed_search_goes_on_as_if_nothing_had_happened(self, tmp_path):
         script = """

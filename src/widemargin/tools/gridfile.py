@@ -1,7 +1,8 @@
 """The results of a grid search as they come, in a file that survives a kill.
 
 Lines of JSON: first what the search is about, with a fingerprint of data and folds; then a line for each point and fold
-that is done. A line that a kill cut short is dropped when the search goes on. Beside the file, in `FILE.state`,
+that is done. A line that a kill cut short is dropped when the search goes on; if that is the first line, nothing is
+done yet and the search begins anew. Beside the file, in `FILE.state`,
 are the multipliers with which each unfinished walk along C goes on, together with the line of the point they belong
 to: so that what follows comes out to the bit as if nothing had happened. The folder is removed at the end.
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import issparse
 
+from widemargin._replace import replacing
 from widemargin.errors import FormatError
 from widemargin.tools.gridresult import GridResult, Weights
 
@@ -86,6 +88,8 @@ class GridFile:
     ----------
     records : dict of (point, fold) to (score, seconds)
         What is done.
+    was_cut : bool
+        Whether the file to go on with ended inside its first line, so that the search begins anew.
     """
 
     def __init__(self, path, header, resume):
@@ -93,22 +97,22 @@ class GridFile:
         self._states = Path(f"{path}.state")
         self._header = {"widemargin_grid": _VERSION, **header}
         self.records = {}
-        first_line = (json.dumps(self._header) + "\n").encode()
-        if self._path.exists() and self._path.stat().st_size:
-            if not resume:
-                raise FileExistsError(
-                    f"{path} holds the results of an earlier search: go on with it (resume), or name another file"
-                )
-            if not self._is_cut_in(first_line):
-                self._go_on()
-                return
-        self._path.write_bytes(first_line)
+        is_there = self._path.exists() and self._path.stat().st_size > 0
+        if is_there and not resume:
+            raise FileExistsError(
+                f"{path} holds the results of an earlier search: go on with it (resume), or name another file"
+            )
+        self.was_cut = is_there and _is_cut_header(self._path.read_bytes())
+        if is_there and not self.was_cut:
+            self._go_on()
+        else:
+            self._begin()
 
-    def _is_cut_in(self, first_line):
-        """Whether a kill cut the file within its first line, so that it holds nothing yet."""
-        if self._path.stat().st_size >= len(first_line):
-            return False
-        return first_line.startswith(self._path.read_bytes())
+    def _begin(self):
+        """Write the first line; what another search left beside the file is not for this one."""
+        self.finish()
+        with replacing(self._path) as file:
+            file.write((json.dumps(self._header) + "\n").encode())
 
     def _go_on(self):
         """Take over what the file holds, with what a kill left beside it."""
@@ -185,9 +189,18 @@ def _number(score):
     return float("nan") if score is None else float(score)
 
 
+def _is_cut_header(content):
+    """Tell whether the content of a file is the beginning of a first line, and nothing else."""
+    first = b'{"widemargin_grid": '
+    return len(content) > 0 and b"\n" not in content and content[: len(first)] == first[: len(content)]
+
+
 def _read(path):
     """Return (header, records, bytes of whole lines)."""
     content = Path(path).read_bytes()
+    if _is_cut_header(content):
+        rule = "is cut inside its first line, and holds no results of a grid search; let the search begin anew"
+        raise FormatError(str(path), rule, 1)
     whole = content[: content.rfind(b"\n") + 1]
     records = {}
     header = None
