@@ -79,7 +79,9 @@ class Matrix:
         self.n_stored = self.values.size
 
     def _keep_sparse(self, X):
+        is_canonical = X.format == "csr" and X.has_canonical_format
         X = csr_array(X, dtype=_real_type(X.dtype))
+        X.has_canonical_format = is_canonical or X.has_canonical_format
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()

@@ -24,6 +24,7 @@ from scipy.sparse import csr_array, issparse
 
 from widemargin._replace import replacing
 from widemargin._threads import run
+from widemargin.data.structure import check_structure
 from widemargin.data.textcompression import LONGEST_MAGIC, compression_of, decompress, open_compressed
 from widemargin.data.textformatter import LONGEST_ENTRY, LONGEST_HEAD, format_rows
 from widemargin.data.textmistakes import LARGEST_INDEX, Expected, explain
@@ -401,6 +402,7 @@ def write_text(path_or_file, blocks, n_rows=None):
 def _check_rows(X, y, qid):
     """Return X as CSR with sorted, single entries, y and qid as arrays; refuse what cannot be written."""
     if issparse(X):
+        check_structure(X)
         X = X.tocsr()
         if not X.has_canonical_format:
             X = X.copy()

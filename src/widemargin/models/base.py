@@ -17,12 +17,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin._compiled import announcing_compilation
 from widemargin._threads import run
 from widemargin.data.matrix import Matrix
 from widemargin.errors import ConvergenceWarning
+from widemargin.models.inputs import checked_rows, checked_weights
 from widemargin.problems.forms import FreeIntercept
 from widemargin.progress import reporting
 from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, auto_together, takes_newton
@@ -161,8 +162,7 @@ class WeightedModel(SolvedModel):
     def _scores(self, X):
         """Check rows and return their scores, one column per output."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self._scores_of_checked(X)
+        return self._scores_of_checked(checked_rows(self, X, reset=False))
 
     def _scores_of_checked(self, X):
         """Return X coef' + intercept; within `fit`, where a data frame has lost its names already."""
@@ -218,10 +218,8 @@ class LinearModel(WeightedModel):
         """Return X, y and one weight per row, checked; refuse what no solver here can do."""
         self._validate_params()
         self._check_solver()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **options)
-        if sample_weight is None:
-            return X, y, np.ones(X.shape[0])
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        X, y = checked_rows(self, X, y, order="C", **options)
+        weight = checked_weights(sample_weight, X, non_negative=True)
         if not weight.any():
             raise ValueError("sample_weight is zero for every row; at least one must be positive.")
         return X, y, weight

@@ -2,12 +2,11 @@
 
 from numbers import Integral, Real
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
 from widemargin.data.matrix import Matrix
 from widemargin.models.base import WeightedModel
+from widemargin.models.inputs import checked_rows
 from widemargin.models.labels import coded
 from widemargin.problems.forms import RiskProblem
 from widemargin.solvers.auto import PLANE_SOLVERS
@@ -34,7 +33,7 @@ class PlaneModel(WeightedModel):
         self._validate_params()
         if self.stopping == "violation" and self.solver != "svmperf":
             raise ValueError(f"stopping='violation' is svmperf's criterion; the solver is {self.solver!r}.")
-        return validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **options)
+        return checked_rows(self, X, y, order="C", **options)
 
     def _check_two_classes(self, X, y):
         """Return X and labels 0 and 1. Sets `classes_`."""
