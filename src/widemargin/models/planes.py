@@ -48,11 +48,11 @@ class PlaneModel(WeightedModel):
 
     def _minimise(self, X, risk, constant=0.0):
         """Minimise ½|w|² + risk; return the weights, the constant column's last. Sets the record of the solution."""
-        matrix = Matrix(X, constant=constant)
+        matrix = Matrix.of_columns_that_occur(X, constant)
         last = self._last_weights(1, matrix)
         start = None if last is None else last[0]
         (solution,) = self._solve(PLANE_SOLVERS[self.solver], [lambda: RiskProblem(matrix, risk)], [start])
         self.n_iter_ = solution.n_iter
         self._keep_record([solution])
         self._warn([solution])
-        return solution.w
+        return matrix.spread(solution.w)
