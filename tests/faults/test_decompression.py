@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import subprocess
 import sys
 
@@ -27,8 +28,8 @@ def compression(request):
 def test_text_that_expands_beyond_the_limit_is_refused_with_a_way_out(compression, monkeypatch):
     packed = COMPRESS[compression](_LINES)
     monkeypatch.setenv(LIMIT, "1000000")
-    with pytest.raises(FormatError, match=rf"{compression} data: .* compressed bytes expand to .*decompress it first, or "
-                       rf"set the environment variable {LIMIT}"):  # fmt: skip
+    rule = f"{compression} data: .* compressed bytes expand to .*decompress it first, or set .* variable {LIMIT}"
+    with pytest.raises(FormatError, match=rule):
         read_svmlight(io.BytesIO(packed))
     monkeypatch.setenv(LIMIT, str(len(_LINES)))
     assert read_svmlight(io.BytesIO(packed))[0].shape == (500_000, 2)
@@ -56,21 +57,20 @@ def test_a_limit_that_is_no_number_is_refused(monkeypatch):
         read_svmlight(io.BytesIO(gzip.compress(b"1 1:1\n" * 1000)))
 
 
-def test_a_bomb_of_gigabytes_stops_at_the_stated_limit(tmp_path):
-    packer, part = zstd.ZstdCompressor(), b"1 " + b" " * (1 << 20)
-    with open(tmp_path / "bomb.zst", "wb") as file:
-        for _ in range(1 << 12):
-            file.write(packer.compress(part))
-        file.write(packer.flush())
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="peaks of memory are read from /proc")
+def test_a_bomb_stops_at_the_stated_limit(tmp_path):
+    with zstd.open(tmp_path / "bomb.zst", "wb", level=1) as file:
+        for _ in range(600):
+            file.write(b"1 " + b" " * (1 << 20))
     script = """
-import resource
 from widemargin.tools.cli import main
 status = main(["train", "-q", "bomb.zst", "model"])
-print(status, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+with open("/proc/self/status") as file:
+    print(status, next(int(line.split()[1]) // 1024 for line in file if line.startswith("VmHWM")))
 """
     run = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert "zstandard data" in run.stderr, run.stderr
     status, megabytes = map(int, run.stdout.split())
     assert status == 1
-    assert megabytes < 700
+    assert megabytes < 600
     assert not (tmp_path / "model").exists()
