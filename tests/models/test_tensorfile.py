@@ -85,14 +85,14 @@ def test_arbitrary_bytes_are_refused(content, start, tmp_path):
         (save(OTHER), "do not say that widemargin wrote it"),
         (save(OTHER, {"widemargin": "{"}), "the metadata are not JSON"),
         (save(OTHER, {"widemargin": "[" * 100_000}), "nested too deeply"),
-        (save(OTHER, {"widemargin": "[]"}), "format_version must be 1, got None"),
+        (save(OTHER, {"widemargin": "[]"}), "format_version must be 1 or 2, got None"),
         (
             save({"weight": np.ones(2)}, {"widemargin": '{"format_version": true}'}),
-            "format_version must be 1, got True",
+            "format_version must be 1 or 2, got True",
         ),
         (
-            save({"weight": np.ones(2)}, {"widemargin": '{"format_version": 2}'}),
-            "got 2. A newer widemargin may read the file",
+            save({"weight": np.ones(2)}, {"widemargin": '{"format_version": 3}'}),
+            "got 3. A newer widemargin may read the file",
         ),
         (save(OTHER, {"widemargin": '{"format_version": 1}'}), "the metadata lack the model"),
     ],

@@ -18,6 +18,7 @@ from scipy.sparse import csr_array, issparse
 
 from widemargin._compiled import SUMS, compiled, compiled_choice, prefetch
 from widemargin._threads import run, split
+from widemargin.data.columns import at_columns, occurring_columns
 
 _RANGE_WORK = 1 << 17  # stored values in one range of a threaded pass: about a tenth of a millisecond
 _MAX_RANGES = 64
@@ -58,6 +59,10 @@ class Matrix:
     ----------
     n_rows, n_features, n_columns : int
         `n_columns` counts the constant column.
+    columns : ndarray of ints, or None
+        If only the columns that occur are kept, `of_columns_that_occur`, their numbers; None if all are.
+    width : int
+        How many columns there were, `n_features` if all are kept.
     values : ndarray or csr_array
         The data without the constant column, read-only.
     rows : DenseRows or SparseRows
@@ -68,10 +73,52 @@ class Matrix:
         self.constant = float(constant)
         self.n_rows, self.n_features = X.shape
         self.n_columns = self.n_features + (self.constant != 0.0)
+        self.columns, self.width = None, self.n_features
         if issparse(X):
             self._keep_sparse(X)
         else:
             self._keep_dense(X)
+
+    @classmethod
+    def of_columns_that_occur(cls, X, constant=0.0):
+        """Return a Matrix without the columns that hold no entry, if X is sparse and far wider than those that do.
+
+        Weights of columns without entries are zero in every solution; `spread` puts them back.
+        """
+        if not issparse(X):
+            return cls(X, constant)
+        matrix = cls(X, constant)
+        columns, indices = occurring_columns(matrix.values)
+        if columns is None:
+            return matrix
+        values = matrix.values
+        entries = values.data[: len(indices)], indices, values.indptr
+        narrow = csr_array(entries, shape=(matrix.n_rows, len(columns)))
+        narrow.has_canonical_format = True  # numbers change, their order does not
+        narrow = cls(narrow, constant)
+        narrow.columns, narrow.width = columns, matrix.width
+        return narrow
+
+    def spread(self, W):
+        """Return weights of all columns, zero where no entry occurs, from those of the columns kept (last axis).
+
+        The weight of the constant column, if it is there, stays the last. Pages of memory that hold nothing but zeros
+        are not touched.
+        """
+        if self.columns is None:
+            return W
+        n_behind = W.shape[-1] - self.n_features
+        full = np.zeros((*W.shape[:-1], self.width + n_behind))
+        full[..., self.columns] = W[..., : self.n_features]
+        if n_behind:
+            full[..., -n_behind:] = W[..., -n_behind:]
+        return full
+
+    def kept(self, W):
+        """Return the weights of the columns kept, from those of all (array or sparse, a line per output)."""
+        if issparse(W):
+            return (W if self.columns is None else at_columns(csr_array(W), self.columns)).toarray()
+        return W if self.columns is None else W[:, self.columns]
 
     def _keep_dense(self, X):
         self.values = _read_only(np.require(X, dtype=_real_type(X.dtype), requirements=["C", "A"]))
@@ -79,7 +126,9 @@ class Matrix:
         self.n_stored = self.values.size
 
     def _keep_sparse(self, X):
+        is_canonical = X.format == "csr" and X.has_canonical_format
         X = csr_array(X, dtype=_real_type(X.dtype))
+        X.has_canonical_format = is_canonical or X.has_canonical_format
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()

@@ -28,6 +28,7 @@ from scipy.sparse import csr_array, issparse
 
 from widemargin._compiled import compiled
 from widemargin.data.matrix import DenseRows, Matrix
+from widemargin.data.structure import check_structure
 
 MOST_FEATURES = 1 << 28  # ranges are tables over all columns
 _DENSE_ENTRIES = 1 << 18  # of an array, looked at in one go
@@ -361,6 +362,7 @@ def learn_ranges(rows, *, method="range", lower=-1.0, upper=1.0, label_limits=No
 def _check_rows(X):
     """Return a sparse matrix as it is, anything else as an array of two dimensions."""
     X = X if issparse(X) else np.asarray(X)
+    check_structure(X)
     if X.ndim != 2:
         raise ValueError(f"X must have 2 dimensions, got {X.ndim}.")
     return X

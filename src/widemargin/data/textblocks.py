@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from widemargin.data.textcompression import open_decompressed, read_decompressed
+from widemargin.data.textcompression import check_expansion, open_decompressed, read_decompressed
 from widemargin.data.textfile import (
     NO_ROWS,
     Text,
@@ -128,8 +128,15 @@ class SvmlightBlocks:
                         yield b"".join([*pieces, data[:cut]])
                         pieces = []
                     pieces.append(data[cut:])
+                    self._check_line(pieces, method)
             if any(pieces):
                 yield b"".join(pieces)
+
+    def _check_line(self, pieces, method):
+        """Refuse a line that has grown beyond belief for the compressed bytes read so far."""
+        if method is not None:
+            with refusing_damage(self.name, method):
+                check_expansion(sum(map(len, pieces)), self.position)
 
     def _read(self, file, method):
         """Read the next bytes of a file."""

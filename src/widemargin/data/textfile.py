@@ -24,7 +24,14 @@ from scipy.sparse import csr_array, issparse
 
 from widemargin._replace import replacing
 from widemargin._threads import run
-from widemargin.data.textcompression import LONGEST_MAGIC, compression_of, decompress, open_compressed
+from widemargin.data.structure import check_structure
+from widemargin.data.textcompression import (
+    LONGEST_MAGIC,
+    ExpansionError,
+    compression_of,
+    decompress,
+    open_compressed,
+)
 from widemargin.data.textformatter import LONGEST_ENTRY, LONGEST_HEAD, format_rows
 from widemargin.data.textmistakes import HEAD_BYTES, LARGEST_INDEX, Expected, explain, foreign_format
 from widemargin.data.textparser import FAILED_AT, N_UNDECIDED, Place, Rules, count_lines, parse_rows
@@ -194,9 +201,11 @@ def check_path(path_or_file):
 
 @contextmanager
 def refusing_damage(name, method):
-    """Within the block, a ValueError is about damaged compressed data."""
+    """Within the block, a ValueError is about damaged compressed data, or about data that expand beyond belief."""
     try:
         yield
+    except ExpansionError as error:
+        raise FormatError(name, f"{method} data: {error}") from error
     except ValueError as error:
         raise FormatError(name, f"the {method} data are damaged or cut short ({error})") from error
 
@@ -417,6 +426,7 @@ def write_text(path_or_file, blocks, n_rows=None):
 def _check_rows(X, y, qid):
     """Return X as CSR with sorted, single entries, y and qid as arrays; refuse what cannot be written."""
     if issparse(X):
+        check_structure(X)
         X = X.tocsr()
         if not X.has_canonical_format:
             X = X.copy()

@@ -16,13 +16,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin._compiled import announcing_compilation
 from widemargin._threads import run
 from widemargin._warning import warn_caller
+from widemargin.data.columns import WIDE, wide_products
 from widemargin.data.matrix import Matrix
 from widemargin.errors import ConvergenceWarning
+from widemargin.models.inputs import checked_rows, checked_weights
 from widemargin.problems.forms import FreeIntercept
 from widemargin.progress import reporting
 from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, auto_together, takes_newton
@@ -145,9 +147,9 @@ class WeightedModel(SolvedModel):
     def _last_weights(self, n_outputs, X):
         """Return the weights of the last fit, constant column included, if a warm start is wanted and they fit."""
         coef = getattr(self, "coef_", None)
-        if not self.warm_start or coef is None or np.size(coef) != n_outputs * X.n_features:
+        if not self.warm_start or coef is None or np.prod(np.shape(coef)) != n_outputs * X.width:
             return None
-        W = np.reshape(coef.toarray() if issparse(coef) else coef, (n_outputs, X.n_features))
+        W = X.kept(coef if issparse(coef) else np.reshape(coef, (n_outputs, X.width)))
         if X.constant:
             return np.column_stack([W, np.broadcast_to(self.intercept_ / X.constant, n_outputs)])
         return W
@@ -155,12 +157,13 @@ class WeightedModel(SolvedModel):
     def _scores(self, X):
         """Check rows and return their scores, one column per output."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self._scores_of_checked(X)
+        return self._scores_of_checked(checked_rows(self, X, reset=False))
 
     def _scores_of_checked(self, X):
         """Return X coef' + intercept; within `fit`, where a data frame has lost its names already."""
         coef = self.coef_ if self.coef_.ndim == 2 else self.coef_[np.newaxis]
+        if issparse(X) and X.shape[1] >= WIDE:
+            return wide_products(X, coef) + self.intercept_
         return safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_
 
 
@@ -212,16 +215,15 @@ class LinearModel(WeightedModel):
         """Return X, y and one weight per row, checked; refuse what no solver here can do."""
         self._validate_params()
         self._check_solver()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **options)
-        if sample_weight is None:
-            return X, y, np.ones(X.shape[0])
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        X, y = checked_rows(self, X, y, order="C", **options)
+        weight = checked_weights(sample_weight, X, non_negative=True)
         if not weight.any():
             raise ValueError("sample_weight is zero for every row; at least one must be positive.")
         return X, y, weight
 
     def _matrix(self, X):
-        return Matrix(X, constant=self.intercept_scaling if self.fit_intercept and self.penalize_intercept else 0.0)
+        constant = self.intercept_scaling if self.fit_intercept and self.penalize_intercept else 0.0
+        return Matrix.of_columns_that_occur(X, constant)
 
     def _last_multipliers(self, n_outputs, n_rows):
         """Return `dual_coef_` of the last fit, a line per output, if a warm start is wanted and it fits, else None."""
@@ -268,15 +270,15 @@ class LinearModel(WeightedModel):
         elif hasattr(self, "dual_coef_"):
             del self.dual_coef_
 
-    def _keep(self, solutions, W):
-        """Set the fitted attributes from the solutions and W (n_outputs x n_columns); warn if any fell short."""
+    def _keep(self, solutions, W, X):
+        """Set the fitted attributes from the solutions and W (n_outputs x columns of X); warn if any fell short."""
         if self._free_intercept:
-            self.coef_ = W  # the intercept is there already
+            self.coef_ = X.spread(W)  # the intercept is there already
         elif self.fit_intercept:
-            self.coef_ = np.ascontiguousarray(W[:, :-1])
+            self.coef_ = X.spread(np.ascontiguousarray(W[:, :-1]))
             self.intercept_ = self.intercept_scaling * W[:, -1]
         else:
-            self.coef_, self.intercept_ = W, 0.0
+            self.coef_, self.intercept_ = X.spread(W), 0.0
         self.n_iter_ = max(solution.n_iter for solution in solutions)
         self._keep_record(solutions)
         self._warn(solutions)

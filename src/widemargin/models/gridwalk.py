@@ -12,6 +12,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import check_array
 
+from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, submatrix
 from widemargin.models.base import SolvedModel
@@ -144,5 +145,6 @@ class FoldWalk:
 def rows_of(X):
     """Return rows that can be taken by number: an array or CSR matrix of floats, or what a callable kernel takes."""
     if issparse(X):
+        check_structure(X)
         return X.tocsr()
     return X if isinstance(X, np.ndarray) else np.asarray(X)

@@ -16,20 +16,15 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    _num_samples,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
 from widemargin._threads import n_threads
+from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, PreparedRows, submatrix
 from widemargin.kernels.scores import kernel_scores
 from widemargin.models.base import SolvedModel
+from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
 from widemargin.progress import reporting
 from widemargin.solvers.contract import KernelSettings, KernelSolution, Status
 from widemargin.solvers.kernel import KERNEL_SOLVERS
@@ -200,11 +195,11 @@ class KernelModel(SolvedModel):
         if issparse(X) and self.kernel == "precomputed":
             raise TypeError("Sparse precomputed kernels are not supported: pass K(X, X) as an array.")
         if callable(self.kernel):
-            y = [column_or_1d(targets, warn=True) for targets in y]
+            check_structure(X)
+            y = [self._check_targets(targets, **options) for targets in y]
             check_consistent_length(X, *y)
         else:
-            options |= {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
-            checked = validate_data(self, X, *y, **options)
+            checked = checked_rows(self, X, *y, order="C", **options)
             X, *y = checked if y else [checked]
         self.shape_fit_ = X.shape if hasattr(X, "shape") else (_num_samples(X),)
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
@@ -214,11 +209,16 @@ class KernelModel(SolvedModel):
             )
         return X, *y
 
+    def _check_targets(self, y, y_numeric=False):
+        """Return the targets of a callable kernel's rows."""
+        refuse_missing(y, "y")
+        return finite_targets(y) if y_numeric else column_or_1d(y, warn=True)
+
     def _weigh(self, X, sample_weight):
         """Return one weight per row; as in scikit-learn, rows of negative weight are left out. Sets `_gamma`."""
-        if sample_weight is not None and (np.asarray(sample_weight, dtype=np.float64) <= 0.0).all():
+        weight = np.maximum(checked_weights(sample_weight, X, non_negative=False), 0.0)
+        if not weight.any():
             raise ValueError("Invalid input - all samples have zero or negative weights. One must be positive.")
-        weight = np.maximum(_check_sample_weight(sample_weight, X, dtype=np.float64), 0.0)
         self._gamma = self._gamma_of(X, None if sample_weight is None else weight)
         return weight
 
@@ -339,7 +339,7 @@ class KernelModel(SolvedModel):
         if callable(self.kernel):
             return X
         accept = False if self.kernel == "precomputed" else "csr"
-        X = validate_data(self, X, accept_sparse=accept, dtype=[np.float64, np.float32], order="C", reset=False)
+        X = checked_rows(self, X, accept_sparse=accept, order="C", reset=False)
         return csr_array(X) if issparse(self.support_vectors_) and not issparse(X) else X
 
     def _check_unaltered(self):

@@ -201,11 +201,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
             last = self._last_multipliers(len(self.classes_), X.n_rows)
             (solution,) = self._solve(crammer_singer, [lambda: problem], [None if last is None else last.T])
             self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
-            return self._keep([solution], np.ascontiguousarray(solution.w.T))
+            return self._keep([solution], np.ascontiguousarray(solution.w.T), X)
         solutions = self._solve_rows(self._problems(X, label, cost), X)
         betas = [solution.beta for solution in solutions]
         self._keep_multipliers(None if any(beta is None for beta in betas) else np.stack(betas))
-        return self._keep(solutions, np.stack([solution.w for solution in solutions]))
+        return self._keep(solutions, np.stack([solution.w for solution in solutions]), X)
 
     def _check(self, X, y, sample_weight):
         """Return the matrix, labels 0 .. n_classes − 1 and weights of rows. Sets `classes_`."""
@@ -361,7 +361,7 @@ class LinearSVR(RegressorMixin, LinearModel):
         X, y, weight = self._check(X, y, sample_weight)
         (solution,) = self._solve_rows(self._problems(X, y, self._cost(y, weight)), X)
         self._keep_multipliers(solution.beta)
-        self._keep([solution], solution.w[np.newaxis])
+        self._keep([solution], solution.w[np.newaxis], X)
         self.coef_ = self.coef_.ravel()
         return self
 

@@ -1,25 +1,31 @@
 """What a fitted linear model keeps, and the rules that it obeys.
 
-always         `coef_`, `intercept_`
+always         `coef_`, `intercept_`; in a file, of `coef_` perhaps only the columns that are not zero:
+               `coef_.columns`, ascending, and `coef_.values`, their weights
 dual solvers   `dual_coef_`; cutting planes have none
 OrdinalSVC     `thresholds_`, ascending, one less than there are classes; `coef_` has one dimension
 """
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.base import is_classifier
 
+from widemargin.data.columns import at_columns
 from widemargin.models.encoding import fact
 from widemargin.models.measures import MeasureSVC
 from widemargin.models.planes import PlaneModel
 from widemargin.models.ranking import OrdinalSVC
 from widemargin.problems.measures import parsed
 
+COLUMNS, VALUES = "coef_.columns", "coef_.values"
+_COLUMN_BYTES = 4
+_MANY_FEATURES = 1 << 16  # from which on a file may leave out those whose weights are zero
+_MOST_FEATURES = 2**31 - 1
+
 
 def arrays_of(model, keep_dual):
     """Return the arrays of a fitted model by name."""
-    coef = model.coef_.toarray() if issparse(model.coef_) else np.asarray(model.coef_)
-    arrays = {"coef_": coef, "intercept_": np.asarray(model.intercept_)}
+    arrays = {**_coef_arrays(model.coef_), "intercept_": np.asarray(model.intercept_)}
     if keep_dual and hasattr(model, "dual_coef_"):
         arrays["dual_coef_"] = np.asarray(model.dual_coef_)
     if isinstance(model, OrdinalSVC):
@@ -37,17 +43,73 @@ def facts_of(model):
 
 def restore(model, facts, arrays):
     """Set the attributes that the facts and arrays describe; raise ValueError if they break a rule."""
-    check_weights(model, arrays)
+    columns, is_sparse = arrays.pop(COLUMNS, None), facts.get("coef_is_sparse") is True
+    if columns is not None:
+        _check_columns(columns, model.n_features_in_)
+        arrays["coef_"] = arrays.pop(VALUES, None)
+    check_weights(model, arrays, None if columns is None else len(columns))
     for key, array in arrays.items():
         setattr(model, key, float(array) if array.ndim == 0 else array)
-    if facts.get("coef_is_sparse") is True:
+    if columns is not None:
+        model.coef_ = (_sparse_coef if is_sparse else _dense_coef)(model.coef_, columns, model.n_features_in_)
+    elif is_sparse:
         model.coef_ = csr_matrix(model.coef_)
     if "n_iter_" in facts:
         model.n_iter_ = fact(facts, "n_iter_", int)
 
 
-def check_weights(model, arrays):
+def _coef_arrays(coef):
+    """Return `coef_` as arrays by name: whole, or its columns that are not zero if that takes less than half."""
+    n_features = coef.shape[-1]
+    if n_features >= _MANY_FEATURES:
+        columns = _columns_not_zero(coef)
+        if 2 * len(columns) * (coef.dtype.itemsize + _COLUMN_BYTES) <= n_features * coef.dtype.itemsize:
+            values = at_columns(csr_array(coef), columns).toarray() if issparse(coef) else coef[..., columns]
+            return {COLUMNS: columns.astype(np.uint32), VALUES: values}
+    return {"coef_": coef.toarray() if issparse(coef) else np.asarray(coef)}
+
+
+def _columns_not_zero(coef):
+    """Return the columns of weights of which a bit is set, ascending, looking at some of them at a time."""
+    if issparse(coef):
+        return np.unique(coef.indices[: coef.indptr[-1]])
+    lines = coef.reshape(-1, coef.shape[-1])
+    found = []
+    for begin in range(0, lines.shape[1], _MANY_FEATURES):
+        part = np.ascontiguousarray(lines[:, begin : begin + _MANY_FEATURES])
+        found.append(begin + np.flatnonzero(part.view(f"u{part.itemsize}").any(axis=0)))
+    return np.concatenate(found)
+
+
+def _check_columns(columns, n_features):
+    """Raise ValueError unless columns of weights are ascending numbers of features."""
+    if columns.dtype != np.uint32 or columns.ndim != 1 or n_features > _MOST_FEATURES:
+        raise ValueError(f"{COLUMNS} must be uint32 in one dimension, of at most {_MOST_FEATURES} features.")
+    if (np.diff(columns.astype(np.int64)) <= 0).any() or (len(columns) and columns[-1] >= n_features):
+        raise ValueError(f"{COLUMNS} must ascend and stay below {n_features}, the number of features.")
+
+
+def _dense_coef(values, columns, n_features):
+    """Return weights of all features; pages of memory that hold nothing but zeros are not touched."""
+    shape = (*values.shape[:-1], n_features)
+    try:
+        coef = np.zeros(shape, dtype=values.dtype)
+    except MemoryError as error:
+        raise ValueError(f"coef_ of shape {shape} is more than there is memory for.") from error
+    coef[..., columns] = values
+    return coef
+
+
+def _sparse_coef(values, columns, n_features):
+    """Return weights of all features as a sparse matrix."""
+    lines = np.atleast_2d(values)
+    entries = csr_matrix(lines)
+    return csr_matrix((entries.data, columns[entries.indices], entries.indptr), shape=(len(lines), n_features))
+
+
+def check_weights(model, arrays, n_features=None):
     """Raise ValueError unless the arrays are those of a linear model, and fit its features and classes."""
+    n_features = model.n_features_in_ if n_features is None else n_features
     is_ordinal, by_planes = isinstance(model, OrdinalSVC), isinstance(model, PlaneModel)
     known = {"coef_", "intercept_", "thresholds_" if is_ordinal else None, None if by_planes else "dual_coef_"}
     unknown = sorted(set(arrays) - known)
@@ -56,7 +118,7 @@ def check_weights(model, arrays):
     outputs = ()
     if is_classifier(model) and not is_ordinal:
         outputs = (1 if len(model.classes_) == 2 else len(model.classes_),)
-    rules = {"coef_": [(*outputs, model.n_features_in_)], "intercept_": [(), outputs or (1,)]}
+    rules = {"coef_": [(*outputs, n_features)], "intercept_": [(), outputs or (1,)]}
     if "dual_coef_" in arrays:
         rules["dual_coef_"] = [(*outputs, arrays["dual_coef_"].shape[-1] if arrays["dual_coef_"].ndim else 0)]
     if is_ordinal:

@@ -113,7 +113,7 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         risk = MeasureRisk(self.measure, np.where(label == 1, 1.0, -1.0), self.C)
         w = self._minimise(X, risk, self.intercept_scaling if self.fit_intercept else 0.0)
         if self.fit_intercept:
-            self.coef_, self.intercept_ = w[np.newaxis, :-1].copy(), self.intercept_scaling * w[-1:]
+            self.coef_, self.intercept_ = w[np.newaxis, :-1], self.intercept_scaling * w[-1:]
         else:
             self.coef_, self.intercept_ = w[np.newaxis], 0.0
         return self

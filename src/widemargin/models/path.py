@@ -218,6 +218,7 @@ class _Paths:
                 if Cs is None and all(_is_final(one) for one in solutions[: self._n_outputs]):
                     break
         columns = [np.array(column) for column in zip(*steps, strict=True)]
+        columns[0] = self._X.spread(columns[0])
         scores, fold_gaps = (column.T if self._folds else None for column in columns[6:])
         return CPath(np.array(grid[: len(steps)]), *columns[:6], self._names(), scores, fold_gaps, histories)
 
@@ -273,7 +274,8 @@ class _Paths:
         for k, (_, test) in enumerate(self._folds, start=1):
             here = slice(n * k, n * (k + 1))
             fitted = copy(self._model)
-            fitted.coef_, fitted.intercept_ = self._weights(solutions[here])
+            coef_of_fold, fitted.intercept_ = self._weights(solutions[here])
+            fitted.coef_ = self._X.spread(coef_of_fold)
             found = self._X.scores_of_all(np.stack([one.w for one in solutions[here]]), self._model.n_jobs)
             if self._model._free_intercept:
                 found += fitted.intercept_[:, np.newaxis]

@@ -2,12 +2,11 @@
 
 from numbers import Integral, Real
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
 from widemargin.data.matrix import Matrix
 from widemargin.models.base import WeightedModel
+from widemargin.models.inputs import checked_rows
 from widemargin.models.labels import coded
 from widemargin.problems.forms import RiskProblem
 from widemargin.solvers.auto import PLANE_SOLVERS
@@ -34,7 +33,7 @@ class PlaneModel(WeightedModel):
         self._validate_params()
         if self.stopping == "violation" and self.solver != "svmperf":
             raise ValueError(f"stopping='violation' is svmperf's criterion; the solver is {self.solver!r}.")
-        return validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **options)
+        return checked_rows(self, X, y, order="C", **options)
 
     def _check_two_classes(self, X, y):
         """Return X and labels 0 and 1. Sets `classes_`."""
@@ -49,11 +48,11 @@ class PlaneModel(WeightedModel):
 
     def _minimise(self, X, risk, constant=0.0):
         """Minimise ½|w|² + risk; return the weights, the constant column's last. Sets the record of the solution."""
-        matrix = Matrix(X, constant=constant)
+        matrix = Matrix.of_columns_that_occur(X, constant)
         last = self._last_weights(1, matrix)
         start = None if last is None else last[0]
         (solution,) = self._solve(PLANE_SOLVERS[self.solver], [lambda: RiskProblem(matrix, risk)], [start])
         self.n_iter_ = solution.n_iter
         self._keep_record([solution])
         self._warn([solution])
-        return solution.w
+        return matrix.spread(solution.w)

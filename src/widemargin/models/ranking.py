@@ -7,10 +7,13 @@ queries only (`RankSVM`), or between any two rows (`OrdinalSVC`; `ROCAreaSVC` if
 would cancel out of every pair. Training takes O(n log n) time a plane, however many ranks there are.
 """
 
+from numbers import Real
+
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
+from widemargin.models.inputs import finite_targets, refuse_missing
 from widemargin.models.labels import coded
 from widemargin.models.planedocs import documented
 from widemargin.models.planes import PlaneModel
@@ -113,8 +116,8 @@ class RankSVM(PlaneModel):
 
         Queries whose rows all have the same target have no pair and do not count; NaN if there is no other.
         """
-        y = column_or_1d(y).astype(np.float64)
-        scores = self.decision_function(X)
+        refuse_missing(y, "y")
+        y, scores = finite_targets(y), self.decision_function(X)
         check_consistent_length(scores, y)
         parts = concordance(scores, y, queries(qid, len(y)))
         return float(parts.mean()) if len(parts) else float("nan")
@@ -332,12 +335,7 @@ def queries(qid, n_rows):
     """Return a number for each row's query; refuse what is not one query per row, rows of a query together."""
     if qid is None:
         return np.zeros(n_rows, np.int64)
-    qid = column_or_1d(qid)
-    if len(qid) != n_rows:
-        raise ValueError(f"qid must have one entry per row: {n_rows} rows, got {len(qid)} entries.")
-    missing = np.array([one is None or one != one for one in qid.tolist()])
-    if missing.any():
-        raise ValueError(f"qid of row {int(np.argmax(missing))} is missing: every row must belong to a query.")
+    qid = _one_per_row(qid, n_rows)
     first = np.concatenate([[True], qid[1:] != qid[:-1]])
     group = np.cumsum(first) - 1
     names, counts = np.unique(qid[first], return_counts=True)
@@ -347,3 +345,28 @@ def queries(qid, n_rows):
             "numpy.argsort(qid, kind='stable')."
         )
     return group
+
+
+def _one_per_row(qid, n_rows):
+    """Return qid as an array of labels that can be told apart and sorted; ValueError unless there is one per row."""
+    try:
+        qid = np.asarray(qid)
+    except ValueError as error:
+        raise ValueError(f"qid must have one entry per row: {error}.") from error
+    if qid.ndim == 2 and qid.shape[1] == 1:
+        qid = qid[:, 0]
+    if qid.shape != (n_rows,):
+        raise ValueError(f"qid must have one entry per row: {n_rows} rows, got shape {qid.shape}.")
+    if qid.dtype.kind not in "biufUSO":
+        raise ValueError(f"qid must hold integers or texts, got {qid.dtype}.")
+    missing = np.array([one is None or one != one for one in qid.tolist()])
+    if missing.any():
+        raise ValueError(f"qid of row {int(np.argmax(missing))} is missing: every row must belong to a query.")
+    kinds = {str if isinstance(one, str) else Real if isinstance(one, Real) else type(one) for one in qid.tolist()}
+    if qid.dtype.kind == "O" and not (len(kinds) == 1 and kinds <= {str, Real, bytes}):
+        raise ValueError(f"qid must hold numbers or texts, all of one kind, got {_kinds_of(qid)}.")
+    return qid
+
+
+def _kinds_of(qid):
+    return " and ".join(sorted({type(one).__name__ for one in qid.tolist()}))

@@ -40,7 +40,7 @@ from widemargin.models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 _OF_PLANES = (RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC)
 ESTIMATORS = {cls.__name__: cls for cls in (LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM, *_OF_PLANES)}
 
-_FORMAT, _VERSION = "widemargin", 1
+_FORMAT, _VERSION, _VERSION_OF_COLUMNS = "widemargin", 1, 2  # the second has columns of coef_ left out
 _LARGEST_HEADER = 100_000_000  # bytes; the library reads no longer one
 _DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "?",
@@ -73,7 +73,8 @@ def write(model, *, keep_dual=True):
     if "classes_" not in arrays and is_classifier(model):
         facts["classes_"] = encode_labels(model.classes_)
     _restore(facts, arrays)  # what could not be loaded must not be saved
-    text = json.dumps({"format_version": _VERSION, "sha256": _checksum(facts, arrays), "model": facts})
+    version = _VERSION_OF_COLUMNS if linearfields.COLUMNS in arrays else _VERSION
+    text = json.dumps({"format_version": version, "sha256": _checksum(facts, arrays), "model": facts})
     content = save(arrays, {_FORMAT: text})  # a single entry: the library would write several in random order
     if int.from_bytes(content[:8], "little") > _LARGEST_HEADER:
         raise ValueError("The names of features and classes take more than 100 MB, more than any reader accepts.")
@@ -141,8 +142,9 @@ def _parse(text):
     except ValueError as error:
         raise ValueError(f"the metadata are not JSON: {error}.") from error
     version = entry.get("format_version") if isinstance(entry, dict) else None
-    if type(version) is not int or version != _VERSION:
-        raise ValueError(f"format_version must be {_VERSION}, got {version!r}. A newer widemargin may read the file.")
+    if type(version) is not int or version not in (_VERSION, _VERSION_OF_COLUMNS):
+        rule = f"format_version must be {_VERSION} or {_VERSION_OF_COLUMNS}, got {version!r}."
+        raise ValueError(f"{rule} A newer widemargin may read the file.")
     if not isinstance(entry.get("model"), dict):
         raise ValueError("the metadata lack the model.")
     return entry

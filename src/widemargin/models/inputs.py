@@ -1,0 +1,105 @@
+"""What people hand to `fit` and `predict`, checked before any work: rows, targets, weights of rows.
+
+scikit-learn's own checks, and those that it lacks: sparse matrices whose arrays do not fit together, None and NaN among
+objects, and messages that name the argument.
+"""
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn import get_config
+from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d, validate_data
+
+from widemargin.data.structure import checked_csr
+
+
+def checked_rows(model, X, *y, y_numeric=False, **options):
+    """Return X as an array or as CSR in canonical format, float32 or float64 and finite; and y, if given, checked.
+
+    Parameters
+    ----------
+    model : estimator
+        Whose `n_features_in_` and `feature_names_in_` are set, or with reset=False compared.
+    X : array-like or sparse matrix
+    *y : array-like
+        None, or the targets.
+    y_numeric : bool, default=False
+        Whether targets must be numbers.
+    **options
+        Of scikit-learn's `validate_data`.
+    """
+    for targets in y:
+        refuse_missing(targets, "y")
+    if issparse(X):
+        X = checked_csr(X, finite=not get_config()["assume_finite"])
+        options["ensure_all_finite"] = False  # it has been seen to
+    options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
+    if not y:
+        return validate_data(model, X, **options)
+    X, targets = validate_data(model, X, *y, y_numeric=y_numeric, **options)
+    return X, finite_targets(targets) if y_numeric else targets
+
+
+def finite_targets(y):
+    """Return targets as float64; ValueError unless they are finite numbers, one per row."""
+    y = np.asarray(column_or_1d(y, warn=True))
+    if y.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: y must hold real numbers, got {y.dtype}.")
+    try:
+        numbers = y.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"y must hold numbers, got {y.dtype}: {error}.") from error
+    if not np.isfinite(numbers).all():
+        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        what = "NaN" if np.isnan(numbers[row]) else "infinity"
+        raise ValueError(f"Input y contains {what}: row {row}. Every target must be finite.")
+    return numbers
+
+
+def refuse_missing(values, name):
+    """Raise ValueError if one of a number of objects is None, NaN or another mark of what is missing."""
+    array = np.asarray(values, dtype=object) if isinstance(values, list) and None in values else values
+    if getattr(getattr(array, "dtype", None), "kind", None) != "O" or getattr(array, "ndim", 1) != 1:
+        return
+    for row, one in enumerate(np.asarray(array).tolist()):
+        if one is None or not _equals_itself(one):
+            shown = "None" if one is None else "NaN"
+            raise ValueError(f"Input {name} contains {shown}, not a value: row {row}. Leave out rows without one.")
+
+
+def _equals_itself(one):
+    """Whether an object is a value; NaN and pandas' NA are not equal to themselves, or do not say."""
+    try:
+        return bool(one == one)
+    except (TypeError, ValueError):
+        return False
+
+
+def checked_weights(sample_weight, X, *, non_negative):
+    """Return one finite weight per row of X, as float64; ones if `sample_weight` is None.
+
+    Parameters
+    ----------
+    sample_weight : array-like, number or None
+    X : array-like or sparse matrix
+        The rows.
+    non_negative : bool
+        Whether a negative weight is refused.
+    """
+    if sample_weight is None:
+        return np.ones(_num_samples(X))
+    refuse_missing(sample_weight, "sample_weight")
+    given = np.asarray(sample_weight)
+    if given.dtype.kind == "c" or given.ndim > 1 or given.size == 0:
+        raise ValueError(
+            f"sample_weight must hold a real number for each of {_num_samples(X)} rows, "
+            f"got {given.dtype} of shape {given.shape}."
+        )
+    try:
+        given = given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"sample_weight must hold numbers, got {given.dtype}: {error}.") from error
+    weight = given if given.ndim else float(given)
+    weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=non_negative)
+    if not np.isfinite(weight).all():
+        raise ValueError(f"Input sample_weight contains infinity or NaN: {weight[~np.isfinite(weight)][0]}.")
+    return weight
