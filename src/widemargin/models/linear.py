@@ -17,7 +17,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.models.base import LinearModel
-from widemargin.models.labels import coded
+from widemargin.models.labels import coded, finite_targets
 from widemargin.problems import classification, regression
 from widemargin.problems.multiclass import CrammerSinger
 from widemargin.solvers.auto import WEIGHT_SOLVERS
@@ -369,7 +369,7 @@ class LinearSVR(RegressorMixin, LinearModel):
             raise ValueError(
                 "loss='epsilon_insensitive' needs dual=True or dual='auto', as in scikit-learn; got dual=False."
             )
-        return self._matrix(X), y.astype(np.float64), weight
+        return self._matrix(X), finite_targets(y), weight
 
     def _cost(self, y, weight):
         """Return the cost of each row."""

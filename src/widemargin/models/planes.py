@@ -7,7 +7,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from widemargin.data.matrix import Matrix
-from widemargin.models.base import WeightedModel
+from widemargin.models.base import POSITIVE, WeightedModel
 from widemargin.models.labels import coded
 from widemargin.problems.forms import RiskProblem
 from widemargin.solvers.auto import PLANE_SOLVERS
@@ -18,7 +18,7 @@ class PlaneModel(WeightedModel):
 
     _parameter_constraints: dict = {
         **WeightedModel._parameter_constraints,
-        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "C": [POSITIVE],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "solver": [StrOptions(set(PLANE_SOLVERS))],
         "stopping": [StrOptions({"gap", "violation"})],

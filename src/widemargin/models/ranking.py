@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from widemargin.models.labels import coded
+from widemargin.models.labels import coded, finite_targets
 from widemargin.models.planedocs import documented
 from widemargin.models.planes import PlaneModel
 from widemargin.problems.ranking import concordance, pair_risk, thresholds
@@ -92,7 +92,7 @@ class RankSVM(PlaneModel):
         self
         """
         X, y = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
-        rank = np.unique(y, return_inverse=True)[1]
+        rank = np.unique(finite_targets(y), return_inverse=True)[1]
         risk = pair_risk(rank, queries(qid, len(y)), self.C, self.n_jobs)
         if risk.n_pairs == 0:
             where = "" if qid is None else " within any query"
@@ -113,7 +113,7 @@ class RankSVM(PlaneModel):
 
         Queries whose rows all have the same target have no pair and do not count; NaN if there is no other.
         """
-        y = column_or_1d(y).astype(np.float64)
+        y = finite_targets(column_or_1d(y))
         scores = self.decision_function(X)
         check_consistent_length(scores, y)
         parts = concordance(scores, y, queries(qid, len(y)))
