@@ -28,6 +28,7 @@ _DEPENDENT = 1e-11  # of G_kk: what is left of a plane beside its projection on 
 _ROUNDING = 1e-13
 _FEW = 16
 _SIGMA_RANGE = 10.0  # times smaller or larger than the squares of planes that have weight is all right
+_LEAST_SIGMA = 1e-4  # of the largest |b|
 _SOLVED_BY_A_FACTOR = 50  # problems; then it is computed anew, free of accumulated rounding
 _CALL_WORK = 10_000_000  # multiplications in one compiled call, some hundredths of a second; then Python hears Ctrl-C
 
@@ -115,12 +116,14 @@ class ReducedProblem:
     def _scale(self):
         """Return what σ should be: the mean square of the planes by their weights, or an estimate of it.
 
-        While the zero plane has all the weight, v'Gv after the next step is about the smaller of G_kk and b_k.
+        While the zero plane has all the weight, v'Gv after the next step is about the smaller of G_kk and b_k. Weights
+        are differences of numbers of the size b/σ: far below b, σ would leave them without digits.
         """
         m = self.n_planes
         squares = self._G.diagonal()[:m]
         likely = min(float(squares.max()), float(self._b[:m].max()))
-        return float(squares @ self.v) or max(likely, 0.0) or float(squares.max()) or 1.0
+        scale = float(squares @ self.v) or max(likely, 0.0) or float(squares.max()) or 1.0
+        return max(scale, _LEAST_SIGMA * float(np.abs(self._b[:m]).max()))
 
     def linear(self):
         """Return b'v, the linear part of the dual objective."""
@@ -267,6 +270,8 @@ def _settle(G, b, v, support, n_support, sigma, L, vectors):
         for s in range(n_support):
             total_target += target[s]
             total_ones += ones[s]
+        if not total_ones > 0.0:  # the support is empty, or nothing here is finite
+            break
         level, step, leaving = (total_target - 1.0) / total_ones, 1.0, -1
         for s in range(n_support):
             target[s] -= level * ones[s]
@@ -292,7 +297,7 @@ def _normalise(v, support, n_support):
     for s in range(n_support):
         v[support[s]] = max(v[support[s]], 0.0)
         total += v[support[s]]
-    for s in range(n_support):
+    for s in range(n_support if total > 0.0 else 0):
         v[support[s]] /= total
 
 
