@@ -39,6 +39,8 @@ _ADVICE = {
     Status.INTERRUPTED: "Interrupted by Ctrl-C; the model so far was kept.",
     Status.STALLED: "This is as exact as double precision gets; raise tol.",
 }
+POSITIVE = Interval(Real, 0.0, np.finfo(np.float64).max, closed="right")
+"""A parameter that must be positive and finite, such as C."""
 _TOGETHER = 16  # classes whose problems are solved at once, where that saves passes
 _ASKED = {"gap": "gap", "kkt": "KKT violation", "violation": "violation of the planes"}
 _TURNS = {"svmperf": "planes", "ocas": "planes", "newton": "steps"}  # what these count
@@ -83,7 +85,9 @@ class SolvedModel(BaseEstimator):
             tasks = range(n_problems)
             groups = [tasks[first : first + (together or 1)] for first in tasks[:: together or 1]]
             solved = run(solve, groups, 1 if together else self.n_jobs, settings.interrupt)
-            return [solution for group in solved for solution in group]
+        found = [solution for group in solved for solution in group]
+        _refuse_not_finite(found)
+        return found
 
     def _announcing(self, report):
         """Return a context that explains the wait for compilation to those who want to hear of anything."""
@@ -178,9 +182,9 @@ class LinearModel(WeightedModel):
         **SolvedModel._parameter_constraints,
         "dual": ["boolean", StrOptions({"auto"})],
         "tol": [Interval(Real, 0.0, None, closed="left")],
-        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "C": [POSITIVE],
         "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
+        "intercept_scaling": [POSITIVE],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "solver": [StrOptions(set(SOLVERS))],
         "stopping": [StrOptions({"gap", "kkt", "violation"})],
@@ -283,6 +287,18 @@ class LinearModel(WeightedModel):
         self._keep_record(solutions)
         self._warn(solutions)
         return self
+
+
+def _refuse_not_finite(found):
+    """Refuse solutions, or what was trained from them, that are not finite: nothing of the kind is kept as a model."""
+    for one in found:
+        solution = getattr(one, "solution", one)
+        if solution is not None and not solution.is_finite:
+            raise ValueError(
+                f"{solution.solver} left double precision after {solution.n_iter} "
+                f"{turns_of(solution.solver) or 'iterations'}: the solution is not finite. Scale the features, or "
+                "lower C or the weights of rows and classes."
+            )
 
 
 def _freed(state):

@@ -13,6 +13,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 
+from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import laplace_interval, laplace_scale
 from widemargin.models.kernel import KernelModel, folds_of
 from widemargin.models.kerneldocs import documented
@@ -164,7 +165,7 @@ class SVR(KernelRegressor):
 
     _parameter_constraints: dict = {
         **KernelModel._parameter_constraints,
-        "C": [Interval(Real, 0.0, None, closed="right")],
+        "C": [POSITIVE],
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
     }
 
@@ -252,7 +253,7 @@ class NuSVR(KernelRegressor):
     _parameter_constraints: dict = {
         **KernelModel._parameter_constraints,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
-        "C": [Interval(Real, 0.0, None, closed="right")],
+        "C": [POSITIVE],
     }
 
     def __init__(

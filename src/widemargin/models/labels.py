@@ -13,7 +13,10 @@ def coded(y):
         If y holds one class, or is no class labels.
     """
     check_classification_targets(y)
-    classes = np.unique(y)
+    try:
+        classes = np.unique(y)
+    except TypeError as error:  # None among strings, or strings among numbers
+        raise ValueError(f"y must hold labels of one kind, without missing ones: {error}.") from error
     if len(classes) < 2:
         raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes.tolist()}.")
     if len(classes) == 2:

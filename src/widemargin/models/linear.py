@@ -373,7 +373,7 @@ class LinearSVR(RegressorMixin, LinearModel):
                 f"Unsupported set of arguments: loss={self.loss!r}, dual={self.dual!r}. loss='epsilon_insensitive' "
                 "needs dual=True or dual='auto', as in scikit-learn."
             )
-        return self._matrix(X), y.astype(np.float64), weight
+        return self._matrix(X), y, weight
 
     def _cost(self, y, weight):
         """Return the cost of each row."""

@@ -121,12 +121,19 @@ class RowRisk:
         if self._squared:
             return self._newton(s, t, curvature, slope, least), 0.0
         low, high = self._guess(s, t, curvature, slope, least)
-        while True:
-            before, places, jumps = self._between(s, t, low, high)
-            k, part, found = _crossing(places, jumps, low, high, curvature, slope + before)
-            if found == 0 or (found < 0 and low == least):
-                return k, part
-            low, high = (least, low) if found < 0 else (high, np.inf)
+        k, part, found = self._search(s, t, curvature, slope, (low, high))
+        # Beyond the interval there is one more to search. If rounding says that the zero is not there either, it is
+        # where the two meet, which is the end that `_search` returns.
+        if found < 0 and low > least:
+            k, part, _ = self._search(s, t, curvature, slope, (least, low))
+        elif found > 0:
+            k, part, _ = self._search(s, t, curvature, slope, (high, np.inf))
+        return k, part
+
+    def _search(self, s, t, curvature, slope, interval):
+        """Return (k, part, found) as `_crossing` does, for the kinks in an interval."""
+        before, places, jumps = self._between(s, t, *interval)
+        return _crossing(places, jumps, *interval, curvature, slope + before)
 
     def _between(self, s, t, low, high):
         """Return the slope of the losses just after k = low, and places and jumps of the kinks in (low, high]."""
@@ -421,7 +428,7 @@ def _crossing(places, jumps, low, high, curvature, slope):
     if k < np.inf:
         if curvature > 0.0 and slope + curvature * k >= 0.0:
             return -slope / curvature, 0.0, 0
-        return k, -(slope + curvature * k) / jump, 0
+        return k, -(slope + curvature * k) / jump if jump > 0.0 else 0.0, 0
     if curvature > 0.0 and -slope / curvature <= high:
         return -slope / curvature, 0.0, 0
     if not np.isfinite(high):

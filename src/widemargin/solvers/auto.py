@@ -148,7 +148,7 @@ def went_on(problem, settings, first):
 
 
 def _sweeps_first(problem, settings, start=None, after_steps=False):
-    """Sweep, and go on by `newton` when that is faster; `after_steps` of it, by those with an active set if possible."""
+    """Sweep, and go on by `newton` when that is faster; `after_steps`, by those with an active set."""
     price, is_dense = _price(problem.X, squared=bool(problem.shift.any())), can_be_dense(problem.X)
     if not is_dense and np.isinf(price):
         return _sweeps(problem, settings, start)

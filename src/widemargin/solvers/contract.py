@@ -117,6 +117,12 @@ class Solution:
         """Relative duality gap of this point."""
         return relative_gap(self.primal, self.dual)
 
+    @property
+    def is_finite(self):
+        """Whether the point, its multipliers and its objective are; a bound below may be −∞, which proves nothing."""
+        parts = (self.w, self.intercept, self.primal, 0.0 if self.beta is None else self.beta)
+        return all(np.isfinite(part).all() for part in parts) and not np.isnan(self.dual)
+
 
 @dataclass(frozen=True)
 class KernelSolution:
@@ -141,6 +147,12 @@ class KernelSolution:
     def gap(self):
         """Relative duality gap of this point."""
         return relative_gap(self.primal, self.dual)
+
+    @property
+    def is_finite(self):
+        """Whether multipliers, offsets and the objective are; a bound below may be −∞, which proves nothing."""
+        parts = (self.beta, self.offsets, self.primal)
+        return all(np.isfinite(part).all() for part in parts) and not np.isnan(self.dual)
 
 
 class Watch:
