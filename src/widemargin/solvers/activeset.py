@@ -101,7 +101,10 @@ class ActiveSet:
         )  # fmt: skip
 
     def offsets(self):
-        """Return the level r_g of each group: the mean F of multipliers inside their intervals, else between bounds."""
+        """Return the level r_g of each group: the mean F of multipliers inside their intervals, else between bounds.
+
+        Where that is not admissible, as a margin or a tube below zero, the nearest that is.
+        """
         self.scan()
         free = (self.beta > self.lower) & (self.beta < self.upper)
         offsets = np.empty(len(self.levels))
@@ -112,7 +115,7 @@ class ActiveSet:
             else:
                 bounds = bounds[np.isfinite(bounds)]
                 offsets[g] = bounds.mean() if len(bounds) else 0.0
-        return offsets
+        return self.problem.admissible(offsets)
 
     def rounding(self):
         """Return how exact F can be: its terms, |beta_t K_tt| and less, in units of the last place."""
@@ -122,13 +125,21 @@ class ActiveSet:
         """Return ½ beta'K beta + p'beta of the active multipliers, by the F of the last scan."""
         return 0.5 * (self.beta @ self.F + self.beta @ self.linear)
 
-    def measure(self):
-        """Return (primal, dual) of the whole problem; no row may have been removed."""
-        distance = -np.repeat(self.offsets(), np.diff(self.ends))
-        distance += self.F
-        gap = np.where(distance > 0, (self.beta - self.lower) * distance, (self.beta - self.upper) * distance).sum()
+    def measure(self, stretch=1.0):
+        """Return (primal, dual) of the whole problem, the primal that of the function times `stretch`.
+
+        No row may have been removed.
+        """
+        offsets = np.repeat(self.offsets(), np.diff(self.ends))
         dual = -self.objective()
-        return dual + gap, dual
+        if stretch == 1.0:
+            distance = self.F - offsets
+            gap = np.where(distance > 0, (self.beta - self.lower) * distance, (self.beta - self.upper) * distance).sum()
+            return dual + gap, dual
+        scores = self.F - self.linear
+        residual = stretch * (offsets - scores) - self.linear
+        losses = np.where(residual > 0.0, self.upper * residual, self.lower * residual).sum()
+        return 0.5 * stretch**2 * (self.beta @ scores) + losses - stretch * (self.beta @ offsets), dual
 
     def move(self, chosen, beta, slots):
         """Give multipliers new values and add what that changes to f, by their cached rows."""
