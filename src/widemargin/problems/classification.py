@@ -45,6 +45,7 @@ def c_svc(K, sign, cost):
         ends=np.array([0, n_rows]),
         start=np.zeros(n_rows),
         reading=_read_c_svc,
+        stretches=True,
     )
 
 
@@ -53,7 +54,7 @@ def _read_c_svc(problem, solution):
     facts = {"obj": -solution.dual, "rho": solution.offsets[0]}
     if np.ptp(cost) == 0.0 and cost[0] > 0.0:
         facts["nu"] = np.abs(solution.beta).sum() / (cost[0] * len(cost))
-    return KernelFunction(solution.beta, -solution.offsets[0], facts)
+    return KernelFunction(solution.stretch * solution.beta, -solution.stretch * solution.offsets[0], facts)
 
 
 def nu_svc(K, sign, weight, nu):

@@ -139,7 +139,7 @@ class KernelQP:
     `row[t]` is the kernel row of multiplier t; group g has the multipliers ends[g] .. ends[g + 1]; `start` is
     feasible; `reading(problem, solution)` makes a KernelFunction of a solution. `admissible(offsets)` are the nearest
     offsets that have a meaning; `unit(offsets)` is the size of a decision value, in the units of F, at which rows
-    count as correct.
+    count as correct; `stretches` says whether the function times a factor near 1 is as good a model.
     """
 
     K: KernelRows
@@ -152,6 +152,7 @@ class KernelQP:
     reading: Callable
     admissible: Callable = all_offsets
     unit: Callable = one
+    stretches: bool = False
 
     def model(self, solution):
         """Return what a solution means: a KernelFunction."""

@@ -16,6 +16,7 @@ from widemargin.kernels.cache import HeldRows, RowCache
 
 _RANGE = 8192  # columns of one task of a threaded update
 _ULPS = 4.0
+_LARGEST_OBJECTIVE = 1e300
 _BLOCK = 256  # kernel rows that are computed at once when f is completed
 
 
@@ -49,6 +50,7 @@ class ActiveSet:
 
     def __init__(self, problem, settings, start, least_rows):
         self.problem, self.settings = problem, settings
+        _check_sizes(problem)
         held = problem.K.held is not None and not settings.shrinking
         self.cache = HeldRows(problem.K) if held else RowCache(problem.K, settings.cache_size, least_rows)
         self._beta = _feasible(problem, start)  # of all multipliers; those of active ones are out of date
@@ -95,6 +97,8 @@ class ActiveSet:
         Sets `F`; `rising`, F where a multiplier may rise and infinite elsewhere; `falling`, −F where it may fall;
         and `levels`, for each group the smallest F that may rise and the largest that may fall.
         """
+        if not np.isfinite(self.f.sum()):
+            raise ValueError("Sums of kernel values are not finite: scale the features or the kernel's values.")
         return _scan(
             self.f, self.position, self.linear, self.beta, self.lower, self.upper, self.ends,
             self.F, self.rising, self.falling, self.levels,
@@ -227,6 +231,20 @@ class ActiveSet:
             _add_threaded(block, slots[: len(part)], weights[part], sums, self.settings.n_jobs)
             self.cache.n_computed += len(part) * len(rows) / K.n_rows
         self._f[rows] = sums
+
+
+def _check_sizes(problem):
+    """Raise ValueError if the objective may overflow: it is at most ½ bound of K (Σ costs)² + Σ costs |p|."""
+    costs = np.maximum(np.abs(problem.lower), np.abs(problem.upper)).sum()
+    linear = float(np.abs(problem.linear).max(initial=0.0))
+    most = np.maximum(costs, 1.0)
+    with np.errstate(over="ignore"):
+        size = max(problem.K.bound, 1.0) * most**2 + linear * most
+    if not size < _LARGEST_OBJECTIVE:
+        raise ValueError(
+            f"The objective overflows: kernel values reach {problem.K.bound:.3g}, targets {linear:.3g}, and the weights "
+            f"of all losses add up to {costs:.3g}. Scale the features or the targets, or lower C or sample_weight."
+        )
 
 
 def _feasible(problem, start):

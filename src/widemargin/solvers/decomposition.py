@@ -62,7 +62,7 @@ def svmlight(problem, settings, start=None):
 def solve(method, settings):
     """Let a method take turns until its violation is within the tolerance or a limit is reached.
 
-    The method has `name`, `state` (an ActiveSet), `iteration`, `violation`, `turns_between_measurements`, and the verbs
+    The method has `name`, `state` (an ActiveSet), `rule` (a StoppingRule), `iteration`, `violation`, `turns_between_measurements`, and the verbs
     `status() -> Status or None`, `turn()`, and `leave()`, after which the state is that of the last step taken.
     """
     state, watch = method.state, Watch(settings)
@@ -79,8 +79,9 @@ def solve(method, settings):
             method.turn()
     method.leave()
     state.bring_back()
-    primal, dual = state.measure()
-    if watch.last_iteration != method.iteration:
+    stretch = method.rule.stretch if watch.status is Status.CONVERGED else 1.0
+    primal, dual = state.measure(stretch)
+    if watch.last_iteration != method.iteration or stretch != 1.0:
         watch.measured(method.iteration, state.passes, primal, dual)
     return KernelSolution(
         beta=state.beta.copy(),
@@ -93,6 +94,7 @@ def solve(method, settings):
         status=watch.status,
         solver=method.name,
         history=watch.history(),
+        stretch=stretch,
     )
 
 
@@ -114,8 +116,8 @@ class _Decomposition:
         self._quiet = np.zeros(len(problem.start), np.int32)  # turns that each active multiplier has been settled
         self._patience = _PATIENCE
         self._futility = Futility()
-        self._rule = StoppingRule(settings)
-        self._goal = self._rule.goal  # what the violation of the active multipliers has to come down to
+        self.rule = StoppingRule(settings)
+        self._goal = self.rule.goal  # what the violation of the active multipliers has to come down to
         self._pair_time, self._unfinished = 0.0, 0  # nanoseconds since Newton's last step; turns that pairs left undone
         self._from_nothing = start is None and not problem.start.any()
 
@@ -154,13 +156,13 @@ class _Decomposition:
         self.violation = state.scan()
         if self.violation <= self._goal and not state.everything:
             self._bring_back(state.bring_back)
-        if state.everything and self._rule.solved(state, self.violation):
+        if state.everything and self.rule.solved(state, self.violation):
             return Status.CONVERGED
         if self._futility.first_time:
             self._bring_back(state.recompute)
-            if self._rule.solved(state, self.violation):
+            if self.rule.solved(state, self.violation):
                 return Status.CONVERGED
-        self._goal = self._rule.goal if state.everything else self._goal
+        self._goal = self.rule.goal if state.everything else self._goal
         return Status.STALLED if self._futility.final else None
 
     def _bring_back(self, verb):
@@ -169,7 +171,7 @@ class _Decomposition:
         verb()
         self._quiet = np.zeros(len(self.state.index), np.int32)
         self._patience *= 2
-        self._goal = self._rule.goal
+        self._goal = self.rule.goal
         self.violation = self.state.scan()
 
     def leave(self):
@@ -195,7 +197,7 @@ class _Decomposition:
             np.searchsorted(chosen, state.ends),
         )
         rounding = state.rounding()
-        goal = max(0.5 * self._rule.goal, rounding)
+        goal = max(0.5 * self.rule.goal, rounding)
         if len(chosen) < len(state.index):
             goal = max(goal, _INNER * self.violation)
         fallen = optimise_block(block, inside, self._direction(len(chosen)), goal, _MOST_STEPS)

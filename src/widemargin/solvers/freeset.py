@@ -18,16 +18,15 @@ delta makes the system regular where rows are dependent; it is divided by ten un
 centred first, which the sums of the groups make possible. `exact` does the same for linear problems.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from scipy.linalg.lapack import dposv, dpstrf
 
 _OUTER_ITERATIONS, _NEWTON_STEPS, _ALL_STEPS = 30, 50, 300
 _FIRST_DELTA, _SMALLER, _LEAST_DELTA = 1e-2, 0.1, 1e-16  # against K_tt; a factor where an outer iteration is slow
 _SLOW = 0.1  # of the last violation: an outer iteration that leaves more asks for a smaller delta
-_RIDGE, _LARGEST_RIDGE = (
-    1e-15,
-    1e-3,
-)  # added to a unit diagonal where a factorisation fails, 100 times as much each time
+_RIDGE, _LARGEST_RIDGE = 1e-15, 1e-3  # added to a unit diagonal where a factorisation fails, times 100 each time
 _BALANCED = 1e-12  # sum of a group that is none, against the sizes of its terms
 _EPSILON = np.finfo(np.float64).eps
 
@@ -69,7 +68,7 @@ class _Subproblem:
 
     def __init__(self, K, F, low, high, ends, size_of_beta):
         self._low, self._high = low, high
-        filled = [(begin, end) for begin, end in zip(ends[:-1], ends[1:], strict=True) if begin < end]
+        filled = [(begin, end) for begin, end in pairwise(ends) if begin < end]
         self._groups = [slice(begin, end) for begin, end in filled]
         self._group_of = np.repeat(np.arange(len(filled)), [end - begin for begin, end in filled])
         self._F, self._K = F.copy(), K.copy()

@@ -37,7 +37,7 @@ class _PairMethod:
         self.state = ActiveSet(problem, settings, start, min(_LEAST_ROWS, problem.K.n_rows))
         self.settings, self.iteration = settings, 0
         self._unshrunk_once = False
-        self._futility, self._rule = Futility(), StoppingRule(settings)
+        self._futility, self.rule = Futility(), StoppingRule(settings)
         self._load()
 
     def _load(self):
@@ -54,14 +54,14 @@ class _PairMethod:
     def status(self):
         """Return a Status if the problem is solved, or cannot be solved further; bring all back to find out."""
         state = self.state
-        if self.violation <= self._rule.goal and not state.everything:
+        if self.violation <= self.rule.goal and not state.everything:
             self._bring_back()
-        if state.everything and self._rule.solved(state, self.violation):
+        if state.everything and self.rule.solved(state, self.violation):
             return Status.CONVERGED
         if self._futility.first_time:
             state.recompute()
             self._load()
-            if self._rule.solved(state, self.violation):
+            if self.rule.solved(state, self.violation):
                 return Status.CONVERGED
         return Status.STALLED if self._futility.final else None
 
@@ -76,7 +76,7 @@ class _PairMethod:
         budget = min(len(state.problem.start), _SHRINK_EVERY)
         if self.settings.max_iter is not None:
             budget = max(1, min(budget, self.settings.max_iter - self.iteration))
-        fallen, goal = 0.0, max(self._rule.goal, state.rounding())
+        fallen, goal = 0.0, max(self.rule.goal, state.rounding())
         while budget > 0:
             steps, missing, part = _steps(
                 cache.values, cache.slot_of, cache.used, cache.tick(), state.rows, state.position,
@@ -97,7 +97,7 @@ class _PairMethod:
     def _shrink(self):
         """Set multipliers aside that no partner could move; once, when nearly solved, have all back first."""
         state = self.state
-        if not self._unshrunk_once and self.violation <= _NEARLY_SOLVED * self._rule.goal:
+        if not self._unshrunk_once and self.violation <= _NEARLY_SOLVED * self.rule.goal:
             self._unshrunk_once = True
             if not state.everything:
                 self._bring_back()

@@ -1,10 +1,13 @@
 """When a kernel problem is solved, and when no further progress is possible.
 
     stopping="kkt"   the largest violation of an optimality condition is at most tol, in units of the decision function
-                     (LIBSVM's rule, with a unit below 1 where the problem has one), and the dual objective is proved
-                     to be within 10 tol of the optimum, relatively. The proof is the gap of the model or, where the
-                     losses of a large C drown it, that of the model times 1 + 2 violation
-    stopping="gap"   the relative duality gap of the model is at most tol
+                     (LIBSVM's rule, with a unit below 1 where the problem has one), and the relative duality gap is
+                     at most 10 tol, and at most 0.1
+    stopping="gap"   the relative duality gap is at most tol
+
+With a very large C, margins that are short of 1 by rounding alone cost more than all the rest of the objective. Where
+the problem allows it (C-SVC), the model is then the function times `stretch`, 1 + 2 violation: its margins are at least
+1, and it has a gap of about 4 violation.
 
 A violation is known at every iteration, the gap costs a pass over the dual variables. So the violation has a goal, the
 gap is measured when that is reached, and if it is too large the goal is divided by ten.
@@ -12,35 +15,42 @@ gap is measured when that is reached, and if it is too large the goal is divided
 
 from widemargin.problems.certificates import relative_gap
 
-_GAP_PER_TOL = 10.0
+_GAP_PER_TOL, _LARGEST_GAP = 10.0, 0.1
 _SMALLER = 0.1
+_ROUNDING = 1e-14  # of a margin
 
 
 class StoppingRule:
-    """The rule of a KernelSettings; `goal` is the violation at which to ask whether the problem is solved."""
+    """The rule of a KernelSettings.
+
+    `goal` is the violation at which to ask whether the problem is solved, `stretch` the factor of the function.
+    """
 
     def __init__(self, settings):
         self._tol, self._by_gap = settings.tol, settings.stopping == "gap"
-        self.goal = settings.tol * (_GAP_PER_TOL if self._by_gap else 1.0)
+        self._gap = settings.tol if self._by_gap else min(_GAP_PER_TOL * settings.tol, _LARGEST_GAP)
+        self.goal, self.stretch = settings.tol * (_GAP_PER_TOL if self._by_gap else 1.0), 1.0
 
     def solved(self, state, violation):
         """Return whether an ActiveSet, with all dual variables active, is solved; if not, the goal is a smaller one."""
         if violation > self.goal:
             return False
-        primal, dual = state.measure()
-        gap = relative_gap(primal, dual)
-        if self._by_gap:
-            solved = gap <= self._tol
-        else:
-            solved = violation <= self._tol * min(1.0, state.problem.unit(state.offsets()))
-            solved = solved and self._is_proved(state, violation, gap, dual)
-        if not solved:
-            self.goal = _SMALLER * violation
-        return solved
+        if self._is_small(state, violation) and self._is_proved(state, violation):
+            return True
+        self.goal = _SMALLER * violation
+        return False
 
-    def _is_proved(self, state, violation, gap, dual):
-        most = _GAP_PER_TOL * self._tol
-        return gap <= most or relative_gap(state.measure(1.0 + 2.0 * violation)[0], dual) <= most
+    def _is_small(self, state, violation):
+        return self._by_gap or violation <= self._tol * min(1.0, state.problem.unit(state.offsets()))
+
+    def _is_proved(self, state, violation):
+        """Return whether the gap is small enough, and set the `stretch` with which it is."""
+        stretches = (1.0, 1.0 + 2.0 * violation + _ROUNDING) if state.problem.stretches else (1.0,)
+        for self.stretch in stretches:
+            if relative_gap(*state.measure(self.stretch)) <= self._gap:
+                return True
+        self.stretch = 1.0
+        return False
 
 
 class Futility:
