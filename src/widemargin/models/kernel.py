@@ -36,6 +36,7 @@ _WHOLE_ROWS = 2000  # up to here several problems share one kernel matrix, 32 MB
 _FEW_ROWS = 100  # up to here a problem is solved to the last digits, whatever the tolerance
 _LAST_DIGITS = 1e-12
 _LARGEST_C = 1e30  # in the place of an infinite one: no multiplier gets there, and the objective stays a number
+_LEAST_VARIANCE = 1e-290  # of all features together; below, it counts as zero
 _SHARPENING_TURNS = 12  # of svmlight, each brings the violation down to a tenth in some milliseconds at most
 
 
@@ -157,9 +158,13 @@ class KernelModel(SolvedModel):
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "solver": [StrOptions(set(KERNEL_SOLVERS))],
         "working_set": [Interval(Integral, 2, None, closed="left"), None],
+        "stopping": [StrOptions({"kkt", "gap"})],
     }
     _turns = "iterations"
-    _stopping = "kkt"
+
+    @property
+    def _stopping(self):
+        return self.stopping
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -261,7 +266,7 @@ class KernelModel(SolvedModel):
                 "The dual coefficients or intercepts are not finite: the variance of X, for gamma='scale', is not. "
                 "Scale the features, or set gamma."
             )
-        return float(1.0 / (X.shape[1] * variance)) if variance > 0.0 else 1.0
+        return float(1.0 / (X.shape[1] * variance)) if X.shape[1] * variance > _LEAST_VARIANCE else 1.0
 
     def _kernel(self):
         """Return the kernel of the parameters and of `_gamma`."""
@@ -391,9 +396,9 @@ def _sharpened(problem, settings, solution):
     """
     if problem.K.n_rows > _FEW_ROWS or solution.status is not Status.CONVERGED or settings.tol <= _LAST_DIGITS:
         return solution
-    finer = replace(settings, tol=_LAST_DIGITS, max_iter=_SHARPENING_TURNS, callbacks=())
+    finer = replace(settings, tol=_LAST_DIGITS, stopping="kkt", max_iter=_SHARPENING_TURNS, callbacks=())
     sharp = KERNEL_SOLVERS["svmlight"](problem, finer, solution.beta)
-    if not sharp.violation < solution.violation:
+    if not sharp.violation < solution.violation or sharp.gap > max(solution.gap, settings.tol):
         return solution
     history = np.concatenate([solution.history[:-1], sharp.history[-1:]])
     history[-1:][["iteration", "seconds", "passes"]] = solution.history[-1:][["iteration", "seconds", "passes"]]

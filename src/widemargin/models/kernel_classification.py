@@ -20,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from widemargin._warning import warn_caller
+from widemargin.errors import ConvergenceWarning
 from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
 from widemargin.models.kernel import KernelModel, Trained, folds_of, parts_of
@@ -319,6 +320,7 @@ class SVC(KernelClassifier):
         decision_function_shape="ovr",
         break_ties=False,
         random_state=None,
+        stopping="kkt",
         solver="auto",
         working_set=None,
         warm_start=False,
@@ -341,6 +343,7 @@ class SVC(KernelClassifier):
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.random_state = random_state
+        self.stopping = stopping
         self.solver = solver
         self.working_set = working_set
         self.warm_start = warm_start
@@ -414,6 +417,7 @@ class NuSVC(KernelClassifier):
         decision_function_shape="ovr",
         break_ties=False,
         random_state=None,
+        stopping="kkt",
         solver="auto",
         working_set=None,
         warm_start=False,
@@ -436,6 +440,7 @@ class NuSVC(KernelClassifier):
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.random_state = random_state
+        self.stopping = stopping
         self.solver = solver
         self.working_set = working_set
         self.warm_start = warm_start
@@ -474,6 +479,7 @@ class NuSVC(KernelClassifier):
     def _train_pairs(self, training, machines):
         """As for other classifiers, then again the pairs whose class_weight is too much for nu: by SVC, C = 1/r."""
         trained = super()._train_pairs(training, machines)
+        self._tell_of_no_margin(machines[0], trained[0])
         again = [
             (models, k, pair)
             for pairs, models in zip(machines, trained, strict=True)
@@ -484,17 +490,29 @@ class NuSVC(KernelClassifier):
             return trained
 
         def weighted(models, k, pair):
-            cost = models[k].facts["C"] * training.weight[pair.rows]
+            cost = models[k].facts.get("C", 1.0) * training.weight[pair.rows]
             return c_svc(training.matrix(pair.rows), pair.sign, cost)
 
         solved = self._train([lambda which=which: weighted(*which) for which in again])
         for (models, k, _), model in zip(again, solved, strict=True):
-            models[k] = replace(model, facts={**model.facts, "C": models[k].facts["C"]})
+            models[k] = replace(model, facts={**model.facts, "C": models[k].facts.get("C", 1.0)})
         warn_caller(
             f"nu={self.nu} is infeasible with this class_weight: it was taken as a factor of the C that nu comes to "
             "without it. Lower nu, or make the class weights less unequal."
         )
         return trained
+
+    def _tell_of_no_margin(self, pairs, trained):
+        """Warn of pairs whose margin is 0: the problem has no better function than the one that is 0 everywhere."""
+        none = [pair for pair, model in zip(pairs, trained, strict=True) if pair.has_both and not model.facts.get("C")]
+        if none:
+            names = [repr(name) for name in self.classes_[[none[0].first, none[0].second]].tolist()]
+            self._tell(
+                f"nu={self.nu} is too small for classes {' and '.join(names)}, which overlap by more: the margin is 0, "
+                "and so is the best decision function. Raise nu, or take a kernel that separates them.",
+                ConvergenceWarning,
+                depth=5,
+            )
 
 
 def largest_nu(pair, weight):

@@ -12,7 +12,8 @@ _TEXTS = {
     coef0 : float, default=0.0
         Of "poly" and "sigmoid".""",
     "tol": """tol : float, default=1e-3
-        Stop when no optimality (KKT) condition is violated by more than this: LIBSVM's eps.""",
+        Stop when no optimality (KKT) condition is violated by more than this, LIBSVM's eps, and the dual objective is
+        proved to be within 10 tol of the optimum, relatively. With `stopping="gap"`: when `gap_` is at most this.""",
     "shared": """shrinking : bool, default=True
         Whether to leave out, for a while, variables that seem settled. The result is checked on all of them.
     cache_size : float, default=200
@@ -39,7 +40,11 @@ _TEXTS = {
         True or "libsvm": whether to fit `predict_interval` too, by five-fold cross-validation: six times the work.
     random_state : int, RandomState or None, default=None
         Seeds the folds of probabilities, and the solver.""",
-    "extra": """solver : {"auto", "svmlight", "smo"}, default="auto"
+    "extra": """stopping : {"kkt", "gap"}, default="kkt"
+        What `tol` is compared with: "kkt" the largest violation of an optimality condition, in units of the decision
+        function (of its margin for `NuSVC`, of its threshold for `OneClassSVM`, where these are below 1); "gap" the
+        relative duality gap.
+    solver : {"auto", "svmlight", "smo"}, default="auto"
         "svmlight" optimises working sets of many variables, "smo" two at a time as LIBSVM does.
     working_set : int or None, default=None
         Variables in a working set of "svmlight"; None lets the solver choose.

@@ -87,6 +87,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         max_iter=-1,
         probability=False,
         random_state=None,
+        stopping="kkt",
         solver="auto",
         working_set=None,
         warm_start=False,
@@ -106,6 +107,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         self.max_iter = max_iter
         self.probability = probability
         self.random_state = random_state
+        self.stopping = stopping
         self.solver = solver
         self.working_set = working_set
         self.warm_start = warm_start

@@ -129,7 +129,8 @@ class KernelSolution:
     """Multipliers of a KernelQP, their proof, and how they came about.
 
     `offsets` are the levels r_g of the gradient; `violation` is what `tol` was compared with; `n_computed` counts the
-    kernel rows that were computed.
+    kernel rows that were computed. The model, whose objective is `primal`, is the function of beta and offsets times
+    `stretch`, 1 but for the largest costs.
     """
 
     beta: np.ndarray
@@ -142,6 +143,7 @@ class KernelSolution:
     status: Status
     solver: str
     history: np.ndarray
+    stretch: float = 1.0
 
     @property
     def gap(self):

@@ -52,8 +52,8 @@ _DEFAULTS = {  # LIBSVM's
     "cache_size": 100.0,
     "shrinking": True,
 }
-_OF_ALL = ("tol", "cache_size", "shrinking", "solver", "working_set", "max_seconds")
-_LINEAR_ONLY = ("loss", "bias", "multi_class", "stopping", "penalize_intercept")
+_OF_ALL = ("tol", "stopping", "cache_size", "shrinking", "solver", "working_set", "max_seconds")
+_LINEAR_ONLY = ("loss", "bias", "multi_class", "penalize_intercept")
 
 
 LIBLINEAR_TYPES = {  # what does the same as LIBLINEAR's -s, of those numbers that LIBSVM has too
@@ -216,6 +216,8 @@ def _choose_kernel(parser, options):
 def _check_numbers(parser, options):
     if getattr(options, "tol", None) == 0:
         parser.error(f"{parser.name('tol')} must be > 0 for kernel machines, got 0")
+    if getattr(options, "stopping", None) == "violation":
+        parser.error("--stopping violation is svmperf's criterion; kernel machines take gap or kkt")
     if getattr(options, "solver", None) == "smo" and hasattr(options, "working_set"):
         parser.error("--working-set is for --solver svmlight; smo takes two multipliers at a time")
 

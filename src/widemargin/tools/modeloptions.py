@@ -114,8 +114,8 @@ def _add_solver_options(group):
     add("-e", "--tol", type=reading.non_negative, help="linear: relative duality gap asked for (default: 1e-4, for "
         "rank, ordinal, rocarea and measure 1e-3); kernel machines: largest violation of an optimality condition "
         "(default: 1e-3)")  # fmt: skip
-    add("--stopping", choices=["gap", "kkt", "violation"], help="linear: what --tol is compared with; violation is "
-        "svmperf's, kkt that of dcd, avsf and climb (default: gap)")  # fmt: skip
+    add("--stopping", choices=["gap", "kkt", "violation"], help="what --tol is compared with; violation is svmperf's, "
+        "kkt that of dcd, avsf and climb, and of kernel machines (default: gap, for kernel machines kkt)")  # fmt: skip
     add("--solver", choices=solvers, help="default: auto; svmlight and smo are for kernel machines, others linear; "
         "newton is for few columns, ocas and svmperf are cutting planes")  # fmt: skip
     add("--max-iter", type=reading.whole(1, also="none"), metavar="N", help="most sweeps over the rows, steps or "
