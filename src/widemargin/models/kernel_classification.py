@@ -95,7 +95,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         if isinstance(self.probability, (bool, np.bool_)):
             instead = _INSTEAD_OF_BOOL[bool(self.probability)].format(name=type(self).__name__)
             message = "The `probability` parameter is deprecated as a bool, as in scikit-learn from version 1.9 on"
-            self._tell(f"{message}; got probability={self.probability}: {instead}", FutureWarning, depth=4)
+            warn_caller(f"{message}; got probability={self.probability}: {instead}", FutureWarning)
         self.classes_, label = coded(y)
         self._keep_order(label)
         weight = self._weigh(X, sample_weight)
@@ -507,11 +507,10 @@ class NuSVC(KernelClassifier):
         none = [pair for pair, model in zip(pairs, trained, strict=True) if pair.has_both and not model.facts.get("C")]
         if none:
             names = [repr(name) for name in self.classes_[[none[0].first, none[0].second]].tolist()]
-            self._tell(
+            warn_caller(
                 f"nu={self.nu} is too small for classes {' and '.join(names)}, which overlap by more: the margin is 0, "
                 "and so is the best decision function. Raise nu, or take a kernel that separates them.",
                 ConvergenceWarning,
-                depth=5,
             )
 
 

@@ -196,7 +196,7 @@ class _Search:
         self._records = self._file.records
         if self._file.was_cut:
             message = f"{results} is cut inside its first line and holds no results: the search begins anew."
-            SolvedModel._tell(message, UserWarning, 4)
+            warn_caller(message)
 
     def run(self, points, report, callback):
         """Score all points that are not done yet."""
