@@ -372,3 +372,15 @@ def test_certified_optima_of_the_shared_sets_are_reached(name, C, optimum, read_
     X, y, _ = read_shared(name)
     model = LinearSVC(loss="hinge", C=C, fit_intercept=False, tol=1e-3, max_iter=None, random_state=0).fit(X, y)
     assert optimum * (1 - 1e-6) <= model.objective_ <= optimum * (1 + 1e-3)
+
+
+def test_only_those_whose_features_differ_in_scale_are_told_to_scale_them(rng):
+    X = rng.standard_normal((200, 5))
+    y = X @ np.ones(5) + rng.standard_normal(200) > 0
+    for rows, advice in (
+        (X, r"1\.0e-04\. Lower C, raise tol or max_iter\."),
+        (X * [1, 1, 1, 1, 50], "Scale the features,"),
+    ):
+        for container in (np.asarray, csr_array):
+            with pytest.warns(ConvergenceWarning, match=advice):
+                LinearSVC(loss="hinge", C=1e5, solver="dcd", max_iter=1).fit(container(rows), y)

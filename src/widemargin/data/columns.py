@@ -116,3 +116,27 @@ def _renumber(indices, words, before, nibbles, places):
         here = indices[k] >> np.uint32(6)
         lower = (np.uint64(1) << np.uint64(indices[k] & np.uint32(63))) - np.uint64(1)
         places[k] = np.int64(before[here]) + np.int64(_ones(words[here] & lower, nibbles))
+
+
+def scales_differ(X, times=10.0):
+    """Return whether columns differ in scale: by more than `times`, in their largest entries and in their mean squares.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+    times : float, default=10
+    """
+    if issparse(X):
+        data = np.abs(X.data[: X.indptr[-1]], dtype=np.float64)
+        columns, place = np.unique(X.indices[: X.indptr[-1]], return_inverse=True)
+        squares, largest = np.bincount(place, data**2), np.zeros(len(columns))
+        np.maximum.at(largest, place, data)
+    else:
+        squares = np.einsum("ij,ij->j", X, X, dtype=np.float64)
+        largest = np.maximum(X.max(axis=0), -X.min(axis=0)).astype(np.float64)
+    return all(_ratio(numbers) > most for numbers, most in ((squares, times**2), (largest, times)))
+
+
+def _ratio(numbers):
+    numbers = numbers[numbers > 0.0]
+    return numbers.max() / numbers.min() if len(numbers) else 1.0

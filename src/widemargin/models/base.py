@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._compiled import announcing_compilation
 from widemargin._threads import run
 from widemargin._warning import warn_caller
-from widemargin.data.columns import WIDE, wide_products
+from widemargin.data.columns import WIDE, scales_differ, wide_products
 from widemargin.data.matrix import Matrix
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.inputs import checked_rows, checked_weights
@@ -120,8 +120,11 @@ class SolvedModel(BaseEstimator):
         self.history_ = solutions[0].history if len(solutions) == 1 else [s.history for s in solutions]
         self.solver_ = "; ".join(sorted({_told(solution) for solution in solutions}))
 
-    def _warn(self, solutions):
-        """Set `status_`; warn the caller, with the gap reached, if a solver stopped short."""
+    def _warn(self, solutions, X=None):
+        """Set `status_`; warn the caller, with the gap reached, if a solver stopped short.
+
+        X are the features, if they are known and their scales matter: who has scaled them is not told to.
+        """
         short = [solution for solution in solutions if solution.status is not Status.CONVERGED]
         self.status_ = short[0].status.value if short else Status.CONVERGED.value
         if not short:
@@ -131,7 +134,9 @@ class SolvedModel(BaseEstimator):
         asked = f"{_ASKED[self._stopping]} asked {self.tol:.1e}"
         advice = _ADVICE[worst.status]
         if advice.startswith("raise"):
-            advice = f"Scale the features, {'lower C, ' if hasattr(self, 'C') else ''}{advice}"
+            scale = "scale the features, " if X is not None and scales_differ(X) else ""
+            advice = f"{scale}{'lower C, ' if hasattr(self, 'C') else ''}{advice}"
+            advice = advice[0].upper() + advice[1:]
         warn_caller(
             f"{worst.solver} stopped after {worst.n_iter} {turns_of(worst.solver) or self._turns} "
             f"({worst.status.value}){which}: "
@@ -285,7 +290,7 @@ class LinearModel(WeightedModel):
             self.coef_, self.intercept_ = X.spread(W), 0.0
         self.n_iter_ = max(solution.n_iter for solution in solutions)
         self._keep_record(solutions)
-        self._warn(solutions)
+        self._warn(solutions, X.values)
         return self
 
 

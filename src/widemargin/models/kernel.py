@@ -268,6 +268,10 @@ class KernelModel(SolvedModel):
             )
         return float(1.0 / (X.shape[1] * variance)) if X.shape[1] * variance > _LEAST_VARIANCE else 1.0
 
+    def _features(self, training):
+        """Return the features of the training rows; None if the kernel was computed elsewhere."""
+        return None if self.kernel == "precomputed" or callable(self.kernel) else training.X
+
     def _kernel(self):
         """Return the kernel of the parameters and of `_gamma`."""
         if callable(self.kernel):

@@ -144,7 +144,10 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         self._keep_model(model.support, model.n_support, sign * model.dual_coef, sign * model.intercept, training)
         self.probA_, self.probB_ = self._sigmoids(training, label, machines, others) if others else (np.empty(0),) * 2
         self.n_iter_ = np.array([one.facts["iterations"] for one in trained[0]], dtype=np.int32)
-        self._warn(self._keep_solutions(trained[0], [one for models in trained[1:] for one in models]))
+        self._warn(
+            self._keep_solutions(trained[0], [one for models in trained[1:] for one in models]),
+            self._features(training),
+        )
         return self
 
     def _sigmoids(self, training, label, machines, tables):

@@ -81,7 +81,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
         if self._wants_probability:
             self.laplace_scale_ = laplace_scale(self._residuals(training, y, parts, others))
         self.n_iter_ = model.solution.n_iter
-        self._warn(self._keep_solutions([model], others))
+        self._warn(self._keep_solutions([model], others), self._features(training))
         return self
 
     def _residuals(self, training, y, parts, others):

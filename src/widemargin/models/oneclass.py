@@ -151,7 +151,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
                 scores = training.sums(support, dual_coef, rows, advance=advance).ravel()
             self.density_marks_ = density_marks(self._settled(scores, training.X[rows]) - self.offset_[0])
         self.n_iter_ = trained.solution.n_iter
-        self._warn(self._keep_solutions([trained]))
+        self._warn(self._keep_solutions([trained]), self._features(training))
         return self
 
     def _settled(self, scores, Z):

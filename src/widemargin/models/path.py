@@ -133,7 +133,7 @@ def c_path(X, y, Cs=None, *, estimator=None, cv=None, scoring=None, sample_weigh
     folds = _folds(model, X, y, cv, groups)
     paths = _Paths(model, X_checked, target, weight, folds, _judge(model, X, y, scoring))
     path = paths.walk(grid, each)
-    model._warn(paths.solutions)
+    model._warn(paths.solutions, X_checked.values)
     return path
 
 

@@ -54,5 +54,5 @@ class PlaneModel(WeightedModel):
         (solution,) = self._solve(PLANE_SOLVERS[self.solver], [lambda: RiskProblem(matrix, risk)], [start])
         self.n_iter_ = solution.n_iter
         self._keep_record([solution])
-        self._warn([solution])
+        self._warn([solution], matrix.values)
         return matrix.spread(solution.w)
