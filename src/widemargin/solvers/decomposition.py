@@ -62,8 +62,9 @@ def svmlight(problem, settings, start=None):
 def solve(method, settings):
     """Let a method take turns until its violation is within the tolerance or a limit is reached.
 
-    The method has `name`, `state` (an ActiveSet), `rule` (a StoppingRule), `iteration`, `violation`, `turns_between_measurements`, and the verbs
-    `status() -> Status or None`, `turn()`, and `leave()`, after which the state is that of the last step taken.
+    The method has `name`, `state` (an ActiveSet), `rule` (a StoppingRule), `iteration`, `violation`,
+    `turns_between_measurements`, and the verbs `status() -> Status or None`, `turn()`, and `leave()`, after which the
+    state is that of the last step taken.
     """
     state, watch = method.state, Watch(settings)
 
