@@ -127,3 +127,37 @@ def test_the_data_are_not_changed(rng):
     products = InnerProducts(X, np.float64)
     by_tiles(products, products.panels(np.arange(30)), 30)
     assert np.array_equal(X, before)
+
+
+@TYPES
+def test_columns_that_do_not_occur_take_no_memory(dtype, rng):
+    n_features = 50_000_000
+    X = csr_array(([1.0, 2.0, 3.0, 4.0], [7, n_features - 1, 7, 12_345_678], [0, 2, 4]), shape=(2, n_features))
+    Z = csr_array(([5.0, 6.0, 7.0], [0, 7, n_features - 1], [0, 2, 3]), shape=(2, n_features))
+    products = InnerProducts(X, dtype)
+    for panels in (products.panels(np.arange(2)), products.panels_of(Z)):
+        assert sum(panel.lines.nbytes + panel.line_of.nbytes for panel in panels) < 10_000
+    np.testing.assert_array_equal(by_tiles(products, products.panels(np.arange(2)), 2), [[5.0, 3.0], [3.0, 25.0]])
+    np.testing.assert_array_equal(by_tiles(products, products.panels_of(Z), 2), [[6.0, 18.0], [14.0, 0.0]])
+
+
+@TYPES
+def test_a_panel_of_very_many_columns_has_lines_for_those_of_its_rows(dtype, rng):
+    n_features = 200_000  # each occurs in one of the first rows
+    X = csr_array((np.ones(n_features), np.arange(n_features), np.linspace(0, n_features, 101).astype(int)))
+    X = csr_array(X + csr_array((rng.standard_normal(300), (rng.integers(100, size=300), np.full(300, 3))), X.shape))
+    products = InnerProducts(X, dtype)
+    panels = products.panels(np.arange(100))
+    assert panels[0].lines.shape[0] < 0.4 * n_features
+    found, expected = by_tiles(products, panels, 100), (X @ X.T).toarray()
+    np.testing.assert_allclose(found, expected, rtol=1e-4 if dtype == np.float32 else 1e-12)
+    Z = csr_array((rng.standard_normal(40), (np.arange(40), rng.integers(n_features, size=40))), (40, n_features))
+    np.testing.assert_allclose(by_tiles(products, products.panels_of(Z), 40), (Z @ X.T).toarray(), atol=1e-5)
+
+
+def test_rows_without_any_value_have_products_of_zero():
+    X = csr_array((3, 10_000_000))
+    products = InnerProducts(X, np.float64)
+    Z = csr_array(([1.0], [5], [0, 1]), shape=(1, 10_000_000))
+    assert not by_tiles(products, products.panels(np.arange(3)), 3).any()
+    assert not by_tiles(products, products.panels_of(Z), 1).any()

@@ -3,6 +3,8 @@
     dense    a matrix product of BLAS
     sparse   the block is spread out as a panel, a line of memory per feature with one number per row of the block;
              each row x_j then adds up as many lines as it has values, all rows of the block at once
+    wide     of more columns than values only those that occur count; of very many, a panel has lines only for those of
+             its own rows, found by a table, so that no memory grows with the largest column number
 
 What is stored as zeros is cheaper as CSR, and CSR with few zeros is cheaper as an array, whatever the caller had:
 the rule is `_SPARSE_BELOW`. Together with `matrix.py` this is the room that knows how rows are stored.
@@ -21,6 +23,7 @@ _SPARSE_BELOW = 0.15  # fraction of values other than zero below which CSR is fa
 _SPARSE_COST, _DENSE_COST = 0.1, 0.016  # nanoseconds for a stored value
 _DENSE_PANEL = 128  # rows of a block that are multiplied at once
 _TILE = 1 << 16  # products of one tile: 256 or 512 kB, and 20 to 100 microseconds of work between calls from Python
+_PANEL_LINES = 1 << 16  # columns up to which a panel has a line for each: 16 MB at most
 _TRANSPOSED = 64  # rows x_j whose products are turned around together, from (j, b) to (b, j)
 
 
@@ -30,6 +33,13 @@ class _Rows(NamedTuple):
     data: np.ndarray
     indices: np.ndarray
     indptr: np.ndarray
+
+
+class _Panel(NamedTuple):
+    """Sparse rows spread out: column k is lines[k], or lines[line_of[k]] if there are very many columns."""
+
+    lines: np.ndarray
+    line_of: np.ndarray
 
 
 class InnerProducts:
@@ -59,9 +69,12 @@ class InnerProducts:
         self._tile_columns = _TILE // self.panel_rows
         self._spare = []
         if self._sparse:
-            self._X = csr_array(X, dtype=dtype)
-            self._rows = _rows_of(self._X)
-            self.cost = _SPARSE_COST * self._X.nnz / max(1, self.n_rows)
+            self._rows, self._occurring = _rows_of(csr_array(X, dtype=dtype)), None
+            if self.n_features > len(self._rows.data):
+                self._occurring, places = np.unique(self._rows.indices, return_inverse=True)
+                self._rows = self._rows._replace(indices=places.astype(np.uint32))
+            self._n_columns = self.n_features if self._occurring is None else len(self._occurring)
+            self.cost = _SPARSE_COST * len(self._rows.data) / max(1, self.n_rows)
         else:
             self._X = _array_of(X, dtype)
             self.cost = _DENSE_COST * self.n_features
@@ -73,16 +86,26 @@ class InnerProducts:
     def _panel(self, chosen):
         if not self._sparse:
             return self._X[chosen]
-        return _spread_out(self._rows, np.ascontiguousarray(chosen, dtype=np.uint64), self.n_features)
+        return _spread_out(self._rows, np.ascontiguousarray(chosen, dtype=np.uint64), self._n_columns)
 
     def panels_of(self, Z):
         """Return the rows of another matrix Z, with as many features, in the form that `fill` takes."""
         if not self._sparse:
             Z = _array_of(Z, self.dtype)
             return [Z[begin : begin + self.panel_rows] for begin in self._begins(len(Z))]
-        Z = csr_array(Z, dtype=self.dtype)
-        rows, every = _rows_of(Z), np.arange(Z.shape[0], dtype=np.uint64)
-        return [_spread_out(rows, every[k : k + LANES], self.n_features) for k in self._begins(len(every))]
+        rows = self._known_columns(_rows_of(csr_array(Z, dtype=self.dtype)))
+        every = np.arange(Z.shape[0], dtype=np.uint64)
+        return [_spread_out(rows, every[k : k + LANES], self._n_columns) for k in self._begins(len(every))]
+
+    def _known_columns(self, rows):
+        """Return rows with the columns that occur in X numbered as there, and zeros in the place of others."""
+        if self._occurring is None:
+            return rows
+        places = np.searchsorted(self._occurring, rows.indices)
+        places[places == self._n_columns] = 0
+        known = self._occurring[places] == rows.indices if self._n_columns else np.zeros(len(places), bool)
+        data = np.where(known, rows.data, self.dtype.type(0))
+        return _Rows(data, np.where(known, places, 0).astype(np.uint32), rows.indptr)
 
     def _begins(self, n_rows):
         return range(0, n_rows, self.panel_rows)
@@ -142,27 +165,51 @@ def _array_of(X, dtype):
     return np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=dtype)
 
 
-def _spread_out(rows, chosen, n_features):
-    """Return rows as a panel (n_features, LANES), zeros where there is no row."""
-    panel = np.zeros((n_features, LANES), rows.data.dtype)
+def _spread_out(rows, chosen, n_columns):
+    """Return rows as a _Panel, zeros where there is no row; of very many columns, line 0 is for those not in them."""
+    if n_columns <= _PANEL_LINES:
+        panel = _Panel(np.zeros((max(1, n_columns), LANES), rows.data.dtype), np.empty(0, np.uint32))
+        _spread(rows, chosen, panel)
+        return panel
+    line_of = np.zeros(n_columns, np.uint32)
+    n_lines = 1 + _number_columns(rows, chosen, line_of)
+    panel = _Panel(np.zeros((n_lines, LANES), rows.data.dtype), line_of)
     _spread(rows, chosen, panel)
     return panel
 
 
 @compiled
-def _spread(rows, chosen, panel):
-    """Add x_k,chosen[b] to panel[k, b]."""
+def _number_columns(rows, chosen, line_of):
+    """Number the columns of the chosen rows from 1 on, in the order in which they occur; return how many there are."""
+    count = np.uint32(0)
     for b in range(chosen.size):
         for k in range(rows.indptr[chosen[b]], rows.indptr[chosen[b] + np.uint64(1)]):
-            panel[rows.indices[k], np.uint64(b)] += rows.data[k]
+            if line_of[rows.indices[k]] == 0:
+                count += np.uint32(1)
+                line_of[rows.indices[k]] = count
+    return count
+
+
+@compiled
+def _spread(rows, chosen, panel):
+    """Add x_chosen[b],k to the line of column k, at b."""
+    many = panel.line_of.size > 0
+    for b in range(chosen.size):
+        for k in range(rows.indptr[chosen[b]], rows.indptr[chosen[b] + np.uint64(1)]):
+            line = panel.line_of[rows.indices[k]] if many else rows.indices[k]
+            panel.lines[line, np.uint64(b)] += rows.data[k]
 
 
 @compiled
 def _row_with_panel(rows, j, panel):
-    """Return Σ_k x_jk panel[k], the products of x_j with all rows of the panel."""
-    sums = no_lanes(panel)
-    for k in range(rows.indptr[j], rows.indptr[j + np.uint64(1)]):
-        sums = add_line(sums, rows.data[k], panel, rows.indices[k])
+    """Return Σ_k x_jk times the line of column k: the products of x_j with all rows of the panel."""
+    sums = no_lanes(panel.lines)
+    if panel.line_of.size:
+        for k in range(rows.indptr[j], rows.indptr[j + np.uint64(1)]):
+            sums = add_line(sums, rows.data[k], panel.lines, panel.line_of[rows.indices[k]])
+    else:
+        for k in range(rows.indptr[j], rows.indptr[j + np.uint64(1)]):
+            sums = add_line(sums, rows.data[k], panel.lines, rows.indices[k])
     return sums
 
 

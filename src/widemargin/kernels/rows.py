@@ -14,6 +14,7 @@ from widemargin._threads import run, single_threaded_blas, split
 from widemargin.data.products import InnerProducts, squared_norms
 
 _CHEAP = 4.0  # nanoseconds for an inner product
+_PANELS = 16  # that are made at a time
 _TASK_COLUMNS = 8192  # columns of one task for a thread
 
 
@@ -105,14 +106,20 @@ class KernelRows:
         if not self.kernel.from_products:
             self._block.fill(self._chosen(rows), columns.chosen, out, slots)
             return
+        step = _PANELS * self._products.panel_rows
+        with single_threaded_blas():
+            for begin in range(0, len(rows), step):
+                self._fill_panels(rows[begin : begin + step], columns, out, slots[begin : begin + step])
+
+    def _fill_panels(self, rows, columns, out, slots):
+        """As `fill`, with all panels in memory at the same time."""
         step = self._products.panel_rows
         ranges = split(columns.n_columns, -(-columns.n_columns // _TASK_COLUMNS))
         tasks = []
         for k, panel in enumerate(self._products.panels(rows)):
             here = slice(k * step, (k + 1) * step)
             tasks += [(panel, self._norms[rows[here]], slots[here], columns, out, *ends) for ends in ranges]
-        with single_threaded_blas():
-            run(self._fill_panel, tasks, self.n_jobs)
+        run(self._fill_panel, tasks, self.n_jobs)
 
     def _fill_panel(self, panel, own, slots, columns, out, start, stop):
         with self._products.workspace() as workspace:

@@ -5,7 +5,7 @@ support vectors; all outputs share each tile. The linear kernel needs none: its 
 """
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from widemargin._threads import run, single_threaded_blas, split
 from widemargin.data.products import InnerProducts, squared_norms
@@ -99,8 +99,11 @@ def _by_weights(kernel, support, blocks, Z, out, n_jobs, advance):
     """<Σ coef_i x_i, z>: the linear kernel."""
     for block in range(blocks.count):
         here = slice(blocks.ends[block], blocks.ends[block + 1])
-        weights = blocks.coefficients[:, here] @ support[here].astype(np.float64)
-        out[:, block] = Z @ np.asarray(weights).T
+        part, coefficients = support[here].astype(np.float64), blocks.coefficients[:, here]
+        if issparse(part) and part.shape[1] > part.nnz:  # more columns than values: those that occur will do
+            part, coefficients = csr_array(part), csr_array(coefficients)
+        sums = Z @ (coefficients @ part).T
+        out[:, block] = sums.toarray() if issparse(sums) else sums
     advance(Z.shape[0])
 
 

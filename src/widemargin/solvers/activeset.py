@@ -242,8 +242,8 @@ def _check_sizes(problem):
         size = max(problem.K.bound, 1.0) * most**2 + linear * most
     if not size < _LARGEST_OBJECTIVE:
         raise ValueError(
-            f"The objective overflows: kernel values reach {problem.K.bound:.3g}, targets {linear:.3g}, and weights "
-            f"of all losses add up to {costs:.3g}. Scale the features or the targets, or lower C or sample_weight."
+            f"The objective overflows: kernel values reach {problem.K.bound:.3g}, targets {linear:.3g} and the weights "
+            f"of losses add up to {costs:.3g}. Scale the features or the targets, or lower C or sample_weight."
         )
 
 
