@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numba.core import event
 from scipy.sparse import coo_matrix, csc_matrix, csr_array, csr_matrix, issparse
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
@@ -528,9 +529,11 @@ def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number in numbers:
         print(json.dumps({"begins": number}), flush=True)
-        begun = time.process_time()
+        begun, compiling = time.process_time(), event.TimingListener()
+        event.register("numba:compile", compiling)
         good, outcome = judge(cases[number])
-        seconds = time.process_time() - begun
+        event.unregister("numba:compile", compiling)
+        seconds = time.process_time() - begun - (compiling.duration if compiling.done else 0.0)
         print(json.dumps({"judged": number, "good": good, "outcome": outcome, "seconds": seconds}), flush=True)
 
 
