@@ -1,20 +1,36 @@
 # Everything a fresh machine needs: python3, make and the package index.
 #   make demo    a model, its certificate and a picture, in a minute
 #   make test    lint and all tests
+#   make test-oldest    all tests with the oldest versions of everything that pyproject.toml allows
+#   make test-nightly   random examples and the long campaigns; bounds checked; uncompiled (some hours)
 #   make docs    the documentation site, in site/
 #   make bench   the benchmark tables (some hours; needs the shared data sets)
 
 PYTHON ?= python3
 VENV   := .venv
+OLDEST := .venv-oldest
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test test-oldest test-nightly lint docs bench clean
 
 demo: $(VENV)/.installed-plot
 	$(BIN)/widemargin demo
 
 test: $(VENV)/.installed-test lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-oldest: $(OLDEST)/.installed
+	WIDEMARGIN_OLDEST=1 $(OLDEST)/bin/python -m pytest -n 2 --dist worksteal
+
+# Loops run as plain Python are about a hundred times slower: the tests whose data are small.
+UNCOMPILED := $(wildcard $(addsuffix .py,$(addprefix tests/data/test_,matrix products rangefile sampling scaling summary \
+	textparser) $(addprefix tests/kernels/test_,cache exponential functions) tests/solvers/test_reduced)) tests/problems
+COMPILED := tests/data tests/kernels tests/problems tests/solvers tests/models $(wildcard tests/certificates tests/faults)
+
+test-nightly: $(VENV)/.installed-test
+	WIDEMARGIN_NIGHTLY=1 WIDEMARGIN_HYPOTHESIS=nightly $(BIN)/python -m pytest -n 2 --dist worksteal
+	NUMBA_BOUNDSCHECK=1 WIDEMARGIN_HYPOTHESIS=nightly $(BIN)/python -m pytest -n 2 --dist worksteal $(COMPILED)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(UNCOMPILED)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -28,6 +44,7 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.linear_dual
 	$(BIN)/python -m benchmarks.linear
+	$(BIN)/python -m benchmarks.defaults
 	$(BIN)/python -m benchmarks.kernel
 	$(BIN)/python -m benchmarks.cutting_planes
 	$(BIN)/python -m benchmarks.grid
@@ -37,9 +54,16 @@ $(VENV)/.installed-%: pyproject.toml | $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	touch $@
 
+$(OLDEST)/.installed: pyproject.toml
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(PYTHON) tests/machines/oldest.py > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/constraints.txt \
+		--editable ".[test]"
+	touch $@
+
 $(VENV):
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "widemargin needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) demo site .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) demo site .pytest_cache .ruff_cache .hypothesis

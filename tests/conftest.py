@@ -4,13 +4,30 @@ import hashlib
 import os
 import signal
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
-_SOURCES = sorted((_ROOT / "src").rglob("*.py"))
-_DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()[:16]
-# Set before anything imports numba; an edited helper does not invalidate its cached callers in other files.
-os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"widemargin-numba-{_DIGEST}"))
+
+
+def _digest_of_compiled_code():
+    """Return a hash of all that decides how loops are compiled: the sources, Numba, and its settings.
+
+    Numba itself notices neither an edited helper in another file nor a setting such as NUMBA_BOUNDSCHECK, and two of
+    its versions would overwrite each other's files.
+    """
+    digest = hashlib.sha256(f"{version('numba')} {version('llvmlite')} {version('numpy')}".encode())
+    for path in sorted((_ROOT / "src").rglob("*.py")):
+        digest.update(path.read_bytes())
+    for name in sorted(name for name in os.environ if name.startswith("NUMBA_")):
+        digest.update(f"{name}={os.environ[name]}".encode())
+    return digest.hexdigest()[:16]
+
+
+# Set before anything imports numba.
+os.environ.setdefault(
+    "NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"widemargin-numba-{_digest_of_compiled_code()}")
+)
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and all they start; tests of Ctrl-C need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -21,8 +38,22 @@ import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 # Compiling happens inside the first examples: no deadline. CI must not depend on luck: the same examples each time.
+# Nightly, luck is wanted: other examples each time, and ten times as many.
 settings.register_profile("widemargin", deadline=None, derandomize=True)
-settings.load_profile("widemargin")
+settings.register_profile("nightly", deadline=None, derandomize=False, print_blob=True, max_examples=1000)
+_PROFILE = os.environ.get("WIDEMARGIN_HYPOTHESIS", "widemargin")
+settings.load_profile(_PROFILE)
+
+
+def pytest_collection_modifyitems(items):
+    """Nightly, take ten times as many examples also where a test says how many; a profile does not reach those."""
+    if _PROFILE != "nightly":
+        return
+    functions = {item.function for item in items if getattr(item.function, "is_hypothesis_test", False)}
+    for function in functions:
+        given = function._hypothesis_internal_use_settings
+        if given.max_examples != settings.get_profile("nightly").max_examples:
+            function._hypothesis_internal_use_settings = settings(given, max_examples=10 * given.max_examples)
 
 
 @pytest.fixture

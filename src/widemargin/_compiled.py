@@ -6,14 +6,20 @@ so that importing compiles nothing. Division follows NumPy: dividing by zero giv
 Compiled without Numba's reference counts (`_nrt=False`): a loop gets all its memory from the caller and allocates
 none (views are fine). Counting costs two atomic operations per array and helper call, which on rows of a dozen
 values took three quarters of the time, and would make threads that share a matrix wait for each other.
+
+Private interfaces of Numba are used here and nowhere else: the option `_nrt`, the classes of the cache and
+`dispatcher._cache`, the intrinsic below. The tests pass with Numba 0.61.0 (llvmlite 0.44.0) and 0.68.1 (llvmlite
+0.50.0); pyproject.toml allows what lies between and nothing newer.
 """
 
 from contextlib import contextmanager
 
 import numba
 from llvmlite import ir
-from numba.core import cgutils, event, types
+from numba.core import caching, cgutils, event, types
 from numba.extending import intrinsic, overload
+
+from widemargin._warning import warn_once
 
 SUMS = frozenset({"reassoc", "contract"})
 """fastmath flags for sums: terms may be reordered and fused; NaN and infinities keep their meaning."""
@@ -24,8 +30,74 @@ _OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 def compiled(function=None, *, fastmath=frozenset()):
     """Compile a loop over arrays, numbers and NamedTuples of arrays; `fastmath=SUMS` only on plain sums."""
-    jit = numba.njit(cache=True, fastmath=set(fastmath) or False, **_OPTIONS)
-    return jit if function is None else jit(function)
+
+    def compile_with_cache(function):
+        dispatcher = numba.njit(fastmath=set(fastmath) or False, **_OPTIONS)(function)
+        if dispatcher is not function:  # as it is when NUMBA_DISABLE_JIT is set
+            dispatcher._cache = _cache_of(function)
+        return dispatcher
+
+    return compile_with_cache if function is None else compile_with_cache(function)
+
+
+_ADVICE = (
+    "Compilation takes up to a minute in each new process. To keep compiled code, set the environment variable "
+    "NUMBA_CACHE_DIR to a folder that can be written."
+)
+
+
+def _cache_of(function):
+    """Return the cache of the function on disk, or one that keeps nothing if no folder can be written."""
+    try:
+        return _DiskCache(function)
+    except RuntimeError as error:  # Numba's "no locator available", found out while importing
+        return _NoCache(str(error))
+
+
+class _DiskCache(caching.FunctionCache):
+    """Numba's cache on disk; a fault of the disk costs a compilation and a warning, never the fit.
+
+    Numba raises when an index (.nbi) or machine code (.nbc) cannot be read back, as after a power failure, and when
+    a file cannot be written, as on a full disk.
+    """
+
+    def load_overload(self, sig, target_context):
+        """Return the machine code for the signature, or None: not compiled before, or not readable."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # pickle raises almost anything on a damaged file
+            warn_once(f"A file of compiled code in {self.cache_path} cannot be read ({error!r}): compiling again.")
+            self._discard()
+            return None
+
+    def _discard(self):
+        """Empty the index, so that what is compiled next replaces the damaged files."""
+        try:
+            self.flush()
+        except OSError as error:
+            self._keep_nothing(error)
+
+    def save_overload(self, sig, data):
+        """Write the machine code for the signature, if it can be written."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            self._keep_nothing(error)
+
+    def _keep_nothing(self, error):
+        self.disable()
+        warn_once(f"Compiled code cannot be kept in {self.cache_path} ({error}). {_ADVICE}")
+
+
+class _NoCache(caching.NullCache):
+    """Compiled code is kept in memory only; said when the first function is compiled, not on import."""
+
+    def __init__(self, reason):
+        self._reason = reason
+
+    def load_overload(self, sig, target_context):
+        """Return None: nothing was kept. The first time, say why."""
+        warn_once(f"Compiled code is kept in memory only ({self._reason}). {_ADVICE}", key="no cache folder")
 
 
 def compiled_choice(function):

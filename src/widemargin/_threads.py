@@ -5,6 +5,7 @@ same to the bit however many threads there are.
 """
 
 import os
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -97,8 +98,12 @@ def run(function, argument_lists, n_jobs=None, interrupt=None):
     todo_lock = threading.Lock()
     failed = threading.Event()
 
+    caller, own_thread = sys._getframe(), threading.get_ident()
+
     def work():
         _inside.worker = True
+        if threading.get_ident() != own_thread:
+            _inside.handed_out_by = work.__code__, caller
         try:
             while not failed.is_set():
                 with todo_lock:
@@ -110,7 +115,7 @@ def run(function, argument_lists, n_jobs=None, interrupt=None):
             failed.set()
             raise
         finally:
-            _inside.worker = False
+            _inside.worker, _inside.handed_out_by = False, None
 
     others = [_get_pool().submit(work) for _ in range(n_workers - 1)]
     try:
@@ -125,6 +130,12 @@ def run(function, argument_lists, n_jobs=None, interrupt=None):
         if error is not None:
             raise error
     return results
+
+
+def outer_frame(frame):
+    """Return the frame that called this one; of a worker, that of `run` in the thread that handed out the work."""
+    code, caller = getattr(_inside, "handed_out_by", None) or (None, None)
+    return caller if frame.f_code is code else frame.f_back
 
 
 def _outcome(future, interrupt):

@@ -20,6 +20,7 @@ _SECONDS_BEFORE_BARS = 1.0  # what takes less is not worth a look
 _SECONDS_BEFORE_MORE = 2.0  # what is a part of work with a bar: many short parts would make a restless picture
 _SECONDS_BETWEEN_LINES = 2.0  # at first
 _LATER_LINES = 0.1  # and then, of the seconds so far, so that the log of a long run stays short
+_SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _FIRST_SHARE = 0.01  # before it nobody knows how long the rest will take
 _LONGEST_NAME = 30  # of a task, beside a bar and numbers on 80 columns
 _MOST_LAST_LINES = 3  # of several problems, say one per class; of more only the worst is worth a last line
@@ -394,10 +395,10 @@ def _clock(seconds):
 
 
 def _amount(number, unit):
-    """Return an amount in words."""
+    """Return an amount in words; bytes have three digits, or all before the point if those are more."""
     if unit != "bytes":
         return f"{number:,} {unit}".rstrip()
-    for name, size in (("GB", 1e9), ("MB", 1e6)):
-        if number >= size:
-            return f"{number / size:.3g} {name}"
-    return f"{number / 1e3:.3g} kB"
+    if number < 1000:
+        return f"{number:.0f} {unit}"
+    name, size = next((one for one in _SIZES if number >= 0.9995 * one[1]), _SIZES[-1])  # 999.6 kB is 1 MB
+    return f"{number / size:.3g} {name}" if number < 999.5 * size else f"{number / size:,.0f} {name}"

@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import coo_array, csr_array
 
 from widemargin.data import repeats, summary
+from widemargin.data.kernelrows import KernelRecogniser
 from widemargin.data.matrix import Matrix
 from widemargin.data.repeats import find_repeats
 from widemargin.data.summary import are_classes, summarise
@@ -154,6 +155,20 @@ def test_a_precomputed_kernel_is_known_by_its_serials():
     for serials in ([2, 2, 3], [2, 1.5, 3], [4, 1, 2], [0, 1, 2]):
         K[:, 0] = serials
         assert not summarise(K, [1, -1, 1], first_index=0).is_kernel
+
+
+@pytest.mark.parametrize("cut", range(4))
+def test_a_precomputed_kernel_is_known_from_its_blocks(cut):
+    K = np.arange(12.0).reshape(3, 4) + 0.5
+    for serials, known in (([2, 1, 3], True), ([2, 1, 2], False), ([2, 1, 4], False)):
+        K[:, 0] = serials
+        recogniser = KernelRecogniser()
+        for block in (K[:cut], K[cut:]):
+            recogniser.update(csr_array(block))
+        assert recogniser.is_kernel == known
+    recogniser.update(csr_array(K[:, :3]))
+    assert not recogniser.is_kernel
+    assert not KernelRecogniser().is_kernel
 
 
 def test_queries_are_measured_and_scattered_or_flat_ones_found():

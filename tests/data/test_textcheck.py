@@ -6,6 +6,7 @@ import importlib.util
 import io
 import lzma
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from widemargin.data import textcheck, textfile
+from widemargin.data.textblocks import SvmlightBlocks
 from widemargin.data.textcheck import check_svmlight
 from widemargin.data.textfile import read_svmlight
+from widemargin.data.textlines import read_lines
 from widemargin.errors import FormatError
 
 _SPEC = importlib.util.spec_from_file_location("textparser_tests", Path(__file__).parent / "test_textparser.py")
@@ -189,15 +192,25 @@ def test_a_utf_8_mark_is_one_mistake_and_the_rows_after_it_are_checked():
         (b"\x93NUMPY\x01\x00v\x00{'descr'}\n\x00\x01", "is a NumPy array, not text"),
         (b"PK\x03\x04\x14\x00\n1 2\n", "is a zip archive, not text"),
         ("1 1:2\n".encode("utf-16-le"), "binary, or text in UTF-16"),
-        (b"a,b,c\n1,2,3\n", "looks like comma-separated values"),
+        (b"a,b,c\n1,2,3\n", "looks like comma-separated values (CSV)"),
+        (b"# made by hand, today\n\n1,2,3\n", "looks like comma-separated values (CSV)"),
     ],
 )
 def test_a_file_of_another_format_is_one_mistake_that_says_so(data, rule):
     checked = check_bytes(data)
     assert rule in checked.mistakes[0].rule
     assert checked.n_mistakes == 1
-    with pytest.raises(FormatError, match="<stream>"):
-        read_svmlight(io.BytesIO(data))
+    readers = read_svmlight, read_lines, lambda stream: list(SvmlightBlocks(stream))
+    for read in readers:
+        with pytest.raises(FormatError, match=f"<stream>:1:1: .*{re.escape(rule)}"):
+            read(io.BytesIO(data))
+
+
+def test_a_comma_in_a_comment_does_not_make_csv():
+    with pytest.raises(FormatError, match="<stream>:2:3: the colon of index:value is missing in '2'"):
+        read_svmlight(io.BytesIO(b"# made by hand, today\n1 2\n"))
+    with pytest.raises(FormatError, match="<stream>:2:1: '3,4' lists several labels"):
+        read_svmlight(io.BytesIO(b"1 1:2\n3,4\n"))
 
 
 def test_a_comma_in_a_row_among_good_ones_is_a_mistake_of_that_row():

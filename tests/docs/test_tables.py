@@ -75,7 +75,7 @@ def fitted_attributes(estimator):
     return {name for name in dir(model) if name.endswith("_") and not name.startswith("_") and hasattr(model, name)}
 
 
-@pytest.mark.filterwarnings("ignore:.*was deprecated in.*1.9:FutureWarning")  # theirs: probability, probA_, probB_
+@pytest.mark.filterwarnings("ignore:.*(probability|was deprecated in.*1.9):FutureWarning")  # probA_, probB_ are theirs
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", TWINS)
 def test_every_fitted_attribute_is_there(name):

@@ -7,12 +7,14 @@ import pytest
 import sklearn.svm
 from libsvm.svmutil import svm_predict, svm_train
 from scipy.sparse import csr_array
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from widemargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
-from widemargin.models.calibration import density_marks, fit_sigmoid, laplace_scale
+from widemargin.models.calibration import density_marks, fit_sigmoid, laplace_scale, sigmoid
 from widemargin.models.kernel import folds_of
 
 
@@ -28,7 +30,7 @@ def test_sigmoids_are_those_of_decisions_by_machines_that_did_not_see_the_rows(n
     X, y = rows
     label = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
     nu = {"nu": 0.5} if name == "NuSVC" else {}
-    model = {"SVC": SVC, "NuSVC": NuSVC}[name](gamma=0.3, tol=1e-6, probability=True, random_state=7, **nu).fit(
+    model = {"SVC": SVC, "NuSVC": NuSVC}[name](gamma=0.3, tol=1e-6, probability="libsvm", random_state=7, **nu).fit(
         X, label
     )
     decisions = np.empty((300, len(model.intercept_)))
@@ -60,7 +62,7 @@ def test_folds_share_out_each_class_evenly_and_keep_all_rows(rng):
 def test_probabilities_are_libsvms_within_the_luck_of_the_folds(n_classes, rows):
     X, y = rows
     label = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
-    model = SVC(gamma=0.3, probability=True, random_state=0).fit(X, label)
+    model = SVC(gamma=0.3, probability="libsvm", random_state=0).fit(X, label)
     peer = svm_train(label.tolist(), X, "-s 0 -t 2 -g 0.3 -c 1 -b 1 -q")
     expected = np.array(svm_predict([], X, peer, "-b 1 -q")[2])[:, np.argsort(peer.get_labels())]
     probabilities = model.predict_proba(X)
@@ -75,7 +77,7 @@ def test_probabilities_are_libsvms_within_the_luck_of_the_folds(n_classes, rows)
 def test_probabilities_do_not_depend_on_how_the_kernel_is_given(kernel, rows):
     X, y = rows
     label = np.digitize(y, [0.5, 1.5])
-    parameters = {"tol": 1e-6, "probability": True, "random_state": 3}
+    parameters = {"tol": 1e-6, "probability": "libsvm", "random_state": 3}
     expected = SVC(gamma=0.3, **parameters).fit(X, label).predict_proba(X)
     given = {
         "rbf": (SVC(gamma=0.3, n_jobs=2, **parameters), X),
@@ -89,7 +91,7 @@ def test_probabilities_do_not_depend_on_how_the_kernel_is_given(kernel, rows):
 
 def test_the_same_seed_gives_the_same_probabilities_and_another_does_not(rows):
     X, y = rows
-    one, same, other = (SVC(probability=True, random_state=seed).fit(X, y > 0.5) for seed in (0, 0, 1))
+    one, same, other = (SVC(probability="libsvm", random_state=seed).fit(X, y > 0.5) for seed in (0, 0, 1))
     assert one.probA_.tobytes() == same.probA_.tobytes() != other.probA_.tobytes()
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(one)).predict_proba(X), one.predict_proba(X))
 
@@ -97,10 +99,10 @@ def test_the_same_seed_gives_the_same_probabilities_and_another_does_not(rows):
 def test_a_fold_without_a_class_decides_for_the_other():
     X, y = load_iris(return_X_y=True)
     few = np.r_[0:20, 50:51, 100:120]  # the second class has a single row: its fold trains without it
-    model = SVC(probability=True, random_state=0).fit(X[few], y[few])
+    model = SVC(probability="libsvm", random_state=0).fit(X[few], y[few])
     assert np.isfinite(model.probA_).all()
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
-    assert NuSVC(nu=0.09, probability=True, random_state=0).fit(X[few], y[few]).predict_proba(X).shape == (150, 3)
+    assert NuSVC(nu=0.09, probability="libsvm", random_state=0).fit(X[few], y[few]).predict_proba(X).shape == (150, 3)
 
 
 def test_probabilities_are_there_only_if_asked_for_before_the_fit(rows):
@@ -150,3 +152,28 @@ def test_one_class_probabilities_are_libsvms_but_for_support_vectors_whose_sign_
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
     with pytest.raises(ValueError, match="at least 5 values below zero"):
         OneClassSVM(nu=0.01, probability=True).fit(X[:20])
+
+
+@pytest.mark.parametrize("estimator", [SVC, NuSVC])
+def test_a_bool_asks_for_the_same_with_scikit_learns_warning(estimator, rows):
+    X, y = rows
+    expected = estimator(probability="libsvm", random_state=0).fit(X, y > 0.5).predict_proba(X)
+    name = estimator.__name__
+    asked = rf"probability=True: use CalibratedClassifierCV\({name}\(\), ensemble=False\), or probability='libsvm'"
+    with pytest.warns(FutureWarning, match=f"`probability` parameter is deprecated as a bool.*{asked}") as caught:
+        model = estimator(probability=True, random_state=0).fit(X, y > 0.5)
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(model.predict_proba(X), expected)
+    with pytest.warns(FutureWarning, match="got probability=False: leave it out"):
+        assert not hasattr(estimator(probability=False).fit(X, y > 0.5), "predict_proba")
+
+
+def test_what_scikit_learn_recommends_instead_fits_the_same_sigmoid_to_two_classes(rows):
+    X, y = rows
+    model, second = SVC(tol=1e-6), y > 0.5
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    calibrated = CalibratedClassifierCV(model, ensemble=False, cv=folds).fit(X, second)
+    unseen = cross_val_predict(model, X, second, cv=folds, method="decision_function")
+    A, B = fit_sigmoid(-unseen, np.where(second, -1, 1))
+    expected = sigmoid(-model.fit(X, second).decision_function(X), A, B)
+    np.testing.assert_allclose(calibrated.predict_proba(X)[:, 0], expected, atol=1e-3)

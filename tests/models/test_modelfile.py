@@ -78,7 +78,7 @@ def machines(rows):
     """Return a fitted kernel machine by name."""
     X, y = rows
     target = X @ [1.0, -2.0, 0.5, 0.0] + 3.0 + y
-    likely = {"probability": True, "random_state": 0}
+    likely = {"probability": "libsvm", "random_state": 0}
     cases = {
         "two classes": (SVC(), X, y > 0),
         "three classes": (SVC(C=2.0, class_weight="balanced", decision_function_shape="ovo"), X, NAMES[y]),

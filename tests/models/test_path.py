@@ -8,7 +8,16 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from widemargin import ConvergenceWarning, LinearSVC, LinearSVCCV, LinearSVR, LinearSVRCV, c_path
+from widemargin import (
+    ConvergenceWarning,
+    LinearSVC,
+    LinearSVCCV,
+    LinearSVR,
+    LinearSVRCV,
+    c_path,
+    load_model,
+    save_model,
+)
 
 CS = [0.01, 0.3, 10.0, 200.0]
 
@@ -166,7 +175,7 @@ def test_time_is_limited(rows):
         ({"estimator": LinearSVC(multi_class="crammer_singer")}, "c_path needs multi_class='ovr'"),
         ({"estimator": LinearSVC(stopping="kkt", solver="dcd")}, "c_path needs stopping='gap'"),
         ({"cv": [(np.arange(150), np.arange(0))]}, "fold 0 of cv has no rows to score"),
-        ({"sample_weight": np.zeros(150)}, "at least one non-zero number"),
+        ({"sample_weight": np.zeros(150)}, "at least one (non-zero number|must be positive)"),
     ],
 )
 def test_wrong_input_is_refused(change, match, rows):
@@ -200,3 +209,23 @@ def test_many_columns_and_a_free_intercept_are_for_planes(rng):
     path = c_path(X, y, [1e-3, 1e-2], estimator=LinearSVC(penalize_intercept=False, tol=1e-3), cv=3)
     assert path.solver == "ocas"
     assert (path.gaps <= 1e-3).all()
+
+
+@pytest.mark.parametrize("solver", ["auto", "dcd", "newton", "ocas"])
+@pytest.mark.parametrize("kind", [LinearSVCCV, LinearSVRCV])
+def test_the_chosen_model_has_its_history_as_every_fit_has(kind, solver, rows, tmp_path):
+    X, y = rows
+    model = kind(Cs=CS, cv=3, solver=solver, max_iter=None).fit(X, y)
+    assert model.history_.dtype.names == LinearSVC().fit(X, y).history_.dtype.names
+    assert model.history_["gap"][-1] == model.gap_
+    assert model.history_["primal"][-1] == model.objective_
+    assert [len(of_C) for of_C in model.path_.histories] == [1] * len(CS)
+    save_model(model, tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").history_, model.history_)
+
+
+def test_several_classes_have_a_history_each():
+    X, y = load_iris(return_X_y=True)
+    model = LinearSVCCV(Cs=[0.1, 1.0], cv=3, penalize_intercept=False).fit(X, y)
+    assert len(model.history_) == 3
+    assert max(history["gap"][-1] for history in model.history_) == model.gap_

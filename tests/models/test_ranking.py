@@ -22,7 +22,7 @@ CHECKS = [pair for estimator in ESTIMATORS for pair in estimator_checks_generato
 @pytest.mark.filterwarnings("ignore::widemargin.errors.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.utils.estimator_checks.SkipTestWarning")
 @pytest.mark.parametrize(
-    ("estimator", "check"), CHECKS, ids=lambda part: getattr(part, "func", part).__class__.__name__
+    ("estimator", "check"), CHECKS, ids=lambda part: getattr(getattr(part, "func", None), "__name__", repr(part))
 )
 def test_scikit_learns_contract_is_kept(estimator, check):
     if check.func.__name__ == "check_array_api_input":

@@ -1,6 +1,7 @@
 """SVM-light's text: read to the bit and summed; what it has no place for is refused, and broken text by line."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,16 +92,31 @@ def test_the_text_is_what_svm_lights_reader_expects(name, fitted, X, tmp_path):
     model = fitted[name]
     save_model(model, tmp_path / "model", format="svmlight")
     lines = (tmp_path / "model").read_text().split("\n")
-    assert lines[0] == f"SVM-light Version {'V6.20' if name == 'rank' else 'V6.02'}"
+    assert lines[0] == "SVM-light Version V6.20"
     assert [line.partition("#")[0].strip() for line in lines[7:10]] == ["5", "1", "2"]
     assert len(lines[6].partition("#")[0]) < 50  # into so many bytes SVM-light reads it
-    b, (alpha, *cells, end) = float(lines[10].split()[0]), lines[11].split()
+    b, (alpha, *cells, end, seal) = float(lines[10].split()[0]), lines[11].split()
     w = np.zeros(5)
     for cell in cells:
         w[int(cell.split(":")[0]) - 1] = float(cell.split(":")[1])
     scores = model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
-    assert (alpha, end, lines[12:]) == ("1", "#", [""])
+    assert (alpha, end, seal[:7], lines[12:]) == ("1", "#", "sha256=", [""])
     np.testing.assert_allclose(X @ w - b, scores, rtol=1e-12, atol=1e-14)
+
+
+ORIGINALS = Path(__file__).parents[3] / "shared" / "originals"
+
+
+@pytest.mark.skipif(not ORIGINALS.exists(), reason="the files of the original programs are not here")
+@pytest.mark.parametrize("name", CASES)
+def test_the_header_is_that_of_the_original_programs(name, fitted, tmp_path):
+    originals = [path.read_text().split("\n")[:11] for path in sorted(ORIGINALS.glob("*.model"))]
+    assert len(originals) >= 10
+    layouts = {tuple(re.sub(r"^[^#]*(?=#)", "", line) for line in lines) for lines in originals}
+    save_model(fitted[name], tmp_path / "model", format="svmlight")
+    lines = (tmp_path / "model").read_text().split("\n")[:11]
+    assert layouts == {tuple(re.sub(r"^[^#]*(?=#)", "", line) for line in lines)}
+    assert {line for lines in originals for line in lines[:1]} == {lines[0]}
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import quadprog
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from scipy.sparse import csr_array
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify, violations
+from widemargin.solvers import auto as auto_module
 from widemargin.solvers.auto import SOLVERS
 from widemargin.solvers.contract import Settings, Status
 
@@ -35,30 +35,21 @@ def state(loss, X, target, cost, constant=0.0, epsilon=0.1):
     return regression.LOSSES[loss](matrix, target, cost, epsilon)
 
 
-def exact_optimum(problem):
-    """Return the optimal dual value, by an exact QP solver on beta = p − q, p and q at least 0."""
+def exact_optimum(problem, exact_qp):
+    """Return the optimal dual value and a bound on its error, by an exact QP solver on beta = p − q, p and q >= 0."""
     X = np.asarray(problem.X.values.todense() if hasattr(problem.X.values, "todense") else problem.X.values)
     if problem.X.constant:
         X = np.hstack([X, np.full((len(X), 1), problem.X.constant)])
-    n, soft = len(X), problem.shift > 0
+    soft = problem.shift > 0
     # The QP solver gets p / reach and q / reach, numbers of one size, and only those that may move at all.
-    reach = np.where(soft, 0.5 / np.where(soft, problem.shift, 1.0), problem.upper - problem.lower)
     high = np.concatenate([np.maximum(problem.upper, 0), np.maximum(-problem.lower, 0)])
     free = high > 0
-    if not free.any():
-        return 0.0
-    reach = np.tile(reach, 2)[free]
+    reach = np.where(np.tile(soft, 2), np.tile(0.5 / np.where(soft, problem.shift, 1.0), 2), high)[free]
     K = X @ X.T + np.diag(problem.shift)
     G = np.block([[K, -K], [-K, K]])[np.ix_(free, free)] * np.outer(reach, reach)
-    a = np.concatenate([problem.target - problem.epsilon, -problem.target - problem.epsilon])[free] * reach
-    bound = high[free] / reach
-    finite, eye = np.isfinite(bound), np.eye(free.sum())
-    bounds, limits = np.hstack([eye, -eye[:, finite]]), np.concatenate([np.zeros(len(eye)), -bound[finite]])
-    solution = np.zeros(2 * n)
-    solution[free] = reach * quadprog.solve_qp(G + 1e-8 * reach.mean() * eye, a, bounds, limits)[0]
-    beta = solution[:n] - solution[n:]
-    separable = problem.target * beta - problem.epsilon * np.abs(beta) - 0.5 * problem.shift * beta**2
-    return separable.sum() - 0.5 * beta @ X @ X.T @ beta
+    c = np.concatenate([problem.epsilon - problem.target, problem.epsilon + problem.target])[free] * reach
+    value, error = exact_qp(G, c, high[free] / reach)
+    return -value, error
 
 
 @pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS.keys())
@@ -106,15 +97,16 @@ def spoiled(X, cost, spoil):
 
 @given(case=PROBLEMS)
 @hypothesis_settings(max_examples=150)
-def test_small_problems_are_solved_as_an_exact_qp_solver_does(case):
+def test_small_problems_are_solved_as_an_exact_qp_solver_does(case, exact_qp):
     rng = np.random.default_rng(case["seed"])
     X = np.round(rng.standard_normal((case["n"], case["d"])), 2)
     X, cost = spoiled(X, case["C"] * rng.uniform(0.2, 2.0, case["n"]), case["spoil"])
     target = np.round(rng.standard_normal(case["n"]), 1)
     problem = state(case["loss"], csr_array(X) if case["sparse"] else X, target, cost, case["constant"])
     solution = DUAL_SOLVERS[case["solver"]](problem, Settings(tol=1e-9, max_iter=200_000))
-    optimum = exact_optimum(problem)
+    optimum, reference_error = exact_optimum(problem, exact_qp)
     scale = max(abs(optimum), cost.sum())
+    assert reference_error <= 1e-7 * scale
     assert solution.dual <= optimum + 1e-6 * scale
     assert solution.primal >= optimum - 1e-6 * scale
     assert solution.gap <= 1e-9 or solution.status is Status.STALLED
@@ -384,14 +376,22 @@ def auto_choice(X, sign, cost, **options):
     return DUAL_SOLVERS["auto"](state("hinge", X, sign, cost), Settings(max_iter=200), **options).solver
 
 
-def test_auto_takes_dcd_for_small_costs_and_climbs_for_large_ones(clouds):
+@pytest.fixture
+def only_sweeps(monkeypatch):
+    """Let `auto` choose among sweeps for problems of any size."""
+    monkeypatch.setattr(auto_module, "takes_active_set", lambda problem: False)
+    monkeypatch.setattr(auto_module, "can_be_dense", lambda X: False)
+    monkeypatch.setattr(auto_module, "_price", lambda X, squared=False: np.inf)
+
+
+def test_auto_takes_dcd_for_small_costs_and_climbs_for_large_ones(clouds, only_sweeps):
     X, sign, cost = clouds
     assert auto_choice(X, sign, 0.01 * cost) == "dcd"
     assert auto_choice(X, sign, 1e4 * cost) == "climb"
     assert auto_choice(X, sign, 1e4 * cost, start=np.zeros(80)) == "dcd"
 
 
-def test_auto_takes_dcd_for_rows_that_can_be_separated_and_climb_for_more_columns_than_rows(clouds, rng):
+def test_auto_takes_dcd_for_separable_rows_and_climb_for_wide_ones(clouds, rng, only_sweeps):
     X, sign, cost = clouds
     assert auto_choice(X + 100 * sign[:, None], sign, cost) == "dcd"
     wide = rng.standard_normal((80, 200))

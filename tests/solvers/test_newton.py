@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,6 +37,15 @@ CONTAINERS = {
     "csr-f32": lambda X: csr_array(X.astype(np.float32)),
 }
 EACH_CONTAINER = pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS.keys())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _smoothed_steps_only():
+    """Let problems of any size be solved by smoothed steps; see test_exact.py for the others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "takes_active_set", lambda problem: False)
+        patch.setattr(module, "can_be_dense", lambda X: False)
+        yield
 
 
 @EACH_LOSS
@@ -158,7 +166,7 @@ def test_a_warm_start_never_ends_worse(loss, clouds):
     assert warm.gap <= 1e-5
     assert warm.n_iter <= cold.n_iter
     again = newton(problem, Settings(tol=1e-5, max_iter=1), cold.w)
-    assert again.primal <= cold.primal
+    assert again.primal <= cold.primal * (1 + 1e-14)
 
 
 def test_time_does_not_depend_on_the_cost(rng):
@@ -274,10 +282,3 @@ def test_plain_bodies_give_the_same_answer():
         assert printed.returncode == 0, printed.stderr
         results.append([eval(line) for line in printed.stdout.splitlines()])
     np.testing.assert_allclose(np.concatenate(results[0]), np.concatenate(results[1]), rtol=1e-6, atol=1e-9)
-
-
-def test_settings_are_not_changed(clouds):
-    X, sign, cost = clouds
-    settings = Settings(tol=1e-3)
-    newton(classification.hinge(Matrix(X), sign, cost), settings)
-    assert settings == replace(settings)

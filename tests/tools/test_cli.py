@@ -351,7 +351,7 @@ def test_ctrl_c_in_a_fold_ends_cross_validation(call, two, monkeypatch):
 
 
 def test_closed_streams_do_no_harm(two, tmp_path):
-    command = f"{sys.executable} -m widemargin train --json two <&- >&- 2>&-"
+    command = f"{sys.executable} -m widemargin train -q two <&- >&- 2>&-"
     assert subprocess.run(["sh", "-c", command], cwd=tmp_path, timeout=60).returncode == 0
     assert (tmp_path / "two.model").exists()
 

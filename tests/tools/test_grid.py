@@ -2,16 +2,17 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
 
 import numpy as np
 import pytest
-from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
 from tests.tools.conftest import COMMAND
 
-from widemargin import SVC, LinearSVC, load_model, read_grid, read_svmlight, write_svmlight
+from widemargin import SVC, LinearSVC, RankSVM, load_model, read_grid, read_svmlight, write_svmlight
 
 FEW = ["--log2c", "-1,3,2", "--log2g", "-1,-5,-2"]
 
@@ -111,7 +112,8 @@ def test_an_earlier_search_is_not_lost(call, two, tmp_path):
         (["-c", "1", "-g", "1"], "nothing is left to try"),
         (["--task", "oneclass"], "no labels to be scored by"),
         (["--plot", "g.gif"], "the name must end with .png, .svg, .pdf, .html"),
-        (["--results", "-"], "--results must be a file"),
+        (["--results", "-"], "--results must be a file, as it is what a search goes on with, got -"),
+        (["--results", os.devnull], "--results must be a file, as it is what a search goes on with"),
         (["--resume", "--overwrite"], "contradict each other"),
         (["-b", "1"], "-b 1 is for train"),
         (["--scoring", "luck"], "invalid choice: 'luck'"),
@@ -141,7 +143,122 @@ def test_ctrl_c_leaves_a_file_to_go_on_with(tmp_path, rng):
     assert not (tmp_path / "m").exists()
 
 
+@pytest.fixture
+def ranked(tmp_path, rng):
+    """A file of 8 queries of 8 rows, grades 0, 1 and 2."""
+    X, qid = rng.standard_normal((64, 3)), np.repeat(np.arange(1, 9), 8)
+    y = np.digitize(X @ [1.0, -1.0, 0.5] + 0.3 * rng.standard_normal(64), [-1.0, 1.0])
+    write_svmlight(tmp_path / "ranked", X, y, qid=qid)
+    return tmp_path / "ranked"
+
+
+def test_a_ranking_is_searched_over_C_by_its_concordance(call, ranked, tmp_path):
+    status, out, err = call("grid", "--task", "rank", "--log2c", "-5,3,4", "-v", "4", "--json", "ranked")
+    assert (status, err) == (0, "")
+    facts, (X, y, qid) = json.loads(out), read_svmlight(ranked)
+    assert facts["scoring"] == "concordance"
+    assert [point["C"] for point in facts["points"]] == [2.0**-5, 2.0**-1, 2.0**3]
+    folds = list(GroupKFold(4, shuffle=True, random_state=0).split(X, y, qid))
+    for point in facts["points"]:
+        model = RankSVM(C=point["C"])
+        expected = [model.fit(X[a], y[a], qid=qid[a]).score(X[b], y[b], qid=qid[b]) for a, b in folds]
+        assert point["scores"] == pytest.approx(expected)
+    assert facts["best"]["C"] == load_model(tmp_path / "ranked.model").C
+
+
+def test_options_that_were_not_given_are_not_refused_and_others_are(call, ranked):
+    assert call("grid", "--task", "rank", "--log2c", "1,1,1", "-v", "2", "-q", "ranked")[0] == 0
+    status, _, err = call("grid", "--task", "rank", "--loss", "hinge", "ranked")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "--loss is not for --task rank; leave it out" in err
+    status, _, err = call("grid", "--task", "rank", "--scoring", "accuracy", "ranked")
+    assert status == 2
+    assert "--scoring is not for --task rank" in err
+
+
+def test_more_folds_than_queries_are_one_line(call, ranked):
+    status, _, err = call("grid", "--task", "rank", "-v", "9", "ranked")
+    assert (status, err.count("\n")) == (1, 1)
+    assert err.startswith("widemargin: error: ranked: ")
+
+
+def test_a_best_point_on_the_edge_is_said_and_the_grid_extended_on_request(call, slope):
+    words = ["grid", "--kernel", "linear", "--task", "regression", "-p", "0.1", "--log2c", "-9,-7,1", "slope"]
+    status, out, _ = call(*words)
+    assert status == 0
+    assert re.search(r"^edge +C=2\^-7 is the largest tried; --extend N goes beyond$", out, re.MULTILINE)
+    facts = json.loads(call(*words, "--overwrite", "--json", "--extend", "2")[1])
+    assert [point["C"] for point in facts["points"]] == [2.0**k for k in range(-9, -4)]
+    assert facts["edges"] == {"C": "largest"}  # at most two more
+    facts = json.loads(call(*words, "--overwrite", "--json", "--extend", "30")[1])
+    assert facts["edges"] == {}
+    best = facts["best"]["C"]
+    assert len(facts["points"]) < 33
+    assert [point["C"] for point in facts["points"]][-2] == best  # the last round was the first that did not help
+    again = json.loads(call(*words, "--resume", "--json", "--extend", "30")[1])
+    assert (again["best"], again["points"]) == (facts["best"], facts["points"])
+
+
+def test_targets_are_scaled_on_request_and_the_model_predicts_in_their_units(call, tmp_path, rng):
+    X = rng.standard_normal((60, 3))
+    write_svmlight(tmp_path / "far", X, 1000.0 + 300.0 * X[:, 0] + 30.0 * rng.standard_normal(60))
+    words = ["grid", "-s", "3", "-t", "0", "-p", "0.1", "--log2c", "-3,1,2", "--scale-targets", "--json", "far", "m"]
+    facts = json.loads(call(*words)[1])
+    mse = json.loads(call("predict", "--json", "far", "m", "out")[1])["mse"]
+    assert facts["score"] < -500.0  # not in units of the spread, where it is 1 at the most
+    assert 0.3 * abs(facts["score"]) < mse < abs(facts["score"]) * 3.0
+    status, _, err = call("grid", "--scale-targets", "far")
+    assert status == 2
+    assert "--scale-targets is for regression" in err
+
+
 class TestEasy:
+    def test_ranks_rows_that_have_queries(self, call, ranked):
+        status, out, err = call("easy", "--json", "-v", "4", "ranked")
+        facts = json.loads(out)
+        assert (status, err) == (0, "")
+        assert (facts["task"], facts["kernel"], facts["scoring"]) == ("rank", "linear", "concordance")
+        assert list(facts["best"]) == ["C"]
+        assert type(load_model("ranked.model")) is RankSVM
+        out = call("easy", "--overwrite", "-v", "4", "ranked")[1]
+        assert "concordance 0." in out
+
+    def test_the_page_shows_the_line_that_was_typed(self, call, two, tmp_path):
+        assert call("easy", "-q", "--kernel", "linear", "two")[0] == 0
+        page = (tmp_path / "two.html").read_text()
+        assert "widemargin easy -q --kernel linear two</" in page
+        assert "--json" not in page
+        assert "--progress" not in page
+
+    def test_offers_to_scale_targets(self, call, tmp_path, rng):
+        X = rng.standard_normal((40, 2))
+        y = 1e6 + 1e4 * (X[:, 0] + 0.1 * rng.standard_normal(40))
+        write_svmlight(tmp_path / "train", X[:30], y[:30])
+        write_svmlight(tmp_path / "test", X[30:], y[30:])
+        words = ["easy", "--json", "--kernel", "linear", "train", "test"]
+        status, plain, err = call(*words)
+        assert status == 0
+        assert "--scale-targets searches in units of it" in err
+        status, scaled, err = call(*words, "--overwrite", "--scale-targets")
+        assert status == 0
+        assert "--scale-targets" not in err
+        plain, scaled = json.loads(plain), json.loads(scaled)
+        assert scaled["test"]["mse"] < plain["test"]["mse"]
+        assert scaled["best"]["epsilon"] in (2.0**-8, 2.0**-5, 2.0**-2)
+
+    @pytest.mark.parametrize(
+        ("words", "says", "expected"),
+        [
+            (["--task", "rank", "--kernel", "rbf"], "--kernel rbf is not for --task rank", 2),
+            (["--task", "rank", "--scale-targets"], "--scale-targets is for regression", 2),
+            (["--scale-targets"], "--scale-targets is for regression, this is rank", 1),
+        ],
+    )
+    def test_what_does_not_go_together_is_refused(self, call, ranked, words, says, expected):
+        status, _, err = call("easy", "-q", *words, "ranked")
+        assert (status, err.count("\n")) == (expected, 1)
+        assert says in err
+
     def test_goes_from_files_to_predictions_and_a_page(self, call, tmp_path, rng):
         X = np.column_stack([1000 * rng.random(120), rng.random(120)])
         y = np.where((X[:, 0] / 1000 - 0.5) ** 2 + (X[:, 1] - 0.5) ** 2 < 0.08, 1, 2)

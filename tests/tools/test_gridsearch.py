@@ -6,6 +6,9 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -26,7 +29,9 @@ from widemargin import (
     grid_search,
     read_grid,
 )
-from widemargin.tools.gridranges import default_grid, refined
+from widemargin.tools.gridfile import GridFile, fingerprint
+from widemargin.tools.gridplots import grid_fragment
+from widemargin.tools.gridranges import default_grid, edges, grown, refined
 
 EXACT = 1e-8  # tolerance of fits whose predictions are compared one by one
 
@@ -132,6 +137,38 @@ class TestScores:
         )
         assert result.best_score > 0.9
         assert result.best_model.coef_.shape == (3,)
+
+
+class TestEdges:
+    @staticmethod
+    def points(**values):
+        return [dict(zip(values, one, strict=True)) for one in product(*values.values())]
+
+    def test_are_those_of_the_best_value(self):
+        points = self.points(C=[1.0, 2.0, 4.0], gamma=[0.5, 1.0, 2.0])
+        for best, expected in [
+            ((1.0, 1.0), {"C": "smallest"}), ((4.0, 2.0), {"C": "largest", "gamma": "largest"}), ((2.0, 1.0), {})
+        ]:  # fmt: skip
+            means = np.array([1.0 if tuple(point.values()) == best else 0.5 for point in points])
+            assert edges(points, means) == expected
+
+    def test_are_none_if_points_inside_are_as_good(self):
+        points = self.points(C=[1.0, 2.0, 4.0])
+        assert edges(points, np.array([1.0, 1.0, 0.0])) == {}
+        assert edges(points, np.array([1.0, 0.0, 1.0])) == {}
+        assert edges(points, np.full(3, np.nan)) == {}
+
+    def test_are_not_of_words_or_of_a_single_value(self):
+        assert edges(self.points(gamma=["scale", 1.0], C=[1.0]), np.array([1.0, 0.0])) == {}
+
+    def test_a_grid_grows_beyond_them(self):
+        grid = {"C": [1.0, 4.0], "degree": [2, 4], "gamma": [2.0, 1.0]}
+        points = self.points(**grid)
+        means = np.array([1.0 if point == {"C": 4.0, "degree": 4, "gamma": 1.0} else 0.0 for point in points])
+        assert grown(grid, points, means) == {"C": [1.0, 4.0, 16.0], "degree": [2, 4], "gamma": [2.0, 1.0, 0.5]}
+        assert grown({"degree": [2, 4]}, self.points(degree=[2, 4]), np.array([0.0, 1.0])) is None
+        assert grown({"C": [1.0, 2.0, 5.0]}, self.points(C=[1.0, 2.0, 5.0]), np.arange(3.0)) is None
+        assert grown({"C": [2.0**98, 2.0**99]}, self.points(C=[2.0**98, 2.0**99]), np.arange(2.0)) is None
 
 
 class TestResult:
@@ -254,6 +291,44 @@ class TestFile:
             order = [found.points.index(point) for point in whole.points]
             np.testing.assert_allclose(found.scores[order], whole.scores, atol=0.02)  # walks begin anew: no states
 
+    def test_cut_at_any_byte_goes_on_with_the_whole_lines_or_begins_anew(self, tmp_path):
+        path, header = tmp_path / "r", {"names": ["C"], "n_folds": 1, "scoring": "accuracy"}
+        made = GridFile(path, header, True)
+        for C in (1.0, 2.0):
+            made.add({"C": C}, 0, C / 4.0, 0.5)
+        content = path.read_bytes()
+        for cut in range(len(content) + 1):
+            path.write_bytes(content[:cut])
+            found = GridFile(path, header, True)
+            n_lines = content[:cut].count(b"\n")
+            assert found.was_cut == (cut > 0 and n_lines == 0)
+            assert list(found.records.items()) == list(made.records.items())[: max(n_lines - 1, 0)]
+            for C in (1.0, 2.0)[len(found.records) :]:
+                found.add({"C": C}, 0, C / 4.0, 0.5)
+            assert path.read_bytes() == content
+
+    def test_cut_in_its_first_line_begins_anew_with_a_word(self, tmp_path, rng):
+        X, y, path = rng.standard_normal((12, 2)), np.tile([0, 1], 6), tmp_path / "r"
+        search = partial(grid_search, SVC(), X, y, {"C": [1.0, 2.0]}, cv=2, results=path, resume=True, refit=False)
+        whole = search()
+        path.write_bytes(path.read_bytes().partition(b"\n")[0])
+        with pytest.warns(UserWarning, match="r is cut inside its first line and holds no results: the search begins"):
+            found = search()
+        np.testing.assert_array_equal(found.scores, whole.scores)
+        np.testing.assert_array_equal(read_grid(path).scores, whole.scores)
+
+    def test_cut_in_its_first_line_cannot_be_drawn(self, tmp_path):
+        (tmp_path / "r").write_text('{"widemargin_grid": 1, "names": ["C"')
+        with pytest.raises(FormatError, match="r:1: is cut inside its first line, and holds no results"):
+            read_grid(tmp_path / "r")
+
+    def test_states_of_a_search_that_was_overwritten_are_not_those_of_the_next(self, tmp_path):
+        path, header = tmp_path / "r", {"names": ["C"]}
+        GridFile(path, header, False).add({"C": 1.0}, 0, 0.123, 0.0, [np.zeros(3)])
+        path.unlink()  # as --overwrite does
+        GridFile(path, header, False).add({"C": 2.0}, 0, 0.456, 0.0)
+        assert list(GridFile(path, header, True).records.values()) == [(0.456, 0.0)]
+
     def test_a_killed_search_goes_on_as_if_nothing_had_happened(self, tmp_path):
         script = """
 import sys
@@ -292,3 +367,90 @@ for point, scores in sorted(zip(result.points, result.scores.tolist()), key=str)
         points = [json.loads(line) for line in path.read_text().splitlines()[1:]]
         assert len({(str(line["point"]), line["fold"]) for line in points}) == len(points) == 12 * 3 * 4
         assert sorted(os.listdir(tmp_path)) == ["killed", "whole"]
+
+
+class TestValuesThatAreNoNumbers:
+    WEIGHTS = (None, "balanced", {0: 1.0, 1: 5.0}, {0: 5.0, 1: 1.0})
+
+    @pytest.mark.parametrize("machine", [SVC(tol=EXACT), LinearSVC(tol=EXACT)], ids=lambda one: type(one).__name__)
+    def test_class_weights_in_a_grid_are_searched_recorded_and_gone_on_with(self, machine, cancer, folds, tmp_path):
+        grid = {"C": [0.1, 1.0], "class_weight": list(self.WEIGHTS)}
+        options = {"cv": folds, "refit": False}
+        result = grid_search(machine, *cancer, grid, **options, results=tmp_path / "r")
+        assert_same_as_one_by_one(result, machine, *cancer, folds)
+        lines = (tmp_path / "r").read_bytes().splitlines(keepends=True)
+        (tmp_path / "r").write_bytes(b"".join(lines[:8]))
+        again = grid_search(machine, *cancer, grid, **options, results=tmp_path / "r", resume=True)
+        assert {point["C"]: point["class_weight"] for point in again.points}  # which can be looked up
+        for found in (again, read_grid(tmp_path / "r")):
+            scores = {tuple(point.items()): mean for point, mean in zip(found.points, found.means, strict=True)}
+            assert scores == {tuple(p.items()): m for p, m in zip(result.points, result.means, strict=True)}
+            assert found.best_params == result.best_params
+        assert grid_fragment(result)
+        assert result.matrix("C", "class_weight")[2].shape == (4, 2)
+
+    def test_values_that_nothing_can_be_looked_up_by_are_refused_by_name(self, cancer):
+        with pytest.raises(ValueError, match=r"grid: the values of 'class_weight' must be numbers, .* got a list"):
+            grid_search(SVC(), *cancer, {"class_weight": [[1.0, 2.0]]})
+
+    def test_a_function_in_a_grid_has_no_place_in_a_file_and_no_file_is_made(self, cancer, tmp_path):
+        with pytest.raises(ValueError, match="results: a file has no place for kernel=<function"):
+            grid_search(SVC(), *cancer, {"kernel": ["rbf", lambda A, B: A @ B.T]}, results=tmp_path / "r")
+        assert not list(tmp_path.iterdir())
+
+
+class TestFingerprint:
+    SCRIPT = """
+import sys
+import numpy as np
+from widemargin import SVC, grid_search
+X = np.random.default_rng(0).standard_normal((60, 3))
+y = np.array(["".join(["ye", "s"]) if row[0] > 0 else "".join(["n", "o"]) for row in X], dtype=object)
+y[int(sys.argv[2])] = "yes"
+result = grid_search(SVC(), X, y, {"C": [1.0, 2.0]}, cv=3, results=sys.argv[1], resume=True, refit=False)
+print(result.means.tolist())
+"""
+
+    def test_labels_that_are_objects_are_known_again_in_another_process(self, tmp_path):
+        def run(row):
+            words = [sys.executable, "-c", self.SCRIPT, str(tmp_path / "r"), str(row)]
+            return subprocess.run(words, capture_output=True, text=True, check=False)
+
+        X = np.random.default_rng(0).standard_normal((60, 3))
+        same, other = int(np.argmax(X[:, 0] > 0)), int(np.argmax(X[:, 0] <= 0))
+        first, second = run(same), run(same)
+        assert (first.returncode, second.returncode) == (0, 0), second.stderr
+        assert second.stdout == first.stdout
+        assert "is of another search (data:" in run(other).stderr
+
+    def test_equal_objects_have_equal_fingerprints_and_no_others(self):
+        def of(values):
+            return fingerprint(np.zeros((2, 1)), np.array(values, dtype=object), [], {})
+
+        assert of(["ab", "c"]) == of(["".join("ab"), "c"])
+        assert len({of(pair) for pair in (["ab", "c"], ["a", "bc"], [1, 2], ["1", "2"], [1.0, 2.0], [None, 2])}) == 6
+        assert of([(1, "a"), (2, "b")]) == of([(1, "a"), (2, "b")]) != of([(1, "a"), (2, "c")])
+
+
+def test_a_results_file_cut_within_its_first_line_is_begun_anew(cancer, folds, tmp_path):
+    options = {"cv": folds, "refit": False, "results": tmp_path / "r"}
+    whole = grid_search(SVC(), *cancer, {"C": [1.0]}, **options)
+    first = (tmp_path / "r").read_bytes().partition(b"\n")[0]
+    for n_bytes in (1, len(first) // 2, len(first)):
+        (tmp_path / "r").write_bytes(first[:n_bytes])
+        again = grid_search(SVC(), *cancer, {"C": [1.0]}, **options, resume=True)
+        np.testing.assert_array_equal(again.scores, whole.scores)
+        assert (tmp_path / "r").read_bytes().startswith(first + b"\n")
+    (tmp_path / "r").write_bytes(b"not ours")
+    with pytest.raises(FormatError, match="is not a results file of a grid search"):
+        grid_search(SVC(), *cancer, {"C": [1.0]}, **options, resume=True)
+
+
+def test_a_result_is_told_in_a_line_or_two(cancer, folds):
+    result = grid_search(SVC(), *cancer, {"C": [1.0, 10.0], "gamma": [0.01, 0.1]}, cv=folds)
+    text = repr(result)
+    assert text.startswith("GridResult(C, gamma: 4 points, 3 folds, best {'C': ")
+    assert text.endswith(", best_model SVC)")
+    assert len(text) < 200
+    assert "accuracy 0." in text
+    assert repr(replace(result, points=(), scores=np.empty((0, 3)))) == "GridResult(C, gamma: no point, best_model SVC)"

@@ -113,7 +113,7 @@ def test_of_two_classes_rho_belongs_to_the_first_row_s_class(call, two, tmp_path
 
 def test_below_svm_train_s_lines_stand_the_certificate_and_how_it_came_about(call, two):
     _, out, _ = call("train", "-t", "2", two)
-    facts = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in out.splitlines() if " = " not in line)
+    facts = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in out.splitlines()[1:] if " = " not in line)
     assert (facts["rows"], facts["features"], facts["classes"]) == ("60", "4", "2 (-1, 1)")
     assert (facts["machine"], facts["kernel"], facts["status"]) == ("C-SVC", "rbf", "converged")
     assert re.fullmatch(r"\d\.\de[+-]\d\d \(certified\)", facts["gap"])
@@ -135,8 +135,8 @@ def test_below_svm_train_s_lines_stand_the_certificate_and_how_it_came_about(cal
         ("-h 1", {"shrinking": True, "kernel": "rbf"}),
         ("--solver smo --kernel rbf", {"solver": "smo", "max_iter": -1}),
         ("--solver svmlight --working-set 10 --max-iter 10000", {"working_set": 10, "max_iter": 10000}),
-        ("-b 1", {"probability": True}),
-        ("--probability --seed 3", {"probability": True, "random_state": 3}),
+        ("-b 1", {"probability": "libsvm"}),
+        ("--probability --seed 3", {"probability": "libsvm", "random_state": 3}),
         ("-t 2 -w1 2 -w-1 0.5 --max-iter none", {"class_weight": {1: 2.0, -1: 0.5}, "max_iter": -1}),
         ("--kernel rbf --class-weight balanced -j 2", {"class_weight": "balanced", "n_jobs": 2}),
     ],
@@ -207,9 +207,9 @@ def test_cross_validation_with_probabilities_predicts_the_most_probable_class(ca
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("-s 5", "invalid choice: 5"),
+        ("-s 8", "argument -s: must be one of LIBSVM's types, 0 C-SVC, 1 nu-SVC, 2 one-class SVM, 3 epsilon-SVR, 4 nu"),
         ("-t 5", "invalid choice: 5"),
-        ("-s x", "argument -s: invalid int value: 'x'"),
+        ("-s x", "argument -s: must be a whole number >= 0, got 'x'"),
         ("--kernel gauss", "invalid choice: 'gauss'"),
         ("-g -1", "must be a number >= 0, auto or scale, got '-1'"),
         ("-g wide", "must be a number >= 0, auto or scale, got 'wide'"),
@@ -242,7 +242,8 @@ def test_cross_validation_with_probabilities_predicts_the_most_probable_class(ca
         ("-s 0 -t 0 --loss hinge", "--loss is for linear machines, but -s asks for a kernel machine"),
         ("-g 1 -B 1", "-B/--bias is for linear machines, but -g/--gamma asks for a kernel machine"),
         ("--kernel rbf --multi-class ovr", "--multi-class is for linear machines, but --kernel asks"),
-        ("-b 0 --stopping kkt", "--stopping is for linear machines, but -b/--probability asks"),
+        ("-b 0 --stopping violation", "--stopping violation is svmperf's criterion; kernel machines take gap or kkt"),
+        ("-b 0 --bias 1", "--bias is for linear machines, but -b/--probability asks"),
         ("--task oneclass --loss hinge", "--loss is for linear machines, but --task oneclass asks"),
         ("-h 0 --solver dcd", "--solver dcd is for linear machines, but -h/--shrinking asks"),
         ("-m 10 --format liblinear", "--format liblinear is for linear machines, but -m/--cache-size asks"),
@@ -349,6 +350,84 @@ def test_labels_with_scores_are_those_without_and_cost_no_second_look(call, file
     _, *rows = (tmp_path / "scores").read_text().splitlines()
     assert [row.split()[0] for row in rows] == (tmp_path / "labels").read_text().split()
     assert len(looks) == 1
+
+
+# What is trained, and options of other programs
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("-s 1", "nu-SVC, rbf kernel; LIBSVM's -s 1 (LIBLINEAR's -s 1 is --loss squared_hinge)"),
+        ("-s 2", "one-class SVM, rbf kernel; LIBSVM's -s 2 (LIBLINEAR's -s 2 is --loss squared_hinge)"),
+        ("-s 3", "epsilon-SVR, rbf kernel; LIBSVM's -s 3 (LIBLINEAR's -s 3 is --loss hinge)"),
+        ("-s 4", "nu-SVR, rbf kernel; LIBSVM's -s 4 (LIBLINEAR's -s 4 is --multi-class crammer_singer)"),
+        ("-s 0", "C-SVC, rbf kernel; LIBSVM's -s 0"),
+        ("-s 1 -t 1", "nu-SVC, poly kernel; LIBSVM's -s 1"),
+        ("--task regression -n 0.3", "nu-SVR, rbf kernel; LIBSVM's -s 4"),
+        ("", "linear SVC, squared hinge loss; the rbf kernel, svm-train's default, is -t 2"),
+        ("-c 2 -w1 2", "linear SVC, squared hinge loss; the rbf kernel, svm-train's default, is -t 2"),
+        ("--task regression", "linear SVR, epsilon-insensitive loss; the rbf kernel, svm-train's default, is -t 2"),
+        ("--loss hinge", "linear SVC, hinge loss"),
+        ("--loss squared_epsilon_insensitive", "linear SVR, squared epsilon-insensitive loss"),
+        ("--multi-class crammer_singer", "linear SVC, Crammer and Singer's loss"),
+        ("--task rank", "RankSVM, pairs within queries, linear"),
+        ("--task ordinal", "OrdinalSVC, ranks by thresholds, linear"),
+        ("--task rocarea", "ROCAreaSVC, area under the ROC curve, linear"),
+        ("--task measure --measure prbep", "MeasureSVC, prbep, linear"),
+    ],
+)
+def test_the_first_line_says_what_is_trained(call, two, words, says):
+    status, out, _ = call("train", *words.split(), two)
+    assert (status, out.splitlines()[0]) == (0, says)
+    facts = json.loads(call("train", *words.split(), "--json", two)[1])
+    assert facts["trained"] == says.partition(" (LIBLINEAR")[0].partition("; the rbf")[0]
+    assert call("train", *words.split(), "-q", two)[1] == ""
+
+
+def test_cross_validation_and_grid_say_what_is_trained_too(call, two):
+    says = "C-SVC, rbf kernel; LIBSVM's -s 0"
+    assert call("train", "-t", "2", "-v", "2", two)[1].startswith(f"{says}\nCross Validation Accuracy = ")
+    assert json.loads(call("train", "-t", "2", "-v", "2", "--json", two)[1])["trained"] == says
+    assert call("grid", "-c", "1", "--log2g", "-3,-1,1", two)[1].startswith(f"{says}\nbest ")
+    found = json.loads(call("grid", "--overwrite", "-c", "1", "--log2g", "-3,-1,1", "--json", two)[1])
+    assert found["trained"] == says
+
+
+@pytest.mark.parametrize("command", ["train", "grid"])
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            "-s 5",
+            "5 is a type of LIBLINEAR: an L1 penalty is not available, and --loss squared_hinge has the same loss",
+        ),
+        ("-s 6", "6 is a type of LIBLINEAR: logistic regression with an L1 penalty is not available"),
+        ("-s 7", "7 is a type of LIBLINEAR: logistic regression is not available"),
+        ("-s 11", "11 is a type of LIBLINEAR: use --loss squared_epsilon_insensitive"),
+        ("-s 12", "12 is a type of LIBLINEAR: use --loss squared_epsilon_insensitive"),
+        ("-s 13", "13 is a type of LIBLINEAR: use --loss epsilon_insensitive"),
+        ("-s 21", "21 is a type of LIBLINEAR: use -s 2 -t 0"),
+        ("-s 3 -B 1", "-s asks for a kernel machine (LIBLINEAR's -s 3 is --loss hinge); leave one of them out"),
+        ("-s 1 -c 3", "this is nu-SVC (-s 1) (LIBLINEAR's -s 1 is --loss squared_hinge); leave it out or change -s"),
+        ("-C", "-C is LIBLINEAR's search for C, which is widemargin grid --kernel linear here"),
+        ("-R", "-R is LIBLINEAR's for an intercept without penalty; use --no-penalize-intercept"),
+        ("--penalty l1", "--penalty is not available: the penalty is L2"),
+        ("--penalty=l1", "--penalty is not available: the penalty is L2"),
+        ("--dual", "--dual is not available: --solver chooses how the problem is solved"),
+    ],
+)
+def test_what_only_liblinear_has_is_answered_with_what_to_use(call, two, command, words, says):
+    status, out, err = call(command, *words.split(), two)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert says in err
+    assert "did you mean" not in err
+
+
+@pytest.mark.parametrize("words", ["--loss squared_hinge", "--loss squared_epsilon_insensitive", "--loss hinge",
+    "--loss epsilon_insensitive", "-s 2 -t 0", "--multi-class crammer_singer", "--no-penalize-intercept"])  # fmt: skip
+def test_what_the_answers_name_is_there(call, two, words):
+    assert call("train", "-q", *words.split(), two)[0] == 0
 
 
 def test_help_of_train_tells_the_letters_and_their_names(call):

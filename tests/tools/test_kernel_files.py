@@ -56,6 +56,47 @@ def precomputed(two, tmp_path):
     return tmp_path / "kernel"
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["train kernel m", "train -t 2 -v 3 kernel", "grid kernel m", "grid --kernel linear kernel m", "easy kernel",
+     "scale kernel", "scale -s r -o out kernel", "easy two kernel", "predict kernel two.model out",
+     "report two.model kernel"],
+)  # fmt: skip
+def test_a_precomputed_kernel_where_features_are_expected_is_refused(call, two, precomputed, words, tmp_path):
+    call("train", "-q", two)
+    before = sorted(tmp_path.iterdir())
+    status, out, err = call(*words.split())
+    assert (status, out if "easy two" not in words else "") == (1, "")
+    assert one_line(err).startswith("widemargin: error: kernel: the rows look like a precomputed kernel (0:serial 1:K")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_ranges_are_not_applied_to_a_precomputed_kernel(call, two, precomputed, tmp_path):
+    call("scale", "-q", "-s", "ranges", "-o", "scaled", two)
+    before = sorted(tmp_path.iterdir())
+    for words in ([], ["-o", "out"]):
+        status, out, err = call("scale", "-r", "ranges", *words, "kernel")
+        assert (status, out) == (1, "")
+        assert "kernel: the rows look like a precomputed kernel" in one_line(err)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_index_0_may_be_a_feature_if_it_is_said_so(call, precomputed, tmp_path):
+    assert call("train", "-q", "--zero-based", "yes", precomputed, "m")[0] == 0
+    assert load_model(tmp_path / "m").n_features_in_ == 61
+
+
+@pytest.mark.parametrize("words", ["train", "train -t 4", "grid", "easy", "scale", "predict", "subset", "check"])
+def test_comma_separated_values_are_named_as_such(call, two, words, tmp_path):
+    (tmp_path / "table.csv").write_text("label,height,width\n1,0.5,2\n-1,0.25,3\n")
+    call("train", "-q", two, "m")
+    files = {"predict": ["table.csv", "m", "out"], "subset": ["table.csv", "1"]}.get(words, ["table.csv"])
+    status, out, err = call(*words.split(), *files)
+    assert status == 1
+    assert "table.csv:1:1: the file looks like comma-separated values (CSV); a row is `label index:value" in out + err
+    assert "pandas.read_csv, and write it with widemargin.write_svmlight" in out + err
+
+
 def test_a_precomputed_linear_kernel_is_the_linear_kernel(call, two, precomputed, tmp_path):
     letters = ((two, "0"), (precomputed, "4"))
     computed, given = (
@@ -122,7 +163,8 @@ def test_rows_to_predict_need_the_kernel_with_every_training_row(call, precomput
 
 
 def test_probabilities_follow_each_label_below_a_heading_of_labels(call, two, three, tmp_path):
-    for data, labels in ((two, ["1", "-1"]), (three, ["0", "1", "2"])):
+    seen = dict.fromkeys(line.split()[0] for line in three.read_text().splitlines())  # svm-train's order
+    for data, labels in ((two, ["1", "-1"]), (three, list(seen))):
         call("train", "-q", "-s", "0", "-b", "1", data, "model")
         status, out, err = call("predict", "-b", "1", data, "model", "out")
         assert (status, err) == (0, "")
@@ -143,7 +185,7 @@ def test_the_noise_of_a_regression_is_printed_as_svm_predict_does(call, slope, t
         "Prob. model for test data: target value = predicted value + z,",
         "z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={}",
     )
-    assert out.splitlines()[:2] == [first, second.format(f" {scale:g}")]
+    assert out.splitlines()[1:3] == [first, second.format(f" {scale:g}")]
     _, out, _ = call("predict", "-b", "1", slope, "slope.model", "out")
     assert out.splitlines()[:2] == [first, second.format(f"{scale:g}")]
     assert out.splitlines()[2].startswith("Mean squared error = ")

@@ -1,6 +1,9 @@
 """Progress in a Jupyter notebook: one output, updated in its place; nothing for what is done at once."""
 
+import base64
 import os
+import struct
+import zlib
 
 import pytest
 
@@ -13,13 +16,14 @@ pytestmark = pytest.mark.filterwarnings("default")  # those of Jupyter's package
 SETTING = """
 import time, warnings
 import numpy as np
-from widemargin import LinearSVC, progress
+from widemargin import SVC, LinearSVC, progress
 from widemargin.progress import show_progress, task
 X = np.random.default_rng(0).standard_normal((3000, 60))
 y = np.where(np.arange(3000) % 3 == 0, 1, -1)
 hard = dict(loss="hinge", solver="dcd", C=1e9, tol=1e-12, max_iter=None, max_seconds=3)
 warnings.simplefilter("ignore")
 fitted = LinearSVC(solver="dcd", max_iter=1).fit(X[:50], y[:50])  # compiles, if need be
+SVC().fit(X[:600], y[:600]);
 """
 
 
@@ -118,3 +122,67 @@ result
     assert bar.data["text/plain"].startswith("grid: 240 fits, ")
     assert updates > 1
     assert "<svg" in picture.data["text/html"]
+
+
+PICTURES = {
+    "plot_convergence": "plot_convergence(fitted)",
+    "plot_grid": "plot_grid(found)",
+}
+
+
+@pytest.fixture(scope="module")
+def run_plots(run_cell):
+    """Return a function that runs a cell in a kernel that nobody told of matplotlib."""
+    source = """
+import sys
+from widemargin import SVC, grid_search, plot_convergence, plot_grid
+found = grid_search(SVC(), X[:90], y[:90], {"C": [1.0, 2.0], "gamma": [0.1, 0.2]}, cv=3)
+assert "matplotlib" not in sys.modules
+"""
+    assert run_cell(source)[0] == []
+    return lambda source: run_cell(source)[0]
+
+
+@pytest.mark.parametrize("call", PICTURES.values(), ids=PICTURES)
+@pytest.mark.parametrize(
+    "cell", ["{}", "{};", "figure = {}", "{}\nnumber = 1", "from IPython.display import display\ndisplay({})"]
+)
+def test_a_picture_is_shown_once_however_it_is_asked_for(call, cell, run_plots):
+    (output,) = run_plots(cell.format(call))
+    assert output.output_type == "display_data", output
+    picture = base64.b64decode(output.data["image/png"])
+    width, height = struct.unpack(">II", picture[16:24])
+    assert picture.startswith(b"\x89PNG")
+    assert (width, height) == tuple(2 * output.metadata["image/png"][side] for side in ("width", "height"))
+    assert len(set(zlib.decompress(_pixels(picture)))) > 20, "the picture is blank"
+
+
+def _pixels(picture):
+    """Return the compressed pixels of a PNG: the contents of its IDAT chunks."""
+    place, parts = 8, []
+    while place < len(picture):
+        length, kind = struct.unpack(">I4s", picture[place : place + 8])
+        parts += [picture[place + 8 : place + 8 + length]] if kind == b"IDAT" else []
+        place += 12 + length
+    return b"".join(parts)
+
+
+def test_a_picture_is_shown_as_it_is_at_the_end_of_its_cell_and_again_in_another(run_plots):
+    (plain,) = run_plots("plot_convergence(fitted)")
+    (titled,) = run_plots("figure = plot_convergence(fitted)\nfigure.suptitle('A title of its own');")
+    assert titled.data["image/png"] != plain.data["image/png"]
+    (again,) = run_plots("figure")
+    assert again.data["image/png"] != plain.data["image/png"]
+    assert run_plots("number = 2") == []
+
+
+def test_a_picture_is_shown_once_also_where_pyplot_shows_pictures(run_plots):
+    for call in PICTURES.values():
+        (output,) = run_plots(f"%matplotlib inline\n{call}")
+        assert "image/png" in output.data
+    assert run_plots("number = 3") == []
+
+
+def test_pictures_in_axes_of_the_caller_are_the_callers_to_show(run_plots):
+    source = "from matplotlib.figure import Figure\nown = Figure()\nplot_grid(found, axes=own.subplots());"
+    assert run_plots(source) == []

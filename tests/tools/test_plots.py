@@ -111,6 +111,7 @@ def test_labels_must_fit_the_models(history):
 
 
 def test_without_matplotlib_the_error_says_how_to_get_it(history, monkeypatch):
+    monkeypatch.delitem(sys.modules, "widemargin.tools.shownfigure", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r'pip install "widemargin\[plot\]"'):
         plot_convergence(history)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
 
 from widemargin import LinearSVC, MeasureSVC, OrdinalSVC, RankSVM, ROCAreaSVC, load_model, read_svmlight, write_svmlight
-from widemargin.tools.retrieval import ndcg, prbep, precision_at, swapped_pairs
+from widemargin.tools.retrieval import count_pairs, ndcg, prbep, precision_at
 
 TASKS = {"rank": RankSVM, "ordinal": OrdinalSVC, "rocarea": ROCAreaSVC, "measure": MeasureSVC}
 
@@ -102,18 +102,22 @@ def test_predict_of_a_ranking_writes_scores_and_prints_measures_of_order(call, r
     model = load_model(tmp_path / "model")
     scores = model.predict(X)
     np.testing.assert_array_equal(np.loadtxt(tmp_path / "out"), scores)
-    swapped, pairs, share = swapped_pairs(scores, y, qid)
+    swapped, tied, pairs = (int(counts.sum()) for counts in count_pairs(scores, y, qid))
+    together = 1.0 - (swapped + tied / 2) / pairs
     gain, n_queries = ndcg(scores, y, qid)
     assert (status, err) == (0, "")
     assert out.splitlines() == [
-        f"Swapped pairs = {swapped} of {pairs} ({100 * share:.2f}% on average over 12 queries)",
-        f"Mean concordance = {model.score(X, y, qid=qid):g}",
+        f"Swapped pairs = {swapped} of {pairs} ({100 * swapped / pairs:.2f}%), {tied} tied",
+        f"Concordance = {together:g} (all pairs together, tied ones count half)",
+        f"Mean concordance = {model.score(X, y, qid=qid):g} (mean over 12 queries with pairs)",
         f"NDCG@10 = {gain:g} (mean over {n_queries} queries with relevant rows)",
     ]
     facts = json.loads(call("predict", "--json", ranked, "model", "out")[1])
     assert facts == {
-        "rows": 96, "queries": 12, "pairs": pairs, "swapped_pairs": swapped, "swapped_percent": 100 * share,
-        "concordance": model.score(X, y, qid=qid), "ndcg@10": gain, "ndcg@10_queries": n_queries,
+        "rows": 96, "queries": 12, "pairs": pairs, "swapped_pairs": swapped, "tied_pairs": tied,
+        "swapped_percent": pytest.approx(100 * swapped / pairs), "pair_concordance": pytest.approx(together),
+        "concordance": pytest.approx(model.score(X, y, qid=qid)), "queries_with_pairs": 12, "ndcg@10": gain,
+        "ndcg@10_queries": n_queries,
     }  # fmt: skip
 
 
@@ -218,7 +222,7 @@ def test_folds_of_a_ranking_have_whole_queries(call, ranked, monkeypatch):
     facts = json.loads(call("train", "--task", "rank", "-v", "3", "-q", "--json", ranked)[1])
     assert [sorted(np.unique(qid, return_counts=True)[1]) for qid in seen] == [[8] * 8] * 3
     _, y, qid = read_svmlight(ranked)
-    assert facts["pairs"] == swapped_pairs(y, y, qid)[1]
+    assert facts["pairs"] == count_pairs(y, y, qid)[2].sum()
     assert facts["concordance"] > 0.7
 
 
@@ -370,7 +374,7 @@ def test_help_defines_what_is_printed(call):
     _, train, _ = call("train", "--help")
     assert all(word in train for word in ("rocarea", "--measure", "--no-penalize-intercept", "svmlight", "violation"))
     _, predict, _ = call("predict", "--help")
-    assert all(word in predict for word in ("NDCG@10: gain 2^label - 1", "swapped pairs", "PRBEP", "--task"))
+    assert all(word in predict for word in ("NDCG@10: gain 2^label - 1", "it is swapped if", "PRBEP", "--task"))
 
 
 # End to end

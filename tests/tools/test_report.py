@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.metrics import average_precision_score, confusion_matrix, roc_auc_score
 from sklearn.preprocessing import StandardScaler
@@ -123,7 +124,7 @@ KINDS = {
     "linear regression": (LinearSVR(max_iter=10_000), "diabetes", ALWAYS | ERRORS | WEIGHTS | {"targets"}),
     "kernel, two classes": (SVC(), "cancer", ALWAYS | CURVES | SUPPORT | {"labels"}),
     "kernel, three classes with probabilities": (
-        SVC(probability=True), "iris", ALWAYS | CURVES | SUPPORT | {"labels", "calibration"},
+        SVC(probability="libsvm"), "iris", ALWAYS | CURVES | SUPPORT | {"labels", "calibration"},
     ),
     "kernel, linear": (SVC(kernel="linear"), "cancer", ALWAYS | CURVES | SUPPORT | WEIGHTS | {"labels"}),
     "kernel regression": (SVR(probability=True), "diabetes", ALWAYS | ERRORS | SUPPORT | {"targets"}),
@@ -192,7 +193,7 @@ def test_only_the_script_of_the_page_may_run_and_nothing_may_be_loaded(iris):
 
 
 def test_a_page_is_the_same_each_time(iris):
-    model = SVC(probability=True, random_state=0).fit(*iris)
+    model = SVC(probability="libsvm", random_state=0).fit(*iris)
     assert report_page(model, *iris) == report_page(model, *iris)
 
 
@@ -273,7 +274,7 @@ def test_margins_of_a_kernel_machine_are_its_worst_pair(iris):
 
 def test_calibration_counts_every_row_once(cancer):
     X, y = cancer
-    model = SVC(probability=True, random_state=0).fit(X, y)
+    model = SVC(probability="libsvm", random_state=0).fit(X, y)
     page, claimed = Page(report_page(model, X, y)), model.predict_proba(X)[:, 1]
     rows = page.data("calibration")
     assert sum(int(row[2]) for row in rows) == len(y)
@@ -362,6 +363,40 @@ def test_rows_without_labels_are_predicted_and_not_measured(cancer):
         zip("01", np.bincount(model.predict(X)), strict=True)
     )
     assert "no row has a known label" in page.text
+
+
+def facts_of(page):
+    """Return names and values of all facts of a page, without remarks."""
+    return dict(re.findall(r"<dt>([^<]*)<dd>([^<]*)", page))
+
+
+def test_labelled_rows_of_a_one_class_model_are_compared_with_its_predictions(cancer):
+    X, y = cancer
+    model, labels = OneClassSVM(nu=0.2).fit(X), np.where(y == 0, -1, 1)
+    predicted, scores = model.predict(X), model.decision_function(X)
+    facts = facts_of(report_page(model, X, labels))
+    assert facts["As labelled"] == percent(np.mean(predicted == labels))
+    assert facts["outliers found"] == percent(np.mean(predicted[labels == -1] == -1))
+    assert facts["false alarms"] == percent(np.mean(predicted[labels == 1] == -1))
+    assert facts["ROC area"] == number(roc_auc_score(labels, scores))
+    for label, named in ((1, "false alarms"), (-1, "outliers found")):  # a file of one label
+        only = facts_of(report_page(model, X[labels == label], labels[labels == label]))
+        assert only[named] == facts[named]
+        assert {"ROC area", "outliers found", "false alarms"} & set(only) == {named}
+    others = report_page(model, X, y)
+    assert "Labels here are not 1 and −1" in others
+    assert not {"As labelled", "false alarms"} & set(facts_of(others))
+
+
+@pytest.mark.parametrize("estimator", [SVC(probability=True, random_state=0), LinearSVC()], ids=["SVC", "LinearSVC"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_of_one_class_have_a_report(iris, estimator, n_classes):
+    X, y = iris
+    model = clone(estimator).fit(X[y < n_classes], y[y < n_classes])
+    for label in range(n_classes):
+        rows = y == label
+        page = report_page(model, X[rows], y[rows])
+        assert facts_of(page)["Accuracy"] == percent(np.mean(model.predict(X[rows]) == label))
 
 
 def test_one_row_is_enough(kind):

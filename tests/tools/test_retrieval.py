@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from sklearn.metrics import ndcg_score
 
+from widemargin import RankSVM
+from widemargin.tools.evaluation import Prediction
+from widemargin.tools.planemeasures import rank_facts, rank_lines
 from widemargin.tools.retrieval import (
+    count_pairs,
     hits,
-    mean_concordance,
     ndcg,
     prbep,
     precision_at,
     recall_at,
     roc_area,
-    swapped_pairs,
 )
 
 
@@ -32,28 +34,29 @@ def small(request):
     return scores, y, y > 0, random.integers(0, 3, 7)
 
 
-def test_swapped_pairs_are_those_that_enumeration_finds(small):
+def test_pairs_are_those_that_enumeration_finds(small):
     scores, y, _, query = small
-    swapped, pairs, shares = 0, 0, []
-    for name in np.unique(query):
+    found = count_pairs(scores, y, query)
+    for name, *counts in zip(np.unique(query), *found, strict=True):
         rows = np.flatnonzero(query == name)
-        both = [(i, j) for i in rows for j in rows if y[i] > y[j]]
-        wrong = sum(scores[i] <= scores[j] for i, j in both)
-        swapped, pairs = swapped + wrong, pairs + len(both)
-        shares.append(wrong / len(both) if both else 0.0)
-    found = swapped_pairs(scores, y, query)
-    assert found[:2] == (swapped, pairs)
-    assert found[2] == pytest.approx(np.mean(shares))
+        signs = [np.sign(scores[i] - scores[j]) for i in rows for j in rows if y[i] > y[j]]
+        assert counts == [signs.count(-1.0), signs.count(0.0), len(signs)]
 
 
-def test_concordance_counts_equal_scores_half(small):
-    scores, y, _, query = small
-    parts = []
-    for name in np.unique(query):
-        rows = np.flatnonzero(query == name)
-        right = [np.sign(scores[i] - scores[j]) / 2 + 0.5 for i in rows for j in rows if y[i] > y[j]]
-        parts += [np.mean(right)] if right else []
-    assert mean_concordance(scores, y, query) == pytest.approx(np.mean(parts))
+def test_what_is_printed_of_pairs_agrees(small):
+    by_query = np.argsort(small[3], kind="stable")
+    scores, y, query = small[0][by_query], small[1][by_query], small[3][by_query]
+    model = RankSVM().fit(np.arange(7.0).reshape(-1, 1), y, qid=query)
+    model.coef_ = np.ones_like(model.coef_)
+    facts = rank_facts(model, y, Prediction(scores, scores, query))
+    assert facts["swapped_percent"] == pytest.approx(100.0 * facts["swapped_pairs"] / facts["pairs"])
+    right = facts["pairs"] - facts["swapped_pairs"] - facts["tied_pairs"]
+    assert facts["pair_concordance"] == pytest.approx((right + facts["tied_pairs"] / 2) / facts["pairs"])
+    assert facts["concordance"] == pytest.approx(model.score(scores.reshape(-1, 1), y, qid=query))
+    assert rank_lines(facts)[0] == (
+        f"Swapped pairs = {facts['swapped_pairs']} of {facts['pairs']} ({facts['swapped_percent']:.2f}%), "
+        f"{facts['tied_pairs']} tied"
+    )
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 10])
@@ -107,12 +110,15 @@ def test_the_roc_area_is_the_part_of_pairs_in_order(small):
 def test_what_is_undefined_is_nan():
     scores, none, query = np.array([1.0, 2.0]), np.zeros(2, bool), np.zeros(2, int)
     undefined = [roc_area(scores, none), roc_area(scores, ~none), prbep(scores, none), recall_at(scores, none, 1)]
-    undefined += [precision_at(scores, none, 3), mean_concordance(scores, np.ones(2), query)]
+    undefined += [precision_at(scores, none, 3)]
     undefined += [ndcg(scores, np.zeros(2), query)[0]]
     assert np.isnan(undefined).all()
-    assert swapped_pairs(scores, np.ones(2), query) == (0, 0, 0.0)
+    facts = rank_facts(None, np.ones(2), Prediction(scores, scores, query))
+    assert np.isnan([facts["swapped_percent"], facts["pair_concordance"], facts["concordance"]]).all()
+    assert (facts["swapped_pairs"], facts["tied_pairs"], facts["pairs"], facts["queries_with_pairs"]) == (0, 0, 0, 0)
 
 
 def test_pairs_are_counted_beyond_32_bits():
     y = np.repeat([0.0, 1.0], 100_000)
-    assert swapped_pairs(-y, y, np.zeros(len(y), int)) == (10**10, 10**10, 1.0)
+    assert count_pairs(-y, y, np.zeros(len(y), int)) == (10**10, 0, 10**10)
+    assert count_pairs(0.0 * y, y, np.zeros(len(y), int)) == (0, 10**10, 10**10)

@@ -110,7 +110,7 @@ def test_prediction_tells_of_all_rows_once(name, n_jobs, container, classes):
 
 def test_prediction_in_parts_is_one_task(classes, monkeypatch):
     X, y = classes
-    model, alone = SVC(probability=True, random_state=0).fit(X, y), SVC().fit(X, y).predict(X)
+    model, alone = SVC(probability="libsvm", random_state=0).fit(X, y), SVC().fit(X, y).predict(X)
     monkeypatch.setattr(kernel, "_PART_NUMBERS", 600)
     shares = lines_about("predicting", heard_of(lambda: model.predict_proba(X)))
     assert shares == ["100 of 300 rows", "200 of 300 rows", "300 of 300 rows", "300 rows"]
@@ -139,7 +139,7 @@ def test_a_verbose_model_tells_of_its_prediction(classes, capsys):
 @pytest.mark.parametrize("model", [SVC(), SVR(), OneClassSVM(nu=0.3)])
 def test_calibration_tells_of_rows(model, classes):
     X, y = classes
-    model.set_params(probability=True, random_state=0)
+    model.set_params(probability="libsvm", random_state=0)
     assert lines_about("calibrating", heard_of(lambda: model.fit(X, y)))[-2:] == ["300 of 300 rows", "300 rows"]
 
 

@@ -169,6 +169,11 @@ class Matrix:
         run(_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
         return out
 
+    @property
+    def is_wide(self):
+        """Whether there are fewer rows than columns."""
+        return self.n_rows < self.n_columns
+
     @cached_property
     def squared_lengths(self):
         """Mean square of the number of values that a row stores."""

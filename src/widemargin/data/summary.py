@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from widemargin._compiled import compiled
+from widemargin.data.kernelrows import is_kernel
 from widemargin.data.matrix import Matrix
 from widemargin.data.repeats import Repeats, find_repeats
 
@@ -132,7 +133,7 @@ def summarise(X, y, qid=None, *, task=None, first_index=1, lines=None):
         n_empty=int(np.sum(n_values == 0)),
         n_first_index=int(np.sum(rows.indices == 0)),
         has_unit_rows=len(near_one) > 0 and bool(near_one.mean() > 0.99),
-        is_kernel=first_index == 0 and _is_kernel(X),
+        is_kernel=first_index == 0 and is_kernel(X),
         labels=_summarise_labels(y, task),
         features=_summarise_features(rows, X.shape, y, first_index),
         repeats=find_repeats(rows, y, qid, lines),
@@ -163,16 +164,6 @@ def _summarise_labels(y, task):
         classes = tuple(zip(names.tolist(), counts.tolist(), strict=True))
     ends = float(distinct[0]), float(distinct[-1])
     return Labels(len(distinct), whole, *ends, float(np.mean(y)), float(np.std(y)), classes)
-
-
-def _is_kernel(X):
-    """Tell whether rows are `0:serial 1:K(x, x1) ...`: every value written, serials that each name another column."""
-    n_rows, width = X.shape
-    if width < 2 or X.nnz != n_rows * width:
-        return False
-    serial = X.data[::width]
-    of_columns = np.all((serial == np.round(serial)) & (serial >= 1) & (serial < width))
-    return bool(of_columns) and len(np.unique(serial)) == n_rows
 
 
 def _summarise_features(rows, shape, y, first_index):

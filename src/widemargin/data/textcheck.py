@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from widemargin._threads import run
 from widemargin.data.textfile import MARKED, byte_order_mark, cut, decided, load_bytes, starts_with_query
-from widemargin.data.textmistakes import LARGEST_INDEX, Expected, mistakes
+from widemargin.data.textmistakes import HEAD_BYTES, LARGEST_INDEX, Expected, foreign_format, mistakes
 from widemargin.data.textparser import (
     N_ENTRIES,
     N_ROWS,
@@ -30,17 +30,6 @@ _EXPLAINED_BYTES = 1 << 23  # about two seconds' work
 _SHORTEST_ENTRY = 4  # a blank, a digit, a colon, a digit
 _LARGEST = float(np.finfo(np.float64).max)
 _LISTED_UNDECIDED = 64
-_HEAD_BYTES = 4096
-_FOREIGN = {
-    b"\x93NUMPY": "a NumPy array",
-    b"PK\x03\x04": "a zip archive",
-    b"\x89HDF": "HDF5",
-    b"PAR1": "Parquet",
-    b"ARROW1": "Arrow",
-    b"\x80\x04": "a pickle",
-    b"\x80\x05": "a pickle",
-}
-_WANTED = "a row is `label index:value index:value ...`"
 
 
 class Mistake(NamedTuple):
@@ -119,7 +108,7 @@ def check_svmlight(path_or_file, *, zero_based="auto", limit=None):
     refused, rows = places(parts, "refused", len(mark)), _join(parts, zero_based)
     found = [Mistake(1, 1, MARKED.format(encoding))] if mark else []
     found, n_found, is_exact = _list_mistakes(data, refused, expected, found, limit)
-    foreign = _foreign_format(data, rows) if n_found else None
+    foreign = foreign_format(bytes(data[:HEAD_BYTES]), bool(rows)) if n_found else None
     if foreign is not None:
         found, n_found, is_exact = [Mistake(1, 1, foreign)], 1, True
     elif not rows and not n_found:
@@ -261,17 +250,3 @@ def _join(parts, zero_based):
     queries = np.concatenate([part.queries for part in parts])
     lines = places(parts, "good")[:, 1] + 1
     return {"X": X, "y": y, "qid": queries if len(queries) else None, "lines": lines, "zero_based": zero_based}
-
-
-def _foreign_format(data, rows):
-    """Return the rule that a file breaks if it is no such text at all, or None."""
-    head = bytes(data[:_HEAD_BYTES])
-    for magic, name in _FOREIGN.items():
-        if head.startswith(magic):
-            return f"the file is {name}, not text; {_WANTED}"
-    if head.count(0) > len(head) / 16:
-        return f"the file is binary, or text in UTF-16, but not plain text; {_WANTED}"
-    line = next(filter(None, head.splitlines()), b"")
-    if not rows and b"," in line and b":" not in line:
-        return f"the file looks like comma-separated values; {_WANTED}"
-    return None

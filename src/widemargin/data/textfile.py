@@ -33,7 +33,7 @@ from widemargin.data.textcompression import (
     open_compressed,
 )
 from widemargin.data.textformatter import LONGEST_ENTRY, LONGEST_HEAD, format_rows
-from widemargin.data.textmistakes import LARGEST_INDEX, Expected, explain
+from widemargin.data.textmistakes import HEAD_BYTES, LARGEST_INDEX, Expected, explain, foreign_format
 from widemargin.data.textparser import FAILED_AT, N_UNDECIDED, Place, Rules, count_lines, parse_rows
 from widemargin.errors import FormatError
 from widemargin.progress import task
@@ -88,6 +88,12 @@ def read_svmlight(path_or_file, *, n_features=None, dtype=np.float64, zero_based
     FormatError
         At the first place where the file breaks a rule of the format.
     """
+    X, y, qid, _ = read_with_base(path_or_file, n_features=n_features, dtype=dtype, zero_based=zero_based)
+    return X, y, qid
+
+
+def read_with_base(path_or_file, *, n_features=None, dtype=np.float64, zero_based="auto"):
+    """Return what `read_svmlight` does, and whether indices count from 0."""
     _check_options(n_features, dtype, zero_based)
     name, buffer = load_text(path_or_file)
     text = Text(name, buffer, starts_with_query(buffer), n_features)
@@ -110,7 +116,7 @@ def check_type(dtype):
 
 
 def _read(text, dtype, zero_based):
-    """Return (X, labels, queries) of a text; settle first from where its indices count."""
+    """Return (X, labels, queries, whether indices count from 0) of a text; settle the last of them first."""
     rows = parse_text(text, dtype, zero_based)
     if len(rows.labels) == 0:
         raise FormatError(text.name, NO_ROWS)
@@ -123,7 +129,7 @@ def _read(text, dtype, zero_based):
     n_features = text.n_features
     if n_features is None:
         n_features = max(rows.largest + (zero_based is True), 0)
-    return make_matrix(rows, n_features), rows.labels, rows.queries
+    return make_matrix(rows, n_features), rows.labels, rows.queries, zero_based is True
 
 
 class Text(NamedTuple):
@@ -336,7 +342,17 @@ def _raise_first_mistake(text, rules, chunks, n_lines, tallies):
             line = before[before.rfind(b"\n") + 1 :] + chunk[tally[FAILED_AT] :].tobytes()
             column, rule = explain(line[: line.index(b"\n")], Expected(rules, text.n_features))
             line_number = text.lines_before + sum(n_lines[:k]) + before.count(b"\n") + 1
+            if text.lines_before == 0:
+                above = before[: before.rfind(b"\n") + 1].splitlines()
+                _refuse_foreign(text, has_rows=k > 0 or any(row.partition(b"#")[0].strip() for row in above))
             raise FormatError(text.name, rule, line_number, column)
+
+
+def _refuse_foreign(text, has_rows):
+    """Refuse a text whose first bytes are those of another format."""
+    foreign = foreign_format(bytes(text.buffer[:HEAD_BYTES]), has_rows)
+    if foreign is not None:
+        raise FormatError(text.name, foreign, 1, 1)
 
 
 def _close_gaps(array, slices, counts):

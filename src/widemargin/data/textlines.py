@@ -8,7 +8,7 @@ import numpy as np
 from widemargin._threads import run
 from widemargin.data.textcheck import line_at, make_rules, parse_chunk, places
 from widemargin.data.textfile import cut, load_text
-from widemargin.data.textmistakes import Expected, explain
+from widemargin.data.textmistakes import HEAD_BYTES, Expected, explain, foreign_format
 from widemargin.errors import FormatError
 
 
@@ -68,6 +68,9 @@ def read_lines(path_or_file):
     refused, good = places(parts, "refused"), places(parts, "good")
     if len(refused):
         start, number = refused[0].tolist()
+        foreign = foreign_format(bytes(text[:HEAD_BYTES]), len(good) > 0)
+        if foreign is not None:
+            raise FormatError(name, foreign, 1, 1)
         column, rule = explain(line_at(text, start), Expected(rules, norm="most rows have"))
         raise FormatError(name, rule, number + 1, column)
     if len(good) == 0:

@@ -19,6 +19,18 @@ _PLAIN_ENTRY = re.compile(rb"([0-9]{1,9}):-?[0-9]{1,15}(?:\.[0-9]{0,15})?")
 _KNOWN_START = re.compile(rb"[0-9]+:|qid:")
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _LONE_RETURN = "a carriage return stands alone; lines end with \\n or \\r\\n"
+HEAD_BYTES = 4096  # of a file, by which other formats are told
+_FOREIGN = {
+    b"\x93NUMPY": "a NumPy array",
+    b"PK\x03\x04": "a zip archive",
+    b"\x89HDF": "HDF5",
+    b"PAR1": "Parquet",
+    b"ARROW1": "Arrow",
+    b"\x80\x04": "a pickle",
+    b"\x80\x05": "a pickle",
+}
+_WANTED = "a row is `label index:value index:value ...`"
+_CONVERT = "read it with pandas.read_csv, and write it with widemargin.write_svmlight"
 
 
 class Expected(NamedTuple):
@@ -27,6 +39,27 @@ class Expected(NamedTuple):
     rules: NamedTuple  # the parser's Rules
     n_features: int | None = None  # the bound the caller asked for, if any
     norm: str = "the first row has"  # who says whether rows have queries: "the first row has", "most rows have"
+
+
+def foreign_format(head, has_rows):
+    """Return the rule that a file breaks if it is no such text at all, or None.
+
+    Parameters
+    ----------
+    head : bytes
+        The first `HEAD_BYTES` of the file.
+    has_rows : bool
+        Whether a row of it could be read.
+    """
+    for magic, name in _FOREIGN.items():
+        if head.startswith(magic):
+            return f"the file is {name}, not text; {_WANTED}"
+    if head.count(0) > len(head) / 16:
+        return f"the file is binary, or text in UTF-16, but not plain text; {_WANTED}"
+    line = next((line for line in head.splitlines() if line.partition(b"#")[0].strip()), b"")
+    if not has_rows and b"," in line and b":" not in line:
+        return f"the file looks like comma-separated values (CSV); {_WANTED}: {_CONVERT}"
+    return None
 
 
 def explain(line, expected):

@@ -16,6 +16,7 @@ from widemargin._compiled import compiled
 from widemargin.kernels.exponential import fast_exp
 
 _LARGEST_SINGLE = 1e30  # of numbers in single precision, with room to spare
+_LARGEST_DOUBLE = 1e300
 _LARGEST_EXPONENT = 16.0  # gamma |x|² up to which single precision leaves an exponent exact to about 1e-5
 
 _LINEAR, _POLY, _RBF, _SIGMOID = range(4)
@@ -57,16 +58,39 @@ class Kernel:
                 return np.ones_like(squared_norms)
             return np.tanh(self.gamma * squared_norms + self.coef0)
 
+    def bound(self, squared_norms):
+        """Return a bound of |K(x, z)| for rows with these squared norms; infinite if values may overflow."""
+        if self.name in ("rbf", "sigmoid"):
+            return 1.0
+        return self.largest(squared_norms)
+
+    def check(self, squared_norms):
+        """Raise ValueError if a value of the kernel may be too large for double precision, or a number on the way."""
+        if self.largest(squared_norms) < _LARGEST_DOUBLE and abs(self.gamma) < _LARGEST_DOUBLE:
+            return
+        ways = {
+            "poly": f"lower degree (now {self.degree}), gamma ({self.gamma:.3g}) or coef0 ({self.coef0:.3g}), or scale",
+            "rbf": f"lower gamma ({self.gamma:.3g}), or scale",
+            "sigmoid": f"lower gamma ({self.gamma:.3g}), or scale",
+        }
+        raise ValueError(
+            f"kernel={self.name!r} overflows: squared norms of rows reach {squared_norms.max(initial=0.0):.3g}. "
+            f"To make its values smaller, {ways.get(self.name, 'scale')} the features."
+        )
+
     def largest(self, squared_norms):
         """Return a bound of |K(x, z)| and of the numbers on the way to it, for rows with these squared norms."""
         product = squared_norms.max(initial=0.0)
         with np.errstate(over="ignore"):
-            power = (abs(self.gamma) * product + abs(self.coef0)) ** self.degree if self.name == "poly" else 0.0
-        return max(product, power)
+            inner = np.float64(abs(self.gamma)) * product + abs(self.coef0) if self.name != "linear" else product
+            inner = inner**self.degree if self.name == "poly" else inner
+        return float(max(product, inner))
 
     def exact_in_single(self, squared_norms):
         """Return whether single precision products do: numbers stay finite, and an exponent keeps its digits."""
-        if not self.largest(squared_norms) < _LARGEST_SINGLE:
+        if not (self.largest(squared_norms) < _LARGEST_SINGLE and _is_single(self.gamma) and _is_single(self.coef0)):
+            return False
+        if not _is_single(squared_norms.max(initial=0.0)):
             return False
         return self.name != "rbf" or self.gamma * squared_norms.max(initial=0.0) <= _LARGEST_EXPONENT
 
@@ -75,6 +99,11 @@ class Kernel:
         _finish(
             _KINDS[self.name], self.gamma, self.coef0, self.degree, products, own, others, slots, out, start
         )  # fmt: skip
+
+
+def _is_single(number):
+    """Return whether a number, if not zero, keeps its digits in single precision, with room to spare."""
+    return number == 0.0 or 1.0 / _LARGEST_SINGLE < abs(number) < _LARGEST_SINGLE
 
 
 @compiled(fastmath=frozenset({"contract"}))

@@ -35,6 +35,8 @@ class KernelRows:
     ----------
     n_rows : int
     diagonal : ndarray of shape (n_rows,), float64
+    bound : float
+        No |K(x, z)| is larger; for a callable kernel, of those that it has been asked for.
     dtype : numpy dtype
         Precision of the blocks.
     cheap : bool
@@ -63,11 +65,12 @@ class KernelRows:
             self.dtype = np.dtype(np.float64)  # values of any size, as they come
             self._block = _PrecomputedBlock(X) if kernel.name == "precomputed" else _CallableBlock(kernel.function, X)
             self.diagonal = self._block.diagonal(self._chosen(np.arange(self.n_rows)))
+            self.bound = self._block.bound(self.diagonal)
         lies_there = kernel.name == "precomputed" and subset is None and isinstance(X, np.ndarray)
         self.held = X if lies_there and X.flags.c_contiguous else None
         if not np.isfinite(self.diagonal).all():
             i = int(np.argmin(np.isfinite(self.diagonal)))
-            raise ValueError(f"K(x, x) of row {i} is {self.diagonal[i]}: scale the features, or lower gamma or degree.")
+            raise ValueError(f"K(x, x) of row {i} is {self.diagonal[i]}; every kernel value must be finite.")
 
     def _prepare_products(self):
         """Set `_products`, `_norms`, `diagonal` and the precision."""
@@ -75,7 +78,8 @@ class KernelRows:
         everything = slice(None) if self._subset is None else self._subset
         self._products, norms = InnerProducts(rows.X[everything], rows.X.dtype), rows.norms[everything]
         self._norms = norms.astype(rows.X.dtype)
-        self.diagonal, self.dtype = self.kernel.diagonal(norms), rows.dtype
+        self.kernel.check(norms)
+        self.diagonal, self.bound, self.dtype = self.kernel.diagonal(norms), self.kernel.bound(norms), rows.dtype
 
     def _chosen(self, rows):
         return rows if self._subset is None else self._subset[rows]
@@ -173,6 +177,9 @@ class _PrecomputedBlock:
     def diagonal(self, chosen):
         return np.asarray(self._K.diagonal(), dtype=np.float64)[chosen]
 
+    def bound(self, diagonal):
+        return float(max(abs(self._K.max()), abs(self._K.min()))) if min(self._K.shape) else 0.0
+
     def fill(self, rows, columns, out, slots):
         if issparse(self._K):
             out[slots, : len(columns)] = self._K[rows][:, columns].toarray()
@@ -196,6 +203,9 @@ class _CallableBlock:
 
     def diagonal(self, chosen):
         return np.array([self._values(self._X[[i]], self._X[[i]])[0, 0] for i in chosen], dtype=np.float64)
+
+    def bound(self, diagonal):
+        return float(np.abs(diagonal).max(initial=0.0))
 
     def fill(self, rows, columns, out, slots):
         out[slots, : len(columns)] = self._values(self._X[rows], self._X[columns])

@@ -68,6 +68,8 @@ def _by_tiles(kernel, support, blocks, Z, out, n_jobs, advance):
         centre = support.mean(axis=0, dtype=np.float64).astype(support.dtype)
         support, Z = support - centre, Z - centre
     norms, norms_of_Z, n_support = squared_norms(support), squared_norms(Z), support.shape[0]
+    kernel.check(norms)
+    kernel.check(norms_of_Z)
     single = support.dtype == np.float32 and Z.dtype == np.float32
     single = single and kernel.exact_in_single(norms) and kernel.exact_in_single(norms_of_Z)
     products = InnerProducts(support, np.float32 if single else np.float64)

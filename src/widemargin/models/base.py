@@ -1,11 +1,10 @@
 """What all estimators share: settings from parameters, solving several problems at once, warnings.
 
-This is the only place that warns. A solver returns its status; whoever fits a model must hear of it.
+A solver returns its status; whoever fits a model must hear of it.
 """
 
 import threading
 import time
-import warnings
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -21,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._compiled import announcing_compilation
 from widemargin._threads import run
+from widemargin._warning import warn_caller
 from widemargin.data.columns import WIDE, wide_products
 from widemargin.data.matrix import Matrix
 from widemargin.errors import ConvergenceWarning
@@ -30,7 +30,7 @@ from widemargin.progress import reporting
 from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, auto_together, takes_newton
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finishing, finishing_together
-from widemargin.solvers.newton import MOST_COLUMNS, newton_together
+from widemargin.solvers.newton import MOST_COLUMNS, newton_together, takes_active_set, takes_columns
 
 _ADVICE = {
     Status.MAX_ITER: "raise tol or max_iter.",
@@ -39,6 +39,8 @@ _ADVICE = {
     Status.INTERRUPTED: "Interrupted by Ctrl-C; the model so far was kept.",
     Status.STALLED: "This is as exact as double precision gets; raise tol.",
 }
+POSITIVE = Interval(Real, 0.0, np.finfo(np.float64).max, closed="right")
+"""A parameter that must be positive and finite, such as C."""
 _TOGETHER = 16  # classes whose problems are solved at once, where that saves passes
 _ASKED = {"gap": "gap", "kkt": "KKT violation", "violation": "violation of the planes"}
 _TURNS = {"svmperf": "planes", "ocas": "planes", "newton": "steps"}  # what these count
@@ -83,7 +85,9 @@ class SolvedModel(BaseEstimator):
             tasks = range(n_problems)
             groups = [tasks[first : first + (together or 1)] for first in tasks[:: together or 1]]
             solved = run(solve, groups, 1 if together else self.n_jobs, settings.interrupt)
-            return [solution for group in solved for solution in group]
+        found = [solution for group in solved for solution in group]
+        _refuse_not_finite(found)
+        return found
 
     def _announcing(self, report):
         """Return a context that explains the wait for compilation to those who want to hear of anything."""
@@ -116,8 +120,8 @@ class SolvedModel(BaseEstimator):
         self.history_ = solutions[0].history if len(solutions) == 1 else [s.history for s in solutions]
         self.solver_ = "; ".join(sorted({_told(solution) for solution in solutions}))
 
-    def _warn(self, solutions, depth=5):
-        """Set `status_`; warn the caller `depth` calls above, with the gap reached, if a solver stopped short."""
+    def _warn(self, solutions):
+        """Set `status_`; warn the caller, with the gap reached, if a solver stopped short."""
         short = [solution for solution in solutions if solution.status is not Status.CONVERGED]
         self.status_ = short[0].status.value if short else Status.CONVERGED.value
         if not short:
@@ -128,18 +132,12 @@ class SolvedModel(BaseEstimator):
         advice = _ADVICE[worst.status]
         if advice.startswith("raise"):
             advice = f"Scale the features, {'lower C, ' if hasattr(self, 'C') else ''}{advice}"
-        self._tell(
+        warn_caller(
             f"{worst.solver} stopped after {worst.n_iter} {turns_of(worst.solver) or self._turns} "
             f"({worst.status.value}){which}: "
             f"gap {worst.gap:.1e}, {asked}. {advice}",
             ConvergenceWarning,
-            depth,
         )
-
-    @staticmethod
-    def _tell(message, category, depth):
-        """Warn the caller of `fit`, `depth` calls above."""
-        warnings.warn(message, category, stacklevel=depth)
 
 
 class WeightedModel(SolvedModel):
@@ -184,9 +182,9 @@ class LinearModel(WeightedModel):
         **SolvedModel._parameter_constraints,
         "dual": ["boolean", StrOptions({"auto"})],
         "tol": [Interval(Real, 0.0, None, closed="left")],
-        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "C": [POSITIVE],
         "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
+        "intercept_scaling": [POSITIVE],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "solver": [StrOptions(set(SOLVERS))],
         "stopping": [StrOptions({"gap", "kkt", "violation"})],
@@ -242,10 +240,10 @@ class LinearModel(WeightedModel):
 
         Sets `intercept_` if it is not penalised.
         """
-        if self.solver == "newton" and X.n_columns > MOST_COLUMNS:
+        if self.solver == "newton" and not takes_columns(X):
             raise ValueError(
-                f"solver='newton' is for up to {MOST_COLUMNS} columns, X has {X.n_columns}: a step works with a matrix "
-                "of columns x columns. Use solver='auto'."
+                f"solver='newton' is for up to {MOST_COLUMNS} columns, or few rows, X is {X.n_rows} x {X.n_columns}: a "
+                "step works with a matrix of columns x columns. Use solver='auto'."
             )
         by_weights = self.solver in WEIGHT_SOLVERS
         last = self._last_weights(len(problems), X) if by_weights else self._last_multipliers(len(problems), X.n_rows)
@@ -261,11 +259,13 @@ class LinearModel(WeightedModel):
 
     def _of_all_at_once(self, state, starts):
         """Return a solver that takes several problems at once, None if these are better solved one by one."""
+        if self.solver not in ("auto", "newton") or takes_active_set(problem := state()):
+            return None
         if self.solver == "newton":
             return newton_together
-        if self.solver != "auto" or starts[0] is not None:
+        if starts[0] is not None:
             return None
-        return auto_together if takes_newton(state(), Settings(stopping=self.stopping)) else None
+        return auto_together if takes_newton(problem, Settings(stopping=self.stopping)) else None
 
     def _keep_multipliers(self, beta):
         """Set `dual_coef_`; cutting planes have none, and leave none of an earlier fit."""
@@ -287,6 +287,18 @@ class LinearModel(WeightedModel):
         self._keep_record(solutions)
         self._warn(solutions)
         return self
+
+
+def _refuse_not_finite(found):
+    """Refuse solutions, or what was trained from them, that are not finite: nothing of the kind is kept as a model."""
+    for one in found:
+        solution = getattr(one, "solution", one)
+        if solution is not None and not solution.is_finite:
+            raise ValueError(
+                f"{solution.solver} left double precision after {solution.n_iter} "
+                f"{turns_of(solution.solver) or 'iterations'}: the solution is not finite. Scale the features, or "
+                "lower C or the weights of rows and classes."
+            )
 
 
 def _freed(state):

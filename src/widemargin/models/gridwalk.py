@@ -99,8 +99,8 @@ class FoldWalk:
         Finite, like what follows.
     fit_parameters : dict
         A value for each row by name, such as sample_weight or qid.
-    scorer : callable(estimator, X, y) -> float
-        scikit-learn's.
+    scorer : callable(estimator, X, y, rows) -> float
+        Of the rows held out, whose numbers are the last argument.
     stopping : callable() -> bool
         Asked now and then whether to give up.
     """
@@ -119,7 +119,7 @@ class FoldWalk:
         parameters = {name: values[self.train] for name, values in self._parameters.items()}
         with config_context(assume_finite=True) if self._is_checked else nullcontext():
             self.model.fit(self._X, self._y[self.train], **parameters)
-            return float(self._scorer(self.model, self._Z, self._y[self.test]))
+            return float(self._scorer(self.model, self._Z, self._y[self.test], self.test))
 
     @property
     def fell_short(self):

@@ -36,6 +36,7 @@ _WHOLE_ROWS = 2000  # up to here several problems share one kernel matrix, 32 MB
 _FEW_ROWS = 100  # up to here a problem is solved to the last digits, whatever the tolerance
 _LAST_DIGITS = 1e-12
 _LARGEST_C = 1e30  # in the place of an infinite one: no multiplier gets there, and the objective stays a number
+_LEAST_VARIANCE = 1e-290  # of all features together; below, it counts as zero
 _SHARPENING_TURNS = 12  # of svmlight, each brings the violation down to a tenth in some milliseconds at most
 
 
@@ -152,14 +153,18 @@ class KernelModel(SolvedModel):
         "coef0": [Interval(Real, None, None, closed="neither")],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "shrinking": ["boolean"],
-        "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
+        "probability": [None, StrOptions({"libsvm"}), "boolean", Hidden(StrOptions({"deprecated"}))],
         "cache_size": [Interval(Real, 0.0, None, closed="neither")],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "solver": [StrOptions(set(KERNEL_SOLVERS))],
         "working_set": [Interval(Integral, 2, None, closed="left"), None],
+        "stopping": [StrOptions({"kkt", "gap"})],
     }
     _turns = "iterations"
-    _stopping = "kkt"
+
+    @property
+    def _stopping(self):
+        return self.stopping
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -182,7 +187,7 @@ class KernelModel(SolvedModel):
 
     @property
     def _wants_probability(self):
-        """Whether probabilities are asked for; scikit-learn's "deprecated" is its word for no."""
+        """Whether probabilities are asked for; scikit-learn's default, "deprecated", is its word for no."""
         return self.probability != "deprecated" and bool(self.probability)
 
     def _costs(self, training, rows):
@@ -257,8 +262,11 @@ class KernelModel(SolvedModel):
         with np.errstate(over="ignore", invalid="ignore"):
             variance = _variance(X, weight)
         if not np.isfinite(variance):
-            raise ValueError("The variance of X, for gamma='scale', is not finite: scale the features, or set gamma.")
-        return float(1.0 / (X.shape[1] * variance)) if variance > 0.0 else 1.0
+            raise ValueError(
+                "The dual coefficients or intercepts are not finite: the variance of X, for gamma='scale', is not. "
+                "Scale the features, or set gamma."
+            )
+        return float(1.0 / (X.shape[1] * variance)) if X.shape[1] * variance > _LEAST_VARIANCE else 1.0
 
     def _kernel(self):
         """Return the kernel of the parameters and of `_gamma`."""
@@ -332,11 +340,22 @@ class KernelModel(SolvedModel):
     def _check_new_rows(self, X):
         """Return rows to predict, checked, dense or CSR as the model's support vectors allow."""
         check_is_fitted(self)
+        self._check_unaltered()
         if callable(self.kernel):
             return X
         accept = False if self.kernel == "precomputed" else "csr"
         X = checked_rows(self, X, accept_sparse=accept, order="C", reset=False)
         return csr_array(X) if issparse(self.support_vectors_) and not issparse(X) else X
+
+    def _check_unaltered(self):
+        """Raise ValueError unless `dual_coef_`, `n_support_` and `support_vectors_` have as many support vectors."""
+        n_columns, n_support = self.dual_coef_.shape[1], self.n_support_
+        n_vectors = self.support_vectors_.shape[0] if self._kernel().from_products else n_columns
+        if (n_support < 0).any() or not n_support.sum() == n_vectors == n_columns:
+            raise ValueError(
+                f"The internal representation of {type(self).__name__} was altered: n_support_ is {n_support.tolist()} "
+                f"for {n_vectors} support vectors and {n_columns} columns of dual_coef_. Fit the model again."
+            )
 
     def _new_sums(self, X):
         """Return `_sums` of rows to predict, of a single output, and show how far it is."""
@@ -377,9 +396,9 @@ def _sharpened(problem, settings, solution):
     """
     if problem.K.n_rows > _FEW_ROWS or solution.status is not Status.CONVERGED or settings.tol <= _LAST_DIGITS:
         return solution
-    finer = replace(settings, tol=_LAST_DIGITS, max_iter=_SHARPENING_TURNS, callbacks=())
+    finer = replace(settings, tol=_LAST_DIGITS, stopping="kkt", max_iter=_SHARPENING_TURNS, callbacks=())
     sharp = KERNEL_SOLVERS["svmlight"](problem, finer, solution.beta)
-    if not sharp.violation < solution.violation:
+    if not sharp.violation < solution.violation or sharp.gap > max(solution.gap, settings.tol):
         return solution
     history = np.concatenate([solution.history[:-1], sharp.history[-1:]])
     history[-1:][["iteration", "seconds", "passes"]] = solution.history[-1:][["iteration", "seconds", "passes"]]

@@ -19,10 +19,13 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from widemargin._warning import warn_caller
+from widemargin.errors import ConvergenceWarning
+from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
 from widemargin.models.kernel import KernelModel, Trained, folds_of, parts_of
 from widemargin.models.kerneldocs import documented
-from widemargin.models.labels import coded
+from widemargin.models.labels import coded, order_of_first
 from widemargin.models.multiclass import (
     blocks_of,
     labels_of,
@@ -36,10 +39,15 @@ from widemargin.models.multiclass import (
 )
 from widemargin.problems.classification import c_svc, nu_svc
 
+_INSTEAD_OF_BOOL = {
+    True: "use CalibratedClassifierCV({name}(), ensemble=False), or probability='libsvm' for those of LIBSVM.",
+    False: "leave it out, no probabilities is the default.",
+}
+
 
 def _fits_probabilities(model):
     if not model._wants_probability:
-        raise AttributeError("predict_proba and predict_log_proba need probability=True when fitting.")
+        raise AttributeError("predict_proba and predict_log_proba need probability='libsvm' when fitting.")
     return True
 
 
@@ -55,6 +63,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         "decision_function_shape": [StrOptions({"ovo", "ovr"})],
         "break_ties": ["boolean"],
     }
+    _one_class = "Invalid input"  # what rows of one class are called
 
     def fit(self, X, y, sample_weight=None):
         """Fit the model.
@@ -83,15 +92,30 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         Sets `classes_`, `class_weight_`.
         """
         X, y = self._check_rows(X, y)
+        if isinstance(self.probability, (bool, np.bool_)):
+            instead = _INSTEAD_OF_BOOL[bool(self.probability)].format(name=type(self).__name__)
+            message = "The `probability` parameter is deprecated as a bool, as in scikit-learn from version 1.9 on"
+            warn_caller(f"{message}; got probability={self.probability}: {instead}", FutureWarning)
         self.classes_, label = coded(y)
-        vars(self).pop("_class_order", None)  # of the file that an earlier model came from
+        self._keep_order(label)
         weight = self._weigh(X, sample_weight)
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         weight = weight * self.class_weight_[label]
         if len(np.unique(label[weight > 0.0])) < 2:
-            raise ValueError("Invalid input - all samples with positive weights belong to the same class; two must.")
+            raise ValueError(
+                f"{self._one_class} - all samples with positive weights belong to the same class; "
+                "there must be rows of two classes."
+            )
         n_pairs = len(self.classes_) * (len(self.classes_) - 1) // 2
         return self._training_rows(X, weight, n_problems=n_pairs * (1 + 5 * self._wants_probability)), label
+
+    def _keep_order(self, label):
+        """Keep the order in which classes first occur as `_seen_order`, unless it is that of `classes_`."""
+        for name in ("_class_order", "_seen_order"):  # of an earlier model
+            vars(self).pop(name, None)
+        order = order_of_first(label, len(self.classes_))
+        if (np.diff(order) < 0).any():
+            self._seen_order = order
 
     def _machines(self, training, label):
         """Return the pairs of each machine: of all rows, and for probabilities of all but those of each fold."""
@@ -201,7 +225,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     @available_if(_fits_probabilities)
     def predict_proba(self, X):
-        """Return the probability of each class for each row, if fitted with probability=True.
+        """Return the probability of each class for each row, if fitted with probability="libsvm".
 
         A sigmoid of each pair's decision, fitted to five-fold cross-validated decisions (Platt; Lin, Lin and Weng),
         coupled to class probabilities (Wu, Lin and Weng). The most probable class need not be the one predicted.
@@ -261,7 +285,7 @@ class SVC(KernelClassifier):
     n_iter_ : ndarray of shape (n_pairs,)
         Iterations of the solver.
     probA_, probB_ : ndarray of shape (n_pairs,)
-        P(first class of a pair) = 1 / (1 + exp(A f + B)), f its decision; empty unless probability is true.
+        P(first class of a pair) = 1 / (1 + exp(A f + B)), f its decision; empty without probabilities.
 
     Examples
     --------
@@ -275,7 +299,7 @@ class SVC(KernelClassifier):
 
     _parameter_constraints: dict = {
         **KernelClassifier._parameter_constraints,
-        "C": [Interval(Real, 0.0, None, closed="right")],
+        "C": [POSITIVE],
     }
 
     def __init__(
@@ -287,7 +311,7 @@ class SVC(KernelClassifier):
         gamma="scale",
         coef0=0.0,
         shrinking=True,
-        probability=False,
+        probability=None,
         tol=1e-3,
         cache_size=200,
         class_weight=None,
@@ -296,6 +320,7 @@ class SVC(KernelClassifier):
         decision_function_shape="ovr",
         break_ties=False,
         random_state=None,
+        stopping="kkt",
         solver="auto",
         working_set=None,
         warm_start=False,
@@ -318,6 +343,7 @@ class SVC(KernelClassifier):
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.random_state = random_state
+        self.stopping = stopping
         self.solver = solver
         self.working_set = working_set
         self.warm_start = warm_start
@@ -355,7 +381,7 @@ class NuSVC(KernelClassifier):
     n_iter_ : ndarray of shape (n_pairs,)
         Iterations of the solver.
     probA_, probB_ : ndarray of shape (n_pairs,)
-        P(first class of a pair) = 1 / (1 + exp(A f + B)), f its decision; empty unless probability is true.
+        P(first class of a pair) = 1 / (1 + exp(A f + B)), f its decision; empty without probabilities.
 
     Examples
     --------
@@ -371,6 +397,7 @@ class NuSVC(KernelClassifier):
         **KernelClassifier._parameter_constraints,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     }
+    _one_class = "The specified nu is infeasible, as any"
 
     def __init__(
         self,
@@ -381,7 +408,7 @@ class NuSVC(KernelClassifier):
         gamma="scale",
         coef0=0.0,
         shrinking=True,
-        probability=False,
+        probability=None,
         tol=1e-3,
         cache_size=200,
         class_weight=None,
@@ -390,6 +417,7 @@ class NuSVC(KernelClassifier):
         decision_function_shape="ovr",
         break_ties=False,
         random_state=None,
+        stopping="kkt",
         solver="auto",
         working_set=None,
         warm_start=False,
@@ -412,6 +440,7 @@ class NuSVC(KernelClassifier):
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.random_state = random_state
+        self.stopping = stopping
         self.solver = solver
         self.working_set = working_set
         self.warm_start = warm_start
@@ -450,6 +479,7 @@ class NuSVC(KernelClassifier):
     def _train_pairs(self, training, machines):
         """As for other classifiers, then again the pairs whose class_weight is too much for nu: by SVC, C = 1/r."""
         trained = super()._train_pairs(training, machines)
+        self._tell_of_no_margin(machines[0], trained[0])
         again = [
             (models, k, pair)
             for pairs, models in zip(machines, trained, strict=True)
@@ -460,19 +490,28 @@ class NuSVC(KernelClassifier):
             return trained
 
         def weighted(models, k, pair):
-            cost = models[k].facts["C"] * training.weight[pair.rows]
+            cost = models[k].facts.get("C", 1.0) * training.weight[pair.rows]
             return c_svc(training.matrix(pair.rows), pair.sign, cost)
 
         solved = self._train([lambda which=which: weighted(*which) for which in again])
         for (models, k, _), model in zip(again, solved, strict=True):
-            models[k] = replace(model, facts={**model.facts, "C": models[k].facts["C"]})
-        self._tell(
+            models[k] = replace(model, facts={**model.facts, "C": models[k].facts.get("C", 1.0)})
+        warn_caller(
             f"nu={self.nu} is infeasible with this class_weight: it was taken as a factor of the C that nu comes to "
-            "without it. Lower nu, or make the class weights less unequal.",
-            UserWarning,
-            depth=4,
+            "without it. Lower nu, or make the class weights less unequal."
         )
         return trained
+
+    def _tell_of_no_margin(self, pairs, trained):
+        """Warn of pairs whose margin is 0: the problem has no better function than the one that is 0 everywhere."""
+        none = [pair for pair, model in zip(pairs, trained, strict=True) if pair.has_both and not model.facts.get("C")]
+        if none:
+            names = [repr(name) for name in self.classes_[[none[0].first, none[0].second]].tolist()]
+            warn_caller(
+                f"nu={self.nu} is too small for classes {' and '.join(names)}, which overlap by more: the margin is 0, "
+                "and so is the best decision function. Raise nu, or take a kernel that separates them.",
+                ConvergenceWarning,
+            )
 
 
 def largest_nu(pair, weight):

@@ -13,6 +13,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 
+from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import laplace_interval, laplace_scale
 from widemargin.models.kernel import KernelModel, folds_of
 from widemargin.models.kerneldocs import documented
@@ -55,8 +56,12 @@ class KernelRegressor(RegressorMixin, KernelModel):
     def _check(self, X, y, sample_weight):
         """Return the training rows and targets."""
         X, y = self._check_rows(X, y, y_numeric=True)
+        y = y.astype(np.float64)
+        if not np.isfinite(y).all():  # of an array of objects, None was there until now
+            i = int(np.argmin(np.isfinite(y)))
+            raise ValueError(f"Input y contains NaN or infinity: y[{i}] is {y[i]}. Leave such rows out.")
         weight = self._weigh(X, sample_weight)
-        return self._training_rows(X, weight, n_problems=1 + 5 * self._wants_probability), y.astype(np.float64)
+        return self._training_rows(X, weight, n_problems=1 + 5 * self._wants_probability), y
 
     def _parts(self, training):
         """Return the rows of each problem: all, and for probabilities all but those of each fold."""
@@ -164,7 +169,7 @@ class SVR(KernelRegressor):
 
     _parameter_constraints: dict = {
         **KernelModel._parameter_constraints,
-        "C": [Interval(Real, 0.0, None, closed="right")],
+        "C": [POSITIVE],
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
     }
 
@@ -184,6 +189,7 @@ class SVR(KernelRegressor):
         max_iter=-1,
         probability=False,
         random_state=None,
+        stopping="kkt",
         solver="auto",
         working_set=None,
         warm_start=False,
@@ -204,6 +210,7 @@ class SVR(KernelRegressor):
         self.max_iter = max_iter
         self.probability = probability
         self.random_state = random_state
+        self.stopping = stopping
         self.solver = solver
         self.working_set = working_set
         self.warm_start = warm_start
@@ -252,7 +259,7 @@ class NuSVR(KernelRegressor):
     _parameter_constraints: dict = {
         **KernelModel._parameter_constraints,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
-        "C": [Interval(Real, 0.0, None, closed="right")],
+        "C": [POSITIVE],
     }
 
     def __init__(
@@ -271,6 +278,7 @@ class NuSVR(KernelRegressor):
         max_iter=-1,
         probability=False,
         random_state=None,
+        stopping="kkt",
         solver="auto",
         working_set=None,
         warm_start=False,
@@ -291,6 +299,7 @@ class NuSVR(KernelRegressor):
         self.max_iter = max_iter
         self.probability = probability
         self.random_state = random_state
+        self.stopping = stopping
         self.solver = solver
         self.working_set = working_set
         self.warm_start = warm_start

@@ -12,7 +12,8 @@ _TEXTS = {
     coef0 : float, default=0.0
         Of "poly" and "sigmoid".""",
     "tol": """tol : float, default=1e-3
-        Stop when no optimality (KKT) condition is violated by more than this: LIBSVM's eps.""",
+        Stop when no optimality (KKT) condition is violated by more than this, LIBSVM's eps, and the dual objective is
+        proved to be within 10 tol of the optimum, relatively. With `stopping="gap"`: when `gap_` is at most this.""",
     "shared": """shrinking : bool, default=True
         Whether to leave out, for a while, variables that seem settled. The result is checked on all of them.
     cache_size : float, default=200
@@ -29,16 +30,21 @@ _TEXTS = {
     break_ties : bool, default=False
         With three classes or more and "ovr": whether equal votes are decided by confidence, at some cost, or go to the
         class that comes first.
-    probability : bool, default=False
-        Whether to fit probabilities too, by five-fold cross-validation: six times the work. (scikit-learn's
-        "deprecated" is taken as False.)
+    probability : "libsvm" or None, default=None
+        "libsvm" fits the probabilities of LIBSVM too, by five-fold cross-validation: six times the work. True does the
+        same and False is None, both with a FutureWarning: scikit-learn deprecates them in 1.9 and removes the parameter
+        in 1.11, in favour of `CalibratedClassifierCV(SVC(), ensemble=False)`. Its "deprecated" is taken as None.
     random_state : int, RandomState or None, default=None
         Seeds the folds of probabilities, and the solver.""",
-    "interval": """probability : bool, default=False
-        Whether to fit `predict_interval` too, by five-fold cross-validation: six times the work.
+    "interval": """probability : bool or "libsvm", default=False
+        True or "libsvm": whether to fit `predict_interval` too, by five-fold cross-validation: six times the work.
     random_state : int, RandomState or None, default=None
         Seeds the folds of probabilities, and the solver.""",
-    "extra": """solver : {"auto", "svmlight", "smo"}, default="auto"
+    "extra": """stopping : {"kkt", "gap"}, default="kkt"
+        What `tol` is compared with: "kkt" the largest violation of an optimality condition, in units of the decision
+        function (of its margin for `NuSVC`, of its threshold for `OneClassSVM`, where these are below 1); "gap" the
+        relative duality gap.
+    solver : {"auto", "svmlight", "smo"}, default="auto"
         "svmlight" optimises working sets of many variables, "smo" two at a time as LIBSVM does.
     working_set : int or None, default=None
         Variables in a working set of "svmlight"; None lets the solver choose.

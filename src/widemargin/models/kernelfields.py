@@ -4,7 +4,7 @@
                       none for a precomputed kernel, whose `support_` names the columns to use
     always            `dual_coef_`, `intercept_`, `n_support_`, and `_gamma`, the number behind gamma="scale"
     classes           `probA_`, `probB_` (empty without probabilities), `class_weight_`, `n_iter_` (one per pair),
-                      `_class_order` (from LIBSVM's text)
+                      `_class_order` (from LIBSVM's text), `_seen_order` (of the first rows, if it is not sorted)
     one class         `offset_`, `density_marks_`
     if it has them    `support_`, `shape_fit_`, `fit_status_`, `facts_`, `laplace_scale_`, multipliers of a warm start
 
@@ -27,8 +27,9 @@ _DATA, _INDICES, _INDPTR = _PARTS = [f"{_VECTORS}.{part}" for part in ("data", "
 _MULTIPLIERS = "_last_multipliers"
 _ARRAYS = (
     "dual_coef_", "intercept_", "n_support_", "support_", "probA_", "probB_", "class_weight_", "n_iter_",
-    "offset_", "density_marks_", "_class_order",
+    "offset_", "density_marks_", "_class_order", "_seen_order",
 )  # fmt: skip
+_ORDERS = ("_class_order", "_seen_order")
 _FACTS = {"_gamma": float, "laplace_scale_": float, "fit_status_": int}
 
 
@@ -146,7 +147,7 @@ def check_arrays(model, arrays):
         rules |= {"probA_": [(0,), (n_pairs,)], "probB_": [np.shape(arrays.get("probA_"))]}
         rules |= {"class_weight_": [(n_classes,)]} if "class_weight_" in arrays else {}
         counts |= {"n_iter_": (n_pairs,)} if "n_iter_" in arrays else {}
-        counts |= {"_class_order": (n_classes,)} if "_class_order" in arrays else {}
+        counts |= {name: (n_classes,) for name in _ORDERS if name in arrays}
     elif is_outlier_detector(model):
         rules["offset_"] = [(1,)]
         rules |= {"density_marks_": [(N_MARKS,)]} if "density_marks_" in arrays else {}
@@ -185,8 +186,9 @@ def _check_agreement(model, arrays, n_vectors):
         n_rows = min(n_rows, model.n_features_in_) if model.kernel == "precomputed" else n_rows
         if (arrays["support_"] >= n_rows).any():
             raise ValueError(f"support_ must be below {n_rows}, the number of training rows.")
-    if "_class_order" in arrays and not np.array_equal(np.sort(arrays["_class_order"]), np.arange(len(model.classes_))):
-        raise ValueError("_class_order must be a permutation of the classes.")
+    for name in _ORDERS:
+        if name in arrays and not np.array_equal(np.sort(arrays[name]), np.arange(len(model.classes_))):
+            raise ValueError(f"{name} must be a permutation of the classes.")
     if "offset_" in arrays and arrays["offset_"] != -arrays["intercept_"]:
         raise ValueError(f"offset_ must be -intercept_, got {arrays['offset_']} and {arrays['intercept_']}.")
     if "density_marks_" in arrays and (np.diff(arrays["density_marks_"]) < 0).any():

@@ -13,9 +13,19 @@ def coded(y):
         If y holds one class, or is no class labels.
     """
     check_classification_targets(y)
-    classes = np.unique(y)
+    try:
+        classes = np.unique(y)
+    except TypeError as error:  # None among strings, or strings among numbers
+        raise ValueError(f"y must hold labels of one kind, without missing ones: {error}.") from error
     if len(classes) < 2:
         raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes.tolist()}.")
     if len(classes) == 2:
         return classes, (y == classes[1]).astype(np.intp)  # far faster than a search
     return classes, np.searchsorted(classes, y)
+
+
+def order_of_first(label, n_classes):
+    """Return the numbers 0 .. n_classes − 1, each of which occurs among `label`, in the order of their first rows."""
+    first = np.empty(n_classes, dtype=np.intp)
+    first[label[::-1]] = np.arange(len(label))[::-1]  # of equal indices the last assignment counts
+    return np.argsort(first)

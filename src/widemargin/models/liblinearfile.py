@@ -7,11 +7,14 @@
     bias 1                  (B: the constant feature, last among the weights; negative if there is none)
     w
     0.5                     (a line per feature, then one for B; a number per class)
+    # sha256=...            (our checksum; LIBLINEAR reads nothing beyond the numbers)
 
 The prediction is the label of the largest score. For two classes there is one score, and label[0] if it is positive;
 here it is classes_[1], the larger label, so that a model is negated if the file names the smaller one first. MCSVM_CS
 has two columns even for two classes, of which LIBLINEAR uses the first. For regression nr_class is 2, without labels.
 """
+
+import re
 
 import numpy as np
 from scipy.sparse import issparse
@@ -20,7 +23,16 @@ from sklearn.base import is_classifier
 from widemargin.errors import FormatError
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linearfields import check_weights
-from widemargin.models.modeltext import Header, check_complete, first_word, integer_labels, number
+from widemargin.models.modeltext import (
+    SEAL,
+    Header,
+    check_complete,
+    check_seal,
+    first_word,
+    integer_labels,
+    number,
+    sealed,
+)
 
 _CRAMMER_SINGER = "MCSVM_CS"
 _CLASSIFIERS = {
@@ -41,6 +53,7 @@ _REFUSED = {
     "L1R_LR": "logistic regression",
     "ONECLASS_SVM": "a linear one-class model",
 }
+_SEAL_LINE = re.compile(rb"# " + SEAL + rb"\s*")
 _KEYS = ("solver_type", "nr_class", "label", "nr_feature", "bias", "rho", "w")
 
 
@@ -63,7 +76,7 @@ def write(model):
         lines.append("label " + " ".join(map(str, _labels_of(model))))
     lines += [f"nr_feature {coef.shape[1]}", f"bias {bias:.17g}", "w"]
     lines += [" ".join([f"{weight:.17g}" for weight in row]) for row in W.tolist()]
-    return ("\n".join(lines) + "\n").encode("ascii")
+    return sealed(("\n".join([*lines, "# "])).encode("ascii"), b"\n")
 
 
 def _weights_of_constant(intercept, bias):
@@ -110,7 +123,7 @@ def read(content, path):
     bias = header.number("bias")
     labels = header.labels(n_classes) if solver in _CLASSIFIERS else _no_labels(header, n_classes)
     n_columns = 1 if n_classes == 2 and solver != _CRAMMER_SINGER else n_classes
-    W = _read_weights(content[header.end :], n_features + (bias >= 0), n_columns, header)
+    W = _read_weights(_weights_text(content, header), n_features + (bias >= 0), n_columns, header)
     if not bias > 0:  # a constant feature of 0 adds nothing
         W, settings = W[:n_features], {"fit_intercept": False}
     else:
@@ -159,6 +172,15 @@ def _keep(model, W, n_features):
     model.intercept_ = W[n_features].copy() if len(W) > n_features else 0.0
     model.n_features_in_ = n_features
     return model
+
+
+def _weights_text(content, header):
+    """Return the lines of the weights: all that follow the header, but for a last one with the checksum, checked."""
+    last = content.rfind(b"\n", 0, len(content) - 1) + 1
+    if last < header.end or not _SEAL_LINE.fullmatch(content, last):
+        return content[header.end :]
+    check_seal(content, last, len(content), header.path)
+    return content[header.end : last]
 
 
 def _read_weights(text, n_rows, n_columns, header):

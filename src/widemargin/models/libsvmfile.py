@@ -6,9 +6,11 @@ o < c. To sort the classes is thus to permute rows, and to negate what belongs t
 
     rho → −rho,   coefficients → −coefficients,   and, as P(i) = 1 / (1 + exp(A f + B)),   A → A,   B → −B
 
-scikit-learn, and so we, negate once more for two classes: their decision is positive for the second. The order of the
-file is kept as `_class_order` if it is not ours: which of equal votes wins, and where the iteration for probabilities
-ends, depends on it.
+scikit-learn, and so we, negate once more for two classes: their decision is positive for the second.
+
+The order of a file is kept as `_class_order` if it is not ours: which of equal votes wins, and where the iteration for
+probabilities ends, depends on it. A model that was fitted here keeps the order of first rows as `_seen_order`, for
+`written_order` only: votes and iteration go by sorted labels whatever the order of rows, and the text says so.
 """
 
 from dataclasses import replace
@@ -65,7 +67,33 @@ def write(model):
     elif "density_marks_" in arrays:
         fields["marks"] = arrays["density_marks_"]
     machine = Machine(**fields)
-    return write_text(_in_order(machine, model._class_order) if hasattr(model, "_class_order") else machine)
+    return write_text(_as_libsvm_orders(machine, model) if is_classifier(model) else machine)
+
+
+def written_order(model):
+    """Return the positions in `classes_` of a fitted classifier's labels as svm-train orders them.
+
+    That is by their first rows, but 1 before −1 if these are the labels; as in the file, if the model is of LIBSVM's
+    text; sorted, if the order was not kept.
+    """
+    if hasattr(model, "_class_order"):
+        return model._class_order
+    if _are_signs(model.classes_):
+        return np.array([1, 0])
+    return getattr(model, "_seen_order", np.arange(len(model.classes_)))
+
+
+def _are_signs(labels):
+    return len(labels) == 2 and labels.dtype.kind in "iuf" and labels.tolist() == [-1, 1]
+
+
+def _as_libsvm_orders(machine, model):
+    """Return the machine with its classes in the order of svm-train; if votes go by another order, it says so."""
+    order = written_order(model)
+    is_sorted = np.array_equal(order, np.arange(len(order)))
+    if is_sorted:
+        return machine
+    return replace(_in_order(machine, order), ties_ascend=not hasattr(model, "_class_order"))
 
 
 def read(content, path):
@@ -73,14 +101,20 @@ def read(content, path):
     machine = read_text(content, path)
     kernel = next(name for name, theirs in _KERNELS.items() if theirs == machine.kernel)
     has_probability = machine.probA is not None or machine.marks is not None
-    model = ESTIMATORS[machine.svm_type](kernel=kernel, probability=has_probability, **machine.numbers)
+    model = ESTIMATORS[machine.svm_type](kernel=kernel, **machine.numbers)
+    if has_probability:
+        model.set_params(probability="libsvm")
     model._gamma = machine.numbers.get("gamma", 0.0)
     if machine.n_features is not None:
         model.n_features_in_ = machine.n_features
     if is_classifier(model):
         order = np.argsort(machine.labels)
         if not np.array_equal(order, np.arange(len(order))):
-            machine, model._class_order = _in_order(machine, order), np.argsort(order)
+            name = "_seen_order" if machine.ties_ascend else "_class_order"
+            setattr(model, name, np.argsort(order))
+            machine = _in_order(machine, order)
+        elif _are_signs(machine.labels):
+            model._class_order = order  # which svm-train would not write
         model.classes_ = machine.labels
         model.n_support_ = machine.n_support.astype(np.int32)
         model.probA_ = machine.probA if has_probability else np.empty(0)

@@ -16,8 +16,9 @@
 
 LIBSVM ignores what follows `SV` on its line. There we write what the lines below do not tell, and what a model that
 is equal to the bit has to know: `dense` if the vectors are an array, `float32` if they are narrow, `features=N` if the
-last of N features is zero in all of them. Without these words the vectors are sparse doubles, and the largest index is
-that of the last feature.
+last of N features is zero in all of them, `ties=ascending` if of equal votes the smallest label wins, not the first in
+the file, and probabilities are coupled in that order; and a checksum, `sha256=...` (see `modeltext`). Without these
+words the vectors are sparse doubles, and the largest index is that of the last feature.
 
 The vectors are read by the compiled reader of data files: a line with several coefficients is cut, each coefficient
 but the last on a line of its own.
@@ -34,7 +35,7 @@ from widemargin.data.textfile import read_svmlight, write_svmlight
 from widemargin.data.textmistakes import LARGEST_INDEX
 from widemargin.errors import FormatError
 from widemargin.models.kernelfields import N_MARKS
-from widemargin.models.modeltext import Header, check_complete, shown
+from widemargin.models.modeltext import SEAL, Header, check_complete, check_seal, sealed, shown
 
 KEYS = (
     "svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label",
@@ -50,7 +51,10 @@ _NUMBERS_OF = {  # the numbers that a kernel has
     "precomputed": (),
 }
 _SPARSEST = 32  # an array has at most this many numbers for each that the text spells out
-_WORDS = re.compile(rb"(?P<dense>dense)? ?(?P<float32>float32)? ?(?:features=(?P<features>[0-9]{1,10}))?")
+_WORDS = re.compile(
+    rb"(?P<dense>dense)? ?(?P<float32>float32)? ?(?:features=(?P<features>[0-9]{1,10}))? ?"
+    rb"(?P<ascending>ties=ascending)? ?(?:" + SEAL + rb")?"
+)
 _BYTES_OF_ROWS = b"0123456789+-.eE: \t\r\n"
 
 
@@ -71,6 +75,7 @@ class Machine:
     probA: np.ndarray | None = None  # (n_pairs,), or (1,) for regression
     probB: np.ndarray | None = None
     marks: np.ndarray | None = None  # (10,)
+    ties_ascend: bool = False  # whether of equal votes the smallest label wins, not the first
 
 
 def write_text(machine):
@@ -88,8 +93,8 @@ def write_text(machine):
     }
     lines += [_line(key, values) for key, values in fields.items() if values is not None]
     entries = _entries_of(machine)
-    lines.append(" ".join(["SV", *_words_of(machine, entries)]))
-    return ("\n".join(lines) + "\n").encode("ascii") + _rows_text(machine, entries)
+    lines.append(" ".join(["SV", *_words_of(machine, entries), ""]))
+    return sealed("\n".join(lines).encode("ascii"), b"\n" + _rows_text(machine, entries))
 
 
 def _line(key, values):
@@ -124,6 +129,8 @@ def _words_of(machine, entries):
     columns = entries.indices if machine.rows is None else machine.rows
     if machine.n_features is not None and machine.n_features != columns.max(initial=-1) + 1:
         words.append(f"features={machine.n_features}")
+    if machine.ties_ascend:
+        words.append("ties=ascending")
     return words
 
 
@@ -149,6 +156,7 @@ def read_text(content, path):
     """Return the Machine in the bytes of LIBSVM's text, or raise FormatError with the line of the first mistake."""
     check_complete(content, path)
     header = Header(content, path, "LIBSVM", KEYS)
+    check_seal(content, content.rfind(b"\n", 0, header.end - 1) + 1, header.end, path)
     svm_type = header.choice("svm_type", _TYPES)
     kernel = header.choice("kernel_type", _NUMBERS_OF)
     n_classes = header.integer("nr_class", at_least=2)
@@ -176,6 +184,7 @@ def read_text(content, path):
         vectors=vectors,
         n_features=n_features,
         rows=rows,
+        ties_ascend=words["ascending"] is not None,
     )
 
 
@@ -183,7 +192,7 @@ def _words_in(header, kernel):
     """Return the words that follow `SV` by name, None for those that do not."""
     text = b" ".join(header.words("SV", header.n_words("SV")))
     words = _WORDS.fullmatch(text)
-    if not words or (kernel == "precomputed" and (words["dense"] or words["float32"])):
+    if not words or (kernel == "precomputed" and (words["dense"] or words["float32"])):  # it has no vectors
         header.refuse("SV", f"{shown(text)} must not follow SV.")
     return words.groupdict()
 

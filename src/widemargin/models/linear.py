@@ -204,16 +204,19 @@ class LinearSVC(ClassifierMixin, LinearModel):
             return self._keep([solution], np.ascontiguousarray(solution.w.T), X)
         solutions = self._solve_rows(self._problems(X, label, cost), X)
         betas = [solution.beta for solution in solutions]
-        self._keep_multipliers(None if betas[0] is None else np.stack(betas))
+        self._keep_multipliers(None if any(beta is None for beta in betas) else np.stack(betas))
         return self._keep(solutions, np.stack([solution.w for solution in solutions]), X)
 
     def _check(self, X, y, sample_weight):
         """Return the matrix, labels 0 .. n_classes − 1 and weights of rows. Sets `classes_`."""
         X, y, weight = self._check_rows(X, y, sample_weight)
+        given = f"Unsupported set of arguments: penalty={self.penalty!r}, loss={self.loss!r}, dual={self.dual!r}."
         if self.penalty == "l1":
-            raise ValueError("penalty='l1' is not available: the certificate here is that of ½|w|². Use penalty='l2'.")
+            raise ValueError(
+                f"{given} penalty='l1' is not available: the certificate here is that of ½|w|². Use penalty='l2'."
+            )
         if self.loss == "hinge" and self.dual is False:
-            raise ValueError("loss='hinge' needs dual=True or dual='auto', as in scikit-learn; got dual=False.")
+            raise ValueError(f"{given} loss='hinge' needs dual=True or dual='auto', as in scikit-learn.")
         self.classes_, label = coded(y)
         return self._matrix(X), label, weight
 
@@ -367,9 +370,10 @@ class LinearSVR(RegressorMixin, LinearModel):
         X, y, weight = self._check_rows(X, y, sample_weight, y_numeric=True)
         if self.loss == "epsilon_insensitive" and self.dual is False:
             raise ValueError(
-                "loss='epsilon_insensitive' needs dual=True or dual='auto', as in scikit-learn; got dual=False."
+                f"Unsupported set of arguments: loss={self.loss!r}, dual={self.dual!r}. loss='epsilon_insensitive' "
+                "needs dual=True or dual='auto', as in scikit-learn."
             )
-        return self._matrix(X), y.astype(np.float64), weight
+        return self._matrix(X), y, weight
 
     def _cost(self, y, weight):
         """Return the cost of each row."""

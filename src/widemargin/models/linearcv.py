@@ -6,7 +6,7 @@ from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.path import c_path
 
 _KEPT = ["coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_", "n_iter_", "gap_", "objective_"]
-_KEPT += ["solver_", "status_"]
+_KEPT += ["history_", "solver_", "status_"]
 _PARAMETERS = """Cs : array-like of floats or None, default=None
         The C to choose from. None: the useful range, found on the way, in steps of √10; see `c_path`.
     cv : int, splitter, iterable or None, default=None
@@ -24,7 +24,7 @@ _ATTRIBUTES = """C_ : float
         On the rows that a fold holds out.
     path_ : CPath
         The models and gaps for all C.
-    coef_, intercept_, gap_, objective_, n_iter_, solver_, status_, n_features_in_
+    coef_, intercept_, gap_, objective_, history_, n_iter_, solver_, status_, n_features_in_
         Of the model for C_, fitted to all rows, as for `{model}`."""
 
 
@@ -55,6 +55,7 @@ class _Chosen:
         self.C_ = float(path.Cs[best])
         self.coef_, self.intercept_ = path.coefs[best], path.intercepts[best] if self.fit_intercept else 0.0
         self.gap_, self.objective_ = float(path.gaps[best]), float(path.objectives[best])
+        self.history_ = path.histories[best][0] if len(path.histories[best]) == 1 else path.histories[best]
         self.n_iter_, self.solver_, self.status_ = int(path.n_iters[best]), path.solver, str(path.statuses[best])
         return self
 

@@ -5,12 +5,10 @@
 The loss, 1 − F1 for instance, is between 0 and 1; see `widemargin.problems.measures`.
 """
 
-from numbers import Real
-
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval
 
+from widemargin.models.base import POSITIVE
 from widemargin.models.planedocs import documented
 from widemargin.models.planes import PlaneModel
 from widemargin.problems.measures import MeasureRisk
@@ -56,7 +54,7 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         **PlaneModel._parameter_constraints,
         "measure": [str],
         "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
+        "intercept_scaling": [POSITIVE],
     }
 
     def __init__(

@@ -2,8 +2,13 @@
 
 Nothing in a file is taken at its word: a count is compared with what is there before memory is taken, and every
 mistake is a FormatError with its line.
+
+Each text has a place that the programs do not read, where we write a checksum, `sha256=` and 16 hexadecimal digits: the
+beginning of the SHA-256 digest of all other bytes, those that Windows adds to the ends of lines left out. A text
+without one is read all the same, as those of other programs are.
 """
 
+import hashlib
 import math
 import re
 
@@ -14,6 +19,9 @@ from widemargin.errors import FormatError
 _INTEGER = re.compile(rb"[-+]?[0-9]{1,10}")
 _NUMBER = re.compile(rb"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _INT32 = np.iinfo(np.int32)
+_SEAL_DIGITS = 16
+SEAL = rb"sha256=([0-9a-f]{16})"  # a regular expression
+_SEAL = re.compile(SEAL)
 
 
 def first_word(head):
@@ -27,6 +35,29 @@ def check_complete(content, path):
     if not content.endswith(b"\n"):
         line = content.count(b"\n") + 1
         raise FormatError(path, "the last line does not end with a newline: the file is cut short.", line)
+
+
+def sealed(before, after):
+    """Return before + after with the checksum of both between them."""
+    return b"".join([before, b"sha256=", _digest(before, after), after])
+
+
+def check_seal(content, begin, end, path):
+    """Raise FormatError if a checksum between these places of a text is not that of all other bytes."""
+    found = _SEAL.search(content, begin, end)
+    if found and found[1] != _digest(content[: found.start()], content[found.end() :]):
+        rule = (
+            "the checksum is that of another text: the file is damaged, or was edited. Get it anew; if it was edited "
+            "on purpose, take out `sha256=` and what follows it on the line."
+        )
+        raise FormatError(path, rule, content.count(b"\n", 0, begin) + 1)
+
+
+def _digest(before, after):
+    digest = hashlib.sha256()
+    for part in (before, after):
+        digest.update(part.replace(b"\r\n", b"\n") if b"\r" in part else part)
+    return digest.hexdigest()[:_SEAL_DIGITS].encode()
 
 
 def number(token, path, line):

@@ -5,19 +5,24 @@
 f(x) = <w, φ(x)> − r is positive where most of the rows are: all but about the part nu of them.
 """
 
+from dataclasses import replace
 from numbers import Real
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples
 
 from widemargin.models.calibration import density_marks, marks_probability
-from widemargin.models.kernel import KernelModel
+from widemargin.models.kernel import KernelModel, kernel_sums
 from widemargin.models.kerneldocs import documented
 from widemargin.problems.oneclass import one_class
 
-_ROUNDING = 1e-11  # of a sum over support vectors, relative
+_ROUNDING = 1e-11  # of a score, relative
+_ROUNDING_OF_TERMS = 1e-14  # of a score, relative to the sizes of the terms that it is the sum of
 
 
 def _fits_probabilities(model):
@@ -37,8 +42,8 @@ class OneClassSVM(OutlierMixin, KernelModel):
     nu : float, default=0.5
         At most about this part of the rows is left outside, and at least this part are support vectors.
     {shared}
-    probability : bool, default=False
-        Whether to prepare `predict_proba` too; needs five training rows on either side.
+    probability : bool or "libsvm", default=False
+        True or "libsvm": whether to prepare `predict_proba` too; needs five training rows on either side.
     random_state : int, RandomState or None, default=None
         Seeds the solver.
     {extra}
@@ -82,6 +87,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         max_iter=-1,
         probability=False,
         random_state=None,
+        stopping="kkt",
         solver="auto",
         working_set=None,
         warm_start=False,
@@ -101,6 +107,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         self.max_iter = max_iter
         self.probability = probability
         self.random_state = random_state
+        self.stopping = stopping
         self.solver = solver
         self.working_set = working_set
         self.warm_start = warm_start
@@ -141,16 +148,33 @@ class OneClassSVM(OutlierMixin, KernelModel):
         self.offset_ = -self.intercept_
         if self._wants_probability:
             with self._showing("calibrating", len(rows)) as advance:
-                scores = self._settled(training.sums(support, dual_coef, rows, advance=advance).ravel())
-            self.density_marks_ = density_marks(scores - self.offset_[0])
+                scores = training.sums(support, dual_coef, rows, advance=advance).ravel()
+            self.density_marks_ = density_marks(self._settled(scores, training.X[rows]) - self.offset_[0])
         self.n_iter_ = trained.solution.n_iter
         self._warn(self._keep_solutions([trained]))
         return self
 
-    def _settled(self, scores):
+    def _settled(self, scores, Z):
         """Return the scores, those of rows on the boundary exactly: rounding must not decide on which side they are."""
         offset = self.offset_[0]
-        return np.where(np.abs(scores - offset) <= _ROUNDING * np.abs(offset), offset, scores)
+        rounding = _ROUNDING * np.abs(offset) + _ROUNDING_OF_TERMS * self._size_of_terms(Z)
+        return np.where(np.abs(scores - offset) <= rounding, offset, scores)
+
+    def _size_of_terms(self, Z):
+        """Return a bound of Σ coef_i |K(x_i, z)| for each row z, plus that of a mean row, on which the offset depends.
+
+        Where terms cancel, a score is small and its rounding is not: if the origin lies among the rows, w = 0 is
+        optimal for the linear kernel and scores are nothing but rounding. |K(x, z)| is at most that of the norms |x|
+        and |z|. Other kernels give 0: terms of "rbf" are positive, and of a precomputed matrix the sizes are not known.
+        """
+        if self.kernel not in ("linear", "poly"):
+            return 0.0
+        coefficients = self.dual_coef_.toarray() if issparse(self.dual_coef_) else self.dual_coef_
+        kernel = replace(self._kernel(), coef0=abs(float(self.coef0)))
+        of_vectors, of_rows = (row_norms(rows).astype(np.float64) for rows in (self.support_vectors_, Z))
+        norms = np.append(of_rows, of_vectors.mean() if len(of_vectors) else 0.0)[:, np.newaxis]
+        sizes = kernel_sums(kernel, of_vectors[:, np.newaxis], coefficients, norms, n_jobs=self.n_jobs).ravel()
+        return sizes[:-1] + sizes[-1]
 
     def score_samples(self, X):
         """Return <w, φ(x)> of each row: the decision function without its offset.
@@ -163,7 +187,9 @@ class OneClassSVM(OutlierMixin, KernelModel):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._settled(self._new_sums(X))
+        X = self._check_new_rows(X)
+        with self._showing("predicting", _num_samples(X)) as advance:
+            return self._settled(self._sums(X, advance=advance).ravel(), X)
 
     def decision_function(self, X):
         """Return how far each row is inside the region: positive for inliers, negative for outliers.

@@ -10,7 +10,7 @@ of the objective, or where none is left.
 
 import time
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -60,6 +60,8 @@ class CPath:
         On the rows that a fold holds out.
     fold_gaps : ndarray of shape (n_folds, n_Cs), or None without folds
         The largest relative duality gap over outputs.
+    histories : list of lists of ndarray
+        For each C and output, how the solver came to the model fitted to all rows, as `history_` of a `LinearSVC`.
     """
 
     Cs: np.ndarray
@@ -72,6 +74,7 @@ class CPath:
     solver: str
     scores: np.ndarray | None
     fold_gaps: np.ndarray | None
+    histories: list = field(default_factory=list, compare=False, repr=False)
 
     @property
     def best(self):
@@ -130,7 +133,7 @@ def c_path(X, y, Cs=None, *, estimator=None, cv=None, scoring=None, sample_weigh
     folds = _folds(model, X, y, cv, groups)
     paths = _Paths(model, X_checked, target, weight, folds, _judge(model, X, y, scoring))
     path = paths.walk(grid, each)
-    model._warn(paths.solutions, depth=4)
+    model._warn(paths.solutions)
     return path
 
 
@@ -199,7 +202,7 @@ class _Paths:
     def walk(self, Cs, each=None):
         """Return the CPath; with Cs None, along the useful range; tell `each` of every step."""
         grid = _useful_range(self._problems[: self._n_outputs]) if Cs is None else Cs
-        steps = []
+        steps, histories = [], []
         with (
             reporting(self._model.verbose) as report,
             self._model._announcing(report),
@@ -209,6 +212,7 @@ class _Paths:
                 solving.finished(1)
                 self.solutions += [replace(one, w=None, beta=None) for one in solutions]  # what is told of them
                 steps.append(self._read(solutions))
+                histories.append([one.history for one in solutions[: self._n_outputs]])
                 if each is not None and not any(one.status is Status.INTERRUPTED for one in solutions):
                     each(float(grid[len(steps) - 1]), steps[-1][6])
                 if Cs is None and all(_is_final(one) for one in solutions[: self._n_outputs]):
@@ -216,7 +220,7 @@ class _Paths:
         columns = [np.array(column) for column in zip(*steps, strict=True)]
         columns[0] = self._X.spread(columns[0])
         scores, fold_gaps = (column.T if self._folds else None for column in columns[6:])
-        return CPath(np.array(grid[: len(steps)]), *columns[:6], self._names(), scores, fold_gaps)
+        return CPath(np.array(grid[: len(steps)]), *columns[:6], self._names(), scores, fold_gaps, histories)
 
     def _names(self):
         return "; ".join(sorted({solution.solver for solution in self.solutions}))

@@ -5,7 +5,7 @@ from numbers import Integral, Real
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from widemargin.data.matrix import Matrix
-from widemargin.models.base import WeightedModel
+from widemargin.models.base import POSITIVE, WeightedModel
 from widemargin.models.inputs import checked_rows
 from widemargin.models.labels import coded
 from widemargin.problems.forms import RiskProblem
@@ -17,7 +17,7 @@ class PlaneModel(WeightedModel):
 
     _parameter_constraints: dict = {
         **WeightedModel._parameter_constraints,
-        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "C": [POSITIVE],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "solver": [StrOptions(set(PLANE_SOLVERS))],
         "stopping": [StrOptions({"gap", "violation"})],

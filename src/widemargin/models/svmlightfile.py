@@ -1,6 +1,6 @@
 """SVM-light's model text, which SVM-rank and SVM-perf write too: linear models with one weight vector.
 
-    SVM-light Version V6.02
+    SVM-light Version V6.20
     0 # kernel type                               (0: linear, the only one read here)
     3 # kernel parameter -d                       (four parameters of other kernels)
     ...
@@ -11,10 +11,11 @@
     0.5 # threshold b, each following line is a SV (starting with alpha*y)
     1 3:-0.498 77:0.5375 #                        (a line per support vector: coefficient, features, comment)
 
-The decision is Σ coefficient <support vector, x> − b. We write one vector, w, with the coefficient 1. The programs
-print decisions, never labels, so the text has no place for them, nor for what the model is. We keep both in the free
-text: the estimator's name, then two integer labels of classes, then the measure of a MeasureSVC. Without
-them a model is what the reader is told, and its classes are −1 and 1.
+The decision is Σ coefficient <support vector, x> − b. We write one vector, w, with the coefficient 1, and a checksum as
+its comment (see `modeltext`). The programs refuse every version but their own, which is V6.20 in SVM-light 6.20,
+SVM-Perf 3.00 and SVM-rank. They print decisions, never labels, so the text has no place for them, nor for what the
+model is. We keep both in the free text: the estimator's name, then two integer labels of classes, then the measure of a
+MeasureSVC. Without them a model is what the reader is told, and its classes are −1 and 1.
 """
 
 import io
@@ -30,7 +31,7 @@ from widemargin.errors import FormatError
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linearfields import check_measure, check_weights
 from widemargin.models.measures import MeasureSVC
-from widemargin.models.modeltext import check_complete, integer_labels, number, shown
+from widemargin.models.modeltext import check_complete, check_seal, integer_labels, number, sealed, shown
 from widemargin.models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 
 ESTIMATORS = (LinearSVC, LinearSVR, RankSVM, ROCAreaSVC, MeasureSVC)
@@ -38,8 +39,7 @@ TASKS = {"classification": LinearSVC, "regression": LinearSVR, "rank": RankSVM} 
 
 _START = b"SVM-light Version "
 _VERSION = re.compile(rb"SVM-light Version V[56]\.[0-9]{1,4}[ \r]*")
-_VERSIONS = {RankSVM: "V6.20"}  # svm_rank_classify reads this one only
-_USUAL_VERSION = "V6.02"  # svm_classify reads this one only
+_WRITTEN_VERSION = "V6.20"
 _COMMENTS = (
     "kernel type", "kernel parameter -d", "kernel parameter -g", "kernel parameter -s", "kernel parameter -r",
     "kernel parameter -u", "highest feature index", "number of training documents",
@@ -67,13 +67,19 @@ def write(model):
     w, b = coef.ravel().astype(np.float64), 0.0 - float(intercept.ravel()[0])
     free_text = _free_text(model)
     values = [0, 3, 1, 1, 1, free_text, len(w), 1, 2, f"{b:.17g}"]
-    spaces = ["" if k == _FREE_TEXT else " " for k in range(len(values))]
-    lines = [f"{_START.decode()}{_VERSIONS.get(type(model), _USUAL_VERSION)}"]
-    lines += [f"{value}{space}# {words}" for value, space, words in zip(values, spaces, _COMMENTS, strict=True)]
-    text = "\n".join([*lines, _vector(w, np.flatnonzero(w)), ""])
+    lines = [f"{_START.decode()}{_WRITTEN_VERSION}"]
+    lines += [_header_line(place, value) for place, value in enumerate(values)]
+    text = "\n".join([*lines, _vector(w, np.flatnonzero(w))])
     if len(w) > _most_features(len(text)):  # the zeros are what shows that there are so many features
-        text = "\n".join([*lines, _vector(w, np.arange(len(w))), ""])
-    return text.encode("ascii")
+        text = "\n".join([*lines, _vector(w, np.arange(len(w)))])
+    return sealed(text.encode("ascii"), b"\n")
+
+
+def _header_line(place, value):
+    """Return a line of the header, blanks where SVM-light has them."""
+    before = "" if place == _FREE_TEXT else " "
+    after = "" if place in (_KERNEL, _THRESHOLD) else " "
+    return f"{value}{before}# {_COMMENTS[place]}{after}"
 
 
 def _check_place(model):
@@ -108,7 +114,7 @@ def _free_text(model):
 
 def _vector(w, features):
     """Return the line of w, of these features only."""
-    return " ".join(["1", *(f"{j + 1}:{w[j]:.17g}" for j in features.tolist()), "#"])
+    return " ".join(["1", *(f"{j + 1}:{w[j]:.17g}" for j in features.tolist()), "# "])
 
 
 def _most_features(n_bytes):
@@ -123,6 +129,7 @@ def read(content, path, task=None):
     """
     check_complete(content, path)
     header = _Header(content, path)
+    check_seal(content, max(header.end, content.rfind(b"#")), len(content), path)
     _check_kernel(header)
     header.integer(_N_ROWS)
     n_features, b = header.integer(_HIGHEST, at_least=1), header.number(_THRESHOLD)

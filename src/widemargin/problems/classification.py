@@ -6,7 +6,9 @@ r = (r₊ − r₋)/2 and the threshold (r₊ + r₋)/2. Divided by r it is a C-
 
 import numpy as np
 
-from widemargin.problems.forms import DualQP, KernelFunction, KernelQP, filled_up, spring, within
+from widemargin.problems.forms import DualQP, KernelFunction, KernelQP, descending, filled_up, spring, within
+
+_LEAST_MARGIN = 1e-150  # below, 1/r² is not a number
 
 
 def hinge(X, sign, cost):
@@ -43,6 +45,7 @@ def c_svc(K, sign, cost):
         ends=np.array([0, n_rows]),
         start=np.zeros(n_rows),
         reading=_read_c_svc,
+        stretches=True,
     )
 
 
@@ -51,7 +54,7 @@ def _read_c_svc(problem, solution):
     facts = {"obj": -solution.dual, "rho": solution.offsets[0]}
     if np.ptp(cost) == 0.0 and cost[0] > 0.0:
         facts["nu"] = np.abs(solution.beta).sum() / (cost[0] * len(cost))
-    return KernelFunction(solution.beta, -solution.offsets[0], facts)
+    return KernelFunction(solution.stretch * solution.beta, -solution.stretch * solution.offsets[0], facts)
 
 
 def nu_svc(K, sign, weight, nu):
@@ -79,16 +82,24 @@ def nu_svc(K, sign, weight, nu):
         ends=np.array([0, n_positive, len(sign)]),
         start=sign * fill,
         reading=_read_nu_svc,
+        admissible=descending,
+        unit=_margin,
     )
 
 
+def _margin(offsets):
+    return (offsets[0] - offsets[1]) / 2
+
+
 def _read_nu_svc(problem, solution):
-    positive, negative = solution.offsets
-    margin, threshold = (positive - negative) / 2, (positive + negative) / 2
-    scale = 1.0 / margin if margin > 0.0 else 1.0
+    """Divide by the margin; if there is none the function stays as it is, and no C belongs to it."""
+    margin, threshold = _margin(solution.offsets), solution.offsets.mean()
+    scale = 1.0 / margin if margin > _LEAST_MARGIN else 1.0
     coef = np.empty(problem.K.n_rows)
     coef[problem.row] = solution.beta * scale
-    facts = {"obj": -solution.dual * scale**2, "rho": threshold * scale, "C": scale}
+    facts = {"obj": -solution.dual * scale**2, "rho": threshold * scale}
+    if margin > _LEAST_MARGIN:
+        facts["C"] = scale
     return KernelFunction(coef, -threshold * scale, facts)
 
 

@@ -78,6 +78,19 @@ def scaled(problem, factor):
     return replace(problem, lower=factor * problem.lower, upper=factor * problem.upper, shift=problem.shift / factor)
 
 
+def is_made_of_hinges(problem):
+    """Return whether the losses of a DualQP are hinges, all linear beyond a corner or all quadratic.
+
+    Solvers that work with a risk need that. Huber's loss, quadratic at first and linear beyond, is none of these.
+    """
+    costly = (problem.lower < 0.0) | (problem.upper > 0.0)
+    curved = problem.shift[costly] > 0.0
+    if not curved.any():
+        return True
+    ends = np.concatenate([problem.lower[costly], problem.upper[costly]])
+    return bool(curved.all() and ((ends == 0.0) | np.isinf(ends)).all())
+
+
 def part_of(problem, chosen, X):
     """Return the DualQP of some rows, X, that stand for all: their costs are as many times larger as they are fewer."""
     factor = len(problem.target) / len(chosen)
@@ -117,12 +130,29 @@ class RiskProblem:
     risk: Any
 
 
+def all_offsets(offsets):
+    """Return the offsets: all have a meaning."""
+    return offsets
+
+
+def one(offsets):
+    """Return 1: decision values have that size, whatever the offsets."""
+    return 1.0
+
+
+def descending(offsets):
+    """Return two offsets, or their mean twice if the first is below the second."""
+    return offsets if offsets[0] >= offsets[1] else np.full(2, offsets.mean())
+
+
 @dataclass(frozen=True)
 class KernelQP:
     """A problem in multipliers of kernel rows; see the module's formulas.
 
     `row[t]` is the kernel row of multiplier t; group g has the multipliers ends[g] .. ends[g + 1]; `start` is
-    feasible; `reading(problem, solution)` makes a KernelFunction of a solution.
+    feasible; `reading(problem, solution)` makes a KernelFunction of a solution. `admissible(offsets)` are the nearest
+    offsets that have a meaning; `unit(offsets)` is the size of a decision value, in the units of F, at which rows
+    count as correct; `stretches` says whether the function times a factor near 1 is as good a model.
     """
 
     K: KernelRows
@@ -133,6 +163,9 @@ class KernelQP:
     ends: np.ndarray
     start: np.ndarray
     reading: Callable
+    admissible: Callable = all_offsets
+    unit: Callable = one
+    stretches: bool = False
 
     def model(self, solution):
         """Return what a solution means: a KernelFunction."""

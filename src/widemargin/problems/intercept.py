@@ -8,6 +8,7 @@ on the order of rows or on the signs of the classes; LIBSVM does the same.
 
 import numpy as np
 
+from widemargin.problems.forms import is_made_of_hinges
 from widemargin.problems.risks import hinges_of
 
 _LEVEL = 1e-12  # slope, against the sum of all costs, that counts as zero
@@ -16,6 +17,8 @@ _NEWTON_STEPS = 100
 
 def best_intercept(problem, scores):
     """Return the minimiser b of the losses of a DualQP at scores + b, the midpoint if there are several."""
+    if not is_made_of_hinges(problem):
+        return _middle_of_slopes(problem, scores)
     squared = bool((problem.shift > 0.0).any())
     hinges = hinges_of(problem, squared)
     side = np.sign(hinges.signed)
@@ -75,3 +78,30 @@ def _middle_of_squares(places, weights, side):
             break
         b = step
     return b
+
+
+def _middle_of_slopes(problem, scores):
+    """Return the midpoint of where the slope of any losses is zero, by halving; it only rises with b."""
+    residual = problem.target - scores
+
+    def slope(b):
+        r = residual - b
+        beyond = np.sign(r) * np.maximum(np.abs(r) - problem.epsilon, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(beyond == 0.0, 0.0, beyond / problem.shift)
+        return -float(np.clip(each, problem.lower, problem.upper).sum())
+
+    size = _LEVEL * float(np.abs(np.clip(residual, problem.lower, problem.upper)).sum())
+    reach = float(problem.epsilon.max(initial=0.0)) + float(np.abs(problem.shift * problem.upper).max(initial=0.0))
+    low, high = float(residual.min()) - reach - 1.0, float(residual.max()) + reach + 1.0
+    ends = [_first_above(slope, level, low, high) for level in (-size, size)]
+    return 0.5 * (ends[0] + ends[1])
+
+
+def _first_above(slope, level, low, high):
+    """Return where a slope that only rises exceeds a level, to the last bit."""
+    while True:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            return middle
+        low, high = (low, middle) if slope(middle) > level else (middle, high)

@@ -22,7 +22,12 @@ def one_class(K, weight, nu):
         ends=np.array([0, n_rows]),
         start=filled_up(weight, nu * weight.sum()),
         reading=_read,
+        unit=_threshold,
     )
+
+
+def _threshold(offsets):
+    return abs(offsets[0])
 
 
 def _read(problem, solution):

@@ -318,11 +318,12 @@ def _count_right(s, rank, ends, tree, right, pairs):
         in_order, tied, total = 0.0, 0.0, np.int64(0)
         p = begin
         while p < end:
-            stop = p
+            stop = p + 1  # NaN is not even equal to itself
             while stop < end and s[stop] == s[p]:
-                in_order += _up_to(tree, rank[stop])
-                tied -= _up_to(tree, rank[stop])
                 stop += 1
+            for q in range(p, stop):
+                in_order += _up_to(tree, rank[q])
+                tied -= _up_to(tree, rank[q])
             for q in range(p, stop):
                 _insert(tree, n_ranks, rank[q])
             for q in range(p, stop):

@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from widemargin.problems.forms import DualQP, KernelFunction, KernelQP, filled_up, spring, within
+from widemargin.problems.forms import (
+    DualQP,
+    KernelFunction,
+    KernelQP,
+    all_offsets,
+    descending,
+    filled_up,
+    spring,
+    within,
+)
 
 
 def epsilon_insensitive(X, y, cost, epsilon):
@@ -29,10 +38,10 @@ def nu_svr(K, y, cost, nu):
     """½|w|² + Σ costᵢ (max(0, |yᵢ − ⟨w, φ(xᵢ)⟩ − b| − ε) + ν ε), in which ε is a variable as well."""
     fill = filled_up(cost, nu * cost.sum() / 2)
     start, ends = np.concatenate([fill, -fill]), np.array([0, len(y), 2 * len(y)])
-    return _above_and_below(K, np.concatenate([-y, -y]), cost, ends, start, _read_nu_svr)
+    return _above_and_below(K, np.concatenate([-y, -y]), cost, ends, start, _read_nu_svr, _with_a_tube)
 
 
-def _above_and_below(K, linear, cost, ends, start, reading):
+def _above_and_below(K, linear, cost, ends, start, reading, admissible=all_offsets):
     """Two multipliers per row, one that lifts its prediction and one that lowers it."""
     row, none = np.arange(len(cost)), np.zeros(len(cost))
     return KernelQP(
@@ -44,7 +53,13 @@ def _above_and_below(K, linear, cost, ends, start, reading):
         ends=ends,
         start=start,
         reading=reading,
+        admissible=admissible,
     )
+
+
+def _with_a_tube(offsets):
+    """Return the offsets, or their mean twice if the tube between them, 2 ε, is below zero."""
+    return descending(offsets[::-1])[::-1]
 
 
 def _read_eps_svr(problem, solution):

@@ -29,6 +29,7 @@ import numpy as np
 
 from widemargin._compiled import SUMS, compiled
 from widemargin._threads import run, split
+from widemargin.problems.forms import is_made_of_hinges
 
 _RANGE = 1 << 17  # rows of one task: some tenths of a millisecond, to be worth another thread
 BLOCK = 1 << 10  # rows that two loops visit in turn, while they are close: one loop that sums and also stores would be
@@ -120,12 +121,19 @@ class RowRisk:
         if self._squared:
             return self._newton(s, t, curvature, slope, least), 0.0
         low, high = self._guess(s, t, curvature, slope, least)
-        while True:
-            before, places, jumps = self._between(s, t, low, high)
-            k, part, found = _crossing(places, jumps, low, high, curvature, slope + before)
-            if found == 0 or (found < 0 and low == least):
-                return k, part
-            low, high = (least, low) if found < 0 else (high, np.inf)
+        k, part, found = self._search(s, t, curvature, slope, (low, high))
+        # Beyond the interval there is one more to search. If rounding says that the zero is not there either, it is
+        # where the two meet, which is the end that `_search` returns.
+        if found < 0 and low > least:
+            k, part, _ = self._search(s, t, curvature, slope, (least, low))
+        elif found > 0:
+            k, part, _ = self._search(s, t, curvature, slope, (high, np.inf))
+        return k, part
+
+    def _search(self, s, t, curvature, slope, interval):
+        """Return (k, part, found) as `_crossing` does, for the kinks in an interval."""
+        before, places, jumps = self._between(s, t, *interval)
+        return _crossing(places, jumps, *interval, curvature, slope + before)
 
     def _between(self, s, t, low, high):
         """Return the slope of the losses just after k = low, and places and jumps of the kinks in (low, high]."""
@@ -172,7 +180,19 @@ class RowRisk:
 
 
 def hinges_of(problem, squared):
-    """Return the Hinges of a DualQP's losses: one line if each row has a loss on one side only, else two."""
+    """Return the Hinges of a DualQP's losses: one line if each row has a loss on one side only, else two.
+
+    Raises
+    ------
+    ValueError
+        If the losses are not hinges.
+    """
+    if not is_made_of_hinges(problem):
+        raise ValueError(
+            "this solver takes losses that are linear beyond a corner for all rows, or quadratic for all rows; this "
+            "problem has others, with a curvature and a finite bound. Use solver='dcd', 'avsf' or 'climb'; 'newton' "
+            "takes them as long as the rows are few enough to be held as a dense array."
+        )
     if squared:
         weight = np.divide(0.5, problem.shift, out=np.zeros_like(problem.shift), where=problem.shift > 0.0)
         above, below = (np.where(bound != 0.0, weight, 0.0) for bound in (problem.upper, problem.lower))
@@ -356,10 +376,10 @@ def _collect(hinges, start, stop, s, t, low, high, kinks):
 
 @compiled
 def _kink_places(signed, offset, s, t, places):
-    """Set the places of the kinks of a line of hinges."""
+    """Set the places of the kinks of a line of hinges; one whose score does not change has its kink nowhere."""
     for i in range(s.size):
         side = np.copysign(1.0, signed[i])
-        places[i] = (offset[i] - side * s[i]) / (side * t[i])
+        places[i] = (offset[i] - side * s[i]) / (side * t[i]) if t[i] != 0.0 else np.inf
 
 
 @compiled(fastmath=SUMS)
@@ -408,7 +428,7 @@ def _crossing(places, jumps, low, high, curvature, slope):
     if k < np.inf:
         if curvature > 0.0 and slope + curvature * k >= 0.0:
             return -slope / curvature, 0.0, 0
-        return k, -(slope + curvature * k) / jump, 0
+        return k, -(slope + curvature * k) / jump if jump > 0.0 else 0.0, 0
     if curvature > 0.0 and -slope / curvature <= high:
         return -slope / curvature, 0.0, 0
     if not np.isfinite(high):

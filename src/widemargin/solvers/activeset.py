@@ -16,6 +16,7 @@ from widemargin.kernels.cache import HeldRows, RowCache
 
 _RANGE = 8192  # columns of one task of a threaded update
 _ULPS = 4.0
+_LARGEST_OBJECTIVE = 1e300
 _BLOCK = 256  # kernel rows that are computed at once when f is completed
 
 
@@ -49,6 +50,7 @@ class ActiveSet:
 
     def __init__(self, problem, settings, start, least_rows):
         self.problem, self.settings = problem, settings
+        _check_sizes(problem)
         held = problem.K.held is not None and not settings.shrinking
         self.cache = HeldRows(problem.K) if held else RowCache(problem.K, settings.cache_size, least_rows)
         self._beta = _feasible(problem, start)  # of all multipliers; those of active ones are out of date
@@ -95,13 +97,18 @@ class ActiveSet:
         Sets `F`; `rising`, F where a multiplier may rise and infinite elsewhere; `falling`, −F where it may fall;
         and `levels`, for each group the smallest F that may rise and the largest that may fall.
         """
+        if not np.isfinite(self.f.sum()):
+            raise ValueError("Sums of kernel values are not finite: scale the features or the kernel's values.")
         return _scan(
             self.f, self.position, self.linear, self.beta, self.lower, self.upper, self.ends,
             self.F, self.rising, self.falling, self.levels,
         )  # fmt: skip
 
     def offsets(self):
-        """Return the level r_g of each group: the mean F of multipliers inside their intervals, else between bounds."""
+        """Return the level r_g of each group: the mean F of multipliers inside their intervals, else between bounds.
+
+        Where that is not admissible, as a margin or a tube below zero, the nearest that is.
+        """
         self.scan()
         free = (self.beta > self.lower) & (self.beta < self.upper)
         offsets = np.empty(len(self.levels))
@@ -112,7 +119,7 @@ class ActiveSet:
             else:
                 bounds = bounds[np.isfinite(bounds)]
                 offsets[g] = bounds.mean() if len(bounds) else 0.0
-        return offsets
+        return self.problem.admissible(offsets)
 
     def rounding(self):
         """Return how exact F can be: its terms, |beta_t K_tt| and less, in units of the last place."""
@@ -122,13 +129,21 @@ class ActiveSet:
         """Return ½ beta'K beta + p'beta of the active multipliers, by the F of the last scan."""
         return 0.5 * (self.beta @ self.F + self.beta @ self.linear)
 
-    def measure(self):
-        """Return (primal, dual) of the whole problem; no row may have been removed."""
-        distance = -np.repeat(self.offsets(), np.diff(self.ends))
-        distance += self.F
-        gap = np.where(distance > 0, (self.beta - self.lower) * distance, (self.beta - self.upper) * distance).sum()
+    def measure(self, stretch=1.0):
+        """Return (primal, dual) of the whole problem, the primal that of the function times `stretch`.
+
+        No row may have been removed.
+        """
+        offsets = np.repeat(self.offsets(), np.diff(self.ends))
         dual = -self.objective()
-        return dual + gap, dual
+        if stretch == 1.0:
+            distance = self.F - offsets
+            gap = np.where(distance > 0, (self.beta - self.lower) * distance, (self.beta - self.upper) * distance).sum()
+            return dual + gap, dual
+        scores = self.F - self.linear
+        residual = stretch * (offsets - scores) - self.linear
+        losses = np.where(residual > 0.0, self.upper * residual, self.lower * residual).sum()
+        return 0.5 * stretch**2 * (self.beta @ scores) + losses - stretch * (self.beta @ offsets), dual
 
     def move(self, chosen, beta, slots):
         """Give multipliers new values and add what that changes to f, by their cached rows."""
@@ -216,6 +231,20 @@ class ActiveSet:
             _add_threaded(block, slots[: len(part)], weights[part], sums, self.settings.n_jobs)
             self.cache.n_computed += len(part) * len(rows) / K.n_rows
         self._f[rows] = sums
+
+
+def _check_sizes(problem):
+    """Raise ValueError if the objective may overflow: it is at most ½ bound of K (Σ costs)² + Σ costs |p|."""
+    costs = np.maximum(np.abs(problem.lower), np.abs(problem.upper)).sum()
+    linear = float(np.abs(problem.linear).max(initial=0.0))
+    most = np.maximum(costs, 1.0)
+    with np.errstate(over="ignore"):
+        size = max(problem.K.bound, 1.0) * most**2 + linear * most
+    if not size < _LARGEST_OBJECTIVE:
+        raise ValueError(
+            f"The objective overflows: kernel values reach {problem.K.bound:.3g}, targets {linear:.3g}, and weights "
+            f"of all losses add up to {costs:.3g}. Scale the features or the targets, or lower C or sample_weight."
+        )
 
 
 def _feasible(problem, start):

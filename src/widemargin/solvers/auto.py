@@ -7,10 +7,7 @@ are from being separable: known roughly after one sweep, and well when that smal
 
     | price                              | height     | solver                                                       |
     |------------------------------------|------------|--------------------------------------------------------------|
-    | 30 or less, or 3 heights or less   | any        | newton; where rows turn out to be separable, dcd goes on     |
-    |                                    |            | from there after 60 steps                                    |
-    | up to 150                          | any        | dcd; newton goes on from there once the gap falls so slowly  |
-    |                                    |            | that it is faster                                            |
+    | 30 or less, or 3 heights or less   | any        | newton; after 60 steps, what follows goes on from there      |
     | more, n >= d                       | below 5    | dcd                                                          |
     | more, n >= d                       | 5 or more  | climb; or dcd, if a burden x height below 300 after a sweep, |
     |                                    |            | or a burden below 3 when its first stage is solved, tells    |
@@ -18,9 +15,11 @@ are from being separable: known roughly after one sweep, and well when that smal
     | more, n < d                        | below 20   | dcd                                                          |
     | more, n < d                        | 20 or more | climb, which mostly is avsf here                             |
 
+Newton goes on from there once the gap falls so slowly that this is faster, or half of max_iter is used up.
+
 n are rows, d columns. An intercept without a penalty: newton up to a price of 1,000 or 300 columns, else ocas.
-stopping="kkt" and a given start, and tiny problems (4,000 stored values): the lower half of the table, where a start
-has dcd, or avsf if n < d, instead of climb. Measurements: docs/which-solver.md.
+stopping="kkt" and a given start: the lower half of the table, where a start has dcd, or avsf if n < d, instead of
+climb. Problems of up to some hundred thousand entries, see `exact`: newton. Measurements: docs/which-solver.md.
 """
 
 from dataclasses import replace
@@ -28,22 +27,22 @@ from dataclasses import replace
 import numpy as np
 
 from widemargin.data.gram import row_cost
-from widemargin.problems.forms import FreeIntercept
+from widemargin.problems.forms import FreeIntercept, is_made_of_hinges
 from widemargin.solvers.avsf import AdaptiveSweeps, avsf
 from widemargin.solvers.climb import WORTH_SOLVING, ClimbingSweeps, climb, height
-from widemargin.solvers.contract import HISTORY, Solution, Status
+from widemargin.solvers.contract import Status
 from widemargin.solvers.coordinates import Coordinates
 from widemargin.solvers.cutting_plane import ocas, svmperf
 from widemargin.solvers.descent import descend
 from widemargin.solvers.dual_cd import ShrinkingSweeps, dcd
-from widemargin.solvers.newton import MOST_COLUMNS, begins_with_a_part, newton, newton_together
+from widemargin.solvers.exact import active_set_newton, can_be_dense, suits_active_set
+from widemargin.solvers.handover import joined, rest_of
+from widemargin.solvers.newton import MOST_COLUMNS, begins_with_a_part, newton, newton_together, takes_active_set
 
 _CHEAP, _AFFORDABLE, _MOST = 30.0, 150.0, 1000.0
 _FEW_COLUMNS = 300  # up to which newton is better at any cost, however few the rows
 _HEIGHTS = 3.0
-_TINY = 4000  # stored values
 _SLOW = 60  # steps of newton
-_SEPARABLE = 1.0  # burden
 _LOW = 5.0
 _LOW_IF_WIDE = 20.0
 _WORTH_CLIMBING = 300.0
@@ -70,18 +69,26 @@ def auto(problem, settings, start=None):
 
 def chosen(problem, settings, start=None):
     """Return the solver for a problem, a function, and the reason."""
+    rows = problem.rows if isinstance(problem, FreeIntercept) else problem
+    if settings.stopping == "gap" and suits_active_set(problem) and takes_active_set(problem):
+        return newton, "a small problem"
+    if not is_made_of_hinges(rows):
+        free = isinstance(problem, FreeIntercept)
+        return newton if free else _sweeps, "losses that are not hinges"
     if isinstance(problem, FreeIntercept):
+        if can_be_dense(rows.X) and rows.X.is_wide:
+            return newton, "the intercept is not penalised, and rows are few"
         if suits_newton_at_any_cost(problem.rows.X):
             return newton, "the intercept is not penalised"
         return ocas, "the intercept is not penalised, and there are many columns"
-    if settings.stopping != "gap" or start is not None or problem.X.n_stored < _TINY:
-        return _sweeps, "stopping='kkt'" if settings.stopping != "gap" else "a start" if start is not None else "tiny"
+    if settings.stopping != "gap" or start is not None:
+        return _sweeps, "stopping='kkt'" if settings.stopping != "gap" else "a start"
     price = _price(problem.X, squared=bool(problem.shift.any()))
     if price <= _CHEAP:
         return _steps_first, "many rows for each column"
     if np.isfinite(price) and price <= _HEIGHTS * height(problem):
         return _steps_first, "large costs"
-    return (_sweeps_first, "small costs") if price <= _AFFORDABLE else (_sweeps, "many columns or few rows")
+    return _sweeps_first, "small costs" if price <= _AFFORDABLE else "many columns or few rows"
 
 
 def takes_newton(problem, settings):
@@ -123,7 +130,7 @@ def _step_time(X, squared):
 
 
 def _steps_first(problem, settings, start=None):
-    """Step as `newton` does, and go on by `dcd` where rows turn out to be separable."""
+    """Step as `newton` does, and go on by sweeps where that turns out to be slow."""
     return went_on(problem, settings, newton(problem, limited(settings)))
 
 
@@ -134,29 +141,25 @@ def limited(settings):
 
 def went_on(problem, settings, first):
     """Return newton's solution after limited steps, if that is all there is to do, or what follows from there."""
-    if first.status is not Status.MAX_ITER or first.n_iter == settings.max_iter:
+    if first.status not in (Status.MAX_ITER, Status.STALLED) or first.n_iter == settings.max_iter:
         return first
-    size = float(first.w @ first.w)
-    if first.primal - 0.5 * size >= _SEPARABLE * size:
-        return _joined(first, newton(problem, _rest(settings, first), first.w), "")
-    return _joined(first, dcd(problem, _rest(settings, first), first.beta), "rows turned out to be separable")
+    second = _sweeps_first(problem, rest_of(settings, first), first.beta, after_steps=True)
+    return joined(first, second, "steps turned out to be slow")
 
 
-def _sweeps_first(problem, settings, start=None):
-    """Sweep as `dcd` does, and go on by `newton` when that is faster."""
-    patience = _Patience(_LEFT * _price(problem.X, squared=bool(problem.shift.any())), settings)
-    first = dcd(problem, replace(settings, callbacks=(patience,)), start)
+def _sweeps_first(problem, settings, start=None, after_steps=False):
+    """Sweep, and go on by `newton` when that is faster; `after_steps`, by those with an active set."""
+    price, is_dense = _price(problem.X, squared=bool(problem.shift.any())), can_be_dense(problem.X)
+    if not is_dense and np.isinf(price):
+        return _sweeps(problem, settings, start)
+    patience = _Patience(_LEFT * price, settings)
+    first = _sweeps(problem, replace(settings, callbacks=(patience,)), start)
     if not patience.is_over:
         return first
-    return _joined(first, newton(problem, _rest(settings, first), first.w), "sweeps turned out to be slow")
-
-
-def _rest(settings, first):
-    """Return settings that allow what a first solution has left of the limits."""
-    left = {"max_iter": None if settings.max_iter is None else max(1, settings.max_iter - first.n_iter)}
-    if settings.max_seconds is not None:
-        left["max_seconds"] = max(0.0, settings.max_seconds - first.history["seconds"][-1])
-    return replace(settings, **left)
+    rest = rest_of(settings, first)
+    if is_dense and (after_steps or np.isinf(price)):
+        return joined(first, active_set_newton(problem, rest, first.w, first.beta), "sweeps turned out to be slow")
+    return joined(first, newton(problem, rest, first.w), "sweeps turned out to be slow")
 
 
 class _Patience:
@@ -165,6 +168,7 @@ class _Patience:
     def __init__(self, most_sweeps, settings):
         self._callbacks, self._tol, self._most = settings.callbacks, settings.tol, most_sweeps
         self._gap, self.is_over = np.inf, False
+        self._most_iterations = np.inf if settings.max_iter is None else settings.max_iter // 2
 
     def __call__(self, progress):
         wishes = [callback(progress) for callback in self._callbacks]  # each is told, whatever another says
@@ -173,6 +177,9 @@ class _Patience:
         if progress.gap == self._gap or progress.passes < _FIRST_PASSES:
             return False
         self._gap = progress.gap  # measured just now
+        if self._gap > self._tol and progress.iteration > self._most_iterations:
+            self.is_over = True
+            return True
         if self._tol < self._gap < 1.0:
             expected = progress.passes * (np.log(max(self._tol, 1e-16)) / np.log(self._gap) - 1.0)
             self.is_over = expected > self._most
@@ -181,34 +188,13 @@ class _Patience:
         return self.is_over
 
 
-def _joined(first, second, why):
-    """Return the second solution with the history of the first before its own, the better one of each bound."""
-    history = np.concatenate([first.history, second.history]).astype(HISTORY)
-    for name in ("iteration", "seconds", "passes"):
-        history[name][len(first.history) :] += first.history[name][-1]
-    proof = first if first.dual > second.dual else second
-    point = first if first.primal < second.primal else second
-    history["primal"][-1], history["dual"][-1] = point.primal, proof.dual
-    return Solution(
-        w=point.w,
-        beta=proof.beta,
-        primal=point.primal,
-        dual=proof.dual,
-        n_iter=first.n_iter + second.n_iter,
-        status=second.status,
-        solver=first.solver if first.solver == second.solver else f"{first.solver}, then {second.solver}",
-        history=history,
-        why=why,
-    )
-
-
 # --- Sweeps alone ---------------------------------------------------------------------------------------------------
 
 
 def _sweeps(problem, settings, start=None):
     """Sweep as `dcd`, `avsf` or `climb` does."""
     state = Coordinates(problem, start, settings.n_jobs)
-    wide = problem.X.n_rows < problem.X.n_columns
+    wide = problem.X.is_wide
     if height(problem, state.norms) < (_LOW_IF_WIDE if wide else _LOW):
         method = ShrinkingSweeps(state, settings)
     elif start is not None or settings.stopping == "kkt":

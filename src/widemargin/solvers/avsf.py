@@ -107,7 +107,8 @@ def _draw(rows, total, schedule, random):
     n, n_drawn = rows.size, 0
     for i in range(n):
         preference = rows[i]["preference"]
-        times = min(preference / total, 1.0) * (n - n_drawn)
+        share = preference / total
+        times = (share if 0.0 <= share < 1.0 else 1.0) * (n - n_drawn)  # at most what is left, whatever the numbers
         # Rounded up or down at random, so that the expected number is right.
         whole = int(times + random_below(random, 1 << 31) * 2.0**-31)
         # Written whether it is drawn or not: a branch taken at random would cost more than the store.
@@ -153,7 +154,8 @@ def _sweep(X, rows, schedule, total, average, learning, w):
             moved = True
         if learning and average > 0.0:
             factor = _NO_GAIN if gain == 0.0 else math.exp(_RATE * (gain / average - 1.0))
-            preference = min(max(factor * row["preference"], _LEAST), _MOST)
+            preference = factor * row["preference"]
+            preference = (preference if preference < _MOST else _MOST) if preference > _LEAST else _LEAST
             total += preference - row["preference"]
             row["preference"] = preference
             average -= fading * average

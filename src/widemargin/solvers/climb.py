@@ -20,6 +20,7 @@ from widemargin.solvers.coordinates import Coordinates
 from widemargin.solvers.descent import descend
 
 _STEP = 10.0
+_MOST_HEIGHT = 1e18
 WORTH_SOLVING = 3.0  # losses / |w|² from which on a stage is solved before the next
 
 
@@ -40,7 +41,9 @@ def height(problem, norms=None):
     reach = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
     soft = problem.shift > 0.0
     reach[soft] = 0.5 / problem.shift[soft]
-    return max((reach * norms).mean() / max(np.abs(problem.target).mean(), np.finfo(float).tiny), 1.0)
+    size = np.abs(problem.target).mean()
+    steps = (reach * norms).mean() / size if size > 0.0 else 1.0  # without targets, zero is the solution
+    return min(max(steps, 1.0), _MOST_HEIGHT)
 
 
 class ClimbingSweeps(AdaptiveSweeps):

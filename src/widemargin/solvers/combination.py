@@ -18,12 +18,15 @@ class Combination:
         As last taken; `vector` is a new array each time.
     passes : float
         Visits of rows divided by the number of rows.
+    size : float
+        Σ |c_i| |x_i| of all the terms that `vector` was summed from, by which its rounding is bounded; 0 unless the
+        lengths |x_i| are given.
     """
 
-    def __init__(self, X, n_jobs=None):
-        self._X, self._n_jobs, self._ranges = X, n_jobs, ranges_of(X.n_rows)
+    def __init__(self, X, n_jobs=None, lengths=None):
+        self._X, self._lengths, self._n_jobs, self._ranges = X, lengths, n_jobs, ranges_of(X.n_rows)
         self.c, self._changed = np.zeros((2, X.n_rows))
-        self.vector, self._n_updates, self.passes = np.zeros(X.n_columns), 0, 0.0
+        self.vector, self._n_updates, self.passes, self.size = np.zeros(X.n_columns), 0, 0.0, 0.0
 
     def take(self, c, s):
         """Take c; return <c, s>."""
@@ -31,11 +34,16 @@ class Combination:
         n_changed, n_counted, inner = np.sum(run(_compare, tasks, self._n_jobs), axis=0)
         if n_changed < n_counted and self._n_updates < _UPDATES:
             self.vector = self.vector + self._X.combine(self._changed, self._n_jobs)
+            self.size += self._size(self._changed)
             self._n_updates += 1
         else:
             self.vector, self._n_updates = self._X.combine(c, self._n_jobs), 0
+            self.size = self._size(c)
         self.passes += min(n_changed, n_counted) / max(1, len(c))
         return inner
+
+    def _size(self, c):
+        return 0.0 if self._lengths is None else float(np.abs(c) @ self._lengths)
 
 
 @compiled

@@ -97,7 +97,7 @@ class Solution:
     none; dual coordinate solvers have w = X'beta, `newton` about that;
     `history` is an array of type HISTORY, one entry per measurement, the last one that of this point;
     `why` is the reason for the choice of the solver, if it was chosen; `intercept` is the one that is not penalised,
-    0 if there is none.
+    0 if there is none; `is_exact` tells that the point is optimal to full precision.
     """
 
     w: np.ndarray
@@ -110,11 +110,18 @@ class Solution:
     history: np.ndarray
     why: str = ""
     intercept: float = 0.0
+    is_exact: bool = False
 
     @property
     def gap(self):
         """Relative duality gap of this point."""
         return relative_gap(self.primal, self.dual)
+
+    @property
+    def is_finite(self):
+        """Whether the point, its multipliers and its objective are; a bound below may be −∞, which proves nothing."""
+        parts = (self.w, self.intercept, self.primal, 0.0 if self.beta is None else self.beta)
+        return all(np.isfinite(part).all() for part in parts) and not np.isnan(self.dual)
 
 
 @dataclass(frozen=True)
@@ -122,7 +129,8 @@ class KernelSolution:
     """Multipliers of a KernelQP, their proof, and how they came about.
 
     `offsets` are the levels r_g of the gradient; `violation` is what `tol` was compared with; `n_computed` counts the
-    kernel rows that were computed.
+    kernel rows that were computed. The model, whose objective is `primal`, is the function of beta and offsets times
+    `stretch`, 1 but for the largest costs.
     """
 
     beta: np.ndarray
@@ -135,11 +143,18 @@ class KernelSolution:
     status: Status
     solver: str
     history: np.ndarray
+    stretch: float = 1.0
 
     @property
     def gap(self):
         """Relative duality gap of this point."""
         return relative_gap(self.primal, self.dual)
+
+    @property
+    def is_finite(self):
+        """Whether multipliers, offsets and the objective are; a bound below may be −∞, which proves nothing."""
+        parts = (self.beta, self.offsets, self.primal)
+        return all(np.isfinite(part).all() for part in parts) and not np.isnan(self.dual)
 
 
 class Watch:

@@ -16,6 +16,7 @@ import numpy as np
 from widemargin._compiled import SUMS, compiled
 from widemargin._threads import run
 from widemargin.data.matrix import row_axpy, row_dot
+from widemargin.problems.magnitudes import check_rows
 
 ROW = np.dtype(
     [
@@ -51,9 +52,7 @@ class Coordinates:
         self.problem, self.X, self.n_jobs = problem, problem.X, n_jobs
         self.scale = np.abs(problem.target).max()
         self.norms = problem.X.squared_norms(n_jobs)
-        if not np.isfinite(self.norms).all():
-            i = int(np.argmin(np.isfinite(self.norms)))
-            raise ValueError(f"Row {i} of X is too long: its squared norm overflows. Scale the features.")
+        check_rows(problem, self.norms)
         self.rows = _aligned(problem.X.n_rows)
         for name in ("target", "epsilon"):
             self.rows[name] = getattr(problem, name)

@@ -3,6 +3,7 @@
 With the other rows fixed, the multipliers b of row i minimise ½ A |b|² + <B, b> under Σ b = 0 and b <= capacity, where
 A = |x_i|² and B[m] = [m ≠ label] + <w_m, x_i> − A beta[m]. The solution is b[m] = min(capacity[m], (t − B[m]) / A)
 with the one t that makes the sum zero, found by leaving out, step by step, the classes that reach their capacity.
+B is measured from its largest entry: t is close to that, and where A cost is tiny only the difference has any digits.
 
 Reference: Keerthi, Sundararajan, Chang, Hsieh, Lin, "A sequential dual method for large scale multi-class linear
 SVMs", KDD 2008.
@@ -13,6 +14,7 @@ import numpy as np
 from widemargin._compiled import compiled
 from widemargin._threads import run
 from widemargin.data.matrix import row_axpys, row_dots, row_prefetch
+from widemargin.problems.magnitudes import check_costs
 from widemargin.solvers.coordinates import Sweep, half_square, random_state, shuffle
 from widemargin.solvers.descent import descend
 
@@ -29,6 +31,7 @@ class MulticlassCoordinates:
         self.X, self.n_jobs, self.scale, self.factor = problem.X, n_jobs, 1.0, 1.0
         self.label, self.cost = problem.label.astype(np.intp), problem.cost
         self.curvature = problem.X.squared_norms(n_jobs)
+        check_costs(problem.cost, self.curvature)
         self.beta = np.zeros((problem.X.n_rows, problem.n_classes))
         self.w = np.zeros((problem.X.n_columns, problem.n_classes))
         if start is not None:
@@ -165,13 +168,15 @@ def _violation(slope, row, own, cost):
 
 @compiled
 def _best_row(slope, row, own, cost, curvature, best):
-    """Set `best` to the minimiser over one row's multipliers, the others fixed."""
-    t, n_free = -np.inf, row.size + 1
+    """Set `best` to the minimiser over one row's multipliers, the others fixed; slopes count from the largest."""
+    t, n_free, highest = -np.inf, row.size + 1, slope[0]
+    for m in range(1, row.size):
+        highest = max(highest, slope[m])
     while True:
         # Those that the present t leaves below their capacity share what is to be balanced; t only rises.
         total, n_left = -curvature * cost, 0
         for m in range(row.size):
-            threshold = slope[m] - curvature * row[m] + (curvature * cost if m == own else 0.0)
+            threshold = (slope[m] - highest) - curvature * (row[m] - (cost if m == own else 0.0))
             if threshold > t:
                 total += threshold
                 n_left += 1
@@ -180,7 +185,7 @@ def _best_row(slope, row, own, cost, curvature, best):
         t, n_free = total / n_left, n_left
     for m in range(row.size):
         capacity = cost if m == own else 0.0
-        best[m] = min(capacity, (t - slope[m]) / curvature + row[m])
+        best[m] = min(capacity, (t - (slope[m] - highest)) / curvature + row[m])
 
 
 @compiled

@@ -11,6 +11,10 @@ more than columns we take a second one, at w_b itself: together they hold the lo
 That halves the turns (a9a, C = 100: 304 to 130) for the few rows that differ; with fewer rows than columns it does not
 pay.
 
+Planes are sums, which rounding makes wrong: by at most m u Σ |c_i| |x_i| in the length of a, m terms in its longest sum
+and u = 2⁻⁵³, and by the rounding of R(s) and <c, s> in b. Every w that matters has ½|w|² <= F(w_b), so that this bounds
+by how much the lower bound is too high, and it is taken off.
+
 A turn takes a pass over the rows for the scores of w_t; other scores are sums of known ones. The vector of a plane is
 that of the one before plus what has changed, few rows of a hinge. The engine knows X by `scores` and `combine` alone,
 and the risk by its verbs.
@@ -20,8 +24,9 @@ import numpy as np
 
 from widemargin._threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.forms import DualQP, FreeIntercept, RiskProblem
-from widemargin.problems.risks import CentredRisk, RowRisk, blend
+from widemargin.problems.forms import FreeIntercept, RiskProblem
+from widemargin.problems.magnitudes import check_mean_risk, check_rows
+from widemargin.problems.risks import BLOCK, CentredRisk, RowRisk, blend
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.planes import planes_like
@@ -32,6 +37,7 @@ _SINGLE = 4  # turns at the beginning that take one plane only
 _PATIENCE = 50  # turns without weight before a plane may go
 _INACTIVE = 100  # planes without weight that are kept
 _REDUCED = 0.01  # accuracy of the reduced problem, as a fraction of the gap
+_UNIT = 2.0**-53
 _FUTILE = 20  # turns in a row in which neither bound moves, before the end
 
 
@@ -48,7 +54,9 @@ def ocas(problem, settings, start=None):
 def _solve(method, settings):
     """Let a method take turns until its gap, or its violation, is within the tolerance."""
     watch = Watch(settings)
-    with watch, single_threaded_blas():
+    # What overflows in spite of the check at the door is not kept: comparisons with it are false, and its plane is not
+    # taken.
+    with watch, single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
         while True:
             watch.measured(method.iteration, method.passes, method.best.objective, method.lower)
             violation = method.violation if settings.stopping == "violation" else np.nan
@@ -58,17 +66,34 @@ def _solve(method, settings):
                 watch.status = status or watch.status
                 break
             method.turn()
-    best = method.best
+    primal, dual = method.measured()
+    status, history = watch.status, watch.history()
+    history[-1]["primal"], history[-1]["dual"], history[-1]["gap"] = primal, dual, relative_gap(primal, dual)
+    if status is Status.CONVERGED and settings.stopping == "gap" and not history[-1]["gap"] <= settings.tol:
+        status = Status.STALLED  # by rounding alone
     return Solution(
-        w=best.w,
+        w=method.best.w,
         beta=None,
-        primal=best.objective,
-        dual=method.lower,
+        primal=primal,
+        dual=dual,
         n_iter=method.iteration,
-        status=watch.status,
+        status=status,
         solver=method.name,
-        history=watch.history(),
+        history=history,
     )
+
+
+def _as_risk(problem, n_jobs):
+    """Return a problem as a RiskProblem, and |x_i|²; refuse one whose numbers leave double precision."""
+    if isinstance(problem, RiskProblem):
+        norms = problem.X.squared_norms(n_jobs)
+        check_mean_risk(problem.risk.scale, norms)
+        return problem, norms
+    rows = problem.rows if isinstance(problem, FreeIntercept) else problem
+    norms = rows.X.squared_norms(n_jobs)
+    check_rows(rows, norms)
+    risk = RowRisk(rows, n_jobs)
+    return RiskProblem(rows.X, CentredRisk(risk) if isinstance(problem, FreeIntercept) else risk), norms
 
 
 class Point:
@@ -95,22 +120,30 @@ class _Planes:
     """
 
     def __init__(self, problem, settings, start):
-        if isinstance(problem, FreeIntercept):
-            problem = RiskProblem(problem.rows.X, CentredRisk(RowRisk(problem.rows, settings.n_jobs)))
-        elif isinstance(problem, DualQP):
-            problem = RiskProblem(problem.X, RowRisk(problem, settings.n_jobs))
+        problem, norms = _as_risk(problem, settings.n_jobs)
         self._X, self._risk = problem.X, problem.risk
         self._settings, self._n_jobs = settings, settings.n_jobs
         self.iteration, self.lower, self.violation, self._passes = 0, 0.0, np.nan, 0.0
         self._reduced, self._planes, self._idle = ReducedProblem(), None, np.zeros(1, np.int64)
-        self._still, self._bounds = 0, (np.inf, -np.inf)
+        self._still, self._bounds, self._overflowed = 0, (np.inf, -np.inf), False
         self._memory, self._line = np.zeros((2, self._X.n_rows))
-        self._combination = Combination(self._X, self._n_jobs)
-        w = np.zeros(self._X.n_columns) if start is None else np.array(start, dtype=np.float64)
-        scores = self._X.scores(w, self._n_jobs) if w.any() else np.zeros(self._X.n_rows)
-        risk, c = self._risk.subgradient(scores)
-        self.best = Point(w, scores, risk)
-        self._cut(scores, risk, c)
+        self._lengths, self._errors = np.sqrt(norms), np.zeros((2, 1))  # errors of each plane: in |a|, and in b
+        self._combination = Combination(self._X, self._n_jobs, self._lengths)
+        self._begin(None if start is None else np.array(start, dtype=np.float64))
+
+    def _begin(self, start):
+        """Take the first plane at the start, or at w = 0 if there is none or nothing finite comes of it."""
+        w = np.zeros(self._X.n_columns) if start is None else start
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self._X.scores(w, self._n_jobs) if w.any() else np.zeros(self._X.n_rows)
+            risk, c = self._risk.subgradient(scores)
+            self.best = Point(w, scores, risk)
+            if np.isfinite(self.best.objective):
+                self._cut(scores, risk, c)
+        if start is not None and (self._planes is None or self._overflowed):
+            self._overflowed, self._planes = False, None
+            self._combination = Combination(self._X, self._n_jobs, self._lengths)
+            self._begin(None)
 
     @property
     def passes(self):
@@ -124,17 +157,37 @@ class _Planes:
         found = self.violation if by_planes else relative_gap(self.best.objective, self.lower)
         if found <= self._settings.tol:
             return Status.CONVERGED
-        return Status.STALLED if self._still >= _FUTILE else None
+        return Status.STALLED if self._still >= _FUTILE or self._overflowed else None
 
     def _cut(self, scores, risk, c):
-        """Add the plane of a subgradient c at these scores."""
+        """Add the plane of a subgradient c at these scores, unless it overflows: then no further one is taken."""
         inner = self._combination.take(c, scores)
         a = self._combination.vector
         if self._planes is None:
             self._planes = planes_like(a, self._X, self._n_jobs)
-        self._reduced.add(np.concatenate([[0.0], self._planes.add(a, c)]), risk - inner)
-        self._passes += self._planes.passes
-        self._idle = np.append(self._idle, 0)
+        products = np.concatenate([[0.0], self._planes.add(a, c)])
+        self._overflowed = not (np.isfinite(products).all() and np.isfinite(risk - inner))
+        if not self._overflowed:
+            self._reduced.add(products, risk - inner)
+            self._passes += self._planes.passes
+            self._idle = np.append(self._idle, 0)
+            errors = (self._X.longest_sum + 2) * self._combination.size, self._sum_error(risk, c, scores)
+            self._errors = np.column_stack([self._errors, _UNIT * np.array(errors)])
+
+    def _sum_error(self, risk, c, scores):
+        """Return the rounding of R(s) and <c, s> at most, in units of the last place."""
+        return (BLOCK + self._X.n_rows / BLOCK) * (risk + float(np.abs(c) @ np.abs(scores)))
+
+    def measured(self):
+        """Return F of the best point, from scores computed anew, and the lower bound, less the rounding of F."""
+        w = self.best.w
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self._X.scores(w, self._n_jobs)
+            risk, c = self._risk.subgradient(scores)
+            half_norm = 0.5 * float(w @ w)
+            of_scores = (self._X.longest_row + 2) * float(np.abs(c) @ self._lengths) * np.sqrt(2.0 * half_norm)
+            error = of_scores + self._sum_error(risk, c, scores) + (len(w) + 2) * half_norm
+            return half_norm + risk, self.lower - _UNIT * error
 
     def _lowest(self):
         """Solve the reduced problem; return its point w_t and the scores there, which the next call overwrites.
@@ -147,7 +200,9 @@ class _Planes:
         w = -self._planes.combine(v[1:])
         self._passes += self._planes.passes
         value = self._reduced.linear() - 0.5 * float(w @ w)
-        self.lower = max(self.lower, min(value, self.best.objective))
+        reach = np.sqrt(2.0 * self.best.objective)
+        error = float(v @ (reach * self._errors[0] + self._errors[1])) + (len(v) + len(w)) * _UNIT * abs(value)
+        self.lower = max(self.lower, min(value, self.best.objective) - error)
         self._idle = np.where(v > 0.0, 0, self._idle + 1)
         self._idle[0] = 0
         scores = self._planes.scores(-v[1:])
@@ -165,19 +220,32 @@ class _Planes:
         kept = self._idle < limit
         self._reduced.keep(kept)
         self._planes.keep(kept[1:])
-        self._idle = self._idle[kept]
+        self._idle, self._errors = self._idle[kept], self._errors[:, kept]
 
     def turn(self):
         """Find the lowest point of the planes, a better best point, and, unless it is good enough, the next planes."""
-        where = self._move(*self._lowest())
+        self._improve(*self._lowest())
+        self.iteration += 1
+
+    def _improve(self, w, scores):
+        """Go on from the lowest point of the planes, if it is finite."""
+        self._overflowed = not (np.isfinite(w).all() and np.isfinite(scores).all())
+        if self._overflowed:
+            return
+        where = self._move(w, scores)
         bounds = (self.best.objective, self.lower)
         self._still = self._still + 1 if bounds == self._bounds else 0
         self._bounds = bounds
         if self.status is None:
-            for plane in self._next(where):
-                self._cut(*plane)
-            self._forget()
-        self.iteration += 1
+            self._cut_at(self._next(where))
+
+    def _cut_at(self, planes):
+        """Take planes while they are finite, and forget old ones."""
+        for plane in planes:
+            self._cut(*plane)
+            if self._overflowed:
+                return
+        self._forget()
 
 
 class _PlainPlanes(_Planes):

@@ -9,7 +9,8 @@ others fixed, and updates f = K beta:
              before, the latest arrivals: their rows are in the cache, and each gets several turns before it leaves.
 2. fetch     the missing kernel rows in one block
 3. optimise  pairs within the set, on a q x q block in the processor's cache, until the violation is a tenth: steps
-             conjugate to each other, and where these come slowly to an end, Newton's on the free multipliers
+             conjugate to each other, and where these do not come to an end, Newton's on the free multipliers, for
+             about as much time as pairs take
 4. update    f by the rows of those that changed, in one pass
 5. shrink    a multiplier that has been at a bound for many turns, with no partner to move it, is set aside; when the
              rest is solved all come back, f is completed, and whatever violates its condition goes on
@@ -23,8 +24,9 @@ from widemargin.kernels.cache import rows_that_fit
 from widemargin.solvers.activeset import ActiveSet
 from widemargin.solvers.conjugate import Direction, optimise_block
 from widemargin.solvers.contract import KernelSolution, Status, Watch
-from widemargin.solvers.freeset import newton_block
+from widemargin.solvers.freeset import newton_block, newton_cost
 from widemargin.solvers.pairs import multipliers
+from widemargin.solvers.stopping import Futility, StoppingRule
 
 WORKING_SET = 1024  # at the beginning; of 128 .. 2048, by measurement: benchmarks/results/kernel.md
 _LARGEST_WORKING_SET = 2048
@@ -35,7 +37,8 @@ _TURNS_BEFORE_GROWTH = 100  # a problem that takes so many turns has many free m
 _STAYING = 0.75  # fraction of the working set that stays
 _INNER = 0.1  # the violation within the set is brought down to this fraction of that of the problem
 _MOST_STEPS = 20_000  # pairs in one turn: some ten milliseconds before Python hears of it
-_FEW_BOUNDS = 100  # met in that many steps: those that are free will stay so, and Newton's step settles them
+_PAIR_COST = 2.5  # nanoseconds of a pair step for a multiplier of the working set
+_TURNS_BEFORE_GROWTH_IF_SLOW = 3  # in which pairs do not come to an end
 _PATIENCE = 30  # turns at a bound before a multiplier is set aside
 _WORTHWHILE = 0.2  # fraction of the active multipliers that setting aside has to free
 _TURNS_BETWEEN_MEASUREMENTS = 10
@@ -59,8 +62,9 @@ def svmlight(problem, settings, start=None):
 def solve(method, settings):
     """Let a method take turns until its violation is within the tolerance or a limit is reached.
 
-    The method has `name`, `state` (an ActiveSet), `iteration`, `violation`, `turns_between_measurements`, and the verbs
-    `status() -> Status or None`, `turn()`, and `leave()`, after which the state is that of the last step taken.
+    The method has `name`, `state` (an ActiveSet), `rule` (a StoppingRule), `iteration`, `violation`,
+    `turns_between_measurements`, and the verbs `status() -> Status or None`, `turn()`, and `leave()`, after which the
+    state is that of the last step taken.
     """
     state, watch = method.state, Watch(settings)
 
@@ -76,8 +80,9 @@ def solve(method, settings):
             method.turn()
     method.leave()
     state.bring_back()
-    primal, dual = state.measure()
-    if watch.last_iteration != method.iteration:
+    stretch = method.rule.stretch if watch.status is Status.CONVERGED else 1.0
+    primal, dual = state.measure(stretch)
+    if watch.last_iteration != method.iteration or stretch != 1.0:
         watch.measured(method.iteration, state.passes, primal, dual)
     return KernelSolution(
         beta=state.beta.copy(),
@@ -90,37 +95,8 @@ def solve(method, settings):
         status=watch.status,
         solver=method.name,
         history=watch.history(),
+        stretch=stretch,
     )
-
-
-class Futility:
-    """Notices turns at the level of rounding: several in a row call for exact sums, and again for an end.
-
-    Sets `called`: from then on nothing may be set aside, so that the end is that of the whole problem.
-    """
-
-    _TURNS = 3
-
-    def __init__(self):
-        self._in_a_row, self.called = 0, False
-
-    def turn(self, fallen, violation, rounding):
-        """Take notice of a turn by which the objective fell, at a violation, where F is exact up to a rounding."""
-        futile = fallen <= 0.0 or violation <= rounding
-        self._in_a_row = self._in_a_row + 1 if futile else 0
-
-    @property
-    def first_time(self):
-        """Whether it is time to compute everything anew; true once."""
-        if self._in_a_row < self._TURNS or self.called:
-            return False
-        self._in_a_row, self.called = 0, True
-        return True
-
-    @property
-    def final(self):
-        """Whether nothing is left to try."""
-        return self.called and self._in_a_row >= self._TURNS
 
 
 class _Decomposition:
@@ -141,7 +117,9 @@ class _Decomposition:
         self._quiet = np.zeros(len(problem.start), np.int32)  # turns that each active multiplier has been settled
         self._patience = _PATIENCE
         self._futility = Futility()
-        self._goal = settings.tol  # what the violation of the active multipliers has to come down to
+        self.rule = StoppingRule(settings)
+        self._goal = self.rule.goal  # what the violation of the active multipliers has to come down to
+        self._pair_time, self._unfinished = 0.0, 0  # nanoseconds since Newton's last step; turns that pairs left undone
         self._from_nothing = start is None and not problem.start.any()
 
     def _begin_with_a_part(self):
@@ -166,21 +144,26 @@ class _Decomposition:
         self._block = Block(min(size, len(problem.start)), problem.K.n_rows, self.state.cache.values.dtype)
 
     def _grow(self):
-        """Double the working set now and then, if the cache holds that many rows."""
-        size = min(2 * self._size, self._largest, self.state.cache.n_slots)
-        if self.iteration % _TURNS_BEFORE_GROWTH == 0 and size > self._size:
+        """Double the working set now and then, if the cache holds that many rows; take all if pairs come to no end."""
+        slow = self._unfinished >= _TURNS_BEFORE_GROWTH_IF_SLOW
+        size = self._largest if slow else min(2 * self._size, self._largest)
+        size = min(size, self.state.cache.n_slots, len(self.state.problem.start))
+        if (slow or self.iteration % _TURNS_BEFORE_GROWTH == 0) and size > self._size:
             self._set_size(size)
 
     def status(self):
         """Return a Status if the problem is solved, or cannot be solved further; bring all back to find out."""
-        state, tol = self.state, self.settings.tol
+        state = self.state
         self.violation = state.scan()
         if self.violation <= self._goal and not state.everything:
             self._bring_back(state.bring_back)
-        if self.violation > tol and self._futility.first_time:
-            self._bring_back(state.recompute)
-        if self.violation <= tol:
+        if state.everything and self.rule.solved(state, self.violation):
             return Status.CONVERGED
+        if self._futility.first_time:
+            self._bring_back(state.recompute)
+            if self.rule.solved(state, self.violation):
+                return Status.CONVERGED
+        self._goal = self.rule.goal if state.everything else self._goal
         return Status.STALLED if self._futility.final else None
 
     def _bring_back(self, verb):
@@ -189,7 +172,7 @@ class _Decomposition:
         verb()
         self._quiet = np.zeros(len(self.state.index), np.int32)
         self._patience *= 2
-        self._goal = self.settings.tol
+        self._goal = self.rule.goal
         self.violation = self.state.scan()
 
     def leave(self):
@@ -215,16 +198,28 @@ class _Decomposition:
             np.searchsorted(chosen, state.ends),
         )
         rounding = state.rounding()
-        goal = max(0.5 * self.settings.tol, rounding)
+        goal = max(0.5 * self.rule.goal, rounding)
         if len(chosen) < len(state.index):
             goal = max(goal, _INNER * self.violation)
-        fallen, bounds_met = optimise_block(block, inside, self._direction(len(chosen)), goal, _MOST_STEPS)
-        if bounds_met <= _FEW_BOUNDS and np.max(inside.levels[:, 1] - inside.levels[:, 0]) > goal:
-            fallen += newton_block(block, inside)
-        self._futility.turn(fallen, self.violation, rounding)
+        fallen = optimise_block(block, inside, self._direction(len(chosen)), goal, _MOST_STEPS)
+        by_newton = np.max(inside.levels[:, 1] - inside.levels[:, 0]) > goal and self._is_due(inside)
+        if by_newton:
+            fallen += newton_block(block, inside, goal)
+        share = len(chosen) / len(state.problem.start)
+        self._futility.turn(fallen, self.violation, rounding, state.objective(), share, by_newton and share == 1.0)
         state.move(chosen, inside.beta, slots)
         self.iteration += 1
         self._grow()
+
+    def _is_due(self, inside):
+        """Return whether pairs that did not come to an end have taken as long by now as Newton's steps do."""
+        self._unfinished += 1
+        self._pair_time += _PAIR_COST * _MOST_STEPS * len(inside.beta)
+        n_free = np.count_nonzero((inside.beta > inside.lower) & (inside.beta < inside.upper))
+        if self._pair_time < newton_cost(len(inside.beta), n_free):
+            return False
+        self._pair_time = 0.0
+        return True
 
     def _direction(self, size):
         """Return memory for directions of so many multipliers."""

@@ -5,9 +5,11 @@ reported is measured anew, at the weights and the intercept that are returned, w
 roundoff u = 2⁻⁵³, a sum of k products in any order is wrong by at most about k u times the sum of their sizes, so that
 
     scores      |error of s_i| <= L u (|x_i| |w| + |b|)        L stored values in the longest row
-    primal      each loss is taken at the worst of s_i ± that error
+    primal      each loss is taken at the worst of s_i ± that error; losses are added up in compensated sums
     X'beta      |error| <= m u Σ |beta_i| |x_i|                 m terms in the longest sum
-    dual        |X'beta| |error| + ½ |error|², and k u for the other sums
+    dual        |X'beta| |error| + ½ |error|², and a few u for the other sums, which are compensated
+    small ones  where this is more than 1e-10 of the objective: a few u, by sums that are exact, see `precise`
+    planes      where there is no beta: a plane is wrong by about m u Σ |c_i| (|target_i| + |x_i| |w|), c the slopes
     balance     with a free intercept Σ beta = 0 holds up to a rest r: |r| |b*|, where |b*| <= max |target| + epsilon +
                 |x_i| √(2 primal), since some optimal intercept lies at a corner of a loss
 
@@ -19,15 +21,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from widemargin._compiled import compiled
+from widemargin._threads import run, split
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.forms import FreeIntercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.solvers.contract import Status
 from widemargin.solvers.exact import exact, is_small
+from widemargin.solvers.precise import SAFE, precise_dual, precise_primal
 
 _UNIT = 2.0**-53
-_BLOCK = 1 << 14  # rows whose losses are computed at once: their numbers stay in the cache
-_PAIRWISE = 64.0 * _UNIT  # relative error of NumPy's sum of a block, its products included
+_ROWS_OF_A_TASK = 1 << 17
+_FEW_ROUNDINGS = 16.0 * _UNIT  # relative error of a term of a sum, and of a compensated sum
+_ROUNDING_THAT_SHOWS = 1e-10  # against the objective
 _CLOSER = 0.5  # of the tolerance, when a solution misses it by rounding alone
 
 
@@ -37,9 +43,11 @@ def finished(problem, solution, settings, resolve=None):
     `resolve(tol, solution)`, if given, carries on from a solution to another tolerance; it is called where only the
     bound on rounding keeps a gap above the tolerance.
     """
+    best = _measured(problem, with_intercept(problem, solution, settings), settings)
+    if solution.status not in (Status.CONVERGED, Status.STALLED) or solution.is_exact:
+        return _judged(best, settings)
     try:
-        best = _measured(problem, with_intercept(problem, solution, settings), settings)
-        if solution.status is Status.CONVERGED and is_small(_rows_of(problem).X):
+        if is_small(problem):
             best = _sharpened(problem, best, settings)
         elif resolve is not None and _missed(solution, settings) < best.gap:
             closer = resolve(_CLOSER * settings.tol, solution)
@@ -47,7 +55,7 @@ def finished(problem, solution, settings, resolve=None):
             best = _measured(problem, with_intercept(problem, closer, settings), settings)
     except KeyboardInterrupt:
         settings.interrupt.set()
-        return replace(solution, status=Status.INTERRUPTED)
+        best = replace(best, status=Status.INTERRUPTED)
     return _judged(best, settings)
 
 
@@ -86,6 +94,8 @@ def _judged(solution, settings):
     """Return the solution with a status that its gap bears out."""
     if solution.gap > _missed(solution, settings):
         return replace(solution, status=Status.STALLED)
+    if solution.status is Status.STALLED and settings.stopping == "gap" and solution.gap <= settings.tol:
+        return replace(solution, status=Status.CONVERGED)
     return solution
 
 
@@ -111,53 +121,109 @@ def _measured(problem, solution, settings):
     """Return the solution with its objective and its proof measured anew, in the last line of its history too."""
     rows = _rows_of(problem)
     norms = np.sqrt(rows.X.squared_norms(settings.n_jobs))
-    primal, above = _primal(rows, solution, norms, settings.n_jobs)
+    primal, above, of_a_plane = _primal(rows, solution, norms, settings.n_jobs)
     if solution.beta is None:
-        dual = solution.dual - above
+        dual, below = solution.dual, of_a_plane
     else:
-        dual = _dual(rows, solution.beta, norms, settings.n_jobs) - above
-        if isinstance(problem, FreeIntercept):
-            reach = np.abs(rows.target).max() + rows.epsilon.max() + norms.max() * math.sqrt(2.0 * primal)
-            dual -= abs(math.fsum(solution.beta)) * reach
+        dual, below = _dual(rows, solution.beta, norms, settings.n_jobs)
+    if not above + below <= _ROUNDING_THAT_SHOWS * primal and is_small(problem) and _is_safe(rows, solution):
+        primal = precise_primal(rows, solution.w, solution.intercept)
+        above = _FEW_ROUNDINGS * primal
+        if solution.beta is not None:
+            dual, size = precise_dual(rows, solution.beta)
+            below = _FEW_ROUNDINGS * size
+    dual -= above + below
+    if isinstance(problem, FreeIntercept) and solution.beta is not None:
+        reach = np.abs(rows.target).max() + rows.epsilon.max() + norms.max() * math.sqrt(2.0 * primal)
+        dual -= abs(math.fsum(solution.beta)) * reach
     history = solution.history.copy()
     history[-1]["primal"], history[-1]["dual"] = primal, dual
     history[-1]["gap"] = relative_gap(primal, dual)
     return replace(solution, primal=primal, dual=dual, history=history)
 
 
+def _is_safe(rows, solution):
+    """Return whether exact products neither overflow nor lose digits."""
+    numbers = [solution.w, rows.target, rows.X.squared_norms()]
+    numbers += [] if solution.beta is None else [solution.beta]
+    return all(np.abs(part).max(initial=0.0) < SAFE for part in numbers)
+
+
 def _primal(rows, solution, norms, n_jobs):
-    """Return the objective, and by how much it may be larger."""
+    """Return the objective, by how much it may be larger, and how wrong a plane taken there may be."""
     w, b = solution.w, solution.intercept
-    scores = rows.X.scores(w, n_jobs) + b
+    scores = rows.X.scores(w, n_jobs)
     half_norm = 0.5 * float(w @ w)
-    error = (rows.X.longest_row + 2) * _UNIT * (norms * math.sqrt(2.0 * half_norm) + abs(b))
-    losses, worst = [], []
-    for first in range(0, len(scores), _BLOCK):
-        here = slice(first, first + _BLOCK)
-        residual = rows.target[here] - scores[here]
-        losses.append(_losses(rows, here, residual).sum())
-        either = [_losses(rows, here, residual + sign * error[here]) for sign in (-1.0, 1.0)]
-        worst.append(np.maximum(*either).sum())
-    loss = math.fsum(losses)
-    rounding = _PAIRWISE * loss + (len(w) + 2) * _UNIT * half_norm
-    return half_norm + loss, max(math.fsum(worst) - loss, 0.0) + rounding
-
-
-def _losses(rows, here, residual):
-    """Return the losses of some rows at their residuals."""
-    beyond = np.sign(residual) * np.maximum(np.abs(residual) - rows.epsilon[here], 0.0)
-    curvature, low, high = rows.shift[here], rows.lower[here], rows.upper[here]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slope = np.where(beyond == 0.0, 0.0, np.clip(beyond / curvature, low, high))
-    return slope * (beyond - 0.5 * curvature * slope)
+    size, unit = math.sqrt(2.0 * half_norm), (rows.X.longest_row + 2) * _UNIT
+    loss, worst, plane = _sums(_sum_losses, rows, n_jobs, scores, norms, b, size, unit)
+    rounding = _FEW_ROUNDINGS * loss + (len(w) + 2) * _UNIT * half_norm
+    return half_norm + loss, max(worst - loss, 0.0) + rounding, (rows.X.longest_sum + 64) * _UNIT * plane
 
 
 def _dual(rows, beta, norms, n_jobs):
-    """Return a number that the dual value of beta is not below."""
+    """Return the dual value of beta, and by how much it may be smaller."""
     v = rows.X.combine(beta, n_jobs)
-    parts = rows.target * beta, -rows.epsilon * np.abs(beta), -0.5 * rows.shift * beta**2
     half_norm = 0.5 * float(v @ v)
-    error = (rows.X.longest_sum + 2) * _UNIT * float(np.abs(beta) @ norms)
-    rounding = _PAIRWISE * sum(float(np.abs(part).sum()) for part in parts) + (len(v) + 2) * _UNIT * half_norm
-    value = math.fsum(float(part.sum()) for part in parts) - half_norm
-    return value - math.sqrt(2.0 * half_norm) * error - 0.5 * error**2 - rounding
+    value, size, length = _sums(_sum_dual, rows, n_jobs, beta, norms)
+    error = (rows.X.longest_sum + 2) * _UNIT * length
+    rounding = _FEW_ROUNDINGS * size + (len(v) + 2) * _UNIT * half_norm
+    return value - half_norm, math.sqrt(2.0 * half_norm) * error + 0.5 * error**2 + rounding
+
+
+def _sums(function, rows, n_jobs, *arguments):
+    """Return the three sums that a loop makes over all rows."""
+    numbers = rows.target, rows.lower, rows.upper, rows.shift, rows.epsilon
+    tasks = [(*numbers, *ends, *arguments) for ends in split(len(rows.target), -(-len(rows.target) // _ROWS_OF_A_TASK))]
+    return tuple(math.fsum(part) for part in zip(*run(function, tasks, n_jobs), strict=True))
+
+
+@compiled
+def _sum_losses(target, lower, upper, curvature, epsilon, start, stop, scores, norms, intercept, size, unit):
+    """Return the sum of the losses, that at the worst scores within rounding, and Σ |c_i| (|target_i| + |x_i| |w|).
+
+    Rows have |x_i| = norms[i], weights |w| = size; a score is wrong by at most `unit` times what is added up for it.
+    """
+    loss, loss_rest, worst, worst_rest, plane = 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(start, stop):
+        residual, error = target[i] - (scores[i] + intercept), unit * (norms[i] * size + abs(intercept))
+        here, slope = _loss(residual, lower[i], upper[i], curvature[i], epsilon[i])
+        above, _ = _loss(residual + error, lower[i], upper[i], curvature[i], epsilon[i])
+        below, _ = _loss(residual - error, lower[i], upper[i], curvature[i], epsilon[i])
+        loss, loss_rest = _added(loss, loss_rest, here)
+        worst, worst_rest = _added(worst, worst_rest, max(above, below))
+        plane += abs(slope) * (abs(target[i]) + epsilon[i] + norms[i] * size)
+    return loss + loss_rest, worst + worst_rest, plane
+
+
+@compiled
+def _loss(residual, lower, upper, curvature, epsilon):
+    """Return the loss of a row, and its slope."""
+    beyond = max(abs(residual) - epsilon, 0.0)
+    if beyond == 0.0:
+        return 0.0, 0.0
+    bound = upper if residual > 0.0 else -lower
+    slope = bound if curvature == 0.0 else min(beyond / curvature, bound)
+    return slope * (beyond - 0.5 * curvature * slope) if slope > 0.0 else 0.0, slope
+
+
+@compiled
+def _sum_dual(target, lower, upper, curvature, epsilon, start, stop, beta, norms):
+    """Return Σ target beta − epsilon |beta| − ½ curvature beta², the sum of its parts' sizes, and Σ |beta| |x|."""
+    value, rest, size, length = 0.0, 0.0, 0.0, 0.0
+    for i in range(start, stop):
+        gain, cost = target[i] * beta[i], abs(beta[i]) * (epsilon[i] + 0.5 * curvature[i] * abs(beta[i]))
+        value, rest = _added(value, rest, gain - cost)
+        size += abs(gain) + cost
+        length += abs(beta[i]) * norms[i]
+    return value + rest, size, length
+
+
+@compiled
+def _added(total, rest, number):
+    """Return a sum, and what its rounding has lost, with a number added (Neumaier, 1974)."""
+    changed = total + number
+    if abs(total) >= abs(number):
+        rest += (total - changed) + number
+    else:
+        rest += (number - changed) + total
+    return changed, rest

@@ -27,11 +27,13 @@ from scipy.linalg.lapack import dposv
 from widemargin._threads import run, single_threaded_blas
 from widemargin.data.gram import gram
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.forms import FreeIntercept, part_of, scaled
+from widemargin.problems.forms import FreeIntercept, is_made_of_hinges, part_of, scaled
 from widemargin.problems.smoothing import RoundedRisk
 from widemargin.solvers.climb import WORTH_SOLVING, height
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
+from widemargin.solvers.exact import active_set_newton, can_be_dense, suits_active_set
+from widemargin.solvers.handover import joined, rest_of
 
 MOST_COLUMNS = 3000
 _HEIGHT = 100.0  # of costs to begin with, see `climb`
@@ -48,6 +50,7 @@ _PART_GAP, _PART_STEPS = 0.03, 50
 _NARROWEST = 1e-14
 _WORTH_THREADS = 1 << 17  # stored values, for problems that take their steps together
 _FUTILE = 100  # steps without progress before the end
+_MANY_STEPS = 100  # before others are tried that know which dual variables are free
 
 
 def newton(problem, settings, start=None):
@@ -65,7 +68,12 @@ def newton_path(problems, factors, settings, starts=None):
 
     Yields, for each factor, the problems' Solutions; ends after an interruption.
     """
-    descents, starts, last = [], starts or [None] * len(problems), 1.0
+    starts = starts or [None] * len(problems)
+    rows = _rows_of(problems[0])
+    if takes_active_set(problems[0]):
+        yield from _active_set_path(problems, factors, settings, starts)
+        return
+    descents, last = [], 1.0
     for factor in factors:
         stated = problems if factor == 1.0 else [scaled(problem, factor) for problem in problems]
         watches = [Watch(one) for one in settings]
@@ -74,14 +82,37 @@ def newton_path(problems, factors, settings, starts=None):
                 descent.count_anew()
                 descent.restate(problem, factor / last)
             last, descents = factor, descents or _begun(stated, starts, settings[0], watches[0])
-            left = [_Run(*one) for one in zip(descents, settings, watches, strict=True)]
+            most = _MANY_STEPS if can_be_dense(rows.X) else np.inf
+            left = [_Run(*one, most) for one in zip(descents, settings, watches, strict=True)]
             while left := [one for one in left if not one.over()]:
                 _step([one.descent for one in left], settings[0].n_jobs)
         if not descents:  # Ctrl-C came early
             descents = [_Descent(*one, _FIRST, settings[0].n_jobs) for one in zip(stated, starts, strict=True)]
-        yield [_solution(*one) for one in zip(descents, watches, strict=True)]
+        solutions = [_solution(*one) for one in zip(descents, watches, strict=True)]
+        yield [_carried_on(*one) for one in zip(stated, solutions, settings, strict=True)]
         if settings[0].interrupt.is_set():
             return
+
+
+def _carried_on(problem, solution, settings):
+    """Return a solution that came to a standstill carried on by steps that know which dual variables are free."""
+    if solution.status is not Status.STALLED or not can_be_dense(_rows_of(problem).X):
+        return solution
+    rest = rest_of(settings, solution)
+    return joined(solution, active_set_newton(problem, rest, solution.w, solution.beta))
+
+
+def _active_set_path(problems, factors, settings, starts):
+    """As `newton_path`, by steps that know which dual variables are free, one problem after the other."""
+    for factor in factors:
+        solutions = [
+            active_set_newton(scaled(problem, factor), mine, start)
+            for problem, mine, start in zip(problems, settings, starts, strict=True)
+        ]
+        yield solutions
+        if settings[0].interrupt.is_set():
+            return
+        starts = [solution.w for solution in solutions]
 
 
 def _solution(descent, watch):
@@ -113,6 +144,19 @@ def _begun(problems, starts, settings, watch):
         _Descent(problem, part.best_w, part.h, n_jobs, part.passes / _PART)
         for problem, part in zip(problems, descents, strict=True)
     ]
+
+
+def takes_active_set(problem):
+    """Whether a problem is solved from the beginning by steps that know which dual variables are free."""
+    rows = _rows_of(problem)
+    if suits_active_set(rows):
+        return not begins_with_a_part(rows.X)
+    return can_be_dense(rows.X) and (rows.X.is_wide or not is_made_of_hinges(rows))
+
+
+def takes_columns(X):
+    """Whether the columns are few enough: a step works with a matrix of columns x columns, or of rows x rows."""
+    return X.n_columns <= MOST_COLUMNS or (X.is_wide and can_be_dense(X))
 
 
 def begins_with_a_part(X):
@@ -179,9 +223,9 @@ def _step(descents, n_jobs):
 class _Run:
     """A descent, and whether it is over."""
 
-    def __init__(self, descent, settings, watch):
+    def __init__(self, descent, settings, watch, most_steps):
         self.descent, self._tol, self._watch = descent, settings.tol, watch
-        self._still, self._least = 0, np.inf
+        self._still, self._least, self._most = 0, np.inf, most_steps
 
     def over(self):
         """Report the state; return whether the run ends here."""
@@ -191,7 +235,7 @@ class _Run:
         self._still, self._least = (0, descent.gap) if descent.gap < self._least else (self._still + 1, self._least)
         if descent.gap <= self._tol:
             watch.status = Status.CONVERGED
-        elif self._still >= _FUTILE and not over:
+        elif not over and (self._still >= _FUTILE or descent.iteration >= self._most):
             watch.status = Status.STALLED
         return watch.status is not None
 

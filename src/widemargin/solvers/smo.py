@@ -13,8 +13,9 @@ import numpy as np
 from widemargin._compiled import compiled
 from widemargin.solvers.activeset import ActiveSet
 from widemargin.solvers.contract import Status
-from widemargin.solvers.decomposition import Futility, solve
+from widemargin.solvers.decomposition import solve
 from widemargin.solvers.pairs import best_partner, first_to_rise, move_pair, multipliers
+from widemargin.solvers.stopping import Futility, StoppingRule
 
 _SHRINK_EVERY = 1000
 _NEARLY_SOLVED = 10.0
@@ -36,7 +37,7 @@ class _PairMethod:
         self.state = ActiveSet(problem, settings, start, min(_LEAST_ROWS, problem.K.n_rows))
         self.settings, self.iteration = settings, 0
         self._unshrunk_once = False
-        self._futility = Futility()
+        self._futility, self.rule = Futility(), StoppingRule(settings)
         self._load()
 
     def _load(self):
@@ -52,14 +53,16 @@ class _PairMethod:
 
     def status(self):
         """Return a Status if the problem is solved, or cannot be solved further; bring all back to find out."""
-        tol, state = self.settings.tol, self.state
-        if self.violation <= tol and not state.everything:
+        state = self.state
+        if self.violation <= self.rule.goal and not state.everything:
             self._bring_back()
-        if self.violation > tol and self._futility.first_time:
+        if state.everything and self.rule.solved(state, self.violation):
+            return Status.CONVERGED
+        if self._futility.first_time:
             state.recompute()
             self._load()
-        if self.violation <= tol:
-            return Status.CONVERGED
+            if self.rule.solved(state, self.violation):
+                return Status.CONVERGED
         return Status.STALLED if self._futility.final else None
 
     def _bring_back(self):
@@ -73,7 +76,7 @@ class _PairMethod:
         budget = min(len(state.problem.start), _SHRINK_EVERY)
         if self.settings.max_iter is not None:
             budget = max(1, min(budget, self.settings.max_iter - self.iteration))
-        fallen, goal = 0.0, max(self.settings.tol, state.rounding())
+        fallen, goal = 0.0, max(self.rule.goal, state.rounding())
         while budget > 0:
             steps, missing, part = _steps(
                 cache.values, cache.slot_of, cache.used, cache.tick(), state.rows, state.position,
@@ -87,14 +90,14 @@ class _PairMethod:
             cache.fetch(np.array([missing]))
         self.leave()
         self.violation = state.scan()
-        self._futility.turn(fallen, self.violation, state.rounding())
+        self._futility.turn(fallen, self.violation, state.rounding(), state.objective())
         if self.settings.shrinking and not self._futility.called:
             self._shrink()
 
     def _shrink(self):
         """Set multipliers aside that no partner could move; once, when nearly solved, have all back first."""
         state = self.state
-        if not self._unshrunk_once and self.violation <= _NEARLY_SOLVED * self.settings.tol:
+        if not self._unshrunk_once and self.violation <= _NEARLY_SOLVED * self.rule.goal:
             self._unshrunk_once = True
             if not state.everything:
                 self._bring_back()

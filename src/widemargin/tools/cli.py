@@ -26,6 +26,7 @@ COMMANDS = {
     "demo": demo.run,
 }
 
+_CLOSED_STREAMS = {"stdin": os.O_WRONLY, "stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
 _FAILED, _MISUSED, _INTERRUPTED, _NOBODY_READS = 1, 2, 130, 141
 
 _HELP = """\
@@ -96,12 +97,31 @@ def main(argv=None):
 
 
 def _prepare_streams():
-    """Stand in for streams that are closed, and let file names hold bytes that are no characters."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    """Stand in for streams that are closed, and let file names hold bytes that are no characters.
+
+    The null device, opened the wrong way round, fails as a closed stream does: what is written to standard output, or
+    read from standard input, must not be lost in silence. Errors that nobody wants to hear are lost.
+    """
+    for number, (name, flags) in enumerate(_CLOSED_STREAMS.items()):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (for the rest of the process)
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(_open_at(number, flags), mode, encoding="utf-8"))  # noqa: SIM115
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _open_at(number, flags):
+    """Return a descriptor of the null device: that number, lest a data file be opened as a standard stream."""
+    descriptor = os.open(os.devnull, flags)
+    if descriptor == number:
+        return descriptor
+    try:
+        os.fstat(number)
+    except OSError:  # free
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+        return number
+    return descriptor
 
 
 def _run(words):
@@ -124,10 +144,19 @@ def _run(words):
             raise
         except BaseException as error:
             if not (isinstance(error, KeyboardInterrupt) or interrupted.is_set()):
-                raise
+                return _admit(error)
             kept = str(error) if isinstance(error, KeyboardInterrupt) else ""
             say("error", f"interrupted; {kept or 'nothing was written'}")
             return _INTERRUPTED
+
+
+def _admit(error):
+    """Say in one line that something went wrong which nobody thought of; return the exit status."""
+    if os.environ.get("WIDEMARGIN_TRACEBACK"):
+        raise error
+    say("error", f"unexpected {type(error).__name__}: {error}; this is a defect of widemargin, please report it with "
+        "what WIDEMARGIN_TRACEBACK=1 in the environment shows")  # fmt: skip
+    return _FAILED
 
 
 def _dispatch(words):

@@ -171,7 +171,10 @@ def print_table(results, stream):
         table.add_column(heading, justify="left" if heading in _HEADINGS[:2] else "right", no_wrap=True)
     for result in results:
         table.add_row(*result.texts(), end_section=result.solver == results[-1].solver)
-    Console(file=stream, width=None if on_terminal else 100).print(table)
+    console = Console(file=stream, width=None if on_terminal else 100)
+    with console.capture() as captured:
+        console.print(table)
+    stream.write(captured.get())  # where the console itself would end the process if nobody reads
 
 
 def _draw(models, path):

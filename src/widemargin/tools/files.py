@@ -8,7 +8,8 @@ from pathlib import Path
 
 from widemargin import progress
 from widemargin._replace import replacing
-from widemargin.data.textfile import read_svmlight
+from widemargin.data.kernelrows import KERNEL_WORDS, is_kernel
+from widemargin.data.textfile import read_with_base
 from widemargin.errors import FormatError
 from widemargin.models.modelfile import load_model, save_model
 from widemargin.tools.messages import CommandError, UsageError, naming, say
@@ -17,9 +18,19 @@ ZERO_BASED = {"auto": "auto", "yes": True, "no": False}
 
 
 def read_rows(path, **options):
-    """Return (X, y, qid) of a data file, qid None if there is none; `-` is standard input."""
-    with naming(path if path != "-" else "standard input"):
-        return read_svmlight(sys.stdin.buffer if path == "-" else path, **options)
+    """Return (X, y, qid) of a data file, qid None if there is none; `-` is standard input.
+
+    Rows of a precomputed kernel are refused unless it is said that indices count from 0.
+    """
+    name = path if path != "-" else "standard input"
+    with naming(name):
+        X, y, qid, zero_based = read_with_base(sys.stdin.buffer if path == "-" else path, **options)
+    if zero_based and options.get("zero_based", "auto") == "auto" and is_kernel(X):
+        raise CommandError(
+            f"{name}: {KERNEL_WORDS}, which is for models trained with -t 4; if index 0 is a feature, add "
+            "--zero-based yes"
+        )
+    return X, y, qid
 
 
 def note_queries(path, qid, *, wanted):

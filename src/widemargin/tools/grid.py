@@ -15,8 +15,8 @@ from widemargin.models.oneclass import OneClassSVM
 from widemargin.models.ranking import RankSVM, queries
 from widemargin.tools import gridplots, modeloptions
 from widemargin.tools.files import check_target, write_lines
-from widemargin.tools.gridranges import default_grid
-from widemargin.tools.gridreport import in_words, shown
+from widemargin.tools.gridranges import default_grid, edges
+from widemargin.tools.gridreport import briefly, in_words, shown
 from widemargin.tools.gridsearch import grid_search
 from widemargin.tools.messages import (
     CommandError,
@@ -28,7 +28,8 @@ from widemargin.tools.messages import (
 )
 from widemargin.tools.options import positive, translate_letters, whole
 from widemargin.tools.reporting import reporting, wants_progress
-from widemargin.tools.train import blaming, choose_target, keep_model, read_training_rows
+from widemargin.tools.targets import scale_of
+from widemargin.tools.train import blaming, certified_gap, choose_target, keep_model, read_training_rows
 
 _DESCRIPTION = """\
 Try parameters on a grid by cross-validation, C and gamma in LIBSVM's ranges unless said otherwise, and train a model of
@@ -44,11 +45,15 @@ examples:
   widemargin grid -c 10 --kernel poly --values degree=2,3,4 --values coef0=0,1 heart_scale
   widemargin grid -s 3 --log2p -6,-2,2 --plot grid.png --plot grid.html abalone
   widemargin grid --scoring roc_auc --json heart_scale
+  widemargin grid --task rank --extend 5 train.dat        C of a RankSVM by concordance, and beyond 2^15 if need be
+  widemargin grid -s 3 --scale-targets cadata             C and epsilon in units of the targets' standard deviation
 
 What is given by a letter (-c, -g, -p, -n) is not tried. Folds are drawn once, by --seed. Kernel matrices are shared by
 all folds and all C if they fit into --memory, and each model begins with the multipliers of the one with the next
 smaller C. Scores are appended to RESULTS as they come, DATA's name + ".grid" in the current directory: lines of JSON.
-Classification is scored by accuracy, regression by mean squared error, and --scoring has the others of scikit-learn.
+Classification is scored by accuracy, regression by mean squared error, a ranking by concordance, its queries being
+whole in a fold; --scoring has the others of scikit-learn. If the best value is the smallest or largest tried, that is
+said, and --extend goes beyond.
 
 exit status:
   0  done      1  the data or the run failed      2  wrong usage      130  interrupted: go on with --resume"""
@@ -67,11 +72,15 @@ def make_parser():
             "null: not tried")  # fmt: skip
     add("--values", type=_values, action="append", default=[], metavar="NAME=V1,V2,...",
         help="values of any parameter: C, gamma, degree, coef0, epsilon, nu, ...; may be repeated")  # fmt: skip
+    add("--extend", type=whole(0), default=0, metavar="N", help="while the best C, gamma or epsilon is the smallest or "
+        "largest tried, try the next one beyond, at most N times (default: 0)")  # fmt: skip
     add(
         "--refine", type=whole(0), default=0, metavar="N", help="then look closer around the best, N times (default: 0)"
     )
     add("--scoring", choices=get_scorer_names(), metavar="NAME", help="scikit-learn's name of what is to be largest "
         "(default: accuracy, or neg_mean_squared_error for regression)")  # fmt: skip
+    add("--scale-targets", action="store_true", help="regression: search with targets of mean 0 and standard deviation "
+        "1, so that C and epsilon are in units of it; the model predicts in those of DATA")  # fmt: skip
     add("--memory", type=positive, default=2000.0, metavar="MB", help="for shared kernel matrices (default: 2000)")
     add("--results", metavar="FILE", help='scores as they come (default: DATA\'s name + ".grid")')
     add("--resume", action="store_true", help="go on with RESULTS: what it holds is not computed again")
@@ -91,9 +100,14 @@ def run(tokens):
     _check_targets(options, data, target, results)
     with reporting(options):
         rows = read_training_rows(model, options)
-    begun = time.perf_counter()
-    result = _search(model, grid, rows, options, results)
+    begun, scale = time.perf_counter(), None
+    if options.scale_targets:
+        scale = blaming(data, scale_of, rows.y)
+        rows = rows._replace(y=scale.apply(rows.y))
+    result = _search(model, grid, rows, options, results, scale)
     seconds = time.perf_counter() - begun
+    if scale is not None:
+        scale.restore(result.best_model)
     keep_model(result.best_model, target, options, rows)
     for path in options.plot:
         _draw(result, path)
@@ -126,6 +140,10 @@ def _machine_and_grid(parser, options):
     model = modeloptions.make_model(parser, options)
     if isinstance(model, OneClassSVM):
         parser.error("a one-class machine has no labels to be scored by; choose nu, and train")
+    if options.scale_targets and not is_regressor(model):
+        parser.error("--scale-targets is for regression; leave it out or add --task regression")
+    if options.scoring is not None and isinstance(model, RankSVM):
+        parser.error("--scoring is not for --task rank, whose score is the mean concordance over queries; leave it out")
     grid = {name: values for name, values in default_grid(model).items() if name not in fixed}
     for option, name in _AXES.items():
         if given[option] is not None:
@@ -154,8 +172,8 @@ def _check_targets(options, data, target, results):
     """Refuse what cannot be written, before any work."""
     for path in (target, results, *options.plot):
         check_target(path, data)
-    if results == "-":
-        raise UsageError("--results must be a file: it is what a search goes on with")
+    if results == "-" or (os.path.exists(results) and not os.path.isfile(results)):
+        raise UsageError(f"--results must be a file, as it is what a search goes on with, got {results}")
     for path in options.plot:
         if not path.endswith(_PICTURES):
             raise UsageError(f"--plot {path}: the name must end with {', '.join(_PICTURES)}")
@@ -174,17 +192,19 @@ def check_results(results, options):
         )
 
 
-def _search(model, grid, rows, options, results):
+def _search(model, grid, rows, options, results, scale):
     """Return the GridResult; Ctrl-C leaves a results file to go on with."""
     scoring = options.scoring or ("neg_mean_squared_error" if is_regressor(model) else None)
+    scoring = scoring if scale is None else scale.scorer(scoring)
     extra = {"qid": rows.qid} if isinstance(model, RankSVM) and rows.qid is not None else None
     if isinstance(model, KernelModel) and getattr(model, "probability", False):
         raise UsageError("-b 1 is for train: the search itself needs no probabilities")
     try:
         with warnings_afterwards(), naming(results):
             return blaming(
-                options.files[0], grid_search, model, rows.X, rows.y, grid, cv=_folds(model, rows, options),
-                scoring=scoring, refine=options.refine, n_jobs=options.jobs, memory=options.memory, results=results,
+                options.files[0], grid_search, model, rows.X, rows.y, grid,
+                cv=blaming(options.files[0], _folds, model, rows, options), scoring=scoring, extend=options.extend,
+                refine=options.refine, n_jobs=options.jobs, memory=options.memory, results=results,
                 resume=options.resume, fit_parameters=extra, verbose=wants_progress(options),
             )  # fmt: skip
     except KeyboardInterrupt as interrupt:
@@ -218,8 +238,16 @@ def _print(result, outcome, options):
                 result.points, result.means, result.scores, result.seconds, strict=True
             )
         ]
-        facts = {"best": result.best_params, "score": result.best_score, "scoring": result.scoring, "points": points}
-        print_json({**facts, **outcome, "gap": getattr(result.best_model, "gap_", None)}, stream)
+        trained = modeloptions.in_words(result.best_model, options)[0]
+        facts = {
+            "trained": trained,
+            "best": result.best_params,
+            "edges": edges(result.points, result.means),
+            "score": result.best_score,
+            "scoring": result.scoring,
+            "points": points,
+        }
+        print_json({**facts, **outcome, "gap": certified_gap(result.best_model)}, stream)
     elif not options.quiet:
         score = f"{shown(result.best_score, result.scoring)}{'%' if result.scoring == 'accuracy' else ''}"
         spread = np.std(result.scores[result.best]) * (100 if result.scoring == "accuracy" else 1)
@@ -227,12 +255,28 @@ def _print(result, outcome, options):
             "best": " ".join(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
                              for name, value in result.best_params.items()) + f"  ({in_words(result.best_params)})",
             result.scoring.removeprefix("neg_"): f"{score} ± {spread:.3g} over {result.scores.shape[1]} folds",
+            "edge": _edge_words(result),
+            "targets": _target_words(result.best_model) if options.scale_targets else "",
             "points": str(len(result.points)),
             "seconds": f"{outcome['seconds']:.2f}",
             "results": outcome["results"],
             "model": "standard output" if outcome["model"] == "-" else outcome["model"],
         }  # fmt: skip
-        print_facts(facts, stream)
+        print("".join(modeloptions.in_words(result.best_model, options)), file=stream)
+        print_facts({name: words for name, words in facts.items() if words}, stream)
+
+
+def _edge_words(result):
+    """Return which of the best parameters are outermost, and the way out; nothing if none is."""
+    found = edges(result.points, result.means)
+    words = ", ".join(f"{name}={briefly(result.best_params[name])} is the {side} tried" for name, side in found.items())
+    return f"{words}; --extend N goes beyond" if {"C", "gamma", "epsilon"} & set(found) else words
+
+
+def _target_words(model):
+    """Return what the parameters of a model of scaled targets are in the units of the data."""
+    names = [name for name in ("C", "epsilon") if name in model.get_params()]
+    return "scaled; in their own units " + " ".join(f"{name}={getattr(model, name):g}" for name in names)
 
 
 def _powers(text):

@@ -1,7 +1,8 @@
 """The results of a grid search as they come, in a file that survives a kill.
 
 Lines of JSON: first what the search is about, with a fingerprint of data and folds; then a line for each point and fold
-that is done. A line that a kill cut short is dropped when the search goes on. Beside the file, in `FILE.state`,
+that is done. A line that a kill cut short is dropped when the search goes on; if that is the first line, nothing is
+done yet and the search begins anew. Beside the file, in `FILE.state`,
 are the multipliers with which each unfinished walk along C goes on, together with the line of the point they belong
 to: so that what follows comes out to the bit as if nothing had happened. The folder is removed at the end.
 """
@@ -10,6 +11,7 @@ import hashlib
 import json
 import math
 import os
+import pickle
 import shutil
 import threading
 import zipfile
@@ -18,8 +20,9 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import issparse
 
+from widemargin._replace import replacing
 from widemargin.errors import FormatError
-from widemargin.tools.gridresult import GridResult
+from widemargin.tools.gridresult import GridResult, Weights
 
 _VERSION = 1
 
@@ -54,8 +57,20 @@ def fingerprint(X, y, folds, fit_parameters):
     for array in arrays:
         array = np.ascontiguousarray(array)
         digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(array.tobytes() if array.dtype.hasobject else memoryview(array).cast("B") if array.size else b"")
+        if array.dtype.hasobject:  # pointers, other ones in every process
+            for value in array.ravel().tolist():
+                digest.update(_bytes_of(value))
+        elif array.size:
+            digest.update(memoryview(array).cast("B"))
     return digest.hexdigest()[:32]
+
+
+def _bytes_of(value):
+    """Return bytes that are the same for equal objects in every process, and begin with how many they are."""
+    is_plain = value is None or isinstance(value, str | bytes | int | float | complex | np.generic)
+    text = f"{type(value).__name__} {value!r}"
+    content = text.encode("utf-8", "surrogatepass") if is_plain else pickle.dumps(value, 4)
+    return len(content).to_bytes(8, "little") + content
 
 
 class GridFile:
@@ -73,6 +88,8 @@ class GridFile:
     ----------
     records : dict of (point, fold) to (score, seconds)
         What is done.
+    was_cut : bool
+        Whether the file to go on with ended inside its first line, so that the search begins anew.
     """
 
     def __init__(self, path, header, resume):
@@ -80,14 +97,22 @@ class GridFile:
         self._states = Path(f"{path}.state")
         self._header = {"widemargin_grid": _VERSION, **header}
         self.records = {}
-        if self._path.exists() and self._path.stat().st_size:
-            if not resume:
-                raise FileExistsError(
-                    f"{path} holds the results of an earlier search: go on with it (resume), or name another file"
-                )
+        is_there = self._path.exists() and self._path.stat().st_size > 0
+        if is_there and not resume:
+            raise FileExistsError(
+                f"{path} holds the results of an earlier search: go on with it (resume), or name another file"
+            )
+        self.was_cut = is_there and _is_cut_header(self._path.read_bytes())
+        if is_there and not self.was_cut:
             self._go_on()
         else:
-            self._path.write_text(json.dumps(self._header) + "\n")
+            self._begin()
+
+    def _begin(self):
+        """Write the first line; what another search left beside the file is not for this one."""
+        self.finish()
+        with replacing(self._path) as file:
+            file.write((json.dumps(self._header) + "\n").encode())
 
     def _go_on(self):
         """Take over what the file holds, with what a kill left beside it."""
@@ -103,13 +128,13 @@ class GridFile:
             except (OSError, ValueError, KeyError, zipfile.BadZipFile):  # not complete: it is as good as absent
                 path.unlink()
                 continue
-            if (_key(record["point"]), record["fold"]) not in self.records:
+            if (_key(_decoded(record["point"])), record["fold"]) not in self.records:
                 self._append(record)
 
     def add(self, point, fold, score, seconds, state=()):
         """Record that a fold of a point is done, and with which multipliers the walk goes on."""
         score = float(score) if math.isfinite(score) else None  # as JSON has no name for what is not a number
-        record = {"point": point, "fold": fold, "score": score, "seconds": round(seconds, 6)}
+        record = {"point": encoded(point), "fold": fold, "score": score, "seconds": round(seconds, 6)}
         if len(state):
             self._states.mkdir(exist_ok=True)
             path = self._state_path(point, fold)
@@ -123,7 +148,8 @@ class GridFile:
         with self._lock:
             with open(self._path, "ab") as file:
                 file.write((json.dumps(record) + "\n").encode())
-            self.records[_key(record["point"]), record["fold"]] = (_number(record["score"]), record["seconds"])
+            point = _decoded(record["point"])
+            self.records[_key(point), record["fold"]] = (_number(record["score"]), record["seconds"])
 
     def state(self, point, fold):
         """Return the multipliers that this point's walk left, if they are this point's; otherwise none."""
@@ -131,13 +157,13 @@ class GridFile:
         if not path.exists():
             return []
         with np.load(path) as arrays:
-            if json.loads(str(arrays["record"]))["point"] != point:
+            if _decoded(json.loads(str(arrays["record"]))["point"]) != point:
                 return []
             return [arrays[f"state{k}"] for k in range(len(arrays.files) - 1)]
 
     def _state_path(self, point, fold):
         """Return where the multipliers of a walk are: one file for all C."""
-        others = json.dumps({name: value for name, value in point.items() if name != "C"}, sort_keys=True)
+        others = json.dumps({name: value for name, value in encoded(point).items() if name != "C"}, sort_keys=True)
         return self._states / f"{hashlib.sha256(others.encode()).hexdigest()[:16]}-{fold}.npz"
 
     def finish(self):
@@ -150,13 +176,31 @@ def _key(point):
     return tuple(point.items())
 
 
+def encoded(point):
+    """Return a point as JSON takes it: a dict, whose keys need not be texts, is {"items": [[key, value], ...]}."""
+    return {name: {"items": list(value.items())} if isinstance(value, dict) else value for name, value in point.items()}
+
+
+def _decoded(point):
+    return {name: Weights(value["items"]) if isinstance(value, dict) else value for name, value in point.items()}
+
+
 def _number(score):
     return float("nan") if score is None else float(score)
+
+
+def _is_cut_header(content):
+    """Tell whether the content of a file is the beginning of a first line, and nothing else."""
+    first = b'{"widemargin_grid": '
+    return len(content) > 0 and b"\n" not in content and content[: len(first)] == first[: len(content)]
 
 
 def _read(path):
     """Return (header, records, bytes of whole lines)."""
     content = Path(path).read_bytes()
+    if _is_cut_header(content):
+        rule = "is cut inside its first line, and holds no results of a grid search; let the search begin anew"
+        raise FormatError(str(path), rule, 1)
     whole = content[: content.rfind(b"\n") + 1]
     records = {}
     header = None
@@ -166,7 +210,7 @@ def _read(path):
             if header is None:
                 header, _ = entry, entry["widemargin_grid"]
             else:
-                records[_key(entry["point"]), entry["fold"]] = (_number(entry["score"]), entry["seconds"])
+                records[_key(_decoded(entry["point"])), entry["fold"]] = (_number(entry["score"]), entry["seconds"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             rule = "is not a results file of a grid search" if number == 1 else "the line is damaged; take it out"
             raise FormatError(str(path), rule, number) from error

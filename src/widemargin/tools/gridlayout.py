@@ -6,7 +6,7 @@ vary, a cell has the best point over the others.
 """
 
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -41,11 +41,11 @@ class Score:
     def text(self, score):
         """Return a score as text."""
         value = self.sign * score
-        return f"{100.0 * value:.2f}%" if self.is_share else f"{value:.5g}"
+        return f"{100.0 * value:z.2f}%" if self.is_share else f"{value:z.5g}"
 
     def difference(self, amount):
         """Return a difference of scores as text."""
-        return f"{100.0 * amount:.3g}%" if self.is_share else f"{amount:.3g}"
+        return f"{100.0 * amount:z.3g}%" if self.is_share else f"{amount:z.3g}"
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,15 @@ def _axis_of(result, name):
     values.sort()
     if values[0] > 0 and (name in _LOGARITHMIC or values[-1] >= _WIDE * values[0]):
         positions = np.log2(np.array(values, dtype=np.float64))
-        texts = [f"{position:.4g}".replace("-", "−") for position in np.round(positions, 1 if len(values) > 3 else 2)]
-        return Axis(name, f"log₂ {name}", values, positions, texts, True)
+        return Axis(name, f"log₂ {name}", values, positions, _logarithm_texts(positions), True)
     return Axis(name, name, values, np.array(values, dtype=np.float64), [value_text(value) for value in values], True)
+
+
+def _logarithm_texts(positions):
+    """Return ascending logarithms as texts: with as many decimals as keep them within a twentieth of a step."""
+    step = float(np.diff(positions).min(initial=1.0))
+    decimals = next((k for k in range(15) if np.all(np.abs(np.round(positions, k) - positions) <= 0.05 * step)), 15)
+    return [f"{position:z.{decimals}f}".replace("-", "−") for position in positions.tolist()]
 
 
 def _score_of(result):
@@ -140,5 +146,5 @@ def _score_of(result):
 
 
 def value_text(value):
-    """Return the value of a parameter as text."""
-    return f"{value:.6g}" if isinstance(value, Real) and not isinstance(value, bool) else str(value)
+    """Return the value of a parameter as text: integers are exact, other numbers have six significant digits."""
+    return f"{value:z.6g}" if isinstance(value, Real) and not isinstance(value, Integral) else str(value)

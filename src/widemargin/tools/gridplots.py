@@ -36,7 +36,8 @@ def plot_grid(result, path=None, axes=None):
     path : str or path, default=None
         Where to save the picture; its suffix chooses the format, such as .png or .svg.
     axes : matplotlib Axes, default=None
-        Where to draw; None makes a new figure, which pyplot knows nothing of.
+        Where to draw; None makes a new figure, which pyplot knows nothing of and a notebook shows
+        at the end of the cell.
 
     Returns
     -------
@@ -122,7 +123,7 @@ def _draw_map(axes, layout):
     axes.plot(x[column], y[line], marker="*", markersize=15, color=_ORANGE, markeredgecolor="white", linestyle="none")
     bar = axes.get_figure().colorbar(drawn, ax=axes, label=layout.score.name)
     if layout.score.is_share:
-        bar.ax.yaxis.set_major_formatter(lambda tick, _: f"{100 * tick:.3g}%")
+        bar.ax.yaxis.set_major_formatter(_percentages())
     axes.set_ylabel(layout.down.label)
     _write_ticks(axes.yaxis, layout.down, layout.is_sparse)
 
@@ -158,9 +159,16 @@ def _draw_curve(axes, layout):
     axes.plot(x[best], means[best], marker="*", markersize=15, color=_ORANGE, markeredgecolor="white")
     axes.set_ylabel(f"{layout.score.name}, with the deviation over folds")
     if layout.score.is_share:
-        axes.yaxis.set_major_formatter(lambda tick, _: f"{100 * tick:.4g}%")
+        axes.yaxis.set_major_formatter(_percentages())
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, color="#E3E3E3", linewidth=0.7)
+
+
+def _percentages():
+    """Return what writes parts of one as percentages, with as many decimals as the distance of ticks needs."""
+    from matplotlib.ticker import PercentFormatter
+
+    return PercentFormatter(xmax=1.0)
 
 
 def _write_ticks(axis, parameter, is_sparse):

@@ -1,11 +1,17 @@
 """The points of a grid: LIBSVM's ranges by default, any values for any parameter, and a closer look around the best."""
 
+from itertools import product
+
 import numpy as np
+
+from widemargin.tools.gridresult import Weights
 
 _C = 2.0 ** np.arange(-5, 16, 2)
 _GAMMA = 2.0 ** np.arange(3, -16, -2)
 _EPSILON = 2.0 ** np.arange(-8, -1, 3)
 _NU = np.arange(1, 9) / 10
+_GROWING = ("C", "gamma", "epsilon")
+_LEAST, _MOST = 2.0**-100, 2.0**100  # of what a grid grows to
 
 
 def default_grid(estimator):
@@ -32,11 +38,72 @@ def checked_grid(estimator, grid):
             raise ValueError(f"grid: {type(estimator).__name__} has no parameter {name!r}; it has {known}.")
         if isinstance(values, str) or not np.iterable(values):
             raise ValueError(f"grid: the values of {name!r} must be a list, got {values!r}.")
-        values = [value.item() if isinstance(value, np.generic) else value for value in values]
+        values = [_as_key(name, value) for value in values]
         checked[name] = list(dict.fromkeys(values))
         if not values:
             raise ValueError(f"grid: {name!r} has no values.")
     return checked
+
+
+def _as_key(name, value):
+    """Return a value that can be a part of a point, which is looked up by its values."""
+    if isinstance(value, np.generic):
+        return value.item()
+    value = Weights(value) if isinstance(value, dict) else value
+    try:
+        hash(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise ValueError(
+            f"grid: the values of {name!r} must be numbers, texts, None, functions or dicts of numbers, got a {kind}: "
+            f"{value!r}. Search over such values with a grid for each, or with scikit-learn's GridSearchCV."
+        ) from None
+    return value
+
+
+def edges(points, means):
+    """Return {name: "smallest" or "largest"} of the parameters whose best value is the outermost of those tried.
+
+    Parameters
+    ----------
+    points : sequence of dict
+        All points that were tried.
+    means : array
+        Their mean scores; larger is better.
+
+    Where points inside the grid are as good as one on its edge, the best is not said to be there.
+    """
+    rounded = np.round(means, 12)
+    if np.isnan(rounded).all():
+        return {}
+    best = [points[k] for k in np.flatnonzero(rounded == np.nanmax(rounded))]
+    found = {}
+    for name in points[0]:
+        values = {point[name] for point in points}
+        if len(values) < 2 or not all(_is_number(value) for value in values):
+            continue
+        at = {point[name] for point in best}
+        if at in ({min(values)}, {max(values)}):
+            found[name] = "smallest" if at == {min(values)} else "largest"
+    return found
+
+
+def grown(grid, points, means):
+    """Return the grid with one more value beyond each edge on which its best point lies; None if there is no such edge.
+
+    Only C, gamma and epsilon have values beyond, and only where those tried are in geometric progression.
+    """
+    ours = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+    place = {tuple(point.items()): k for k, point in enumerate(points)}
+    rows = [place[tuple(point.items())] for point in ours]
+    more = {}
+    for name, side in edges(ours, np.asarray(means)[rows]).items():
+        step = _step(grid[name])
+        if name in _GROWING and step is not None:
+            beyond = min(grid[name]) * 2.0**-step if side == "smallest" else max(grid[name]) * 2.0**step
+            if _LEAST < beyond < _MOST:
+                more[name] = [*grid[name], beyond]
+    return {**grid, **more} if more else None
 
 
 def refined(grid, best):
@@ -54,7 +121,11 @@ def refined(grid, best):
 
 def _step(values):
     """Return the distance of neighbours as a logarithm to base 2, if values are a geometric progression; else None."""
-    if len(values) < 2 or not all(isinstance(value, int | float) and value > 0 for value in values):
+    if len(values) < 2 or not all(_is_number(value) and value > 0 for value in values):
         return None
     steps = np.abs(np.diff(np.sort(np.log2(values))))
     return float(steps[0]) if np.ptp(steps) < 1e-9 else None
+
+
+def _is_number(value):
+    return isinstance(value, int | float) and not isinstance(value, bool)

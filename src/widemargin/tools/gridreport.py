@@ -8,6 +8,7 @@ import math
 import sys
 import threading
 from contextlib import ExitStack
+from numbers import Real
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -139,20 +140,22 @@ def in_words(point):
 
 
 def briefly(value):
-    """Return a value in few letters: a power of two as such."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
-        power = math.log2(value)
-        if power == round(power) and abs(power) > 1:
-            return f"2^{power:.0f}"
-        return f"{value:.4g}"
-    return str(value)
+    """Return a value in few letters: a power of two as such, other numbers with four significant digits."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return str(value)
+    value = float(value)
+    if math.isfinite(value) and value > 0.0:
+        mantissa, power = math.frexp(value)  # value = mantissa * 2^power
+        if mantissa == 0.5 and abs(power - 1) > 1:
+            return f"2^{power - 1}"
+    return f"{value:z.4g}"
 
 
 def shown(score, scoring):
     """Return a score as people read it: accuracies in percent, errors without their sign."""
     if scoring == "accuracy":
-        return f"{100 * score:.2f}"
-    return f"{-score:.4g}" if scoring.startswith("neg_") else f"{score:.4f}"
+        return f"{100 * score:z.2f}"
+    return f"{-score:z.4g}" if scoring.startswith("neg_") else f"{score:z.4f}"
 
 
 def _key(point):

@@ -1,6 +1,7 @@
 """What a grid search found: a score for each point and fold, and which point is the best."""
 
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,16 @@ class GridResult:
         """Its mean score."""
         return float(self.means[self.best])
 
+    def __repr__(self):
+        shape = f"{len(self.points)} points, {self.scores.shape[1]} folds" if self.points else "no point"
+        found = f", best {self.best_params}: {self.scoring} {self.best_score:.6g}" if self._has_best else ""
+        model = "" if self.best_model is None else f", best_model {type(self.best_model).__name__}"
+        return f"GridResult({', '.join(self.names)}: {shape}{found}{model})"
+
+    @property
+    def _has_best(self):
+        return bool(self.points) and not np.isnan(self.means).all()
+
     def _repr_html_(self):
         """Return the picture for a notebook, with what the mouse is over in words."""
         from widemargin.tools.gridplots import grid_fragment  # which imports this module
@@ -75,6 +86,13 @@ class GridResult:
         return np.array(xs), np.array(ys), table
 
 
+class Weights(dict):
+    """A dict as the value of a parameter, such as `class_weight`: it can be a key, and so a part of a point."""
+
+    def __hash__(self):
+        return hash(frozenset(self.items()))
+
+
 def ordering(value):
-    """Return what values of a parameter are sorted by: numbers by size, then texts such as "scale"."""
-    return (1, 0.0, value) if isinstance(value, str) else (0, float(value), "")
+    """Return what values of a parameter are sorted by: numbers by size, then others such as "scale" by their text."""
+    return (0, float(value), "") if isinstance(value, Real) else (1, 0.0, str(value))

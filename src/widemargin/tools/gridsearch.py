@@ -5,6 +5,7 @@ once. For a kernel machine the kernel matrix of all rows is computed once for al
 memory (`models/gridwalk.py`); for a linear one the folds go along C together (`c_path`). Walks run in parallel threads.
 """
 
+import json
 import threading
 import time
 import warnings
@@ -19,14 +20,16 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite
 
 from widemargin._threads import n_threads, run, single_threaded_blas
+from widemargin._warning import warn_caller
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.base import SolvedModel
 from widemargin.models.gridwalk import FoldWalk, Ground, bytes_to_share, rows_of
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.path import c_path
+from widemargin.models.ranking import RankSVM
 from widemargin.solvers.contract import Status
-from widemargin.tools.gridfile import GridFile, fingerprint, result_of
-from widemargin.tools.gridranges import checked_grid, default_grid, refined
+from widemargin.tools.gridfile import GridFile, encoded, fingerprint, result_of
+from widemargin.tools.gridranges import checked_grid, default_grid, grown, refined
 from widemargin.tools.gridreport import GridReport
 
 _MEGABYTE = 1 << 20
@@ -40,6 +43,7 @@ def grid_search(
     *,
     cv=5,
     scoring=None,
+    extend=0,
     refine=0,
     refit=True,
     n_jobs=None,
@@ -67,6 +71,9 @@ def grid_search(
         Folds as in scikit-learn; split once.
     scoring : str, callable or None, default=None
         As in scikit-learn; None is the estimator's own score.
+    extend : int, default=0
+        Rounds of growing: while the best point has the smallest or largest value of C, gamma or epsilon that was tried,
+        the next value of their geometric progression is tried as well, at most this many times.
     refine : int, default=0
         Rounds of looking closer: two more values to either side of the best, at half the distance, for each parameter
         whose values are in geometric progression.
@@ -104,16 +111,38 @@ def grid_search(
     ({'C': 1, 'gamma': 0.1}, 0.98)
     """
     grid = default_grid(estimator) if grid is None else checked_grid(estimator, grid)
+    if results is not None:
+        _check_place(grid)
     search = _Search(estimator, X, y, cv, scoring, groups, fit_parameters or {}, n_jobs, memory)
     search.open(tuple(grid), results, resume)
     with GridReport(verbose, search.scoring) as report, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # said once, at the end
         search.run(_points(grid), report, callback)
+        for _ in range(extend):
+            found = search.result()
+            larger = grown(grid, found.points, found.means)
+            if larger is None:
+                break
+            grid = larger
+            search.run(_points(grid), report, callback)
         for _ in range(refine):
             grid = refined(grid, search.result().best_params)
             search.run(_points(grid), report, callback)
     result = search.close()
     return replace(result, best_model=search.fitted(result.best_params)) if refit else result
+
+
+def _check_place(grid):
+    """Refuse values that a results file has no place for."""
+    for name, values in grid.items():
+        for value in values:
+            try:
+                json.dumps(encoded({name: value}))
+            except TypeError:
+                raise ValueError(
+                    f"results: a file has no place for {name}={value!r}, only for numbers, texts, None and dicts. "
+                    "Leave results out, or make a search for each."
+                ) from None
 
 
 def _apart_from_C(point):
@@ -165,6 +194,9 @@ class _Search:
         }
         self._file = GridFile(results, header, resume)
         self._records = self._file.records
+        if self._file.was_cut:
+            message = f"{results} is cut inside its first line and holds no results: the search begins anew."
+            warn_caller(message)
 
     def run(self, points, report, callback):
         """Score all points that are not done yet."""
@@ -215,7 +247,7 @@ class _Search:
         done = [point for point in walk.points if not self._is_missing(point, walk.fold)]
         left = [point for point in walk.points if self._is_missing(point, walk.fold)]
         train_and_test = self._folds[walk.fold]
-        fold = FoldWalk(self._ground(walk), train_and_test, self._y, self._parameters, self._scorer, self._stop.is_set)
+        fold = FoldWalk(self._ground(walk), train_and_test, self._y, self._parameters, self._judge, self._stop.is_set)
         if done and self._file is not None:
             fold.state = self._file.state(done[-1], walk.fold)
         for point in left:
@@ -228,6 +260,11 @@ class _Search:
                 self._n_short += fold.fell_short
             self._record(point, walk.fold, score, time.perf_counter() - begun, fold.state, report, callback)
         self._leave(walk)
+
+    def _judge(self, model, X, y, rows):
+        """Return the score of a model on some rows; its own score of a ranking has to know their queries."""
+        is_own = self._given_scoring is None and isinstance(model, RankSVM) and "qid" in self._parameters
+        return self._scorer(model, X, y, **({"qid": self._parameters["qid"][rows]} if is_own else {}))
 
     def _score(self, fold, point):
         try:
@@ -304,13 +341,13 @@ class _Search:
             self._file.finish()
         result = self.result()
         if np.isnan(result.means).all():
-            raise ValueError("no point of the grid could be fitted: every nu is too large for the classes.")
+            why = "every nu is too large for the classes" if "nu" in self._names else "some fold has nothing to score"
+            raise ValueError(f"no point of the grid has a score: {why}.")
         if self._n_short:
-            SolvedModel._tell(
+            warn_caller(
                 f"{self._n_short} of {result.scores.size} fits stopped short of the tolerance: "
                 "scale the features, lower the largest C, or raise max_iter or max_seconds.",
                 ConvergenceWarning,
-                4,
             )
         return result
 
@@ -335,4 +372,6 @@ def _name_of(estimator, scoring):
     """Return what the scores are called."""
     if scoring is not None:
         return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
+    if isinstance(estimator, RankSVM):
+        return "concordance"
     return "accuracy" if is_classifier(estimator) else "r2" if is_regressor(estimator) else "score"

@@ -3,6 +3,7 @@
 An option that does not apply, LIBSVM would ignore; here it is refused, with what it is for.
 """
 
+import argparse
 from typing import NamedTuple
 
 from widemargin.models.kernel_classification import SVC, NuSVC
@@ -51,15 +52,32 @@ _DEFAULTS = {  # LIBSVM's
     "cache_size": 100.0,
     "shrinking": True,
 }
-_OF_ALL = ("tol", "cache_size", "shrinking", "solver", "working_set", "max_seconds")
-_LINEAR_ONLY = ("loss", "bias", "multi_class", "stopping", "penalize_intercept")
+_OF_ALL = ("tol", "stopping", "cache_size", "shrinking", "solver", "working_set", "max_seconds")
+_LINEAR_ONLY = ("loss", "bias", "multi_class", "penalize_intercept")
+
+
+LIBLINEAR_TYPES = {  # what does the same as LIBLINEAR's -s, of those numbers that LIBSVM has too
+    1: "--loss squared_hinge",
+    2: "--loss squared_hinge",
+    3: "--loss hinge",
+    4: "--multi-class crammer_singer",
+}
+_LIBLINEAR_ONLY = {  # and of those that LIBSVM has not
+    5: "an L1 penalty is not available, and --loss squared_hinge has the same loss with an L2 penalty",
+    6: "logistic regression with an L1 penalty is not available; a support vector machine is --loss hinge",
+    7: "logistic regression is not available; a support vector machine is --loss hinge",
+    11: "use --loss squared_epsilon_insensitive",
+    12: "use --loss squared_epsilon_insensitive",
+    13: "use --loss epsilon_insensitive",
+    21: "use -s 2 -t 0",
+}
 
 
 def add_kernel_options(add):
     """Add the options of kernel machines by a parser's way of adding them."""
-    add("-s", type=int, choices=range(len(MACHINES)), dest="svm_type", metavar="TYPE",
+    add("-s", type=svm_type, dest="svm_type", metavar="TYPE",
         help="LIBSVM's: 0 C-SVC, 1 nu-SVC, 2 one-class, 3 epsilon-SVR, 4 nu-SVR (default: 0, or what --task and "
-        "--nu say)")  # fmt: skip
+        "--nu say); LIBLINEAR's types are --loss, --multi-class and --task")  # fmt: skip
     add("-t", type=int, choices=range(len(KERNELS)), dest="kernel_type", metavar="KERNEL",
         help="LIBSVM's: 0 linear, 1 poly, 2 rbf, 3 sigmoid, 4 precomputed (default: 2)")  # fmt: skip
     add("--kernel", choices=list(KERNELS), help="the same by name")
@@ -76,6 +94,20 @@ def add_kernel_options(add):
         help="leave rows at their bounds out for a while; also -h 0|1 (default: yes)")  # fmt: skip
     add("--working-set", type=reading.whole(2), metavar="Q", help="multipliers optimised at a time by svmlight "
         "(default: chosen by the solver)")  # fmt: skip
+
+
+def svm_type(text):
+    """Return a number of LIBSVM's -s; that of LIBLINEAR is answered with what does the same."""
+    number = reading.whole(0)(text)
+    if number in _LIBLINEAR_ONLY:
+        raise argparse.ArgumentTypeError(
+            f"-s is LIBSVM's here, from 0 to {len(MACHINES) - 1}, and {number} is a type of LIBLINEAR: "
+            f"{_LIBLINEAR_ONLY[number]}"
+        )
+    if number >= len(MACHINES):
+        types = ", ".join(f"{k} {machine.name}" for k, machine in enumerate(MACHINES))
+        raise argparse.ArgumentTypeError(f"must be one of LIBSVM's types, {types}; got {text}")
+    return number
 
 
 def selecting_option(parser, options):
@@ -97,13 +129,16 @@ def make_kernel_model(parser, options, asking):
     asking : str
         The option that asks for a kernel machine, as written.
     """
-    for dest in _LINEAR_ONLY:
-        if hasattr(options, dest):
-            _refuse_linear(parser, parser.name(dest), asking)
+    linear = [parser.name(dest) for dest in _LINEAR_ONLY if hasattr(options, dest)]
     if options.format in ("liblinear", "svmlight"):
-        _refuse_linear(parser, f"--format {options.format}", asking)
+        linear.append(f"--format {options.format}")
     if vars(options).get("solver", "auto") not in KERNEL_SOLVERS:
-        _refuse_linear(parser, f"--solver {options.solver}", asking)
+        linear.append(f"--solver {options.solver}")
+    if linear:
+        parser.error(
+            f"{linear[0]} is for linear machines, but {asking} asks for a kernel machine{_other_type(options)}; "
+            "leave one of them out"
+        )
     machine, kernel = _choose_machine(parser, options), _choose_kernel(parser, options)
     _check_numbers(parser, options)
     takes = {*machine.takes, *KERNELS[kernel], *_OF_ALL}
@@ -113,7 +148,7 @@ def make_kernel_model(parser, options, asking):
         parameters["class_weight"] = reading.join_weights(parser, parameters["class_weight"])
     parameters |= {"kernel": kernel, "n_jobs": options.jobs, "max_iter": given.get("max_iter") or -1}
     if given.get("probability"):
-        parameters["probability"] = True
+        parameters["probability"] = "libsvm"
     if "random_state" in machine.estimator().get_params():
         parameters["random_state"] = options.seed
     return machine.estimator(**parameters)
@@ -124,8 +159,18 @@ def machine_of(model):
     return next((machine for machine in MACHINES if machine.estimator is type(model)), None)
 
 
-def _refuse_linear(parser, name, asking):
-    parser.error(f"{name} is for linear machines, but {asking} asks for a kernel machine; leave one of them out")
+def kernel_words(model, options):
+    """Return what kind of kernel machine a model is, and what LIBLINEAR calls by the number of -s if that is alone."""
+    machine = machine_of(model)
+    words = f"{machine.name}, {model.kernel} kernel; LIBSVM's -s {MACHINES.index(machine)}"
+    others = any(hasattr(options, dest) for dest in _SELECTING if dest != "svm_type")
+    return words, "" if others else _other_type(options)
+
+
+def _other_type(options):
+    """Return the way out for whoever means LIBLINEAR's -s, in brackets."""
+    number = getattr(options, "svm_type", None)
+    return f" (LIBLINEAR's -s {number} is {LIBLINEAR_TYPES[number]})" if number in LIBLINEAR_TYPES else ""
 
 
 def _choose_machine(parser, options):
@@ -142,8 +187,8 @@ def _choose_machine(parser, options):
         if hasattr(options, dest) and dest not in machine.takes:
             others = [f"{other.name} (-s {k})" for k, other in enumerate(MACHINES) if dest in other.takes]
             parser.error(
-                f"{parser.name(dest)} is for {_listed(others)}, this is {machine.name} (-s {number}); "
-                "leave it out or change -s"
+                f"{parser.name(dest)} is for {_listed(others)}, this is {machine.name} (-s {number})"
+                f"{_other_type(options)}; leave it out or change -s"
             )
     return machine
 
@@ -171,6 +216,8 @@ def _choose_kernel(parser, options):
 def _check_numbers(parser, options):
     if getattr(options, "tol", None) == 0:
         parser.error(f"{parser.name('tol')} must be > 0 for kernel machines, got 0")
+    if getattr(options, "stopping", None) == "violation":
+        parser.error("--stopping violation is svmperf's criterion; kernel machines take gap or kkt")
     if getattr(options, "solver", None) == "smo" and hasattr(options, "working_set"):
         parser.error("--working-set is for --solver svmlight; smo takes two multipliers at a time")
 

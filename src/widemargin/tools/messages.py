@@ -5,7 +5,7 @@ import json
 import math
 import sys
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _CURES = {
     errno.ENOENT: "no such file; check the path",
@@ -13,6 +13,7 @@ _CURES = {
     errno.ENOTDIR: "a part of the path is not a directory; check the path",
     errno.EACCES: "permission denied; change its permissions or name another file",
     errno.EROFS: "the file system is read-only; name another place",
+    errno.EBADF: "is closed; open it, or name a file",
     errno.ENOSPC: "no space left; free some or name another place",
 }
 
@@ -26,8 +27,12 @@ class CommandError(Exception):
 
 
 def say(kind, message):
-    """Print `widemargin: kind: message` as one line on standard error."""
-    print(f"widemargin: {kind}: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
+    """Print `widemargin: kind: message` as one line on standard error.
+
+    If that cannot be written to, only the exit status is left to tell.
+    """
+    with suppress(OSError):
+        print(f"widemargin: {kind}: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
 
 
 def explain_os_error(error):

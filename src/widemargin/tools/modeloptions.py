@@ -23,6 +23,14 @@ _ONLY_FOR = {"epsilon": "regression", "class_weight": "classification", "multi_c
 _LINEAR_DEFAULTS = {"C": 1.0, "tol": 1e-4, "stopping": "gap", "solver": "auto", "max_iter": 1000}
 _PASSED_ON = (*_LINEAR_DEFAULTS, "max_seconds", "loss", "epsilon", "multi_class", "penalize_intercept")
 
+_LINEAR_CHOICES = {"loss", "bias", "multi_class", "stopping", "solver", "penalize_intercept"}
+_ANSWERS = {
+    "-C": "-C is LIBLINEAR's search for C, which is widemargin grid --kernel linear here; -c is C",
+    "-R": "-R is LIBLINEAR's for an intercept without penalty; use --no-penalize-intercept",
+    "--penalty": "--penalty is not available: the penalty is L2, ½|w|², for every machine; leave it out",
+    "--dual": "--dual is not available: --solver chooses how the problem is solved, see --help; leave it out",
+}
+
 _DESCRIPTION = """\
 Train a support vector machine on a file of SVM-light / LIBSVM text (plain, .gz, .bz2, .xz or .zst): a linear one, or
 a kernel machine if any option of those is given; by --task also a model for an order or a measure. MODEL is DATA's
@@ -69,7 +77,7 @@ def make_parser(command="train", description=_DESCRIPTION, examples=_EXAMPLES):
 
     Options of machines are absent from what it parses if not given.
     """
-    parser = Parser(command, ["DATA", "[MODEL]"], description=description, examples=examples)
+    parser = Parser(command, ["DATA", "[MODEL]"], description=description, examples=examples, answers=_ANSWERS)
     _add_problem_options(parser.add_argument_group("what is minimised"))
     kerneloptions.add_kernel_options(_adding(parser.add_argument_group("kernel machines (each of these asks for one)")))
     _add_solver_options(parser.add_argument_group("how, and how far"))
@@ -106,8 +114,8 @@ def _add_solver_options(group):
     add("-e", "--tol", type=reading.non_negative, help="linear: relative duality gap asked for (default: 1e-4, for "
         "rank, ordinal, rocarea and measure 1e-3); kernel machines: largest violation of an optimality condition "
         "(default: 1e-3)")  # fmt: skip
-    add("--stopping", choices=["gap", "kkt", "violation"], help="linear: what --tol is compared with; violation is "
-        "svmperf's, kkt that of dcd, avsf and climb (default: gap)")  # fmt: skip
+    add("--stopping", choices=["gap", "kkt", "violation"], help="what --tol is compared with; violation is svmperf's, "
+        "kkt that of dcd, avsf and climb, and of kernel machines (default: gap, for kernel machines kkt)")  # fmt: skip
     add("--solver", choices=solvers, help="default: auto; svmlight and smo are for kernel machines, others linear; "
         "newton is for few columns, ocas and svmperf are cutting planes")  # fmt: skip
     add("--max-iter", type=reading.whole(1, also="none"), metavar="N", help="most sweeps over the rows, steps or "
@@ -150,6 +158,19 @@ def make_model(parser, options):
     if asking is not None:
         return kerneloptions.make_kernel_model(parser, options, asking)
     return _make_linear_model(parser, options)
+
+
+def in_words(model, options):
+    """Return what a model is, in words, and a hint to add where people know the same options from other programs."""
+    if kerneloptions.machine_of(model) is not None:
+        return kerneloptions.kernel_words(model, options)
+    if options.task in planeoptions.TASKS:
+        return planeoptions.plane_words(model), ""
+    kind = "linear SVC" if isinstance(model, LinearSVC) else "linear SVR"
+    is_joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
+    loss = "Crammer and Singer's" if is_joint else model.loss.replace("_", " ").replace("epsilon i", "epsilon-i")
+    hint = "" if _LINEAR_CHOICES & set(vars(options)) else "; the rbf kernel, svm-train's default, is -t 2"
+    return f"{kind}, {loss} loss", hint
 
 
 def _make_linear_model(parser, options):

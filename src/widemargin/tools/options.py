@@ -24,9 +24,11 @@ class Parser(argparse.ArgumentParser):
         Names of the files the command takes, those that may be left out in brackets.
     description, examples : str
         For `--help`.
+    answers : dict of str to str
+        Options of other programs, and what is to be used in their place.
     """
 
-    def __init__(self, command, files, *, description, examples):
+    def __init__(self, command, files, *, description, examples, answers=None):
         super().__init__(
             prog=f"widemargin {command}",
             usage=" ".join(["widemargin", command, "[options]", *files]),
@@ -36,7 +38,7 @@ class Parser(argparse.ArgumentParser):
             add_help=False,
             allow_abbrev=False,
         )
-        self._names = files
+        self._names, self._answers = files, answers or {}
         self._negative_number_matcher = _NEGATIVE  # argparse's own takes -1e-3 for an option
         self.add_argument("-h", "--help", action="help", help="show this help and exit")
         self.add_argument("files", nargs="*", help=argparse.SUPPRESS)
@@ -44,6 +46,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message):
         """Raise a UsageError."""
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+    def print_help(self, file=None):
+        """Print the help; unlike argparse, let it be known if that fails."""
+        print(self.format_help(), end="", file=file)
 
     def parse(self, tokens):
         """Return the options, with as many `files` as the command takes, None for those left out.
@@ -54,6 +60,8 @@ class Parser(argparse.ArgumentParser):
         tokens, plain = tokens[:cut], tokens[cut + 1 :]
         options, unknown = self.parse_known_intermixed_args(tokens)
         for token in unknown:
+            if token.partition("=")[0] in self._answers:
+                self.error(self._answers[token.partition("=")[0]])
             if token.startswith("-") and len(token) > 1:
                 self.error(f"unknown option {token}{self._suggestion(token)}")
         files = [*options.files, *unknown, *plain]

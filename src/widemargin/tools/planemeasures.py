@@ -15,17 +15,24 @@ _AT = 10
 
 
 def rank_facts(model, y, prediction):
-    """Return "rows", "queries", pairs and how many are swapped, "concordance" and "ndcg@10" with its queries."""
+    """Return "rows", "queries", pairs and how many are swapped and tied, concordances, and "ndcg@10" with its queries.
+
+    "pair_concordance" is that of all pairs together, "concordance" the mean over the "queries_with_pairs".
+    """
     query = prediction.query
-    swapped, pairs, share = retrieval.swapped_pairs(prediction.scores, y, query)
+    swapped, tied, pairs = retrieval.count_pairs(prediction.scores, y, query)
+    wrong, some = swapped + tied / 2.0, pairs > 0
     gain, n_relevant = retrieval.ndcg(prediction.scores, y, query, _AT)
     return {
         "rows": len(y),
-        "queries": len(np.unique(query)),
-        "pairs": pairs,
-        "swapped_pairs": swapped,
-        "swapped_percent": 100.0 * share,
-        "concordance": retrieval.mean_concordance(prediction.scores, y, query),
+        "queries": len(pairs),
+        "pairs": int(pairs.sum()),
+        "swapped_pairs": int(swapped.sum()),
+        "tied_pairs": int(tied.sum()),
+        "swapped_percent": 100.0 * _part(swapped.sum(), pairs.sum()),
+        "pair_concordance": 1.0 - _part(wrong.sum(), pairs.sum()),
+        "concordance": float(np.mean(1.0 - wrong[some] / pairs[some])) if some.any() else float("nan"),
+        "queries_with_pairs": int(some.sum()),
         f"ndcg@{_AT}": gain,
         f"ndcg@{_AT}_queries": n_relevant,
     }
@@ -93,11 +100,12 @@ def _over_folds(function, model, y, prediction):
 
 def rank_lines(facts):
     """Return lines about the facts of a RankSVM."""
-    swapped = f"Swapped pairs = {facts['swapped_pairs']} of {facts['pairs']}"
+    swapped = f"{facts['swapped_pairs']} of {facts['pairs']} ({facts['swapped_percent']:.2f}%)"
     relevant = f"mean over {facts[f'ndcg@{_AT}_queries']} queries with relevant rows"
     return [
-        f"{swapped} ({facts['swapped_percent']:.2f}% on average over {facts['queries']} queries)",
-        f"Mean concordance = {facts['concordance']:g}",
+        f"Swapped pairs = {swapped}, {facts['tied_pairs']} tied",
+        f"Concordance = {facts['pair_concordance']:g} (all pairs together, tied ones count half)",
+        f"Mean concordance = {facts['concordance']:g} (mean over {facts['queries_with_pairs']} queries with pairs)",
         f"NDCG@{_AT} = {facts[f'ndcg@{_AT}']:g} ({relevant})",
     ]
 

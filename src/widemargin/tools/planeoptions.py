@@ -11,10 +11,6 @@ TASKS = {"rank": RankSVM, "ordinal": OrdinalSVC, "rocarea": ROCAreaSVC, "measure
 FORMATS = {"rank": ("widemargin", "svmlight"), "ordinal": ("widemargin",)}  # others as the first
 _OF_ALL = ("C", "tol", "stopping", "solver", "max_iter", "max_seconds")
 _OF_TASKS = {"measure": ("measure", "bias")}
-_ALWAYS_THERE = (
-    "files", "task", "jobs", "seed", "n_folds", "format", "n_features", "zero_based", "float32", "progress", "quiet",
-    "json",
-)  # fmt: skip
 
 
 def add_plane_options(add):
@@ -38,8 +34,8 @@ def make_plane_model(parser, options):
     """Return the estimator of `--task`; refuse options that are not for it."""
     task, given = options.task, vars(options)
     takes = (*_OF_ALL, *_OF_TASKS.get(task, ()))
-    for dest in given:
-        if dest not in (*_ALWAYS_THERE, *takes):
+    for dest in given:  # options of machines have no default: they are there if they were given
+        if parser.get_default(dest) == argparse.SUPPRESS and dest not in takes:
             parser.error(f"{parser.name(dest)} is not for --task {task}; leave it out")
     if options.format not in FORMATS.get(task, FORMATS["rank"]):
         parser.error(f"--format {options.format} has no place for --task {task}; leave it out")
@@ -52,6 +48,13 @@ def make_plane_model(parser, options):
             parser.error("--bias must not be 0: positive for an intercept, negative for none")
         parameters |= {"fit_intercept": options.bias > 0, "intercept_scaling": abs(options.bias)}
     return TASKS[task](n_jobs=options.jobs, **parameters)
+
+
+def plane_words(model):
+    """Return what is trained, in words."""
+    words = {RankSVM: "RankSVM, pairs within queries", OrdinalSVC: "OrdinalSVC, ranks by thresholds"}
+    words |= {ROCAreaSVC: "ROCAreaSVC, area under the ROC curve"}
+    return f"{words.get(type(model)) or f'MeasureSVC, {model.measure}'}, linear"
 
 
 def check_stopping(parser, stopping, solver):

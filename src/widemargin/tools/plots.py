@@ -27,7 +27,8 @@ def plot_convergence(models, *, axes=None, labels=None, path=None):
     models : estimator, history, list of these, or dict of label to one of these
         Fitted estimators, or their `history_`.
     axes : pair of matplotlib Axes, default=None
-        Where to draw; None makes a new figure, which pyplot knows nothing of.
+        Where to draw; None makes a new figure, which pyplot knows nothing of and a notebook shows
+        at the end of the cell.
     labels : list of str, default=None
         A label for each model; None takes the name of the solver.
     path : str or path, default=None
@@ -65,15 +66,12 @@ def plot_convergence(models, *, axes=None, labels=None, path=None):
 
 
 def make_figure(n_rows):
-    """Return an empty figure for rows of two panels, drawn without a display."""
+    """Return an empty figure for rows of two panels, drawn without a display; a notebook shows it."""
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        from widemargin.tools.shownfigure import ShownFigure
     except ImportError as error:
         raise ImportError('Pictures need matplotlib: pip install "widemargin[plot]"') from error
-    figure = Figure(figsize=(7.2, 0.6 + 2.6 * n_rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+    return ShownFigure(figsize=(7.2, 0.6 + 2.6 * n_rows), layout="constrained")
 
 
 def _label(models, labels):

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
+from widemargin.models.libsvmfile import written_order
 from widemargin.models.multiclass import labels_of
 from widemargin.models.ranking import RankSVM
 from widemargin.models.svmlightfile import TASKS
@@ -40,9 +41,10 @@ Rows may have fewer features than the model (the others are zero there). Further
 the model is linear; to a kernel machine they are features that were zero in training.
 
 What is printed depends on the model. Classification: accuracy. Regression: mean squared error, squared correlation.
-Ranking: swapped pairs, that is pairs of rows of a query in the wrong order or with equal scores, their number and the
-mean percentage over queries, as svm_rank_classify; mean concordance, the part of pairs in order, equal scores counting
-half; NDCG@10: gain 2^label - 1, discount log2(1 + place), divided by that of the best order, equal scores by their mean
+Ranking: a pair is two rows of a query with different labels; it is swapped if the row with the larger label has the
+smaller score, tied if their scores are equal. Concordance is the part of pairs in order, tied ones counting half: of
+all pairs together, and the mean over queries that have pairs. (svm_rank_classify counts tied pairs as swapped.)
+NDCG@10: gain 2^label - 1, discount log2(1 + place), divided by that of the best order, equal scores by their mean
 gain, mean over queries that have a row with a label above 0. Ordinal: accuracy, mean absolute error of ranks. ROC area:
 it and accuracy. Measure: the model's own; F1, PRBEP (the precision of as many rows as are positive), precision, recall,
 ROC area, accuracy. nan, or null with --json, is undefined.
@@ -120,9 +122,7 @@ def _predict_probabilities(model, X):
     probabilities = model.predict_proba(X)
     if not is_classifier(model):
         return model.predict(X), "label normal outlier", probabilities
-    predicted, order = model.classes_[probabilities.argmax(axis=1)], np.arange(len(model.classes_))
-    if len(order) == 2:
-        order = order[::-1]  # LIBSVM's order of -1 and 1
+    predicted, order = model.classes_[probabilities.argmax(axis=1)], written_order(model)
     return predicted, " ".join(["labels", *_number_texts(model.classes_[order])]), probabilities[:, order]
 
 

@@ -58,8 +58,11 @@ def make_parser():
     return parser
 
 
-def run(tokens):
-    """Write the report that the options ask for; return the exit status."""
+def run(tokens, command=None):
+    """Write the report that the options ask for; return the exit status.
+
+    `command` is the line that made it, as the page shows it; None takes the tokens as they are.
+    """
     options = make_parser().parse(tokens)
     model_path, data = options.files
     if data == "-" and model_path == "-":
@@ -67,7 +70,7 @@ def run(tokens):
     target = _choose_target(model_path, options.output)
     check_target(target, *filter(None, (model_path, data, options.grid)))
     with reporting(options):
-        page = _make(options, shlex.join(["widemargin", "report", *tokens]))
+        page = _make(options, command or shlex.join(["widemargin", "report", *tokens]))
     content = page.encode("utf-8", "backslashreplace")  # file names may hold bytes that are no characters
     _write(content, target)
     _tell(target, len(content), options)

@@ -1,7 +1,7 @@
-"""Measures of an order of rows: swapped pairs, NDCG, ROC area, and what the rows with the largest scores hold.
+"""Measures of an order of rows: pairs in order, NDCG, ROC area, and what the rows with the largest scores hold.
 
-None depends on the order in which rows of equal score stand: a pair of them is swapped, as svm_rank_classify counts;
-elsewhere they count by the mean over all their orders. What is undefined is NaN.
+None depends on the order in which rows of equal score stand: a pair of them is tied and counts half, and elsewhere they
+count by the mean over all their orders. What is undefined is NaN.
 """
 
 import numpy as np
@@ -10,22 +10,26 @@ from sklearn.metrics import roc_auc_score
 from widemargin.problems.ranking import concordance
 
 
-def swapped_pairs(scores, y, query):
-    """Count pairs of rows of a query, the first with the larger target, whose scores are equal or the other way round.
+def count_pairs(scores, y, query):
+    """Count pairs of rows of one query that have different targets, by what scores make of them.
+
+    A pair is in order if the row with the larger target has the larger score, swapped if it has the smaller one, and
+    tied if the scores are equal. The concordance of some pairs is the part in order, tied ones counting half: it is
+    1 − (swapped + tied / 2) / pairs.
 
     Returns
     -------
-    swapped, pairs : int
-        Their number, and that of all pairs of different targets within queries.
-    share : float
-        The mean over queries of the part of its pairs that is swapped; 0 for a query without pairs.
+    swapped, tied, pairs : ndarray of shape (n_queries,), int64
+        For each query, in ascending order.
     """
     pessimistic = np.empty(len(y), np.int64)  # a score like the others', but of equal ones the largest target is last
     pessimistic[np.lexsort((-y, scores))] = np.arange(len(y))
     pairs = _count_pairs(y, query)
-    parts = 1.0 - concordance(pessimistic.astype(np.float64), y, query)
-    swapped = np.rint(parts * pairs[pairs > 0])
-    return int(swapped.sum()), int(pairs.sum()), float(parts.sum() / len(pairs))
+    in_order, tied = np.zeros(len(pairs)), np.zeros(len(pairs))
+    strictly = concordance(pessimistic.astype(np.float64), y, query)
+    in_order[pairs > 0] = np.rint(strictly * pairs[pairs > 0])
+    tied[pairs > 0] = np.rint(2.0 * (concordance(scores, y, query) - strictly) * pairs[pairs > 0])
+    return tuple(counts.astype(np.int64) for counts in (pairs - in_order - tied, tied, pairs))
 
 
 def _count_pairs(y, query):
@@ -35,12 +39,6 @@ def _count_pairs(y, query):
     kinds, counts = np.unique(query * (rank.max() + 1) + rank, return_counts=True)
     same = np.bincount(kinds // (rank.max() + 1), weights=counts.astype(np.float64) ** 2)
     return (np.bincount(query).astype(np.float64) ** 2 - same) / 2.0
-
-
-def mean_concordance(scores, y, query):
-    """Return the mean over queries with pairs of the part of them that is in order; equal scores count half."""
-    parts = concordance(scores, y, query)
-    return float(parts.mean()) if len(parts) else float("nan")
 
 
 def ndcg(scores, y, query, k=10):

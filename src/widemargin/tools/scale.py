@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from widemargin.data.kernelrows import KERNEL_WORDS, KernelRecogniser
 from widemargin.data.rangefile import read_ranges, write_ranges
 from widemargin.data.scaling import NEED_MOMENTS, FeatureStatistics
 from widemargin.data.textblocks import SvmlightBlocks, write_svmlight_blocks
@@ -190,7 +191,7 @@ def _learn(blocks, options, plan):
     """Learn ranges from the rows, save them if asked, write the rows scaled; return what there is to tell."""
     method, lower, upper = plan
     statistics = FeatureStatistics(moments=method in NEED_MOMENTS)
-    for X, y, _ in _reading(blocks):
+    for X, y, _ in _features_of(blocks):
         statistics.update(X, y)
     ranges = statistics.ranges(method, lower=lower, upper=upper, label_limits=options.labels)
     if options.labels is not None and ranges.labels.low == ranges.labels.high:
@@ -211,7 +212,7 @@ def _restore(blocks, options):
         if asked not in (None, saved):
             raise UsageError(f"{letter} {asked:g}: the ranges of {options.restore} are for {saved:g}; leave it out")
     statistics = FeatureStatistics()
-    n_scaled = _write(_scale(_reading(blocks), ranges, statistics), options.output)
+    n_scaled = _write(_scale(_features_of(blocks), ranges, statistics), options.output)
     _warn_of_unknown(np.setdiff1d(statistics.varying(), ranges.kept).tolist(), options.restore)
     _warn_of_growth(statistics, n_scaled, ranges, "learn the ranges with --keep-zeros or --method variance")
     return _facts(statistics, ranges, n_scaled, options.restore)
@@ -232,6 +233,22 @@ def _reading(blocks):
     except OSError as error:
         error.filename = blocks.name
         raise CommandError(explain_os_error(error)) from error
+
+
+def _features_of(blocks):
+    """Yield the blocks, each when the next one is there; refuse rows of a precomputed kernel in place of the last."""
+    recogniser, last = KernelRecogniser(), None
+    for block in _reading(blocks):
+        recogniser.update(block[0])
+        if last is not None:
+            yield last
+        last = block
+    if recogniser.is_kernel:
+        raise CommandError(
+            f"{blocks.name}: {KERNEL_WORDS}, which is not scaled; scale the features that it is computed from, and "
+            "train with -t 4"
+        )
+    yield last
 
 
 def _scale(blocks, ranges, statistics=None):

@@ -5,6 +5,8 @@ import shlex
 from itertools import chain
 from typing import NamedTuple
 
+from widemargin.data.kernelrows import KERNEL_WORDS
+
 _UNEVEN_CLASSES = 10  # rows of the largest class for each of the smallest
 _UNEVEN_QUANTITIES = 20  # from which on many whole labels are hardly classes
 _FEW_CLASSES = 10
@@ -43,8 +45,7 @@ def suspicions(summary, data="DATA", task=None):
         The gravest first; empty if nothing looks wrong.
     """
     if summary.is_kernel:
-        words = "the rows look like a precomputed kernel (0:serial 1:K(x, x1) ...), so their values are not judged"
-        return [Suspicion("kernel", words, "train with -t 4")]
+        return [Suspicion("kernel", f"{KERNEL_WORDS}, so their values are not judged", "train with -t 4")]
     labels = [] if summary.queries is not None else _labels(summary.labels, task)  # those of queries are grades
     rows = _index_zero(summary), _queries(summary.queries), _constants(summary), _empty_rows(summary), _repeats(summary)
     return list(chain(labels, _copies(summary), _conflicts(summary), _scales(summary, data), *rows))

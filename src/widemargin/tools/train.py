@@ -17,7 +17,7 @@ from widemargin.tools.files import ZERO_BASED, check_target, note_queries, read_
 from widemargin.tools.kerneloptions import machine_of
 from widemargin.tools.kernelreport import kernel_facts, train_lines
 from widemargin.tools.messages import CommandError, UsageError, print_facts, print_json, say
-from widemargin.tools.modeloptions import make_model, make_parser
+from widemargin.tools.modeloptions import in_words, make_model, make_parser
 from widemargin.tools.options import translate_letters
 from widemargin.tools.precomputed import number_support, read_kernel_rows, square
 from widemargin.tools.reporting import reporting
@@ -70,16 +70,19 @@ def keep_model(model, target, options, rows):
 def _summarise(model, rows, options, outcome):
     """Print what came of the training; the model may be on its way through standard output."""
     stream = sys.stderr if outcome["model"] == "-" else sys.stdout
-    facts = {"rows": rows.X.shape[0], "features": rows.n_columns}
+    facts = {"trained": in_words(model, options)[0], "rows": rows.X.shape[0], "features": rows.n_columns}
     if isinstance(model, RankSVM):
         facts["queries"] = 1 if rows.qid is None else len(np.unique(rows.qid))
     if is_classifier(model):
         facts["classes"] = model.classes_.tolist()
     of_kernel = machine_of(model) is not None
-    facts |= (kernel_facts(model, rows.y) if of_kernel else _linear_facts(model)) | {"gap": model.gap_} | outcome
+    facts |= (
+        (kernel_facts(model, rows.y) if of_kernel else _linear_facts(model)) | {"gap": certified_gap(model)} | outcome
+    )
     if options.json:
         print_json(facts, stream)
     elif not options.quiet:
+        print("".join(in_words(model, options)), file=stream)
         if of_kernel:
             print("\n".join(train_lines(model, facts)), file=stream)
         print_facts(_in_words(model, facts), stream)
@@ -99,8 +102,12 @@ def _cross_validate(model, options):
         seconds = time.perf_counter() - started
     facts = measure(model, rows.y, prediction)
     if options.json:
-        print_json({"folds": options.n_folds, **facts, "seconds": seconds}, sys.stdout)
+        print_json(
+            {"trained": in_words(model, options)[0], "folds": options.n_folds, **facts, "seconds": seconds}, sys.stdout
+        )
     else:
+        if not options.quiet:
+            print("".join(in_words(model, options)))
         print("\n".join(cross_validation_lines(model, facts)))
     return 0
 
@@ -181,6 +188,11 @@ def _linear_facts(model):
     return {**facts, "objective": model.objective_}
 
 
+def certified_gap(model):
+    """Return the certified gap of a fitted model: 0 where rounding puts its lower bound above its objective."""
+    return max(float(model.gap_), 0.0)
+
+
 def _in_words(model, facts):
     """Return the facts as a person reads them, but for those in the lines of svm-train."""
     words = {name: str(facts[name]) for name in _IN_WORDS if name in facts}
@@ -189,7 +201,7 @@ def _in_words(model, facts):
         shown = names if len(names) <= _SHOWN_CLASSES else [*names[: _SHOWN_CLASSES - 1], "..."]
         words["classes"] = f"{len(names)} ({', '.join(shown)})"
     asked = f", asked {model.tol:.1e}" if getattr(model, "stopping", None) == "gap" else ""
-    words["gap"] = f"{max(facts['gap'], 0.0):.1e} (certified{asked})"
+    words["gap"] = f"{facts['gap']:.1e} (certified{asked})"
     if "objective" in facts:
         words["objective"] = f"{facts['objective']:.6g}"
     words["seconds"] = f"{facts['seconds']:.2f}"

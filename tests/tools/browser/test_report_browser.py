@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.preprocessing import StandardScaler
 
-from widemargin import SVC, LinearSVC, LinearSVR
+from widemargin import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM
 from widemargin.tools.gridplots import grid_fragment, grid_page
 from widemargin.tools.gridresult import GridResult
 from widemargin.tools.reports.modelreport import report_page
@@ -40,6 +40,32 @@ DRAWN = """() => [...document.querySelectorAll("figure")].map((figure) => {
   return [figure.id, width, height, Math.max(...sizes), opened];
 })"""
 
+GEOMETRY = """() => {
+  const found = [];
+  const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 0.5
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1.5;
+  const leaves = (box, frame) => box.left < frame.left - 1 || box.right > frame.right + 1
+    || box.top < frame.top - 1 || box.bottom > frame.bottom + 1;
+  for (const svg of document.querySelectorAll("svg.plot")) {
+    const figure = svg.closest("figure").id, frame = svg.getBoundingClientRect();
+    const texts = [...svg.querySelectorAll("text")].map((text) => [text.textContent, text.getBoundingClientRect()]);
+    texts.forEach(([words, box], k) => {
+      if (leaves(box, frame)) found.push(`${figure}: "${words}" is cut off`);
+      for (const [others, other] of texts.slice(k + 1))
+        if (meet(box, other)) found.push(`${figure}: "${words}" and "${others}" collide`);
+    });
+  }
+  for (const head of document.querySelectorAll("th")) {
+    const words = document.createRange(), place = head.closest(".scroll");
+    words.selectNodeContents(head);
+    if (leaves(words.getBoundingClientRect(), head.getBoundingClientRect()))
+      found.push(`the head "${head.textContent}" is wider than its column`);
+    if (innerWidth > 1000 && head.getBoundingClientRect().right > place.getBoundingClientRect().right + 1)
+      found.push(`the head "${head.textContent}" is beyond its place`);
+  }
+  return [document.querySelectorAll("svg.plot text").length, found];
+}"""
+
 
 @pytest.fixture(scope="session")
 def grid():
@@ -58,9 +84,38 @@ def pages(grid):
     iris, diabetes = load_iris(return_X_y=True), load_diabetes(return_X_y=True)
     return {
         "linear": report_page(LinearSVC(C=0.01).fit(X, y), X, y, command="widemargin report m d"),
-        "kernel": report_page(SVC(probability=True, random_state=0).fit(*iris), *iris, grid=grid),
+        "kernel": report_page(SVC(probability="libsvm", random_state=0).fit(*iris), *iris, grid=grid),
         "regression": report_page(LinearSVR(max_iter=10_000).fit(*diabetes), *diabetes),
     }
+
+
+@pytest.fixture(scope="session")
+def awkward(grid):
+    """Pages whose numbers and names take much room: large and tiny targets, words, values close to each other."""
+    iris, (X, y) = load_iris(return_X_y=True), load_diabetes(return_X_y=True)
+    words = np.array(["a very long label of a class", "another one", "short"])[iris[1]]
+    fine = tuple({"C": 2.0 ** (k / 4)} for k in range(-20, 21))
+    narrow = 0.9 + 0.001 * np.random.default_rng(0).random((41, 3))
+    mixed = tuple({"C": 10.0**k, "gamma": gamma} for k in range(-3, 9) for gamma in ("scale", 0.001, 0.02))
+    errors = -1e5 * np.random.default_rng(1).random((36, 3))
+    return {
+        "large": report_page(SVR(C=1e6, epsilon=370.0).fit(X, 3.7e3 * y), X, 3.7e3 * y),
+        "tiny": report_page(SVR(C=0.01, epsilon=1e-6).fit(X, 1e-5 * y), X, 1e-5 * y),
+        "words": report_page(SVC(kernel="linear").fit(iris[0], words), iris[0], words),
+        "one class": report_page(OneClassSVM(nu=0.2).fit(iris[0]), iris[0], np.where(iris[1] == 0, -1, 1)),
+        "fine grid": grid_page(GridResult(("C",), fine, narrow, "accuracy", np.ones(41))),
+        "mixed grid": grid_page(GridResult(("C", "gamma"), mixed, errors, "neg_mean_squared_error", np.ones(36))),
+    }
+
+
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+def test_no_text_of_a_figure_touches_another_or_is_cut_off_and_heads_fit_their_columns(visit, pages, awkward, viewport):
+    for name, text in {**pages, **awkward}.items():
+        page = visit(text, viewport=viewport).page
+        page.evaluate("document.querySelectorAll('details').forEach(details => (details.open = true))")
+        n_texts, found = page.evaluate(GEOMETRY)
+        assert n_texts > 10, name
+        assert found == [], name
 
 
 every_page = pytest.mark.parametrize("name", ["linear", "kernel", "regression"])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from widemargin.tools.reports import scales
-from widemargin.tools.reports.figures import HEIGHT, Picture
+from widemargin.tools.reports.figures import AROUND, HEIGHT, Picture
 from widemargin.tools.reports.markup import percent
 from widemargin.tools.reports.palette import N_STEPS
 
@@ -88,7 +88,7 @@ def bars(name, title, summary, names, lengths, *, rows, heads, x_label, legend=(
     n_bars = len(names)
     x = scales.linear(min(0.0, *lengths), max(0.0, *lengths), 4)
     y = scales.categories([_shortened(str(name)) for name in names[::-1]])
-    height = HEIGHT if n_bars * _BAR < HEIGHT - 66 else n_bars * _BAR + 66
+    height = HEIGHT if n_bars * _BAR < HEIGHT - AROUND else n_bars * _BAR + AROUND
     picture = Picture(x, y, heads, x_label=x_label, nearest="y", height=height, ticks="x")
     half = 0.12 * min(n_bars, 3)
     for k, length in enumerate(lengths):
@@ -158,7 +158,7 @@ def matrix_of_counts(name, title, summary, names, counts):
     room = max(2, every * _MATRIX_CHARACTERS // n)
     x = scales.categories([_shortened(text, room) for text in written])
     y = scales.categories([_shortened(text) for text in written[::-1]])
-    side = 66 + min(max(34 * n, 150), 300)
+    side = AROUND + min(max(34 * n, 150), 300)
     heads = ("true class", "predicted", "rows", "of its class")
     labels = {"x_label": "predicted", "y_label": "true class"}
     picture = Picture(x, y, heads, **labels, columns=n, height=side, ticks="")

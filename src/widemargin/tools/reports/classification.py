@@ -23,7 +23,6 @@ _MOST_IN_TABLE = 100
 _MOST_IN_HISTOGRAM = 6
 _POINTS, _POINTS_OF_MANY = 160, 50
 _N_BINS = 10
-_SHARE = {"text": lambda tick: f"{100 * tick:.0f}%"}
 
 
 def classification_section(subject):
@@ -149,7 +148,7 @@ def _roc(tasks, most, against, some):
         drawn.append((f"{name} ({area:.3f})", false[at], true[at], rows))
     summary = f"ROC area {areas[0]:.4f}" if len(tasks) == 1 else f"ROC area {min(areas):.4f} to {max(areas):.4f}"
     heads = (*(["class"] if len(tasks) > 1 else []), "false positives", "true positives", "score from")
-    unit = scales.linear(0.0, 1.0, 4, **_SHARE)
+    unit = scales.linear(0.0, 1.0, 4, is_share=True)
     return charts.curves(
         "roc", "ROC curve", f"{summary}, {against}.{some}", drawn, x=unit, y=unit, heads=heads,
         x_label="false positives", y_label="true positives", diagonal=True,
@@ -170,7 +169,7 @@ def _precision_recall(tasks, most, against, some):
     share = float(np.mean(tasks[0][2]))
     base = f" Calling every row positive has a precision of {percent(share)}." if len(tasks) == 1 else ""
     heads = (*(["class"] if len(tasks) > 1 else []), "recall", "precision", "score from")
-    unit = scales.linear(0.0, 1.0, 4, **_SHARE)
+    unit = scales.linear(0.0, 1.0, 4, is_share=True)
     return charts.curves(
         "precision-recall", "Precision and recall", f"Average precision {summary}, {against}.{base}{some}", drawn,
         x=unit, y=unit, heads=heads, x_label="recall", y_label="precision",
@@ -250,7 +249,7 @@ def _calibration(subject):
         f"How often it is so ({what}), against how probable it was called; on the diagonal they agree. "
         f"Mean difference {percent(error)}, Brier score {np.mean((claimed - came) ** 2):.4f}. Bars: rows."
     )
-    unit = scales.linear(0.0, 1.0, 4, **_SHARE)
+    unit = scales.linear(0.0, 1.0, 4, is_share=True)
     heads = ("probability", "is so", "rows")
     picture = Picture(unit, unit, heads, x_label="predicted probability", y_label="is so", nearest="x")
     rows = list(zip(map(percent, mean.tolist()), map(percent, share.tolist()), counts[used].tolist(), strict=True))

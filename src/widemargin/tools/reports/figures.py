@@ -7,14 +7,20 @@ table belongs to mark k of the figure, marks being elements of class `m` in thei
 points. `Picture` draws marks and writes rows by the same call, which keeps that true.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from widemargin.tools.reports.markup import scrolling, shown, table
 
 WIDTH, HEIGHT = 360, 250
 N_SERIES = 8
-_TOP, _RIGHT, _BOTTOM = 26, 14, 40
-_TEXT_WIDTH = 6.4  # of a character of the axes, in units of the picture
+_TOP, _RIGHT, _BOTTOM = 30, 14, 44
+AROUND = _TOP + _BOTTOM  # what a picture is higher than its frame
+_SIZE_OF_TEXT, _SIZE_IN_LARGE = 11.5, 14.0  # of the axes, in units of the picture, as the style sheet has them
+# Of characters, as parts of the size; in wide fonts, so that others have room.
+_WIDTHS = {**dict.fromkeys("0123456789", 0.64), **dict.fromkeys(",.:;'|!ijl ", 0.36), **dict.fromkeys("mwMW%…", 1.0)}
+_APART = 5.0  # between the texts of ticks, at the least
 
 
 class Picture:
@@ -39,9 +45,11 @@ class Picture:
     ):
         self._x, self._y, self._heads, self._nearest, self._columns = x, y, heads, nearest, columns
         self._width, self._height = width, height
-        self._left = 12.0 + _TEXT_WIDTH * max(map(len, y.texts), default=0)
+        self._text_size = _SIZE_OF_TEXT if width <= WIDTH else _SIZE_IN_LARGE
+        self._left = 10.0 + max(map(self._width_of, y.texts), default=0.0)
         self._inner = []
         self._rows = []
+        self._notes = []  # middle and half the width of each word at the top of a line
         self._draw_axes(x_label, y_label, ticks)
 
     def across(self, values):
@@ -60,12 +68,30 @@ class Picture:
         if "x" in ticks:
             lines = "".join(f"M{at:.1f} {bottom}v4" for at in self.across(self._x.ticks))
             self._inner.append(f'<path class=axis d="M{self._left:.1f} {bottom}H{right}{lines}"/>')
-        for at, text in zip(self.across(self._x.ticks), self._x.texts, strict=True):
-            self._write(at, bottom + 17, text, "mid")
+        for at, text in self._texts_apart():
+            self._write(at, bottom + self._text_size + 6, text, "mid")
         for at, text in zip(self.down(self._y.ticks), self._y.texts, strict=True):
             self._write(self._left - 7, at + 4, text, "end")
         self._write((self._left + right) / 2, self._height - 5, x_label, "mid name")
-        self._write(4, 12, y_label, "name")
+        self._write(4, self._text_size + 1, y_label, "name")
+
+    def _texts_apart(self):
+        """Return places and texts of the ticks of x: all, or every second, third, ... so that none touch."""
+        ticks = [(at, text) for at, text in zip(self.across(self._x.ticks), self._x.texts, strict=True) if text]
+        for every in range(1, len(ticks)):
+            kept = [(self._within(at, text), text, 0.5 * self._width_of(text)) for at, text in ticks[::every]]
+            if all(b - half_b - a - half_a >= _APART for (a, _, half_a), (b, _, half_b) in pairwise(kept)):
+                return [(at, text) for at, text, _ in kept]
+        return [(self._within(at, text), text) for at, text in ticks[:1]]
+
+    def _width_of(self, text):
+        """Return about how wide a text of the axes is, rather more than less."""
+        return self._text_size * sum(_WIDTHS.get(sign, 0.66 if sign.islower() else 0.84) for sign in text)
+
+    def _within(self, at, text, left=0.0):
+        """Return the place nearest to `at` for the middle of a text that stays in the picture, right of `left`."""
+        half = 0.5 * self._width_of(text)
+        return max(min(at, self._width - half), left + half)
 
     def _write(self, x, y, text, look):
         if text:
@@ -80,10 +106,13 @@ class Picture:
         self._inner.append(f'<path class="{look}" d="{_path(self.across(x), self.down(y))}"/>')
 
     def upright(self, x, text="", look="guide"):
-        """Draw a line across the frame at a value of x, with a word at its top."""
+        """Draw a line across the frame at a value of x, with a word at its top unless it would touch another."""
         at = float(self.across(x))
         self._inner.append(f'<path class="{look}" d="M{at:.1f} {_TOP}V{self._height - _BOTTOM}"/>')
-        self._write(at, _TOP - 3, text, "mid note")
+        place, half = self._within(at, text, self._left - 4), 0.5 * self._width_of(text)
+        if all(abs(place - other) >= half + other_half + _APART for other, other_half in self._notes):
+            self._write(place, _TOP - 4, text, "mid note")
+            self._notes.append((place, half))
 
     def level(self, y, text="", look="guide"):
         """Draw a line across the frame at a value of y, with a word at its left end."""

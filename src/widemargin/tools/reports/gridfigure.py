@@ -154,8 +154,8 @@ def _curve(layout, name):
     result, sign = layout.result, layout.score.sign
     order, x = layout.cells[0], layout.across.positions
     means, spread = sign * result.means[order], result.scores[order].std(axis=1)
-    text = (lambda tick: f"{100 * tick:.3g}%") if layout.score.is_share else None
-    y = scales.linear(float((means - spread).min()), float((means + spread).max()), 5, text=text)
+    is_share = layout.score.is_share
+    y = scales.linear(float((means - spread).min()), float((means + spread).max()), 5, is_share=is_share)
     picture = Picture(
         _scale(layout.across), y, _heads(layout), x_label=layout.across.label, y_label=layout.score.name, nearest="x",
         width=_SIZE["width"], height=270,

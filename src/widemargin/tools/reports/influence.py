@@ -103,7 +103,7 @@ def _support(subject):
     size = _sizes(subject.model)
     if not len(size):
         return [card("Support vectors", words("The model has none: it predicts the same for every row."))], ()
-    return [_counts(subject), _coefficients(size), _problems(subject.model)], [_heaviest(subject, size)]
+    return [_counts(subject), _coefficients(size)], [_problems(subject.model), _heaviest(subject, size)]
 
 
 def _sizes(model):

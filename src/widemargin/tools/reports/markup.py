@@ -21,31 +21,36 @@ def shown(value):
 
 
 def number(value):
-    """Return a number as people read it; a dash if it is undefined."""
+    """Return a number as people read it; a dash if it is undefined.
+
+    Integers are exact. Other numbers from 0.001 to a million are rounded to four significant digits, or to a whole
+    number if that has more; the rest to three significant digits and a power of ten.
+    """
     if isinstance(value, Integral):
         return f"{int(value):,}"
     value = float(value)
     if math.isnan(value):
         return UNDEFINED
-    if value == 0.0 or 1e-3 <= abs(value) < 1e6:
-        return f"{value:,.{max(0, 3 - _magnitude(value))}f}".rstrip("0").rstrip(".") if value % 1 else f"{value:,.0f}"
-    return f"{value:.3g}"
-
-
-def _magnitude(value):
-    return math.floor(math.log10(abs(value)))
+    if value != 0.0 and not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.3g}"
+    if value.is_integer():
+        return f"{value:z,.0f}"
+    whole, point, decimals = f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}".partition(".")
+    return (whole + point + decimals.rstrip("0")).removesuffix(".")
 
 
 def percent(fraction):
-    """Return a fraction as a percentage; none and all have no decimals, so that nothing else looks like them."""
+    """Return a fraction as a percentage of two decimals; none and all have none, so that nothing looks like them."""
     if math.isnan(fraction):
         return UNDEFINED
-    return f"{100.0 * fraction:.0f}%" if fraction in (0.0, 1.0) else f"{100.0 * fraction:.2f}%"
+    return f"{100.0 * fraction:z.0f}%" if fraction in (0.0, 1.0) else f"{100.0 * fraction:z.2f}%"
 
 
 def size(n_bytes):
-    """Return a number of bytes as people read it."""
-    return f"{n_bytes / 1024:.0f} KB" if n_bytes < 1 << 20 else f"{n_bytes / (1 << 20):.1f} MB"
+    """Return a number of bytes as people read it: exact below 1 KB, then whole KB, then tenths of MB."""
+    if n_bytes < 1024:
+        return plural(n_bytes, "byte")
+    return f"{n_bytes / 1024:.0f} KB" if n_bytes < 1 << 20 else f"{n_bytes / (1 << 20):,.1f} MB"
 
 
 def plural(count, noun):

@@ -12,7 +12,7 @@ from widemargin.tools.reports.influence import influence_section, influence_titl
 from widemargin.tools.reports.markup import card, number, percent, section, shown, tiles
 from widemargin.tools.reports.modelpart import kind_of, model_section
 from widemargin.tools.reports.page import page
-from widemargin.tools.reports.regression import one_class_section, ranking_section, regression_section
+from widemargin.tools.reports.regression import one_class_section, ranking_section, regression_section, tells_outliers
 from widemargin.tools.reports.subject import examine
 from widemargin.tools.retrieval import roc_area
 
@@ -94,7 +94,9 @@ def _quality(subject):
     if is_regressor(subject.model):
         return [("Mean squared error", number(found["mse"]), ""), ("R²", number(found["r2"]), "")]
     if not is_classifier(subject.model):
-        return [("Outliers", percent(float(np.mean(subject.predicted == -1))), "")]
+        outliers = ("Outliers", percent(float(np.mean(subject.predicted == -1))), "")
+        labelled = ("As labelled", percent(found["accuracy"]), f"{found['correct']:,} of {found['rows']:,}")
+        return [outliers, labelled] if tells_outliers(subject.y) else [outliers]
     if not found:
         return [("Accuracy", "–", "no row has a known label")]
     entries = [("Accuracy", percent(found["accuracy"]), f"{found['correct']:,} of {found['rows']:,}")]

@@ -4,8 +4,9 @@ import numpy as np
 from sklearn.metrics import mean_absolute_error
 
 from widemargin.tools.reports import charts
-from widemargin.tools.reports.markup import card, facts, percent, section, words
+from widemargin.tools.reports.markup import card, facts, percent, plural, section, words
 from widemargin.tools.reports.subject import measures_card, name_of
+from widemargin.tools.retrieval import roc_area
 
 _MOST_DOTS = 2000
 _MOST_GROUPS = 6
@@ -113,7 +114,33 @@ def one_class_section(subject):
     found = {"outliers": (outliers, f"{percent(share)} of the rows")}
     if hasattr(subject.model, "nu") and subject.is_recorded:
         found["nu"] = (subject.model.nu, "at most this part of the training rows were outliers")
-    if set(np.unique(subject.y)) == {-1.0, 1.0}:
-        found["as labelled"] = (percent(subject.measures["accuracy"]), "rows whose label, 1 or −1, is the prediction")
-    cards = [card("Outliers", words("A row with a score below 0 is an outlier."), facts(found))]
+    found |= _as_labelled(subject)
+    remark = "" if tells_outliers(subject.y) else "Labels here are not 1 and −1, so that nothing is compared with them."
+    cards = [card("Outliers", words("A row with a score below 0 is an outlier.", remark), facts(found))]
     return section("predictions", "Predictions", *cards, _scores_by_label(subject, guides=[(0.0, "outliers end")]))
+
+
+def tells_outliers(y):
+    """Whether labels say which rows are outliers: −1, all others being 1."""
+    return set(np.unique(y)) <= {-1.0, 1.0}
+
+
+def _as_labelled(subject):
+    """Return how the predictions agree with labels, if these say which rows are outliers."""
+    if not tells_outliers(subject.y):
+        return {}
+    labelled, called = subject.y == -1, subject.predicted == -1
+    found = {"as labelled": (percent(subject.measures["accuracy"]), "rows whose label, 1 or −1, is the prediction")}
+    for name, rows, label in (("outliers found", labelled, "−1"), ("false alarms", ~labelled, "1")):
+        if rows.any():
+            count = int(np.sum(called & rows))
+            found[name] = (
+                percent(count / int(rows.sum())),
+                f"{count:,} of {plural(int(rows.sum()), 'row')} labelled {label}",
+            )
+    if labelled.any() and not labelled.all():
+        found["ROC area"] = (
+            roc_area(-subject.scores, labelled),
+            "1 if every outlier has a lower score than every other row",
+        )
+    return found

@@ -28,7 +28,7 @@ class Scale:
         return (values - low) / (high - low)
 
 
-def linear(low, high, n_ticks=5, *, rounded=True, whole=False, text=None):
+def linear(low, high, n_ticks=5, *, rounded=True, whole=False, is_share=False):
     """Return a scale whose ticks are multiples of 1, 2, 2.5 or 5 times a power of ten.
 
     Parameters
@@ -39,8 +39,8 @@ def linear(low, high, n_ticks=5, *, rounded=True, whole=False, text=None):
         About how many ticks there are to be.
     whole : bool
         Whether all ticks are whole numbers.
-    text : callable
-        What is written at a tick; None: the number.
+    is_share : bool
+        Whether ticks are written as percentages.
     """
     if not high > low:
         low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
@@ -51,15 +51,23 @@ def linear(low, high, n_ticks=5, *, rounded=True, whole=False, text=None):
         low, high = step * math.floor(low / step + _ROUNDING), step * math.ceil(high / step - _ROUNDING)
     first, last = math.ceil(low / step - _ROUNDING), math.floor(high / step + _ROUNDING)
     ticks = tuple(k * step for k in range(first, last + 1))
-    return Scale(low, high, ticks, tuple((text or (lambda tick: plain(tick, step)))(tick) for tick in ticks))
+    texts = [f"{plain(100.0 * tick, 100.0 * step)}%" if is_share else plain(tick, step) for tick in ticks]
+    return Scale(low, high, ticks, tuple(texts))
 
 
 def plain(tick, step):
-    """Return a tick with as many digits as its step has; of large or tiny ones, a power of ten besides."""
-    if tick != 0 and not 1e-4 <= step < 1e6:
-        return f"{tick:.2g}"
-    digits = next((k for k in range(6) if abs(round(step, k) - step) <= _ROUNDING * step), 6)
-    return f"{tick:,.{digits}f}".replace("-", "−") if tick else "0"
+    """Return a tick, a multiple of its step, with as many digits as the step has; if that is large or tiny, with a
+    power of ten. The text is within a thousandth of the step of the tick."""
+    if abs(tick) < 0.5 * step:
+        return "0"
+    if not 1e-4 <= step < 1e6:
+        exponent = math.floor(math.log10(abs(tick)))
+        digits = max(0, exponent - math.floor(math.log10(step)) + 2)
+        mantissa, _, power = f"{tick:.{digits}e}".partition("e")
+        decimals = mantissa.rstrip("0").removesuffix(".") if "." in mantissa else mantissa
+        return f"{decimals}e{int(power)}".replace("-", "−")
+    digits = next((k for k in range(7) if abs(round(step, k) - step) <= _ROUNDING * step), 7)
+    return f"{tick:,.{digits}f}".replace("-", "−")
 
 
 def powers_of_ten(low, high, n_ticks=5):

@@ -127,8 +127,9 @@ def _coding(classes, y, predicted):
 
 
 def name_of(label):
-    """Return a label as text, a whole number without a point."""
-    return f"{label:.15g}" if isinstance(label, float) else str(label)
+    """Return a label as text that no other label has, a whole number without a point."""
+    is_whole = isinstance(label, float) and label.is_integer() and abs(label) < 1e15
+    return f"{label:z.0f}" if is_whole else str(label)
 
 
 def measures_card(subject):

@@ -1,0 +1,247 @@
+"""Active-set steps: exact on tiny problems, certified at every stage, whatever scales, bounds and dependent rows."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from widemargin import LinearSVC, LinearSVR
+from widemargin.data.matrix import Matrix
+from widemargin.problems import classification, regression
+from widemargin.problems.certificates import certify, losses, violations
+from widemargin.problems.forms import DualQP, FreeIntercept
+from widemargin.solvers import exact as module
+from widemargin.solvers.auto import SOLVERS, auto
+from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.exact import active_set_newton, exact, is_small
+from widemargin.solvers.finishing import finished
+
+
+def huber(X, y, cost):
+    return DualQP(X, target=y, lower=-cost, upper=cost, shift=0.5 / cost, epsilon=np.zeros_like(cost))
+
+
+LOSSES = {
+    "hinge": classification.hinge,
+    "squared_hinge": classification.squared_hinge,
+    "absolute": lambda X, y, cost: regression.epsilon_insensitive(X, y, cost, 0.0),
+    "tube": lambda X, y, cost: regression.epsilon_insensitive(X, y, cost, 0.1),
+    "squared_tube": lambda X, y, cost: regression.squared_epsilon_insensitive(X, y, cost, 0.1),
+    "huber": huber,
+}
+EACH_LOSS = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+
+
+def defective(seed, n, d, defects, scale):
+    """Return X and signs with collinear, constant, zero and repeated columns and rows, columns of any scales."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-scale, scale, d)
+    sign = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    if "separable" in defects:
+        X[:, 0] = 3.0 * sign * (1.0 + rng.random(n))
+    if "collinear" in defects:
+        X = np.column_stack([X, X @ rng.standard_normal(d)])
+    if "constant" in defects:
+        X = np.column_stack([X, np.full(n, 2.0)])
+    if "zero" in defects:
+        X[0] = 0.0
+    if "repeated" in defects:
+        X, sign = np.vstack([X, X[:3]]), np.append(sign, sign[:3])
+    return X, sign, rng.uniform(0.0, 2.0, len(X))
+
+
+DEFECTS = st.sets(st.sampled_from(["separable", "collinear", "constant", "zero", "repeated"]))
+
+
+@given(
+    st.integers(0, 2**32 - 1), st.integers(3, 30), st.integers(1, 8), st.sampled_from([1e-4, 0.1, 1.0, 100.0, 1e5]),
+    st.sampled_from(sorted(LOSSES)), DEFECTS, st.sampled_from([0.0, 1.0, 3.0]), st.booleans(),
+)  # fmt: skip
+@hypothesis_settings(max_examples=200)
+def test_awkward_problems_are_solved_exactly(seed, n, d, C, loss, defects, scale, free):
+    X, sign, cost = defective(seed, n, d, defects, scale)
+    problem = LOSSES[loss](Matrix(X, 0.0 if free else 1.0), sign, C * cost + 1e-9)
+    problem = FreeIntercept(problem) if free else problem
+    settings = Settings(tol=1e-6)
+    solution = finished(problem, active_set_newton(problem, settings), settings)
+    assert solution.status is Status.CONVERGED
+    assert solution.gap >= 0.0
+    rows = problem.rows if free else problem
+    assert ((rows.lower <= solution.beta) & (solution.beta <= rows.upper)).all()
+
+
+@EACH_LOSS
+@pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "csr"])
+def test_optimality_conditions_hold_to_the_last_digits(container, loss, clouds):
+    X, sign, cost = clouds
+    problem = loss(Matrix(container(X), constant=1.0), sign, cost)
+    solution = active_set_newton(problem, Settings(tol=1e-9))
+    assert solution.is_exact
+    assert violations(problem, solution.w, solution.beta).max() <= 1e-11
+    assert abs(certify(problem, solution.w, solution.beta).gap) <= 1e-13
+
+
+@EACH_LOSS
+@pytest.mark.parametrize("free", [False, True], ids=["penalised", "free"])
+def test_lapack_gives_the_same_as_compiled_loops(free, loss, clouds, monkeypatch):
+    X, sign, cost = clouds
+    problem = loss(Matrix(X, 0.0 if free else 1.0), sign, cost)
+    problem = FreeIntercept(problem) if free else problem
+    compiled = active_set_newton(problem, Settings())
+    monkeypatch.setattr(module, "_BLAS_FROM", 0)
+    by_lapack = active_set_newton(problem, Settings())
+    assert compiled.is_exact
+    assert by_lapack.is_exact
+    np.testing.assert_allclose(by_lapack.w, compiled.w, rtol=1e-9, atol=1e-12)
+    assert by_lapack.intercept == pytest.approx(compiled.intercept, rel=1e-9, abs=1e-12)
+
+
+@EACH_LOSS
+def test_every_step_has_a_certificate(loss, clouds):
+    X, sign, cost = clouds
+    problem = loss(Matrix(X, constant=1.0), sign, 10 * cost)
+    whole = active_set_newton(problem, Settings(tol=1e-9))
+    for n_steps in range(1, whole.n_iter + 1):
+        solution = active_set_newton(problem, Settings(tol=0.0, max_iter=n_steps))
+        assert solution.n_iter == n_steps
+        certificate = certify(problem, solution.w, solution.beta)
+        assert certificate.primal == pytest.approx(solution.primal, rel=1e-10)
+        assert solution.dual <= certificate.dual + 1e-10 * certificate.primal
+        assert certificate.dual <= whole.primal * (1 + 1e-12)
+
+
+def test_a_start_at_the_solution_takes_few_steps(clouds):
+    X, sign, cost = clouds
+    problem = classification.hinge(Matrix(X), sign, cost)
+    first = active_set_newton(problem, Settings())
+    again = active_set_newton(problem, Settings(), first.w, first.beta)
+    assert again.n_iter <= 1
+    np.testing.assert_allclose(again.w, first.w, rtol=1e-10)
+
+
+def test_columns_of_very_different_lengths_do_not_matter(rng):
+    X = rng.standard_normal((200, 6)) * np.array([1e-4, 1e-2, 1.0, 1e2, 1e4, 1e5])
+    sign = np.where(rng.random(200) < 0.5, 1.0, -1.0)
+    for C in (1e-3, 1.0, 1e4):
+        solution = active_set_newton(classification.hinge(Matrix(X, 1.0), sign, np.full(200, C)), Settings(tol=1e-6))
+        assert solution.status is Status.CONVERGED
+
+
+def test_limits_and_ctrl_c_stop(clouds):
+    X, sign, cost = clouds
+    problem = classification.hinge(Matrix(X), sign, cost)
+
+    def interrupt(progress):
+        if progress.iteration > 2:
+            raise KeyboardInterrupt
+
+    assert active_set_newton(problem, Settings(tol=0.0, max_iter=2)).status is Status.MAX_ITER
+    assert active_set_newton(problem, Settings(tol=0.0, max_seconds=0.0)).status is Status.MAX_SECONDS
+    stopped = active_set_newton(problem, Settings(callbacks=(interrupt,)))
+    assert stopped.status is Status.INTERRUPTED
+    assert certify(problem, stopped.w, stopped.beta).gap >= 0.0
+
+
+@pytest.mark.parametrize("solver", ["dcd", "avsf", "climb", "ocas", "svmperf"])
+def test_whatever_a_solver_found_is_carried_on_to_the_exact_solution(solver, clouds):
+    X, sign, cost = clouds
+    problem = classification.squared_hinge(Matrix(X, constant=1.0), sign, cost)
+    assert is_small(problem)
+    settings = Settings(tol=1e-2)
+    solution = finished(problem, SOLVERS[solver](problem, settings), settings)
+    np.testing.assert_allclose(solution.w, active_set_newton(problem, settings).w, rtol=1e-9)
+
+
+def test_losses_that_are_no_hinges_are_refused_by_cutting_planes(clouds):
+    X, sign, cost = clouds
+    for solver in ("ocas", "svmperf"):
+        with pytest.raises(ValueError, match="linear beyond a corner for all rows, or quadratic for all rows"):
+            SOLVERS[solver](huber(Matrix(X), sign, cost), Settings())
+
+
+@pytest.mark.parametrize("solver", ["auto", "newton", "dcd", "avsf", "climb"])
+def test_hubers_loss_is_solved_by_the_others(solver, clouds):
+    X, sign, cost = clouds
+    problem = huber(Matrix(X, constant=1.0), 3.0 * sign, cost)
+    solution = SOLVERS[solver](problem, Settings(tol=1e-8, max_iter=None))
+    assert certify(problem, solution.w, solution.beta).gap <= 1e-8
+
+
+def test_hubers_loss_may_have_a_free_intercept(clouds):
+    X, sign, cost = clouds
+    rows = huber(Matrix(X), 3.0 * sign + 1.0, cost)
+    settings = Settings(tol=1e-8)
+    solution = finished(FreeIntercept(rows), auto(FreeIntercept(rows), settings), settings)
+    assert solution.status is Status.CONVERGED
+    here = losses(rows, X @ solution.w + solution.intercept).sum()
+    for shift in (-1e-3, 1e-3):
+        assert here <= losses(rows, X @ solution.w + solution.intercept + shift).sum()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_free_intercept_does_not_depend_on_the_order_of_rows(loss, rng):
+    X = rng.standard_normal((100, 3)) + 0.5
+    y = np.arange(100) % 2
+    order = rng.permutation(100)
+    found = []
+    for rows in (np.arange(100), order, np.arange(100)[::-1]):
+        model = LinearSVC(loss=loss, C=1e-4, penalize_intercept=False).fit(X[rows], y[rows])
+        found.append(np.append(model.coef_, model.intercept_))
+    np.testing.assert_allclose(found[1:], [found[0]] * 2, rtol=1e-9)
+
+
+def test_an_intercept_that_is_not_unique_is_the_midpoint():
+    X, y = np.array([[-1.0], [1.0]]), np.array([0, 1])
+    model = LinearSVC(loss="hinge", C=0.1, penalize_intercept=False).fit(X, y)
+    np.testing.assert_allclose([model.coef_[0, 0], model.intercept_[0]], [0.2, 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+def test_targets_of_zero_have_the_zero_solution(solver, loss, rng):
+    X = rng.standard_normal((50, 4))
+    model = LinearSVR(loss=loss, solver=solver).fit(X, np.zeros(50))
+    assert model.status_ == "converged"
+    assert (model.gap_, model.objective_) == (0.0, 0.0)
+    assert not model.coef_.any()
+
+
+_PLAIN = """
+import numpy as np
+from widemargin.data.matrix import Matrix
+from widemargin.problems import classification, regression
+from widemargin.problems.forms import FreeIntercept
+from widemargin.solvers.contract import Settings
+from widemargin.solvers.exact import active_set_newton
+rng = np.random.default_rng(0)
+X = rng.standard_normal((30, 3))
+sign = np.where(X[:, 0] + rng.standard_normal(30) > 0, 1.0, -1.0)
+for loss in (classification.hinge, classification.squared_hinge):
+    for problem in (loss(Matrix(X, 1.0), sign, np.ones(30)), FreeIntercept(loss(Matrix(X), sign, np.ones(30)))):
+        solution = active_set_newton(problem, Settings())
+        print([*solution.w.tolist(), solution.intercept])
+"""
+
+
+def test_plain_bodies_give_the_same_answer():
+    results = []
+    for disabled in ("0", "1"):
+        command = [sys.executable, "-W", "error", "-c", _PLAIN]
+        environment = os.environ | {"NUMBA_DISABLE_JIT": disabled}
+        printed = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert printed.returncode == 0, printed.stderr
+        results.append(np.concatenate([eval(line) for line in printed.stdout.splitlines()]))
+    np.testing.assert_allclose(*results, rtol=1e-9, atol=1e-12)
+
+
+def test_exact_starts_from_zero_as_well(clouds):
+    X, sign, cost = clouds
+    problem = classification.hinge(Matrix(X), sign, cost)
+    found = exact(problem, np.zeros(6))
+    assert violations(problem, found.w, found.beta).max() <= 1e-11
