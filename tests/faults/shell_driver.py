@@ -2,9 +2,9 @@
 
 Each line of standard input is a JSON list of cases, {"words": [...], "stdin": ..., "stdout": ..., "stderr": ...}; each
 line of standard output is what came of them, {"status", "signal", "out", "err"}. Words are Latin-1, so that any byte
-may be in a file name. A stream is "capture" (of stdin: empty), "closed", "full" (/dev/full), or of stdin a text. Forking
-spares the start of Python, and what is loaded in the first process is there in all. The arguments are command lines
-that the first process runs itself.
+may be in a file name. A stream is "capture" (of stdin: empty), "closed", "full" (/dev/full), or of stdin a text.
+Forking spares the start of Python, and what is loaded in the first process is there in all. The
+arguments are command lines that the first process runs itself.
 """
 
 import json
@@ -69,8 +69,7 @@ def become(case, out, err):
                 os.close(number)
                 setattr(sys, name, None)  # as Python starts with
         status = main([os.fsdecode(word.encode("latin-1")) for word in case["words"]])
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+        sys.stdout.flush()  # as the interpreter does when it ends
     except BaseException:
         import traceback
 
