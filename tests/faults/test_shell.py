@@ -44,6 +44,8 @@ BROKEN = {  # by what is wrong; None is written apart
     "directory": None,
     "missing": None,
 }
+OF_EACH_KIND = ["empty", "binary", "csv", "nan", "gz", "directory", "missing"]
+READERS = ["train -q {} m", "scale {}", "subset {} 1", "check --json {}"]
 COMMANDS = [
     "train -q {} m", "train -q -t 2 {} m", "train -q -t 4 {} m", "train -q --task rank {} m", "train -v 2 {}",
     "predict {} two.model out", "predict two {} out", "predict {} rbf.model out", "grid -q --log2c 0,2,2 -v 2 {} m",
@@ -63,9 +65,9 @@ ODD = {  # in order, but hardly what a machine can be made of
     "scattered": "1 qid:1 1:1\n2 qid:2 1:2\n3 qid:1 1:3\n",
 }
 MACHINES = [
-    "", "--loss hinge", "--task regression", "-t 2", "-s 1 -t 0", "-s 2", "-s 3", "-s 4", "-b 1", "-v 2",
-    "--task rank", "--task ordinal", "--task rocarea", "--task measure", "--multi-class crammer_singer",
-    "--no-penalize-intercept", "--solver newton", "--format libsvm -t 2", "--format svmlight", "--float32",
+    "", "--task regression", "-b 1", "-s 1 -t 0", "-s 2", "-s 3", "-s 4", "--task rank", "--task ordinal",
+    "--task rocarea", "--task measure", "--multi-class crammer_singer", "--no-penalize-intercept", "--solver newton",
+    "--format libsvm -t 2", "--float32 --loss hinge",
 ]  # fmt: skip
 MISUSED = [
     "", "nonsense", "train", "train two m extra", "train -c", "train -c 0 two", "train -c inf two", "train -c nan two",
@@ -162,16 +164,18 @@ def complaints(outcomes, **expected):
 
 
 def test_a_broken_file_is_one_line_and_status_1(shell):
-    lines = [command.format(name) for command, name in product(COMMANDS, BROKEN)]
+    others = [name for name in BROKEN if name not in OF_EACH_KIND]
+    pairs = [*product(COMMANDS, OF_EACH_KIND), *product(READERS, others)]
+    lines = [command.format(name) for command, name in pairs]
     checks = [line for line in lines if line.startswith("check")]
     defects = [line for line in lines if line.startswith("easy")]  # a line for each defect, then the error
-    others = [line for line in lines if line not in {*checks, *defects}]
-    assert complaints(shell(others), statuses={1, 2}) == {}
+    rest = [line for line in lines if line not in {*checks, *defects}]
+    assert complaints(shell(rest), statuses={1, 2}) == {}
     assert complaints(shell([*checks, *defects]), statuses={1, 2}, silent=True) == {}
 
 
 def test_data_that_are_odd_are_trained_on_or_refused_in_one_line(shell):
-    lines = [f"train -q {machine} {name} m" for machine, name in product(MACHINES, ODD) if "-v" not in machine]
+    lines = [f"train -q {machine} {name} m" for machine, name in product(MACHINES, ODD)]
     lines += [f"train -q -v 2 {machine} {name}" for machine, name in product(["", "-t 2", "--task rank"], ODD)]
     outcomes = shell(lines)
     assert complaints(outcomes, statuses={0, 1, 2}) == {}
@@ -240,7 +244,5 @@ def test_files_that_may_not_be_read_or_written_are_one_line(shell, folder):
 def test_predictions_that_are_lost_are_an_error_in_a_process_of_its_own(shell, folder):
     shell([])  # two.model is there
     command = f"{sys.executable} -m widemargin predict two two.model -"
-    for way, says in ((">&-", "is closed"), ("> /dev/full", "no space left")):
-        done = subprocess.run(["sh", "-c", f"{command} {way}"], cwd=folder, capture_output=True, text=True, timeout=60)
-        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-        assert done.stderr.startswith(f"{PREFIX}standard output: {says}")
+    done = subprocess.run(["sh", "-c", f"{command} >&-"], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, f"{PREFIX}standard output: is closed; open it, or name a file\n")
