@@ -44,7 +44,8 @@ class Kernel:
             "nu_svr": f"C={self.C:.3g} nu={self.nu:.3g}",
         }[self.kind]
         n, d = self.X.shape
-        return f"{self.kind} {n}x{d} {self.kernel} gamma={self.gamma:.3g} {numbers} {self.stopping} tol={self.tol:.1e} {self.traits}"
+        stops = f"{self.stopping} tol={self.tol:.1e}"
+        return f"{self.kind} {n}x{d} {self.kernel} gamma={self.gamma:.3g} {numbers} {stops} {self.traits}"
 
 
 def kernel(seed):
