@@ -159,16 +159,16 @@ def limited(limit, *arguments):
         process.join()
 
 
-def warm_up(X, y):
+def warm_up(X, y, losses):
     """Compile for rows of this form: a few of them, and enough that `auto` takes its other ways."""
     for n_rows in {min(200, len(y)), min(5000, len(y))}:
         few = np.random.default_rng(0).permutation(len(y))[:n_rows]
-        for loss, estimator in LOSSES.items():
-            if estimator == "LinearSVC" and len(np.unique(y[few])) < 2:
+        for loss in losses:
+            if LOSSES[loss] == "LinearSVC" and len(np.unique(y[few])) < 2:
                 continue
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                getattr(widemargin, estimator)(loss=loss, max_seconds=10.0).fit(X[few], y[few])
+                getattr(widemargin, LOSSES[loss])(loss=loss, max_seconds=10.0).fit(X[few], y[few])
 
 
 def row(name, scaling, loss, limit, X, y):
@@ -235,7 +235,7 @@ def main():
             there = [line[2] for line in page.rows("defaults") if line[:2] == [name, scaling]] if options.resume else []
             if wanted := [loss for loss in losses if loss not in there]:
                 X, y = prepared(name, scaling)
-                warm_up(X, y)
+                warm_up(X, y, wanted)
                 for loss in wanted:
                     page.put("defaults", _COLUMNS, row(name, scaling, loss, options.limit, X, y), n_key=3)
     summarise(page)

@@ -1,8 +1,9 @@
 """Fits of the kernel machines to one problem by every solver, judged; for the rules see `linear_trial`.
 
-`tol` is here the largest violation of an optimality condition, so that a converged fit has no promised gap. What is
-judged instead is that a fit called converged at a usual tolerance is within a tenth of the optimum ("poor"), and
-that epsilon of a ν-SVR and the margin of a ν-SVC are not negative ("sign").
+With stopping="gap" a converged fit has a gap of at most `tol`. With "kkt", `tol` is for the largest violation of an
+optimality condition, and the gap of a converged fit is at most ten times it. Besides, a fit called converged at a usual
+tolerance is within a tenth of the optimum ("poor"), and epsilon of a ν-SVR and the margin of a ν-SVC are not negative
+("sign").
 """
 
 from fractions import Fraction
@@ -20,6 +21,7 @@ from widemargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 _MODELS = {"c_svc": SVC, "nu_svc": NuSVC, "one_class": OneClassSVM, "eps_svr": SVR, "nu_svr": NuSVR}
 _NUMBERS = {"c_svc": ["C"], "nu_svc": ["nu"], "one_class": ["nu"], "eps_svr": ["C", "epsilon"], "nu_svr": ["C", "nu"]}
 NOTHING = 1e-9  # of the objective's scale: an optimum below it has no tenth to speak of
+GAP_OF_KKT = 10.0  # times tol: the gap of a fit that converged by its violation, at most
 POOR = 0.1  # of the optimum: a fit that is called converged at a usual tolerance and further from it is none
 
 
@@ -27,7 +29,7 @@ def model_of(problem, solver):
     """Return the estimator of a problem."""
     options = {name: getattr(problem, name) for name in ("kernel", "gamma", "degree", "coef0", "tol")}
     options |= {name: getattr(problem, name) for name in _NUMBERS[problem.kind]}
-    return _MODELS[problem.kind](solver=solver, **options)
+    return _MODELS[problem.kind](solver=solver, stopping=problem.stopping, **options)
 
 
 def warm_up():
@@ -96,6 +98,9 @@ def mistakes(judge, model, point, objective, least):
         yield "bound", f"gap_ {gap:.3e}, the bound {float(bound)!r} is above a known objective {float(least)!r}"
     if gap < 0.0:
         yield "bound", f"gap_ {gap:.3e} is negative"
+    most = judge.problem.tol * (1.0 if judge.problem.stopping == "gap" else GAP_OF_KKT)
+    if model.status_ == "converged" and gap > most:
+        yield "converged", f"gap_ {gap:.3e} > {most:.1e}, {judge.problem.stopping} at tol {judge.problem.tol:.1e}"
     distance = float(objective - least - doubt) / max(abs(float(least)), 1e-300)
     is_usual = model.tol <= 1e-3 and abs(float(least)) > NOTHING * judge.scale
     if model.status_ == "converged" and is_usual and distance > POOR:

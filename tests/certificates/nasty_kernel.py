@@ -26,6 +26,7 @@ class Kernel:
     nu: float
     epsilon: float
     tol: float
+    stopping: str = "kkt"
     traits: list = field(default_factory=list)
     solvers: tuple = SOLVERS
 
@@ -43,7 +44,8 @@ class Kernel:
             "nu_svr": f"C={self.C:.3g} nu={self.nu:.3g}",
         }[self.kind]
         n, d = self.X.shape
-        return f"{self.kind} {n}x{d} {self.kernel} gamma={self.gamma:.3g} {numbers} tol={self.tol:.1e} {self.traits}"
+        stops = f"{self.stopping} tol={self.tol:.1e}"
+        return f"{self.kind} {n}x{d} {self.kernel} gamma={self.gamma:.3g} {numbers} {stops} {self.traits}"
 
 
 def kernel(seed):
@@ -65,6 +67,7 @@ def kernel(seed):
         nu=_nu(rng, kind, target, np.ones(len(target)) if weight is None else weight),
         epsilon=float(rng.choice([0.0, 0.1, 1.0]) * rng.choice([1.0, np.std(target) or 1.0])),
         tol=float(rng.choice([1e-3, 10.0 ** rng.uniform(-8, -1)])),
+        stopping=str(rng.choice(["kkt", "gap"], p=[0.7, 0.3])),
         traits=traits,
     )  # fmt: skip
 

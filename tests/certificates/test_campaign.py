@@ -15,9 +15,9 @@ from tests.certificates.campaign import Campaign
 
 IS_NIGHTLY = os.environ.get("WIDEMARGIN_NIGHTLY", "") not in ("", "0")
 # Seeds of each kind in one part, and the number of parts.
-PLAN = {"linear": (2500, 8), "kernel": (1500, 4), "planes": (1000, 4)} if IS_NIGHTLY else {
-    "linear": (50, 4), "kernel": (50, 2), "planes": (25, 2)
-}  # fmt: skip
+PLAN = {"linear": (100, 2), "kernel": (50, 2), "planes": (50, 1)}
+if IS_NIGHTLY:
+    PLAN = {"linear": (2500, 8), "kernel": (1000, 4), "planes": (1000, 4)}
 LOOSE_PART = 0.2  # of the problems may have a reference that says little
 
 
