@@ -24,7 +24,8 @@ CASES = """
     labels = np.where(X[:, 0] + 0.5 * random.standard_normal(60) > 0, 1, -1)
     targets = X[:, 1] + 0.1 * random.standard_normal(60)
     MACHINES = {
-        SVC: ({}, labels), NuSVC: ({"nu": 0.2}, labels), SVR: ({}, targets), NuSVR: ({}, targets), OneClassSVM: ({}, None)
+        SVC: ({}, labels), NuSVC: ({"nu": 0.2}, labels), SVR: ({}, targets), NuSVR: ({}, targets),
+        OneClassSVM: ({}, None),
     }
 
     def judge(case, machine, X, y=None, weight=None, **parameters):
