@@ -10,6 +10,7 @@ from widemargin.models.inputs import checked_rows
 from widemargin.models.labels import coded
 from widemargin.problems.forms import RiskProblem
 from widemargin.solvers.auto import PLANE_SOLVERS
+from widemargin.solvers.finishing import finishing_risk
 
 
 class PlaneModel(WeightedModel):
@@ -51,7 +52,9 @@ class PlaneModel(WeightedModel):
         matrix = Matrix.of_columns_that_occur(X, constant)
         last = self._last_weights(1, matrix)
         start = None if last is None else last[0]
-        (solution,) = self._solve(PLANE_SOLVERS[self.solver], [lambda: RiskProblem(matrix, risk)], [start])
+        (solution,) = self._solve(
+            finishing_risk(PLANE_SOLVERS[self.solver]), [lambda: RiskProblem(matrix, risk)], [start]
+        )
         self.n_iter_ = solution.n_iter
         self._keep_record([solution])
         self._warn([solution], matrix.values)

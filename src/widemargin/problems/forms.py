@@ -73,6 +73,8 @@ class FreeIntercept:
 
 def scaled(problem, factor):
     """Return a DualQP or FreeIntercept with all costs multiplied by a factor."""
+    if factor == 1.0:
+        return problem
     if isinstance(problem, FreeIntercept):
         return FreeIntercept(scaled(problem.rows, factor))
     return replace(problem, lower=factor * problem.lower, upper=factor * problem.upper, shift=problem.shift / factor)

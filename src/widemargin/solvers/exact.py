@@ -10,6 +10,7 @@ be held as a dense array, it takes them when its own steps do not come to an end
 """
 
 import math
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -104,10 +105,12 @@ def active_set_newton(problem, settings, start=None, beta=None):
     `start` are weights and `beta` dual variables to start from.
     """
     watch, to_the_end = Watch(settings), is_small(problem)
-    with watch, single_threaded_blas():
+    with watch, single_threaded_blas() if _needs_lapack(problem) else nullcontext():
         point = _new_point(problem, start, beta)
         for _ in range(_OUTER_ITERATIONS + 1):
-            gap = watch.measured(point.n_steps, 2.0 * point.n_steps, *point.bounds())
+            if not point.is_optimal:
+                point.bounds()
+            gap = watch.measured(point.n_steps, 2.0 * point.n_steps, *point.best_bounds)
             left = _STEPS_EACH if settings.max_iter is None else settings.max_iter - point.n_steps
             if point.is_optimal or (gap <= settings.tol and not to_the_end):
                 break
@@ -149,7 +152,10 @@ class _Point:
         self._terms = _terms_of(self._rows, self._values)
         self._state = new_state(self._values, self._terms)
         squares = self._terms.square if len(self._terms.row) else np.ones(1)
-        self._square, self._least_delta = float(squares.mean()), _LEAST_DELTA * float(np.median(squares))
+        self._square, self._least_delta = (
+            float(squares.mean()),
+            _LEAST_DELTA * float(np.partition(squares, len(squares) // 2)[len(squares) // 2]),
+        )
         self._size = float(np.abs(self._terms.target).max(initial=0.0))
         self._relative, self._last, self.n_steps = 1.0, 0.0, 0
         self._is_settled, self.is_optimal = True, False
@@ -193,6 +199,7 @@ class _Point:
         self._refine()
         if self.is_optimal:
             self._correct()
+            self.bounds()
 
     def _minimise(self, most):
         return minimise(self._values, self._terms, self._state, self._has_intercept, most)
@@ -218,7 +225,8 @@ class _Point:
 
     def solution(self):
         """Return the best point as an Exact one."""
-        self.bounds()
+        if self._best[0] is None or self._best[1] is None:
+            self.bounds()
         (w, _), a = self._best
         weights, dual = np.zeros(self._rows.X.n_columns), np.zeros(self._rows.X.n_rows)
         weights[self._columns] = w
@@ -303,10 +311,14 @@ def _solve(A, right):
         ridge = max(_MORE_RIDGE * ridge, _RIDGE)
 
 
-def _new_point(problem, w, beta=None):
+def _needs_lapack(problem):
+    """Return whether the linear systems of a DualQP or FreeIntercept are too large for compiled loops."""
     X = _rows_of(problem).X
-    kind = _LargePoint if min(X.n_rows, X.n_columns) >= _BLAS_FROM else _Point
-    return kind(problem, w, beta)
+    return min(X.n_rows, X.n_columns) >= _BLAS_FROM
+
+
+def _new_point(problem, w, beta=None):
+    return (_LargePoint if _needs_lapack(problem) else _Point)(problem, w, beta)
 
 
 def _dense(X):
@@ -318,7 +330,7 @@ def _dense(X):
         columns, values = np.arange(X.n_features), X.values.astype(np.float64)
     if X.constant:
         columns = np.append(columns, X.n_features)
-        values = np.column_stack([values, np.full(X.n_rows, X.constant)])
+        values = np.hstack([values, np.full((X.n_rows, 1), X.constant)])
     return values, columns
 
 

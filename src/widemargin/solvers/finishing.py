@@ -8,7 +8,9 @@ roundoff u = 2⁻⁵³, a sum of k products in any order is wrong by at most abo
     primal      each loss is taken at the worst of s_i ± that error; losses are added up in compensated sums
     X'beta      |error| <= m u Σ |beta_i| |x_i|                 m terms in the longest sum
     dual        |X'beta| |error| + ½ |error|², and a few u for the other sums, which are compensated
-    small ones  where this is more than 1e-10 of the objective: a few u, by sums that are exact, see `precise`
+    small ones  where this is more than 1e-9 of the objective, or keeps the gap above the tolerance: a few u, by sums
+                that are exact, see `precise`
+    pairs       risks of all scores together are those of cutting planes, with |target| = 1
     planes      where there is no beta: a plane is wrong by about m u Σ |c_i| (|target_i| + |x_i| |w|), c the slopes
     balance     with a free intercept Σ beta = 0 holds up to a rest r: |r| |b*|, where |b*| <= max |target| + epsilon +
                 |x_i| √(2 primal), since some optimal intercept lies at a corner of a loss
@@ -33,7 +35,7 @@ from widemargin.solvers.precise import SAFE, precise_dual, precise_primal
 _UNIT = 2.0**-53
 _ROWS_OF_A_TASK = 1 << 17
 _FEW_ROUNDINGS = 16.0 * _UNIT  # relative error of a term of a sum, and of a compensated sum
-_ROUNDING_THAT_SHOWS = 1e-10  # against the objective
+_ROUNDING_THAT_SHOWS = 1e-9  # against the objective
 _CLOSER = 0.5  # of the tolerance, when a solution misses it by rounding alone
 
 
@@ -126,7 +128,7 @@ def _measured(problem, solution, settings):
         dual, below = solution.dual, of_a_plane
     else:
         dual, below = _dual(rows, solution.beta, norms, settings.n_jobs)
-    if not above + below <= _ROUNDING_THAT_SHOWS * primal and is_small(problem) and _is_safe(rows, solution):
+    if is_small(problem) and _shows(above + below, primal, dual, settings) and _is_safe(rows, solution):
         primal = precise_primal(rows, solution.w, solution.intercept)
         above = _FEW_ROUNDINGS * primal
         if solution.beta is not None:
@@ -140,6 +142,32 @@ def _measured(problem, solution, settings):
     history[-1]["primal"], history[-1]["dual"] = primal, dual
     history[-1]["gap"] = relative_gap(primal, dual)
     return replace(solution, primal=primal, dual=dual, history=history)
+
+
+def _shows(rounding, primal, dual, settings):
+    """Return whether a bound on rounding is worth being made smaller."""
+    if not rounding <= _ROUNDING_THAT_SHOWS * primal:
+        return True
+    return settings.stopping == "gap" and relative_gap(primal, dual - rounding) > settings.tol >= 0.0
+
+
+def finished_risk(problem, solution, settings):
+    """Return a solver's Solution of a RiskProblem with its objective and its proof measured anew."""
+    X, w = problem.X, solution.w
+    risk, c = problem.risk.subgradient(X.scores(w, settings.n_jobs))
+    size = math.sqrt(float(w @ w))
+    weight = float(np.abs(c) @ (1.0 + size * np.sqrt(X.squared_norms(settings.n_jobs))))
+    primal = 0.5 * size**2 + float(risk)
+    rounding = (X.longest_row + X.longest_sum + 64) * _UNIT * (weight + primal)
+    history = solution.history.copy()
+    history[-1]["primal"], history[-1]["dual"] = primal, solution.dual - rounding
+    history[-1]["gap"] = relative_gap(primal, solution.dual - rounding)
+    return _judged(replace(solution, primal=primal, dual=solution.dual - rounding, history=history), settings)
+
+
+def finishing_risk(solver):
+    """Return a solver of RiskProblems that finishes its solutions."""
+    return lambda problem, settings, start=None: finished_risk(problem, solver(problem, settings, start), settings)
 
 
 def _is_safe(rows, solution):
