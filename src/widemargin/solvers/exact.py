@@ -182,6 +182,9 @@ class _Point:
     def _refine(self):
         self._correct()
         self.is_optimal = is_optimal(self._terms, self._state, self._size)
+        if self.is_optimal:
+            self._correct()
+            self.bounds()
 
     def improve(self, most):
         """Take at most so many Newton steps; if that is enough for the present centres, take new ones."""
@@ -197,9 +200,6 @@ class _Point:
             self._set_delta()
         self._last = violation
         self._refine()
-        if self.is_optimal:
-            self._correct()
-            self.bounds()
 
     def _minimise(self, most):
         return minimise(self._values, self._terms, self._state, self._has_intercept, most)
