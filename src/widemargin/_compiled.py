@@ -33,30 +33,42 @@ def compiled_choice(function):
     return overload(function, inline="always", jit_options=_OPTIONS)
 
 
-class _FirstCompilation(event.Listener):
-    """Calls `tell` when the first function is compiled; functions loaded from the disk cache do not count."""
+class _Compilations(event.Listener):
+    """Calls a function when one is compiled; functions loaded from the disk cache do not count."""
 
-    def __init__(self, tell):
-        self._tell = tell
+    def __init__(self, call):
+        self._call = call
 
     def on_start(self, event):
-        if self._tell is not None:
-            tell, self._tell = self._tell, None
-            tell()
+        self._call()
 
     def on_end(self, event):
         """Nothing to say when a compilation ends."""
 
 
 @contextmanager
-def announcing_compilation(tell):
-    """Within the block, call `tell()` once if anything has to be compiled: the wait needs an explanation."""
-    listener = _FirstCompilation(tell)
+def before_compilation(call):
+    """Within the block, call `call()` whenever a function has to be compiled, before it is."""
+    listener = _Compilations(call)
     event.register("numba:compile", listener)
     try:
         yield
     finally:
         event.unregister("numba:compile", listener)
+
+
+@contextmanager
+def announcing_compilation(tell):
+    """Within the block, call `tell()` once if anything has to be compiled: the wait needs an explanation."""
+    told = []
+
+    def first():
+        if not told:
+            told.append(True)
+            tell()
+
+    with before_compilation(first):
+        yield
 
 
 def prefetch(array, i):

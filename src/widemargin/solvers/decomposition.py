@@ -39,6 +39,7 @@ _FEW_BOUNDS = 100  # met in that many steps: those that are free will stay so, a
 _PATIENCE = 30  # turns at a bound before a multiplier is set aside
 _WORTHWHILE = 0.2  # fraction of the active multipliers that setting aside has to free
 _TURNS_BETWEEN_MEASUREMENTS = 10
+_SECONDS_AFTER_CTRL_C = 0.15  # to complete the gradient; what takes longer is bounded
 _FIRST_PART, _LEAST_PART = 8, 2048  # a large problem begins with 1 / 8 of it, of at least so many multipliers
 _FIRST_TOLERANCE = 0.1  # of that part
 
@@ -75,7 +76,7 @@ def solve(method, settings):
                 break
             method.turn()
     method.leave()
-    state.bring_back()
+    state.bring_back(_SECONDS_AFTER_CTRL_C if watch.status is Status.INTERRUPTED else np.inf)
     primal, dual = state.measure()
     if watch.last_iteration != method.iteration:
         watch.measured(method.iteration, state.passes, primal, dual)
