@@ -11,6 +11,7 @@ values took three quarters of the time, and would make threads that share a matr
 from contextlib import contextmanager
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, event, types
 from numba.extending import intrinsic, overload
@@ -23,8 +24,14 @@ _OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 def compiled(function=None, *, fastmath=frozenset()):
-    """Compile a loop over arrays, numbers and NamedTuples of arrays; `fastmath=SUMS` only on plain sums."""
-    jit = numba.njit(cache=True, fastmath=set(fastmath) or False, **_OPTIONS)
+    """Compile a loop over arrays, numbers and NamedTuples of arrays; `fastmath=SUMS` only on plain sums.
+
+    With compilation off (NUMBA_DISABLE_JIT), the plain body is as silent about infinities as machine code is.
+    """
+    if numba.config.DISABLE_JIT:
+        jit = np.errstate(divide="ignore", over="ignore", invalid="ignore")
+    else:
+        jit = numba.njit(cache=True, fastmath=set(fastmath) or False, **_OPTIONS)
     return jit if function is None else jit(function)
 
 
