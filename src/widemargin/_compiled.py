@@ -15,6 +15,7 @@ Private interfaces of Numba are used here and nowhere else: the option `_nrt`, t
 from contextlib import contextmanager
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import caching, cgutils, event, types
 from numba.extending import intrinsic, overload
@@ -29,12 +30,16 @@ _OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 def compiled(function=None, *, fastmath=frozenset()):
-    """Compile a loop over arrays, numbers and NamedTuples of arrays; `fastmath=SUMS` only on plain sums."""
+    """Compile a loop over arrays, numbers and NamedTuples of arrays; `fastmath=SUMS` only on plain sums.
+
+    With compilation off (NUMBA_DISABLE_JIT), the plain body is as silent about infinities as machine code is.
+    """
 
     def compile_with_cache(function):
+        if numba.config.DISABLE_JIT:
+            return np.errstate(divide="ignore", over="ignore", invalid="ignore")(function)
         dispatcher = numba.njit(fastmath=set(fastmath) or False, **_OPTIONS)(function)
-        if dispatcher is not function:  # as it is when NUMBA_DISABLE_JIT is set
-            dispatcher._cache = _cache_of(function)
+        dispatcher._cache = _cache_of(function)
         return dispatcher
 
     return compile_with_cache if function is None else compile_with_cache(function)
@@ -105,30 +110,42 @@ def compiled_choice(function):
     return overload(function, inline="always", jit_options=_OPTIONS)
 
 
-class _FirstCompilation(event.Listener):
-    """Calls `tell` when the first function is compiled; functions loaded from the disk cache do not count."""
+class _Compilations(event.Listener):
+    """Calls a function when one is compiled; functions loaded from the disk cache do not count."""
 
-    def __init__(self, tell):
-        self._tell = tell
+    def __init__(self, call):
+        self._call = call
 
     def on_start(self, event):
-        if self._tell is not None:
-            tell, self._tell = self._tell, None
-            tell()
+        self._call()
 
     def on_end(self, event):
         """Nothing to say when a compilation ends."""
 
 
 @contextmanager
-def announcing_compilation(tell):
-    """Within the block, call `tell()` once if anything has to be compiled: the wait needs an explanation."""
-    listener = _FirstCompilation(tell)
+def before_compilation(call):
+    """Within the block, call `call()` whenever a function has to be compiled, before it is."""
+    listener = _Compilations(call)
     event.register("numba:compile", listener)
     try:
         yield
     finally:
         event.unregister("numba:compile", listener)
+
+
+@contextmanager
+def announcing_compilation(tell):
+    """Within the block, call `tell()` once if anything has to be compiled: the wait needs an explanation."""
+    told = []
+
+    def first():
+        if not told:
+            told.append(True)
+            tell()
+
+    with before_compilation(first):
+        yield
 
 
 def prefetch(array, i):

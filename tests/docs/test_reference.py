@@ -16,11 +16,6 @@ from widemargin.tools.cli import COMMANDS
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 WITH_EXAMPLES = sorted(path for path in SOURCE.rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
-_EXAMPLES = sorted(path for path in SOURCE.rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
-BROKEN = {  # argparse takes -1,7,2 for an option; with = it is none
-    "widemargin grid -j -1 --log2c -1,7,2 --log2g -1,-9,-2 --refine 1 heart_scale",
-    "widemargin grid -s 3 --log2p -6,-2,2 --plot grid.png --plot grid.html abalone",
-}
 _EXAMPLES = re.compile(r"^examples:\n((?:  .+\n)+)", re.MULTILINE)
 _COMMENT = re.compile(" {2,}.*")  # what stands beside an example
 

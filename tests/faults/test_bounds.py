@@ -242,6 +242,32 @@ def test_a_row_of_crammer_singer_stays_feasible_at_every_scale(data, n, exponent
     assert np.abs(solution.beta.sum(axis=1)).max() <= 1e-12
 
 
+# --- Uncompiled -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="these are the uncompiled loops")
+def test_the_plain_bodies_divide_by_zero_as_silently_as_machine_code():
+    script = """
+import itertools, warnings
+import numpy as np
+from widemargin import ConvergenceWarning, LinearSVC, LinearSVR
+warnings.simplefilter("error")
+warnings.simplefilter("ignore", ConvergenceWarning)
+X = np.random.default_rng(0).standard_normal((12, 3))
+X[3] = 0.0
+y, t = np.where(X[:, 0] + X[:, 1] ** 2 > 0.5, 1, -1), X @ [1.0, 2.0, 0.0]
+common = {"max_iter": 5, "fit_intercept": False, "random_state": 0}
+for solver, squared in itertools.product(("dcd", "avsf", "climb", "ocas", "svmperf"), ("", "squared_")):
+    LinearSVC(solver=solver, loss=squared + "hinge", **common).fit(X, y)
+    LinearSVR(solver=solver, loss=squared + "epsilon_insensitive", **common).fit(X, t)
+LinearSVC(multi_class="crammer_singer", **common).fit(X, np.arange(12) % 3)
+print("silent")
+"""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, env=environment)
+    assert done.stdout == "silent\n", done.stderr[-2000:]
+
+
 # --- Once more, uncompiled ------------------------------------------------------------------------------------------
 
 
@@ -253,4 +279,4 @@ def test_the_plain_bodies_stay_within_their_arrays_too():
         capture_output=True, text=True, timeout=400, env=environment, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:]
-    assert "1 skipped" in done.stdout
+    assert "2 skipped" in done.stdout

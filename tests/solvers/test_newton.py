@@ -282,3 +282,12 @@ def test_plain_bodies_give_the_same_answer():
         assert printed.returncode == 0, printed.stderr
         results.append([eval(line) for line in printed.stdout.splitlines()])
     np.testing.assert_allclose(np.concatenate(results[0]), np.concatenate(results[1]), rtol=1e-6, atol=1e-9)
+
+
+def test_settings_are_not_changed(clouds):
+    X, sign, cost = clouds
+    settings = Settings(tol=1e-3, max_iter=50, max_seconds=100.0)
+    before = vars(settings).copy()
+    newton(classification.hinge(Matrix(X), sign, cost), settings)
+    assert vars(settings) == before
+    assert not settings.interrupt.is_set()

@@ -47,6 +47,11 @@ class Kernel:
         """Whether K(x, z) is a function of inner products."""
         return self.name in _KINDS
 
+    @property
+    def positive_definite(self):
+        """Whether all kernel matrices are known to be positive semidefinite, so that |K(x, z)|² <= K(x, x) K(z, z)."""
+        return self.name in ("linear", "rbf") or (self.name == "poly" and self.coef0 >= 0.0)
+
     def diagonal(self, squared_norms):
         """Return K(x, x) of rows with these squared norms, in float64."""
         with np.errstate(over="ignore"):

@@ -19,6 +19,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._compiled import announcing_compilation
+from widemargin._interrupts import insisting_interrupts
 from widemargin._threads import run
 from widemargin._warning import warn_caller
 from widemargin.data.columns import WIDE, scales_differ, wide_products
@@ -84,7 +85,8 @@ class SolvedModel(BaseEstimator):
 
             tasks = range(n_problems)
             groups = [tasks[first : first + (together or 1)] for first in tasks[:: together or 1]]
-            solved = run(solve, groups, 1 if together else self.n_jobs, settings.interrupt)
+            with insisting_interrupts(settings.interrupt):
+                solved = run(solve, groups, 1 if together else self.n_jobs, settings.interrupt)
         found = [solution for group in solved for solution in group]
         _refuse_not_finite(found)
         return found

@@ -4,8 +4,13 @@ Setting multipliers aside ("shrinking") makes everything smaller: scans, kernel 
 arrays of those still active are kept together. A kernel row whose multipliers are all set aside is removed; its entry
 of f = K beta stays as it was, together with the multipliers of that moment, so that later only the rows whose
 multipliers have changed since have to be added.
+
+After Ctrl-C there is no time for all of that. What is left out then, Σ_s Δ_s K_st over the rows s that were not added,
+is at most √K_tt Σ_s |Δ_s| √K_ss for a positive definite kernel: this `slack` of f_t enters the bounds that are
+reported.
 """
 
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -45,6 +50,8 @@ class ActiveSet:
         The active kernel rows and K beta there.
     ends : ndarray
         Where each group begins and ends among the active multipliers.
+    slack : ndarray
+        By how much each entry of f may be wrong besides rounding: 0 except after a completion that was cut short.
     cache : RowCache
     """
 
@@ -54,7 +61,7 @@ class ActiveSet:
         held = problem.K.held is not None and not settings.shrinking
         self.cache = HeldRows(problem.K) if held else RowCache(problem.K, settings.cache_size, least_rows)
         self._beta = _feasible(problem, start)  # of all multipliers; those of active ones are out of date
-        self._f = np.zeros(problem.K.n_rows)
+        self._f, self.slack = np.zeros((2, problem.K.n_rows))
         self._removed = []
         self._largest = np.abs(problem.K.diagonal).max(initial=0.0)
         self._whole = True  # whether f is that of the multipliers; not so in the middle of a change
@@ -139,7 +146,12 @@ class ActiveSet:
         if stretch == 1.0:
             distance = self.F - offsets
             gap = np.where(distance > 0, (self.beta - self.lower) * distance, (self.beta - self.upper) * distance).sum()
-            return dual + gap, dual
+            error = 0.0
+            if self.slack.any():
+                slack = self.slack[self.problem.row]
+                gap += float(slack @ np.maximum(self.beta - self.lower, self.upper - self.beta))
+                error = 0.5 * float(slack @ np.abs(self.beta))
+            return dual + error + gap, dual - error
         scores = self.F - self.linear
         residual = stretch * (offsets - scores) - self.linear
         losses = np.where(residual > 0.0, self.upper * residual, self.lower * residual).sum()
@@ -167,10 +179,14 @@ class ActiveSet:
         self._activate(self.index[remain], self.rows[kept])
         self._whole = True
 
-    def bring_back(self):
-        """Make all multipliers active again, with f complete, even if the last change was interrupted."""
+    def bring_back(self, seconds=np.inf):
+        """Make all multipliers active again, with f complete, even if the last change was interrupted.
+
+        After so many seconds the rest of f is bounded, where the kernel allows it: see `slack`.
+        """
         if self._whole and self.everything:
             return
+        until = time.perf_counter() + seconds if self.problem.K.kernel.positive_definite else np.inf
         self._beta[self.index] = self.beta
         if self._removed:
             self.cache.all_columns()
@@ -178,10 +194,10 @@ class ActiveSet:
             self._f[self.rows] = self.f
             self._whole = False
             for rows, weights in self._removed:
-                self._add_changes(self._row_weights() - weights, rows)
+                self._add_changes(self._row_weights() - weights, rows, until)
         else:
             self._f[:] = 0.0
-            self._add_changes(self._row_weights(), np.arange(len(self._f)))
+            self._add_changes(self._row_weights(), np.arange(len(self._f)), until)
         self._removed = []
         self._activate(np.arange(len(self._beta)), np.arange(len(self._f)))
         self._whole = True
@@ -205,27 +221,37 @@ class ActiveSet:
             self.f *= factor
             np.clip(self.beta, self.lower, self.upper, out=self.beta)
 
-    def _add_changes(self, weights, rows):
+    def _add_changes(self, weights, rows, until):
         """Add Σ_i weights_i K_i to f at the given rows; keep the K_i if these are most of the rows and they fit."""
         K = self.problem.K
         changed = np.flatnonzero(weights)
         if not len(changed):
             return
-        if 2 * len(rows) > K.n_rows and len(changed) <= self.cache.n_slots:
+        if until == np.inf and 2 * len(rows) > K.n_rows and len(changed) <= self.cache.n_slots:
             sums, slots = self._f.copy(), self.cache.fetch(changed)
             _add_threaded(self.cache.values, slots, weights[changed], sums, self.settings.n_jobs)
             self._f[rows] = sums[rows]
         else:
-            self._add_blocks(weights, changed, rows)
+            self._add_blocks(weights, changed, rows, until)
 
-    def _add_blocks(self, weights, changed, rows):
-        """Add Σ_i weights_i K_i, i in `changed`, to f at the given rows, in blocks that are not kept."""
+    def _add_blocks(self, weights, changed, rows, until):
+        """Add Σ_i weights_i K_i, i in `changed`, to f at the given rows, in blocks that are not kept.
+
+        The largest first if that may take only `until` a time; what is left then is added to the slack.
+        """
         K = self.problem.K
+        if until < np.inf:
+            changed = changed[np.argsort(-np.abs(weights[changed]), kind="stable")]
         every = len(rows) == K.n_rows
         columns = K.columns(None if every else rows)
         block = self.cache.lend(min(len(changed), _BLOCK), len(rows))
         n_block, slots, sums = len(block), np.arange(len(block)), self._f[rows]
         for begin in range(0, len(changed), n_block):
+            if time.perf_counter() > until:
+                left = changed[begin:]
+                size = float(np.abs(weights[left]) @ np.sqrt(np.maximum(K.diagonal[left], 0.0)))
+                self.slack[rows] += size * np.sqrt(np.maximum(K.diagonal[rows], 0.0))
+                break
             part = changed[begin : begin + n_block]
             K.fill(part, columns, block, slots[: len(part)])
             _add_threaded(block, slots[: len(part)], weights[part], sums, self.settings.n_jobs)

@@ -42,6 +42,7 @@ _TURNS_BEFORE_GROWTH_IF_SLOW = 3  # in which pairs do not come to an end
 _PATIENCE = 30  # turns at a bound before a multiplier is set aside
 _WORTHWHILE = 0.2  # fraction of the active multipliers that setting aside has to free
 _TURNS_BETWEEN_MEASUREMENTS = 10
+_SECONDS_AFTER_CTRL_C = 0.15  # to complete the gradient; what takes longer is bounded
 _FIRST_PART, _LEAST_PART = 8, 2048  # a large problem begins with 1 / 8 of it, of at least so many multipliers
 _FIRST_TOLERANCE = 0.1  # of that part
 
@@ -79,7 +80,7 @@ def solve(method, settings):
                 break
             method.turn()
     method.leave()
-    state.bring_back()
+    state.bring_back(_SECONDS_AFTER_CTRL_C if watch.status is Status.INTERRUPTED else np.inf)
     stretch = method.rule.stretch if watch.status is Status.CONVERGED else 1.0
     primal, dual = state.measure(stretch)
     if watch.last_iteration != method.iteration or stretch != 1.0:
