@@ -27,6 +27,7 @@ from widemargin.models.labels import coded
 from widemargin.models.multiclass import (
     blocks_of,
     labels_of,
+    largest_nu,
     one_against_rest,
     order_of,
     pair_coefficients,
@@ -36,6 +37,7 @@ from widemargin.models.multiclass import (
     tabulate,
 )
 from widemargin.problems.classification import c_svc, nu_svc
+from widemargin.solvers.contract import Status
 
 
 def _fits_probabilities(model):
@@ -481,8 +483,8 @@ class NuSVC(KernelClassifier):
         return trained
 
     def _tell_of_no_margin(self, pairs, trained):
-        """Warn of pairs whose margin is 0: the problem has no better function than the one that is 0 everywhere."""
-        none = [pair for pair, model in zip(pairs, trained, strict=True) if pair.has_both and not model.facts.get("C")]
+        """Warn of pairs whose margin is 0: there is no better function than the one that is 0 everywhere."""
+        none = [pair for pair, model in zip(pairs, trained, strict=True) if pair.has_both and _has_no_margin(model)]
         if none:
             names = [repr(name) for name in self.classes_[[none[0].first, none[0].second]].tolist()]
             self._tell(
@@ -493,7 +495,6 @@ class NuSVC(KernelClassifier):
             )
 
 
-def largest_nu(pair, weight):
-    """Return the largest nu for which both classes have enough rows: 2 min(W₊, W₋) / (W₊ + W₋)."""
-    total = weight.sum()
-    return 2.0 * min(weight[pair.sign > 0.0].sum(), weight[pair.sign < 0.0].sum()) / total if total else 1.0
+def _has_no_margin(model):
+    """Return whether a nu-SVC has no margin that could be told from rounding: else its objective is below 0."""
+    return "C" not in model.facts or (model.solution.status is Status.STALLED and model.solution.primal >= 0.0)
