@@ -149,7 +149,7 @@ class PreparedRows:
         if self.dtype == np.float32 and not kernel.exact_in_single(self.norms):
             self.X = _moved(X, centre, np.float64)
             self.norms = squared_norms(self.X)
-            if not kernel.largest(self.norms) < np.finfo(np.float32).max:
+            if not kernel.largest(self.norms) < float(np.finfo(np.float32).max):
                 self.dtype = np.dtype(np.float64)
 
     @property

@@ -29,6 +29,7 @@ from widemargin.models.labels import coded, order_of_first
 from widemargin.models.multiclass import (
     blocks_of,
     labels_of,
+    largest_nu,
     one_against_rest,
     order_of,
     pair_coefficients,
@@ -38,6 +39,7 @@ from widemargin.models.multiclass import (
     tabulate,
 )
 from widemargin.problems.classification import c_svc, nu_svc
+from widemargin.solvers.contract import Status
 
 _INSTEAD_OF_BOOL = {
     True: "use CalibratedClassifierCV({name}(), ensemble=False), or probability='libsvm' for those of LIBSVM.",
@@ -506,8 +508,8 @@ class NuSVC(KernelClassifier):
         return trained
 
     def _tell_of_no_margin(self, pairs, trained):
-        """Warn of pairs whose margin is 0: the problem has no better function than the one that is 0 everywhere."""
-        none = [pair for pair, model in zip(pairs, trained, strict=True) if pair.has_both and not model.facts.get("C")]
+        """Warn of pairs whose margin is 0: there is no better function than the one that is 0 everywhere."""
+        none = [pair for pair, model in zip(pairs, trained, strict=True) if pair.has_both and _has_no_margin(model)]
         if none:
             names = [repr(name) for name in self.classes_[[none[0].first, none[0].second]].tolist()]
             warn_caller(
@@ -517,7 +519,6 @@ class NuSVC(KernelClassifier):
             )
 
 
-def largest_nu(pair, weight):
-    """Return the largest nu for which both classes have enough rows: 2 min(W₊, W₋) / (W₊ + W₋)."""
-    total = weight.sum()
-    return 2.0 * min(weight[pair.sign > 0.0].sum(), weight[pair.sign < 0.0].sum()) / total if total else 1.0
+def _has_no_margin(model):
+    """Return whether a nu-SVC has no margin that could be told from rounding: else its objective is below 0."""
+    return "C" not in model.facts or (model.solution.status is Status.STALLED and model.solution.primal >= 0.0)

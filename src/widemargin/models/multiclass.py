@@ -149,3 +149,9 @@ def pairwise_probabilities(probabilities, n_classes):
     r[:, first, second] = probabilities
     r[:, second, first] = 1.0 - probabilities
     return r
+
+
+def largest_nu(pair, weight):
+    """Return the largest nu for which both classes have enough rows: 2 min(W₊, W₋) / (W₊ + W₋)."""
+    total = weight.sum()
+    return 2.0 * min(weight[pair.sign > 0.0].sum(), weight[pair.sign < 0.0].sum()) / total if total else 1.0

@@ -23,7 +23,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.linalg.lapack import dposv, dpstrf
 
-_OUTER_ITERATIONS, _NEWTON_STEPS, _ALL_STEPS = 30, 50, 300
+_OUTER_ITERATIONS, _NEWTON_STEPS, _ALL_STEPS = 30, 200, 600
 _FIRST_DELTA, _SMALLER, _LEAST_DELTA = 1e-2, 0.1, 1e-16  # against K_tt; a factor where an outer iteration is slow
 _SLOW = 0.1  # of the last violation: an outer iteration that leaves more asks for a smaller delta
 _RIDGE, _LARGEST_RIDGE = 1e-15, 1e-3  # added to a unit diagonal where a factorisation fails, times 100 each time
