@@ -86,7 +86,7 @@ class SolvedModel(BaseEstimator):
             groups = [tasks[first : first + (together or 1)] for first in tasks[:: together or 1]]
             solved = run(solve, groups, 1 if together else self.n_jobs, settings.interrupt)
         found = [solution for group in solved for solution in group]
-        _refuse_not_finite(found)
+        refuse_not_finite(found)
         return found
 
     def _announcing(self, report):
@@ -294,7 +294,7 @@ class LinearModel(WeightedModel):
         return self
 
 
-def _refuse_not_finite(found):
+def refuse_not_finite(found):
     """Refuse solutions, or what was trained from them, that are not finite: nothing of the kind is kept as a model."""
     for one in found:
         solution = getattr(one, "solution", one)

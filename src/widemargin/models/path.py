@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from widemargin._threads import run
+from widemargin.models.base import refuse_not_finite
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.problems.forms import FreeIntercept, scaled
 from widemargin.progress import reporting
@@ -209,6 +210,7 @@ class _Paths:
             report.solving(len(grid), "values of C") as solving,
         ):
             for solutions in self._solved(grid, report):
+                refuse_not_finite(solutions)
                 solving.finished(1)
                 self.solutions += [replace(one, w=None, beta=None) for one in solutions]  # what is told of them
                 steps.append(self._read(solutions))
@@ -313,9 +315,16 @@ def _is_final(solution):
 
 def _useful_range(problems):
     """Return C from where the first row is had right, at most `_MOST` of them."""
-    first = min(_first_right(problem.rows if isinstance(problem, FreeIntercept) else problem) for problem in problems)
-    power = np.floor(np.log(first) / np.log(_FACTOR))
-    return _FACTOR ** (power + np.arange(_MOST))
+    each = [problem.rows if isinstance(problem, FreeIntercept) else problem for problem in problems]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        power = np.floor(np.log(min(map(_first_right, each))) / np.log(_FACTOR))
+        Cs = _FACTOR ** (power + np.arange(_MOST))
+    if not (np.isfinite(Cs).all() and Cs[0] > 0.0):
+        raise ValueError(
+            "The useful range of C for these X and y is beyond double precision: scale the features and targets, or "
+            "give Cs."
+        )
+    return Cs
 
 
 def _first_right(problem):

@@ -210,9 +210,9 @@ class _Point:
         primal, dual = loss + 0.5 * size, value - 0.5 * float(v @ v)
         if self._has_intercept:  # what is missing of Σ a = 0 counts against the proof, see `finishing`
             dual -= abs(float(a.sum())) * (self._size + math.sqrt(size * float(self._terms.square.max(initial=0.0))))
-        if primal <= self.best_bounds[0]:
+        if self._best[0] is None or primal <= self.best_bounds[0]:  # the first in any case, even if it is no number
             self.best_bounds[0], self._best[0] = primal, (state.w.copy(), state.number[B])
-        if dual >= self.best_bounds[1]:
+        if self._best[1] is None or dual >= self.best_bounds[1]:
             self.best_bounds[1], self._best[1] = dual, a
         return self.best_bounds
 
