@@ -421,6 +421,9 @@ class FullDisk:
     def __exit__(self, *error):
         self._file.close()
 
+    def fileno(self):
+        return self._file.fileno()
+
     def write(self, content):
         self._file.write(content[:10])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

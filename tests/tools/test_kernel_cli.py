@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from widemargin import read_svmlight, write_svmlight
+from widemargin import LinearSVC, read_svmlight, write_svmlight
 from widemargin.models.kernel_classification import SVC
 from widemargin.models.modelfile import load_model
 
@@ -428,6 +428,21 @@ def test_what_only_liblinear_has_is_answered_with_what_to_use(call, two, command
     "--loss epsilon_insensitive", "-s 2 -t 0", "--multi-class crammer_singer", "--no-penalize-intercept"])  # fmt: skip
 def test_what_the_answers_name_is_there(call, two, words):
     assert call("train", "-q", *words.split(), two)[0] == 0
+
+
+@pytest.mark.parametrize("words", ["", "-t 2"])
+def test_a_gap_below_zero_by_rounding_is_printed_as_zero(call, two, words, monkeypatch):
+    kind = SVC if words else LinearSVC
+    fit = kind.fit
+
+    def fit_too_well(self, *arguments, **options):
+        fit(self, *arguments, **options)
+        self.gap_ = -7.4e-16
+        return self
+
+    monkeypatch.setattr(kind, "fit", fit_too_well)
+    assert json.loads(call("train", *words.split(), "--json", two)[1])["gap"] == 0.0
+    assert re.search(r"^gap +0\.0e\+00 \(certified", call("train", *words.split(), two)[1], re.MULTILINE)
 
 
 def test_help_of_train_tells_the_letters_and_their_names(call):
