@@ -130,7 +130,7 @@ def c_path(X, y, Cs=None, *, estimator=None, cv=None, scoring=None, sample_weigh
         raise ValueError(f"c_path needs stopping='gap', got {model.stopping!r}.")
     grid = None if Cs is None else _checked(Cs)
     X_checked, target, weight = model._check(X, y, sample_weight)
-    y = column_or_1d(y)
+    y = column_or_1d(y) if is_classifier(model) else target
     folds = _folds(model, X, y, cv, groups)
     paths = _Paths(model, X_checked, target, weight, folds, _judge(model, X, y, scoring))
     path = paths.walk(grid, each)
@@ -178,6 +178,8 @@ def _classes_of(model, scores):
 
 
 def _r2(predicted, y):
+    largest = max(1e-300, float(np.max(np.abs(y))), float(np.max(np.abs(predicted))))
+    y, predicted = y / largest, predicted / largest  # squares of large targets would overflow
     spread = float(np.sum((y - y.mean()) ** 2))
     rest = float(np.sum((y - predicted) ** 2))
     return 1.0 - rest / spread if spread > 0.0 else float(rest == 0.0)
@@ -321,8 +323,8 @@ def _useful_range(problems):
         Cs = _FACTOR ** (power + np.arange(_MOST))
     if not (np.isfinite(Cs).all() and Cs[0] > 0.0):
         raise ValueError(
-            "The useful range of C for these X and y is beyond double precision: scale the features and targets, or "
-            "give Cs."
+            "The useful range of C for these X, y and weights is beyond double precision: scale the features and "
+            "targets, or give Cs."
         )
     return Cs
 

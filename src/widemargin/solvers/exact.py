@@ -202,6 +202,10 @@ class _Point:
 
     def bounds(self):
         """Return the primal and the dual value here; remember the point if it is the best so far."""
+        with np.errstate(over="ignore", invalid="ignore"):  # a point beyond double precision is refused at the end
+            return self._bounds()
+
+    def _bounds(self):
         state, terms = self._state, self._terms
         a = np.clip(state.a, terms.low, terms.high)
         loss, value = measure(terms, state)
