@@ -385,7 +385,8 @@ def _target_abuses():
             def change(inputs, make=make, needed=needed):
                 inputs.arguments[needed] = make(_N_ROWS)
 
-            made[name] = Abuse(change, needed, needed)
+            words = {"sample_weight": r"sample_weight|weights", "qid": r"\bqid\b|\bquery\b"}
+            made[name] = Abuse(change, words[needed], needed)
     return made
 
 
@@ -398,7 +399,7 @@ def _parameter_abuses():
                 inputs.parameters[name] = value
 
             shown = "10**400" if isinstance(value, int) and value > 10**300 else repr(value)
-            culprits = rf"\b{name}\b|\bX\b|features" if name != "class_weight" else "class_weight|[Ww]eights?|class"
+            culprits = rf"\b{name}\b|\bX\b|features|precision@"
             made[f"{name}={shown}"] = Abuse(change, culprits, name)
     return made
 

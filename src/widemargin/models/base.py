@@ -42,6 +42,7 @@ _ADVICE = {
 }
 POSITIVE = Interval(Real, 0.0, np.finfo(np.float64).max, closed="right")
 """A parameter that must be positive and finite, such as C."""
+_MOST_BITS = 1023  # of an integer, such that a double can hold it
 _TOGETHER = 16  # classes whose problems are solved at once, where that saves passes
 _ASKED = {"gap": "gap", "kkt": "KKT violation", "violation": "violation of the planes"}
 _TURNS = {"svmperf": "planes", "ocas": "planes", "newton": "steps"}  # what these count
@@ -62,6 +63,15 @@ class SolvedModel(BaseEstimator):
         "callbacks": [callable, "array-like", None],
     }
     _turns = "sweeps"  # what a solver counts
+
+    def _validate_params(self):
+        """Refuse parameters beyond their limits, an integer that no double can hold among them."""
+        for name, value in self.get_params(deep=False).items():
+            if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+                raise ValueError(
+                    f"{name} must be a number within double precision, got one of {value.bit_length()} bits."
+                )
+        super()._validate_params()
 
     def _solve(self, solver, problems, starts, together=None):
         """Solve the problems, in parallel if there are several; return in order what `solver` returns.
@@ -88,7 +98,7 @@ class SolvedModel(BaseEstimator):
             with insisting_interrupts(settings.interrupt):
                 solved = run(solve, groups, 1 if together else self.n_jobs, settings.interrupt)
         found = [solution for group in solved for solution in group]
-        _refuse_not_finite(found)
+        refuse_not_finite(found)
         return found
 
     def _announcing(self, report):
@@ -296,7 +306,7 @@ class LinearModel(WeightedModel):
         return self
 
 
-def _refuse_not_finite(found):
+def refuse_not_finite(found):
     """Refuse solutions, or what was trained from them, that are not finite: nothing of the kind is kept as a model."""
     for one in found:
         solution = getattr(one, "solution", one)

@@ -4,6 +4,8 @@ scikit-learn's own checks, and those that it lacks: sparse matrices whose arrays
 objects, and messages that name the argument.
 """
 
+from numbers import Real
+
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
@@ -42,8 +44,9 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
 def finite_targets(y):
     """Return targets as float64; ValueError unless they are finite numbers, one per row."""
     y = np.asarray(column_or_1d(y, warn=True))
-    if y.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: y must hold real numbers, got {y.dtype}.")
+    if y.dtype.kind not in "biufOUS":
+        kind = "Complex data not supported: " if y.dtype.kind == "c" else ""
+        raise ValueError(f"{kind}y must hold real numbers, got {y.dtype}.")
     try:
         numbers = y.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -103,3 +106,10 @@ def checked_weights(sample_weight, X, *, non_negative):
     if not np.isfinite(weight).all():
         raise ValueError(f"Input sample_weight contains infinity or NaN: {weight[~np.isfinite(weight)][0]}.")
     return weight
+
+
+def check_class_weight(class_weight):
+    """Raise ValueError unless every factor of a dict of class weights is a finite number."""
+    for label, factor in class_weight.items() if isinstance(class_weight, dict) else ():
+        if not isinstance(factor, Real) or not np.isfinite(factor):
+            raise ValueError(f"class_weight must have a finite number for each class, got {factor!r} for {label!r}.")

@@ -23,6 +23,7 @@ from widemargin._warning import warn_caller
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
+from widemargin.models.inputs import check_class_weight
 from widemargin.models.kernel import KernelModel, Trained, folds_of, parts_of
 from widemargin.models.kerneldocs import documented
 from widemargin.models.labels import coded, order_of_first
@@ -93,6 +94,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
         Sets `classes_`, `class_weight_`.
         """
+        check_class_weight(self.class_weight)
         X, y = self._check_rows(X, y)
         if isinstance(self.probability, (bool, np.bool_)):
             instead = _INSTEAD_OF_BOOL[bool(self.probability)].format(name=type(self).__name__)

@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from widemargin._threads import run
+from widemargin.models.base import refuse_not_finite
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.problems.forms import FreeIntercept, scaled
 from widemargin.progress import reporting
@@ -129,7 +130,7 @@ def c_path(X, y, Cs=None, *, estimator=None, cv=None, scoring=None, sample_weigh
         raise ValueError(f"c_path needs stopping='gap', got {model.stopping!r}.")
     grid = None if Cs is None else _checked(Cs)
     X_checked, target, weight = model._check(X, y, sample_weight)
-    y = column_or_1d(y)
+    y = column_or_1d(y) if is_classifier(model) else target
     folds = _folds(model, X, y, cv, groups)
     paths = _Paths(model, X_checked, target, weight, folds, _judge(model, X, y, scoring))
     path = paths.walk(grid, each)
@@ -177,6 +178,8 @@ def _classes_of(model, scores):
 
 
 def _r2(predicted, y):
+    largest = max(1e-300, float(np.max(np.abs(y))), float(np.max(np.abs(predicted))))
+    y, predicted = y / largest, predicted / largest  # squares of large targets would overflow
     spread = float(np.sum((y - y.mean()) ** 2))
     rest = float(np.sum((y - predicted) ** 2))
     return 1.0 - rest / spread if spread > 0.0 else float(rest == 0.0)
@@ -209,6 +212,7 @@ class _Paths:
             report.solving(len(grid), "values of C") as solving,
         ):
             for solutions in self._solved(grid, report):
+                refuse_not_finite(solutions)
                 solving.finished(1)
                 self.solutions += [replace(one, w=None, beta=None) for one in solutions]  # what is told of them
                 steps.append(self._read(solutions))
@@ -313,9 +317,16 @@ def _is_final(solution):
 
 def _useful_range(problems):
     """Return C from where the first row is had right, at most `_MOST` of them."""
-    first = min(_first_right(problem.rows if isinstance(problem, FreeIntercept) else problem) for problem in problems)
-    power = np.floor(np.log(first) / np.log(_FACTOR))
-    return _FACTOR ** (power + np.arange(_MOST))
+    each = [problem.rows if isinstance(problem, FreeIntercept) else problem for problem in problems]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        power = np.floor(np.log(min(map(_first_right, each))) / np.log(_FACTOR))
+        Cs = _FACTOR ** (power + np.arange(_MOST))
+    if not (np.isfinite(Cs).all() and Cs[0] > 0.0):
+        raise ValueError(
+            "The useful range of C for these X, y and weights is beyond double precision: scale the features and "
+            "targets, or give Cs."
+        )
+    return Cs
 
 
 def _first_right(problem):

@@ -209,6 +209,10 @@ class _Point:
 
     def bounds(self):
         """Return the primal and the dual value here; remember the point if it is the best so far."""
+        with np.errstate(over="ignore", invalid="ignore"):  # a point beyond double precision is refused at the end
+            return self._bounds()
+
+    def _bounds(self):
         state, terms = self._state, self._terms
         a = np.clip(state.a, terms.low, terms.high)
         loss, value = measure(terms, state)
@@ -217,9 +221,9 @@ class _Point:
         primal, dual = loss + 0.5 * size, value - 0.5 * float(v @ v)
         if self._has_intercept:  # what is missing of Σ a = 0 counts against the proof, see `finishing`
             dual -= abs(float(a.sum())) * (self._size + math.sqrt(size * float(self._terms.square.max(initial=0.0))))
-        if primal <= self.best_bounds[0]:
+        if self._best[0] is None or primal <= self.best_bounds[0]:  # the first in any case, even if it is no number
             self.best_bounds[0], self._best[0] = primal, (state.w.copy(), state.number[B])
-        if dual >= self.best_bounds[1]:
+        if self._best[1] is None or dual >= self.best_bounds[1]:
             self.best_bounds[1], self._best[1] = dual, a
         return self.best_bounds
 
