@@ -1,6 +1,7 @@
 """What examples need: a folder of their own with the data files that they name, and a shell that knows `widemargin`."""
 
 import contextlib
+import inspect
 import io
 import lzma
 import re
@@ -54,7 +55,8 @@ def data_files(tmp_path_factory):
         write(name, X[:200], rank[:200], qid=np.repeat(np.arange(20), 10))
     write("test.dat", X[200:], rank[200:], qid=np.repeat(np.arange(10), 10))
     save_model(RankSVM(C=20).fit(X, rank), folder / "svm_rank.model", format="svmlight")
-    X = random_array((400, 2000), density=0.02, rng=rng, format="csr")
+    source = "rng" if "rng" in inspect.signature(random_array).parameters else "random_state"  # before SciPy 1.15
+    X = random_array((400, 2000), density=0.02, format="csr", **{source: rng})
     y = np.where(X[:, :50].sum(axis=1) > 0.5, 1, -1)
     write("texts", X[:300], y[:300])
     write("texts.t", X[300:], y[300:])
