@@ -75,7 +75,7 @@ def work(kind, seeds, solvers):
     from importlib import import_module
 
     trial = import_module(f"tests.certificates.{kind}_trial")
-    trial.warm_up()
+    trial.warm_up(say)
     for seed in seeds:
         say(seed=seed)
         trial.judge_seed(seed, solvers, say)

@@ -32,11 +32,11 @@ def model_of(problem, solver):
     return _MODELS[problem.kind](solver=solver, stopping=problem.stopping, **options)
 
 
-def warm_up():
+def warm_up(say):
     """Compile what the kernel machines need."""
     from tests.certificates.warmth import kernel_fits
 
-    kernel_fits()
+    kernel_fits(say)
 
 
 def judge_seed(seed, solvers, say):

@@ -43,11 +43,11 @@ def model_of(problem, solver):
     return LinearSVR(epsilon=problem.epsilon, **options) if problem.is_regression else LinearSVC(**options)
 
 
-def warm_up():
+def warm_up(say):
     """Compile what the problems of the first seeds need, so that no fit is judged by the time that takes."""
     from tests.certificates.warmth import linear_fits
 
-    linear_fits()
+    linear_fits(say)
 
 
 def judge_seed(seed, solvers, say):

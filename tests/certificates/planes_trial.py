@@ -23,11 +23,11 @@ def model_of(problem, solver):
                       intercept_scaling=problem.intercept_scaling or 1.0, **options)  # fmt: skip
 
 
-def warm_up():
+def warm_up(say):
     """Compile what cutting planes need."""
     from tests.certificates.warmth import planes_fits
 
-    planes_fits()
+    planes_fits(say)
 
 
 def judge_seed(seed, solvers, say):

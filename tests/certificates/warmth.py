@@ -15,14 +15,15 @@ def rows():
         yield form(X.astype(dtype))
 
 
-def quietly(model, *arguments):
-    """Fit without warnings: nobody judges these."""
+def quietly(say, model, *arguments):
+    """Fit without warnings, since nobody judges these; say so, since compilation takes its time."""
+    say(warm=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(*arguments)
 
 
-def linear_fits():
+def linear_fits(say):
     """Fit every linear solver with every loss and intercept."""
     from widemargin import LinearSVC, LinearSVR
 
@@ -38,12 +39,12 @@ def linear_fits():
             "penalize_intercept": intercept != "free",
         }
         if loss in REGRESSION:
-            quietly(LinearSVR(epsilon=0.1, **options), X, y + 0.1 * rng.standard_normal(40))
+            quietly(say, LinearSVR(epsilon=0.1, **options), X, y + 0.1 * rng.standard_normal(40))
         else:
-            quietly(LinearSVC(**options), X, y)
+            quietly(say, LinearSVC(**options), X, y)
 
 
-def kernel_fits():
+def kernel_fits(say):
     """Fit every kernel machine with every kernel and solver."""
     from tests.certificates.kernel_trial import model_of
     from tests.certificates.nasty_kernel import KINDS, SOLVERS, Kernel
@@ -53,10 +54,10 @@ def kernel_fits():
     for X, kind, name, solver in product(rows(), KINDS, ("linear", "rbf", "poly", "precomputed"), SOLVERS):
         problem = Kernel(kind, X, y, None, name, 0.5, 2, 1.0, 1.0, 0.3, 0.1, 1e-3)
         dense = X.toarray() if hasattr(X, "toarray") else X
-        quietly(model_of(problem, solver), dense @ dense.T if name == "precomputed" else X, y)
+        quietly(say, model_of(problem, solver), dense @ dense.T if name == "precomputed" else X, y)
 
 
-def planes_fits():
+def planes_fits(say):
     """Fit every model of cutting planes with both solvers."""
     from tests.certificates.nasty_planes import KINDS, SOLVERS, Planes
     from tests.certificates.planes_trial import model_of
@@ -69,4 +70,4 @@ def planes_fits():
         for measure in ("f1", "prbep", "error", "precision@9", "recall@9") if kind == "measure" else ("f1",):
             problem = Planes(kind, X, target, query, measure, 1.0 * several, 1.0, 1e-3)
             arguments = (X, target, *([query] if kind == "rank" else []))
-            quietly(model_of(problem, solver), *arguments)
+            quietly(say, model_of(problem, solver), *arguments)
