@@ -385,7 +385,7 @@ def _target_abuses():
             def change(inputs, make=make, needed=needed):
                 inputs.arguments[needed] = make(_N_ROWS)
 
-            words = {"sample_weight": r"sample_weight|weights", "qid": r"\bqid\b|\bquery\b"}
+            words = {"sample_weight": r"sample_weight|weights|\bweigh\b", "qid": r"\bqid\b|\bquery\b"}
             made[name] = Abuse(change, words[needed], needed)
     return made
 

@@ -30,7 +30,7 @@ from widemargin.problems.forms import FreeIntercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.solvers.contract import Status
 from widemargin.solvers.exact import exact, is_small
-from widemargin.solvers.precise import SAFE, precise_dual, precise_primal
+from widemargin.solvers.precise import SAFE, exact_sum, precise_dual, precise_primal
 
 _UNIT = 2.0**-53
 _ROWS_OF_A_TASK = 1 << 17
@@ -137,7 +137,7 @@ def _measured(problem, solution, settings):
     dual -= above + below
     if isinstance(problem, FreeIntercept) and solution.beta is not None:
         reach = np.abs(rows.target).max() + rows.epsilon.max() + norms.max() * math.sqrt(2.0 * primal)
-        dual -= abs(math.fsum(solution.beta)) * reach
+        dual -= abs(exact_sum(solution.beta)) * reach
     history = solution.history.copy()
     history[-1]["primal"], history[-1]["dual"] = primal, dual
     history[-1]["gap"] = relative_gap(primal, dual)
@@ -202,7 +202,7 @@ def _sums(function, rows, n_jobs, *arguments):
     """Return the three sums that a loop makes over all rows."""
     numbers = rows.target, rows.lower, rows.upper, rows.shift, rows.epsilon
     tasks = [(*numbers, *ends, *arguments) for ends in split(len(rows.target), -(-len(rows.target) // _ROWS_OF_A_TASK))]
-    return tuple(math.fsum(part) for part in zip(*run(function, tasks, n_jobs), strict=True))
+    return tuple(exact_sum(part) for part in zip(*run(function, tasks, n_jobs), strict=True))
 
 
 @compiled

@@ -14,16 +14,26 @@ _SPLIT = 2.0**27 + 1.0
 SAFE = 2.0**480  # sizes of factors up to which nothing overflows
 
 
+def exact_sum(terms):
+    """Return the sum of numbers, rounded once; where it leaves double precision, what plain sums make of it."""
+    terms = list(terms)
+    try:
+        return math.fsum(terms)
+    except (OverflowError, ValueError):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.sum(terms))
+
+
 def precise_primal(rows, w, intercept):
     """Return ½|w|² + Σ loss_i of a DualQP with an intercept, right to a few roundings."""
     X = _dense(rows.X)
     losses = []
     for i, products in enumerate(_two_products(X, w)):
         parts = [rows.target[i], -intercept, *(-products)]
-        residual = math.fsum(parts)
-        beyond = math.fsum([*parts, -math.copysign(rows.epsilon[i], residual)])
+        residual = exact_sum(parts)
+        beyond = exact_sum([*parts, -math.copysign(rows.epsilon[i], residual)])
         losses.append(_loss(rows, i, beyond if beyond * residual > 0.0 else 0.0))
-    return math.fsum([*losses, *(0.5 * _two_products(w[np.newaxis], w)[0])])
+    return exact_sum([*losses, *(0.5 * _two_products(w[np.newaxis], w)[0])])
 
 
 def _loss(rows, i, beyond):
@@ -36,14 +46,14 @@ def _loss(rows, i, beyond):
 
 def precise_dual(rows, beta):
     """Return the dual value of beta, right to a few roundings, and the sum of the sizes of its parts."""
-    v = np.array([math.fsum(products) for products in _two_products(_dense(rows.X).T, beta)])
+    v = np.array([exact_sum(products) for products in _two_products(_dense(rows.X).T, beta)])
     parts = np.concatenate([
         _two_products(rows.target[np.newaxis], beta)[0],
         -_two_products(rows.epsilon[np.newaxis], np.abs(beta))[0],
         -0.5 * rows.shift * beta * beta,
         -0.5 * _two_products(v[np.newaxis], v)[0],
     ])  # fmt: skip
-    return math.fsum(parts), math.fsum(np.abs(parts))
+    return exact_sum(parts), exact_sum(np.abs(parts))
 
 
 def _dense(X):
