@@ -40,7 +40,7 @@ for name, rows, targets, options, weight in {cases}:
     print(json.dumps([model.status_, ""]), flush=True)
 """
 
-SOLVERS = ("auto", "dcd", "avsf", "climb", "ocas", "svmperf")
+SOLVERS = ("auto", "dcd", "avsf", "climb", "newton", "ocas", "svmperf")
 PLANES = [
     ("RankSVM", "t", {}),
     ("OrdinalSVC", "y3", {}),

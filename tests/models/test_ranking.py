@@ -79,7 +79,7 @@ def test_queries_are_routed_through_cross_validation_and_pipelines(queries):
 @pytest.mark.parametrize(
     ("qid", "message"),
     [
-        (np.arange(299), "qid must have one entry per row: 300 rows, got 299"),
+        (np.arange(299), "qid must have one entry per row: 300 rows, got shape \\(299,\\)"),
         (np.tile([1, 2], 150), "Rows of query 1 are not together"),
         (np.where(np.arange(300) == 7, np.nan, 1.0), "qid of row 7 is missing"),
         (np.array([None] + ["a"] * 299, dtype=object), "qid of row 0 is missing"),

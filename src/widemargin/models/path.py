@@ -28,6 +28,7 @@ from widemargin.problems.forms import FreeIntercept, scaled
 from widemargin.progress import reporting
 from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS, suits_newton_at_any_cost
 from widemargin.solvers.contract import Status
+from widemargin.solvers.exact import is_small
 from widemargin.solvers.finishing import finished, with_intercept
 from widemargin.solvers.newton import newton_path
 
@@ -247,8 +248,12 @@ class _Paths:
                 return
 
     def _finished(self, C, solutions, settings):
-        """Return the solutions of all rows, finished, and those of folds, which need no more than an intercept."""
-        n, each = self._n_outputs, list(zip(self._problems, solutions, settings, strict=True))
+        """Return the solutions of all rows, finished, and those of folds, which need no more than an intercept.
+
+        Small ones are all finished: that costs next to nothing, and makes scores independent of the order of rows.
+        """
+        each = list(zip(self._problems, solutions, settings, strict=True))
+        n = len(each) if is_small(self._problems[0]) else self._n_outputs
         tasks = [(scaled(problem, C), solution, mine) for problem, solution, mine in each[:n]]
         return run(finished, tasks, self._model.n_jobs) + [with_intercept(*one) for one in each[n:]]
 

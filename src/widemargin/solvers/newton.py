@@ -28,6 +28,7 @@ from widemargin._threads import run, single_threaded_blas
 from widemargin.data.gram import gram
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.forms import FreeIntercept, is_made_of_hinges, part_of, scaled
+from widemargin.problems.magnitudes import check_rows
 from widemargin.problems.smoothing import RoundedRisk
 from widemargin.solvers.climb import WORTH_SOLVING, height
 from widemargin.solvers.combination import Combination
@@ -70,6 +71,9 @@ def newton_path(problems, factors, settings, starts=None):
     """
     starts = starts or [None] * len(problems)
     rows = _rows_of(problems[0])
+    norms = rows.X.squared_norms(settings[0].n_jobs)
+    for problem in problems:
+        check_rows(_rows_of(problem), norms)
     if takes_active_set(problems[0]):
         yield from _active_set_path(problems, factors, settings, starts)
         return

@@ -18,6 +18,8 @@ from widemargin.problems.certificates import relative_gap
 _GAP_PER_TOL, _LARGEST_GAP = 10.0, 0.1
 _SMALLER = 0.1
 _ROUNDING = 1e-14  # of a margin
+_ROUNDINGS = 8.0  # of the largest F: a violation of so many is none, as where the function is zero everywhere
+_UNIT = 16.0 * 2.0**-53  # of the sizes that an objective is added up from: a gap below that is rounding
 
 
 class StoppingRule:
@@ -41,13 +43,17 @@ class StoppingRule:
         return False
 
     def _is_small(self, state, violation):
-        return self._by_gap or violation <= self._tol * min(1.0, state.problem.unit(state.offsets()))
+        if self._by_gap or violation <= _ROUNDINGS * state.rounding():
+            return True
+        return violation <= self._tol * min(1.0, state.problem.unit(state.offsets()))
 
     def _is_proved(self, state, violation):
         """Return whether the gap is small enough, and set the `stretch` with which it is."""
         stretches = (1.0, 1.0 + 2.0 * violation + _ROUNDING) if state.problem.stretches else (1.0,)
+        rounding = _UNIT * state.size()
         for self.stretch in stretches:
-            if relative_gap(*state.measure(self.stretch)) <= self._gap:
+            primal, dual = state.measure(self.stretch)
+            if relative_gap(primal, dual) <= self._gap or primal - dual <= rounding:
                 return True
         self.stretch = 1.0
         return False
