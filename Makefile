@@ -2,7 +2,7 @@
 #   make demo    a model, its certificate and a picture, in a minute
 #   make test    lint and all tests
 #   make test-oldest    all tests with the oldest versions of everything that pyproject.toml allows
-#   make test-nightly   random examples and the long campaigns; bounds checked; uncompiled (some hours)
+#   make test-nightly   random examples and the long campaigns; bounds checked; uncompiled (long)
 #   make docs    the documentation site, in site/
 #   make bench   the benchmark tables (some hours; needs the shared data sets)
 
@@ -22,7 +22,7 @@ test: $(VENV)/.installed-test lint
 test-oldest: $(OLDEST)/.installed
 	WIDEMARGIN_OLDEST=1 $(OLDEST)/bin/python -m pytest -n 2 --dist worksteal
 
-# Loops run as plain Python are about a hundred times slower: the tests whose data are small.
+# Loops run as plain Python are much slower: the tests whose data are small.
 UNCOMPILED := $(wildcard $(addsuffix .py,$(addprefix tests/data/test_,matrix products rangefile sampling scaling summary \
 	textparser) $(addprefix tests/kernels/test_,cache exponential functions) tests/solvers/test_reduced)) tests/problems
 COMPILED := tests/data tests/kernels tests/problems tests/solvers tests/models $(wildcard tests/certificates tests/faults)

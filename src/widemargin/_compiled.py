@@ -8,8 +8,8 @@ none (views are fine). Counting costs two atomic operations per array and helper
 values took three quarters of the time, and would make threads that share a matrix wait for each other.
 
 Private interfaces of Numba are used here and nowhere else: the option `_nrt`, the classes of the cache and
-`dispatcher._cache`, the intrinsic below. The tests pass with Numba 0.61.0 (llvmlite 0.44.0) and 0.68.1 (llvmlite
-0.50.0); pyproject.toml allows what lies between and nothing newer.
+`dispatcher._cache`, the intrinsic below. Tested with Numba 0.61.0 (llvmlite 0.44.0) and 0.68.1 (llvmlite 0.50.0);
+pyproject.toml also allows what lies between, which is not tested, and nothing newer.
 """
 
 from contextlib import contextmanager
@@ -46,7 +46,7 @@ def compiled(function=None, *, fastmath=frozenset()):
 
 
 _ADVICE = (
-    "Compilation takes up to a minute in each new process. To keep compiled code, set the environment variable "
+    "Every new process has to compile again. To keep compiled code, set the environment variable "
     "NUMBA_CACHE_DIR to a folder that can be written."
 )
 
