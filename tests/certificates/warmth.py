@@ -54,7 +54,8 @@ def kernel_fits(say):
     for X, kind, name, solver in product(rows(), KINDS, ("linear", "rbf", "poly", "precomputed"), SOLVERS):
         problem = Kernel(kind, X, y, None, name, 0.5, 2, 1.0, 1.0, 0.3, 0.1, 1e-3)
         dense = X.toarray() if hasattr(X, "toarray") else X
-        quietly(say, model_of(problem, solver), dense @ dense.T if name == "precomputed" else X, y)
+        model = model_of(problem, solver).set_params(max_iter=100)
+        quietly(say, model, dense @ dense.T if name == "precomputed" else X, y)
 
 
 def planes_fits(say):
