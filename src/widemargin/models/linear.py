@@ -67,7 +67,8 @@ _SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
 
 _SHARED_ATTRIBUTES = """dual_coef_ : ndarray
         The signed multipliers, one per row, that prove the gap: coef_ = dual_coef_ @ X, up to rounding with dual
-        coordinate solvers, up to what the gap allows with "newton". Cutting planes have none unless the problem is small.
+        coordinate solvers, up to what the gap allows with "newton". Cutting planes have none, except for
+        small problems.
     n_iter_ : int
         Sweeps, steps or planes; the largest number over classes.
     gap_ : float
