@@ -20,6 +20,7 @@ from widemargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 _MODELS = {"c_svc": SVC, "nu_svc": NuSVC, "one_class": OneClassSVM, "eps_svr": SVR, "nu_svr": NuSVR}
 _NUMBERS = {"c_svc": ["C"], "nu_svc": ["nu"], "one_class": ["nu"], "eps_svr": ["C", "epsilon"], "nu_svr": ["C", "nu"]}
+SECONDS_OF_PAIRS = 3.0
 NOTHING = 1e-9  # of the objective's scale: an optimum below it has no tenth to speak of
 GAP_OF_KKT = 10.0  # times tol: the gap of a fit that converged by its violation, at most
 POOR = 0.1  # of the optimum: a fit that is called converged at a usual tolerance and further from it is none
@@ -29,6 +30,8 @@ def model_of(problem, solver):
     """Return the estimator of a problem."""
     options = {name: getattr(problem, name) for name in ("kernel", "gamma", "degree", "coef0", "tol")}
     options |= {name: getattr(problem, name) for name in _NUMBERS[problem.kind]}
+    if solver == "smo":  # the reference takes as long as its pairs take
+        options["max_seconds"] = SECONDS_OF_PAIRS
     return _MODELS[problem.kind](solver=solver, stopping=problem.stopping, **options)
 
 
@@ -81,7 +84,8 @@ def read(problem, model):
     beta[model.support_] = np.ravel(coefficients)
     b, (facts,) = float(model.intercept_[0]), model.facts_
     if problem.kind == "nu_svc":
-        return beta / facts["C"], b / facts["C"], 1.0 / facts["C"]
+        C = facts.get("C")  # without a margin there is none, and the function is zero
+        return (beta / C, b / C, 1.0 / C) if C else (beta, b, 0.0)
     if problem.kind == "one_class":
         return beta, 0.0, -b
     return beta, b, facts.get("epsilon", 0.0)
@@ -116,7 +120,7 @@ def dual_mistakes(judge, beta):
     lower, upper = np.zeros(len(beta)), np.zeros(len(beta))
     np.minimum.at(lower, form.row, form.lower)
     np.maximum.at(upper, form.row, form.upper)
-    room = 0.0 if judge.problem.kind != "nu_svc" else 4 * np.finfo(float).eps
+    room = 4 * np.finfo(float).eps  # of costs that are products, and of a function that is divided by its margin
     outside = np.maximum(lower - beta - room * np.abs(lower), beta - upper - room * np.abs(upper)).max()
     if outside > 0.0:
         yield "dual", f"dual_coef_ is outside its bounds by {outside:.3e}"

@@ -85,9 +85,7 @@ def test_a_warm_start_begins_with_the_last_weights(rows):
 
 
 def test_a_fit_by_planes_leaves_no_multipliers_of_another(rows, monkeypatch):
-    monkeypatch.setattr(
-        finishing, "is_small", lambda problem: False
-    )  # these are solved exactly, with dual variables
+    monkeypatch.setattr(finishing, "is_small", lambda problem: False)  # these are solved exactly, with dual variables
     X, y = rows[0], np.sign(rows[1])
     model = LinearSVC(solver="dcd", max_iter=None).fit(X, y)
     assert hasattr(model, "dual_coef_")

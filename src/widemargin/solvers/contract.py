@@ -130,7 +130,7 @@ class KernelSolution:
 
     `offsets` are the levels r_g of the gradient; `violation` is what `tol` was compared with; `n_computed` counts the
     kernel rows that were computed. The model, whose objective is `primal`, is the function of beta and offsets times
-    `stretch`, 1 but for the largest costs.
+    `stretch`, 1 but for the largest costs. `rounding` is what an objective may be wrong by.
     """
 
     beta: np.ndarray
@@ -144,11 +144,12 @@ class KernelSolution:
     solver: str
     history: np.ndarray
     stretch: float = 1.0
+    rounding: float = 0.0
 
     @property
     def gap(self):
-        """Relative duality gap of this point."""
-        return relative_gap(self.primal, self.dual)
+        """Relative duality gap of this point; against rounding, if the objective is smaller than that."""
+        return (self.primal - self.dual) / max(abs(self.primal), self.rounding, np.finfo(float).tiny)
 
     @property
     def is_finite(self):

@@ -19,7 +19,7 @@ _GAP_PER_TOL, _LARGEST_GAP = 10.0, 0.1
 _SMALLER = 0.1
 _ROUNDING = 1e-14  # of a margin
 _ROUNDINGS = 8.0  # of the largest F: a violation of so many is none, as where the function is zero everywhere
-_UNIT = 16.0 * 2.0**-53  # of the sizes that an objective is added up from: a gap below that is rounding
+UNIT = 16.0 * 2.0**-53  # of the sizes that an objective is added up from: a gap below that is rounding
 
 
 class StoppingRule:
@@ -50,7 +50,7 @@ class StoppingRule:
     def _is_proved(self, state, violation):
         """Return whether the gap is small enough, and set the `stretch` with which it is."""
         stretches = (1.0, 1.0 + 2.0 * violation + _ROUNDING) if state.problem.stretches else (1.0,)
-        rounding = _UNIT * state.size()
+        rounding = UNIT * state.size()
         for self.stretch in stretches:
             primal, dual = state.measure(self.stretch)
             if relative_gap(primal, dual) <= self._gap or primal - dual <= rounding:

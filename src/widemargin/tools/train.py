@@ -24,8 +24,8 @@ from widemargin.tools.reporting import reporting
 
 _SHOWN_CLASSES = 8
 _IN_WORDS = (
-    "rows", "features", "queries", "classes", "measure", "machine", "kernel", "solver", "sweeps", "planes",
-    "objective", "gap", "seconds", "status", "model",
+    "rows", "features", "queries", "classes", "measure", "machine", "kernel", "solver", "sweeps", "steps", "turns",
+    "planes", "objective", "gap", "seconds", "status", "model",
 )  # fmt: skip
 _LARGEST_EXACT = 2.0**53  # whole numbers up to this are all doubles
 _LARGEST_LABELS = dict.fromkeys(["liblinear", "libsvm", "svmlight"], 2**31 - 1)  # in files of that format
