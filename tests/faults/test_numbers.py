@@ -140,7 +140,7 @@ def test_a_missing_target_among_objects_is_refused(name):
     targets = "np.array([None] * 2 + list(range(58)), object)"
     ((outcome, message),) = outcomes([[name, "X", targets, {}, None]])
     assert outcome == "refused"
-    assert "got nan (or None) in row 0" in message
+    assert "Input y contains None, not a value: row 0" in message
 
 
 def test_the_commands_end_with_one_line_each(tmp_path):

@@ -52,7 +52,7 @@ def test_without_a_penalty_a_shift_of_the_features_changes_only_the_intercept(ro
     X, y = rows[0], rows[1] > 0
     here, there = (LinearSVC(penalize_intercept=False, tol=1e-8, max_iter=None).fit(X + move, y) for move in (0, 100))
     np.testing.assert_allclose(here.coef_, there.coef_, atol=1e-3)
-    assert here.solver_ == "newton (the intercept is not penalised)"
+    assert here.solver_ == "newton (a small problem)"
 
 
 @EACH_CONTAINER

@@ -101,6 +101,8 @@ def checked_weights(sample_weight, X, *, non_negative):
         given = given.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"sample_weight must hold numbers, got {given.dtype}: {error}.") from error
+    if given.shape == (_num_samples(X),) and not given.any():
+        return given  # whoever needs a positive one says so
     weight = given if given.ndim else float(given)
     weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=non_negative)
     if not np.isfinite(weight).all():

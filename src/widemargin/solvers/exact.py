@@ -46,6 +46,7 @@ _SMALL, _MEDIUM, _LARGE = 1 << 16, 3 << 16, 1 << 23
 _MOST_PRODUCTS, _MOST_SQUARED_PRODUCTS = 1 << 23, 1 << 21
 _MOST_DIMENSIONS = 2048  # of that matrix
 _OUTER_ITERATIONS, _STEPS_EACH = 40, 60
+_AFTER_THE_END = 3  # iterations at the level of rounding, where a smaller gap is asked for
 _SLOW = 0.1  # of the last violation: an outer iteration that leaves more asks for a smaller delta
 _SMALLER, _LEAST_DELTA = 1e-2, 1e-18  # factor of delta; its least value against the median of |x_i|²
 _FIRST_SHARE = 100.0  # by which ½ Σ delta a² may exceed the gap of a start
@@ -104,15 +105,17 @@ def active_set_newton(problem, settings, start=None, beta=None):
 
     `start` are weights and `beta` dual variables to start from.
     """
-    watch, to_the_end = Watch(settings), is_small(problem)
+    watch, to_the_end, n_optimal = Watch(settings), is_small(problem), 0
     with watch, single_threaded_blas() if _needs_lapack(problem) else nullcontext():
         point = _new_point(problem, start, beta)
         for _ in range(_OUTER_ITERATIONS + 1):
-            if not point.is_optimal:
-                point.bounds()
+            point.bounds()
             gap = watch.measured(point.n_steps, 2.0 * point.n_steps, *point.best_bounds)
             left = _STEPS_EACH if settings.max_iter is None else settings.max_iter - point.n_steps
-            if point.is_optimal or (gap <= settings.tol and not to_the_end):
+            n_optimal += point.is_optimal
+            if gap <= settings.tol and (point.is_optimal or not to_the_end):
+                break
+            if n_optimal > _AFTER_THE_END:
                 break
             if watch.turn("newton", point.n_steps, 2.0 * point.n_steps):
                 break
