@@ -126,7 +126,7 @@ def test_nu_svc_without_a_margin_says_so_and_its_objective_is_that_of_the_model(
 
 
 def test_a_target_that_is_none_is_refused():
-    with pytest.raises(ValueError, match=r"y\[1\] is nan"):
+    with pytest.raises(ValueError, match=r"Input y contains None, not a value: row 1"):
         SVR().fit([[0.0], [1.0], [2.0]], np.array([1.0, None, 2.0], dtype=object))
 
 

@@ -147,7 +147,7 @@ def test_we_give_the_probabilities_of_their_classifiers(estimator, kernel, label
     theirs = theirs_of(labelled(X, labels), X, tmp_path / "model", f"-s {CLASSIFIERS[estimator]} -n 0.3 -b 1", kernel)
     loaded = load_model(tmp_path / "model")
     assert loaded.probability == "libsvm"
-    _, expected = predicted_by_libsvm(theirs, Z, kernel, X, probability=True)
+    _, expected = predicted_by_libsvm(theirs, Z, kernel, X, probability="libsvm")
     rows, order = rows_for(loaded, Z, X), np.argsort(theirs.get_labels())
     np.testing.assert_allclose(loaded.predict_proba(rows), expected[:, order], atol=1e-9)
 
@@ -166,7 +166,7 @@ def test_we_predict_from_their_other_models_as_libsvm_does(estimator, kernel, X,
         return
     assert_close(loaded.decision_function(rows), values.ravel(), loaded)
     np.testing.assert_array_equal(loaded.predict(rows), expected)
-    _, probabilities = predicted_by_libsvm(theirs, Z, kernel, X, probability=True)
+    _, probabilities = predicted_by_libsvm(theirs, Z, kernel, X, probability="libsvm")
     np.testing.assert_allclose(loaded.predict_proba(rows), probabilities, atol=1e-9)
 
 
@@ -238,6 +238,7 @@ def fitted(X):
     return fit
 
 
+@pytest.mark.filterwarnings("ignore:nu=0.3 is too small:widemargin.errors.ConvergenceWarning")
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
@@ -260,9 +261,9 @@ def test_libsvm_predicts_from_our_classifiers_as_we_do(estimator, kernel, labels
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
 def test_libsvm_gives_our_probabilities(estimator, labels, X, Z, fitted, tmp_path):
-    model = fitted(estimator, "rbf", labels, probability=True)
+    model = fitted(estimator, "rbf", labels, probability="libsvm")
     save_model(model, tmp_path / "model", format="libsvm")
-    _, values = predicted_by_libsvm(svm_load_model(str(tmp_path / "model")), Z, "rbf", X, probability=True)
+    _, values = predicted_by_libsvm(svm_load_model(str(tmp_path / "model")), Z, "rbf", X, probability="libsvm")
     expected = model.predict_proba(Z)[:, [sorted(labels).index(label) for label in labels]]
     np.testing.assert_allclose(values, expected, atol=0.005 if len(labels) > 2 else 1e-9)  # the iteration's tolerance
 
@@ -271,7 +272,7 @@ def test_libsvm_gives_our_probabilities(estimator, labels, X, Z, fitted, tmp_pat
 def test_labels_are_written_in_the_order_of_svm_train(labels, X, Z, tmp_path):
     y = labelled(X, labels)
     theirs = theirs_of(y, X, tmp_path / "theirs", "-s 0 -b 1 -g 0.25")
-    model = SVC(gamma=0.25, probability=True, random_state=0).fit(X, y)
+    model = SVC(gamma=0.25, probability="libsvm", random_state=0).fit(X, y)
     for saved in (model, through(model, "widemargin", tmp_path), through(model, "libsvm", tmp_path)):
         save_model(saved, tmp_path / "model", format="libsvm")
         mine = svm_load_model(str(tmp_path / "model"))
@@ -303,7 +304,7 @@ def test_equal_votes_go_to_the_smallest_label_also_after_the_trip(tmp_path):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("estimator", OTHERS)
 def test_libsvm_predicts_from_our_other_models_as_we_do(estimator, kernel, X, Z, fitted, tmp_path):
-    model = fitted(estimator, kernel, probability=True)
+    model = fitted(estimator, kernel, probability="libsvm")
     save_model(model, tmp_path / "model", format="libsvm")
     theirs = svm_load_model(str(tmp_path / "model"))
     predictions, values = predicted_by_libsvm(theirs, Z, kernel, X)
@@ -314,7 +315,7 @@ def test_libsvm_predicts_from_our_other_models_as_we_do(estimator, kernel, X, Z,
         return
     np.testing.assert_array_equal(predictions, model.predict(rows))
     assert_close(values.ravel(), model.decision_function(rows), model)
-    _, values = predicted_by_libsvm(theirs, Z, kernel, X, probability=True)
+    _, values = predicted_by_libsvm(theirs, Z, kernel, X, probability="libsvm")
     np.testing.assert_allclose(values, model.predict_proba(rows), atol=1e-9)
 
 
@@ -380,7 +381,7 @@ def test_every_kernel_comes_back_equal_to_the_bit(labels, kernel, X, Z, fitted, 
 
 @pytest.mark.parametrize("labels", [[1, -1], [3, 1, 2]], ids=str)
 def test_probabilities_come_back_equal_to_the_bit(labels, X, Z, fitted, tmp_path):
-    model = fitted(SVC, "rbf", labels, probability=True)
+    model = fitted(SVC, "rbf", labels, probability="libsvm")
     save_model(model, tmp_path / "model", format="libsvm")
     np.testing.assert_array_equal(load_model(tmp_path / "model").predict_proba(Z), model.predict_proba(Z))
 

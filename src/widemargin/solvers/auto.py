@@ -62,7 +62,9 @@ def auto(problem, settings, start=None):
     solver, why = chosen(problem, settings, start)
     X = problem.rows.X if isinstance(problem, FreeIntercept) else problem.X
     if solver in (newton, ocas) and start is not None:  # those begin with weights
-        start = X.combine(start, settings.n_jobs)
+        beta, start = start, X.combine(start, settings.n_jobs)
+        if solver is newton and takes_active_set(problem):
+            return replace(active_set_newton(problem, settings, start, beta), why=why)
     solution = solver(problem, settings, start)
     return solution if solution.why else replace(solution, why=why)
 

@@ -26,7 +26,7 @@ from widemargin.solvers.conjugate import Direction, optimise_block
 from widemargin.solvers.contract import KernelSolution, Status, Watch
 from widemargin.solvers.freeset import newton_block, newton_cost
 from widemargin.solvers.pairs import multipliers
-from widemargin.solvers.stopping import UNIT, Futility, StoppingRule
+from widemargin.solvers.stopping import Futility, StoppingRule
 
 WORKING_SET = 1024  # at the beginning; of 128 .. 2048, by measurement: benchmarks/results/kernel.md
 _LARGEST_WORKING_SET = 2048
@@ -97,7 +97,7 @@ def solve(method, settings):
         solver=method.name,
         history=watch.history(),
         stretch=stretch,
-        rounding=UNIT * state.size(),
+        rounding=method.rule.rounding,
     )
 
 

@@ -20,6 +20,7 @@ from scipy.sparse import issparse
 from widemargin._threads import single_threaded_blas
 from widemargin.problems.forms import FreeIntercept
 from widemargin.problems.intercept import best_intercept
+from widemargin.problems.magnitudes import check_rows
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.proximal_newton import (
     SHIFT,
@@ -105,6 +106,7 @@ def active_set_newton(problem, settings, start=None, beta=None):
 
     `start` are weights and `beta` dual variables to start from.
     """
+    check_rows(_rows_of(problem), _rows_of(problem).X.squared_norms(settings.n_jobs))
     watch, to_the_end, n_optimal = Watch(settings), is_small(problem), 0
     with watch, single_threaded_blas() if _needs_lapack(problem) else nullcontext():
         point = _new_point(problem, start, beta)

@@ -71,12 +71,12 @@ def newton_path(problems, factors, settings, starts=None):
     """
     starts = starts or [None] * len(problems)
     rows = _rows_of(problems[0])
-    norms = rows.X.squared_norms(settings[0].n_jobs)
-    for problem in problems:
-        check_rows(_rows_of(problem), norms)
     if takes_active_set(problems[0]):
         yield from _active_set_path(problems, factors, settings, starts)
         return
+    norms = rows.X.squared_norms(settings[0].n_jobs)
+    for problem in problems:
+        check_rows(_rows_of(problem), norms)
     descents, last = [], 1.0
     for factor in factors:
         stated = problems if factor == 1.0 else [scaled(problem, factor) for problem in problems]

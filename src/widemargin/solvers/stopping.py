@@ -13,47 +13,59 @@ A violation is known at every iteration, the gap costs a pass over the dual vari
 gap is measured when that is reached, and if it is too large the goal is divided by ten.
 """
 
+import numpy as np
+
 from widemargin.problems.certificates import relative_gap
 
 _GAP_PER_TOL, _LARGEST_GAP = 10.0, 0.1
 _SMALLER = 0.1
 _ROUNDING = 1e-14  # of a margin
-_ROUNDINGS = 8.0  # of the largest F: a violation of so many is none, as where the function is zero everywhere
-UNIT = 16.0 * 2.0**-53  # of the sizes that an objective is added up from: a gap below that is rounding
+_ROUNDINGS = 32.0  # of a sum of kernel values: what is below is zero
+_UNIT = 16.0 * 2.0**-53  # of the sizes that an objective is added up from: below that it is rounding
 
 
 class StoppingRule:
     """The rule of a KernelSettings.
 
-    `goal` is the violation at which to ask whether the problem is solved, `stretch` the factor of the function.
+    `goal` is the violation at which to ask whether the problem is solved, `stretch` the factor of the function,
+    `rounding` what an objective of zero may be wrong by.
     """
 
     def __init__(self, settings):
         self._tol, self._by_gap = settings.tol, settings.stopping == "gap"
         self._gap = settings.tol if self._by_gap else min(_GAP_PER_TOL * settings.tol, _LARGEST_GAP)
         self.goal, self.stretch = settings.tol * (_GAP_PER_TOL if self._by_gap else 1.0), 1.0
+        self.rounding = 0.0
 
     def solved(self, state, violation):
         """Return whether an ActiveSet, with all dual variables active, is solved; if not, the goal is a smaller one."""
         if violation > self.goal:
             return False
+        if self._is_zero(state, violation):
+            self.rounding = _UNIT * state.size()
+            return True
         if self._is_small(state, violation) and self._is_proved(state, violation):
             return True
         self.goal = _SMALLER * violation
         return False
 
+    def _is_zero(self, state, violation):
+        """Return whether the function is zero everywhere, so that objective and gap are nothing but rounding.
+
+        A ν-SVC whose function is zero has no margin, which is another matter.
+        """
+        rounding = _ROUNDINGS * state.rounding()
+        has_one_group = len(state.problem.ends) == 2
+        return has_one_group and violation <= rounding and np.abs(state.F - state.linear).max() <= rounding
+
     def _is_small(self, state, violation):
-        if self._by_gap or violation <= _ROUNDINGS * state.rounding():
-            return True
-        return violation <= self._tol * min(1.0, state.problem.unit(state.offsets()))
+        return self._by_gap or violation <= self._tol * min(1.0, state.problem.unit(state.offsets()))
 
     def _is_proved(self, state, violation):
         """Return whether the gap is small enough, and set the `stretch` with which it is."""
         stretches = (1.0, 1.0 + 2.0 * violation + _ROUNDING) if state.problem.stretches else (1.0,)
-        rounding = UNIT * state.size()
         for self.stretch in stretches:
-            primal, dual = state.measure(self.stretch)
-            if relative_gap(primal, dual) <= self._gap or primal - dual <= rounding:
+            if relative_gap(*state.measure(self.stretch)) <= self._gap:
                 return True
         self.stretch = 1.0
         return False
