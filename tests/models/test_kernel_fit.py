@@ -198,8 +198,7 @@ def test_a_huge_C_separates_what_can_be_separated_and_an_infinite_one_is_refused
     peer = sklearn.svm.SVC(C=1e6, kernel="linear", tol=1e-6).fit(X[:100], y[:100])
     np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-4)
     np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=1e-4)
-    assert np.isfinite(ours.objective_)
-    assert np.isinf(C) or ours.gap_ < 1e-4
+    assert ours.gap_ < 1e-4
 
 
 def test_gamma_zero_makes_all_rows_alike(rows):
