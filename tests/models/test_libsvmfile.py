@@ -238,7 +238,7 @@ def fitted(X):
     return fit
 
 
-@pytest.mark.filterwarnings("ignore:nu=0.3 is too small:widemargin.errors.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::widemargin.errors.ConvergenceWarning")
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
