@@ -78,8 +78,9 @@ TWO_ROWS = """
     same = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
     for machine in (SVC, NuSVC, SVR, NuSVR, OneClassSVM):
         for kernel in ("linear", "poly", "rbf", "sigmoid"):
-            model = machine(kernel=kernel, gamma=0.1).fit(X, [1, 2])
-            few = machine(kernel=kernel, gamma=0.1).fit(same, [1, 2])
+            model = machine(kernel=kernel).fit(X, [1, 2])
+            gamma = model._gamma
+            few = machine(kernel=kernel, gamma=gamma).fit(same, [1, 2])
             np.testing.assert_allclose(model.predict(X), few.predict(same), rtol=1e-12)
 """
 

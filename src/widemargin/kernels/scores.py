@@ -5,7 +5,7 @@ support vectors; all outputs share each tile. The linear kernel needs none: its 
 """
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 
 from widemargin._threads import run, single_threaded_blas, split
 from widemargin.data.products import InnerProducts, squared_norms
@@ -96,15 +96,14 @@ def _by_tiles(kernel, support, blocks, Z, out, n_jobs, advance):
 
 
 def _by_weights(kernel, support, blocks, Z, out, n_jobs, advance):
-    """<Σ coef_i x_i, z>: the linear kernel."""
+    """<Σ coef_i x_i, z>: the linear kernel, unless there are more columns than values, of which few occur."""
+    if issparse(support) and support.shape[1] > support.nnz:
+        return _by_tiles(kernel, support, blocks, Z, out, n_jobs, advance)
     for block in range(blocks.count):
         here = slice(blocks.ends[block], blocks.ends[block + 1])
-        part, coefficients = support[here].astype(np.float64), blocks.coefficients[:, here]
-        if issparse(part) and part.shape[1] > part.nnz:  # more columns than values: those that occur will do
-            part, coefficients = csr_array(part), csr_array(coefficients)
-        sums = Z @ (coefficients @ part).T
-        out[:, block] = sums.toarray() if issparse(sums) else sums
-    advance(Z.shape[0])
+        weights = blocks.coefficients[:, here] @ support[here].astype(np.float64)
+        out[:, block] = Z @ np.asarray(weights).T
+    return advance(Z.shape[0])
 
 
 def _by_function(kernel, support, blocks, Z, out, n_jobs, advance):

@@ -19,7 +19,11 @@ from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
 from widemargin._threads import n_threads
+<<<<<<< HEAD
 from widemargin.data.structure import check_structure
+=======
+from widemargin.data.products import row_sums, squared_norms
+>>>>>>> kernel
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, PreparedRows, submatrix
 from widemargin.kernels.scores import kernel_scores
@@ -416,8 +420,8 @@ def _variance(X, weight):
         return float(X.var(dtype=np.float64))
     weight = np.ones(X.shape[0]) if weight is None else weight
     total = weight.sum() * X.shape[1]
-    mean = weight @ np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() / total
     if issparse(X):
-        squares = X.astype(np.float64).power(2).sum(axis=1)
-        return float(weight @ np.asarray(squares).ravel() / total - mean**2)
+        mean = weight @ row_sums(X) / total
+        return float(weight @ squared_norms(X) / total - mean**2)
+    mean = weight @ X.sum(axis=1, dtype=np.float64) / total
     return float(weight @ ((X - mean) ** 2).sum(axis=1) / total)

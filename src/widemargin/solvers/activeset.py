@@ -136,10 +136,6 @@ class ActiveSet:
         """Return ½ beta'K beta + p'beta of the active multipliers, by the F of the last scan."""
         return 0.5 * (self.beta @ self.F + self.beta @ self.linear)
 
-    def size(self):
-        """Return the sum of the sizes of what the objective is added up from."""
-        return self.problem.K.bound * float(np.abs(self.beta).sum()) ** 2 + float(np.abs(self.beta * self.linear).sum())
-
     def measure(self, stretch=1.0):
         """Return (primal, dual) of the whole problem, the primal that of the function times `stretch`.
 

@@ -21,7 +21,7 @@ _GAP_PER_TOL, _LARGEST_GAP = 10.0, 0.1
 _SMALLER = 0.1
 _ROUNDING = 1e-14  # of a margin
 _ROUNDINGS = 32.0  # of a sum of kernel values: what is below is zero
-_UNIT = 16.0 * 2.0**-53  # of the sizes that an objective is added up from: below that it is rounding
+_OF_NOTHING = 1e6  # times the rounding of an objective: what a gap is compared with where the function is zero
 
 
 class StoppingRule:
@@ -42,7 +42,7 @@ class StoppingRule:
         if violation > self.goal:
             return False
         if self._is_zero(state, violation):
-            self.rounding = _UNIT * state.size()
+            self.rounding = _OF_NOTHING * state.rounding() * float(np.abs(state.beta).sum())
             return True
         if self._is_small(state, violation) and self._is_proved(state, violation):
             return True
