@@ -19,11 +19,8 @@ from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
 from widemargin._threads import n_threads
-<<<<<<< HEAD
-from widemargin.data.structure import check_structure
-=======
 from widemargin.data.products import row_sums, squared_norms
->>>>>>> kernel
+from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, PreparedRows, submatrix
 from widemargin.kernels.scores import kernel_scores
