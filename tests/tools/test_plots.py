@@ -15,7 +15,7 @@ from widemargin.tools.plots import plot_convergence
 def fitted(clouds):
     """A model of two classes."""
     X, sign, _ = clouds
-    return LinearSVC(random_state=0).fit(X, sign)
+    return LinearSVC(solver="dcd", random_state=0).fit(X, sign)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_models_histories_lists_and_dicts_are_all_taken(fitted, history):
 
 def test_several_classes_are_thin_below_the_worst_of_them(rng):
     X, y = rng.standard_normal((90, 4)), rng.integers(0, 3, 90)
-    model = LinearSVC(random_state=0, max_iter=100_000).fit(X, y)
+    model = LinearSVC(solver="dcd", random_state=0, max_iter=100_000).fit(X, y)
     left, right = plot_convergence(model).axes
     worst, thin = bold_curves(right)["dcd"], [line for line in right.get_lines() if line.get_alpha() is not None]
     assert len(thin) == 3

@@ -388,7 +388,9 @@ def test_labelled_rows_of_a_one_class_model_are_compared_with_its_predictions(ca
     assert not {"As labelled", "false alarms"} & set(facts_of(others))
 
 
-@pytest.mark.parametrize("estimator", [SVC(probability=True, random_state=0), LinearSVC()], ids=["SVC", "LinearSVC"])
+@pytest.mark.parametrize(
+    "estimator", [SVC(probability="libsvm", random_state=0), LinearSVC()], ids=["SVC", "LinearSVC"]
+)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_rows_of_one_class_have_a_report(iris, estimator, n_classes):
     X, y = iris

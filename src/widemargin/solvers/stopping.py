@@ -42,7 +42,7 @@ class StoppingRule:
         if violation > self.goal:
             return False
         if self._is_zero(state, violation):
-            self.rounding = _OF_NOTHING * state.rounding() * float(np.abs(state.beta).sum())
+            self.rounding = _OF_NOTHING * state.rounding() * float((state.upper - state.lower).sum())
             return True
         if self._is_small(state, violation) and self._is_proved(state, violation):
             return True

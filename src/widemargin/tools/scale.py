@@ -236,19 +236,18 @@ def _reading(blocks):
 
 
 def _features_of(blocks):
-    """Yield the blocks, each when the next one is there; refuse rows of a precomputed kernel in place of the last."""
-    recogniser, last = KernelRecogniser(), None
+    """Yield the blocks; refuse rows of a precomputed kernel, which the first block tells."""
+    recogniser = None
     for block in _reading(blocks):
-        recogniser.update(block[0])
-        if last is not None:
-            yield last
-        last = block
-    if recogniser.is_kernel:
-        raise CommandError(
-            f"{blocks.name}: {KERNEL_WORDS}, which is not scaled; scale the features that it is computed from, and "
-            "train with -t 4"
-        )
-    yield last
+        if recogniser is None:
+            recogniser = KernelRecogniser()
+            recogniser.update(block[0])
+            if recogniser.is_kernel:
+                raise CommandError(
+                    f"{blocks.name}: {KERNEL_WORDS}, which is not scaled; scale the features that it is computed from, "
+                    "and train with -t 4"
+                )
+        yield block
 
 
 def _scale(blocks, ranges, statistics=None):
