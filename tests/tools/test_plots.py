@@ -93,7 +93,7 @@ def test_given_axes_are_drawn_into(history, clouds):
     figure = Figure()
     axes = figure.subplots(1, 2)
     X, _, target = clouds
-    assert plot_convergence([LinearSVR(random_state=0).fit(X, target), history], axes=axes) is figure
+    assert plot_convergence([LinearSVR(solver="dcd", random_state=0).fit(X, target), history], axes=axes) is figure
     assert [text.get_text() for text in axes[1].get_legend().get_texts()] == ["dcd", "history"]
 
 

@@ -235,13 +235,16 @@ def _reading(blocks):
         raise CommandError(explain_os_error(error)) from error
 
 
+_TELLING_ROWS = 1000  # that show whether a file holds a kernel
+
+
 def _features_of(blocks):
     """Yield the blocks; refuse rows of a precomputed kernel, which the first block tells."""
     recogniser = None
     for block in _reading(blocks):
         if recogniser is None:
             recogniser = KernelRecogniser()
-            recogniser.update(block[0])
+            recogniser.update(block[0][:_TELLING_ROWS])
             if recogniser.is_kernel:
                 raise CommandError(
                     f"{blocks.name}: {KERNEL_WORDS}, which is not scaled; scale the features that it is computed from, "
