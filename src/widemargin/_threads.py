@@ -126,6 +126,7 @@ def run(function, argument_lists, n_jobs=None, interrupt=None):
     finally:
         # A worker still waiting in the queue has nothing left to do here.
         errors = [_outcome(future, interrupt) for future in others if not future.cancel()]
+        caller = None  # a frame that knows itself would keep all of this in memory
     for error in errors:
         if error is not None:
             raise error
