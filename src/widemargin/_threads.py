@@ -103,7 +103,7 @@ def run(function, argument_lists, n_jobs=None, interrupt=None):
     def work():
         _inside.worker = True
         if threading.get_ident() != own_thread:
-            _inside.handed_out_by = work.__code__, caller
+            _inside.handed_out_by = sys._getframe().f_code, caller  # not `work`: a function that knows itself stays
         try:
             while not failed.is_set():
                 with todo_lock:
@@ -126,7 +126,7 @@ def run(function, argument_lists, n_jobs=None, interrupt=None):
     finally:
         # A worker still waiting in the queue has nothing left to do here.
         errors = [_outcome(future, interrupt) for future in others if not future.cancel()]
-        caller = None  # a frame that knows itself would keep all of this in memory
+        caller = None  # a frame that knows itself would stay in memory, with all of this
     for error in errors:
         if error is not None:
             raise error
