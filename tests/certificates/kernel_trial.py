@@ -63,7 +63,7 @@ def judge_seed(seed, solvers, say):
             points[solver] = (model, point, judge.objective(*point))
     lower, upper = kernel_bracket(judge)
     least = min([upper, *(objective for _, _, objective in points.values())])
-    if float(least - lower) > LOOSE * abs(float(least)):
+    if float(least - lower) > LOOSE * max(abs(float(least)), NOTHING * judge.scale):
         say(loose=1)
     for solver, (model, point, objective) in points.items():
         for rule, message in mistakes(judge, model, point, objective, least):
@@ -81,7 +81,8 @@ def read(problem, model):
     beta[model.support_] = np.ravel(coefficients)
     b, (facts,) = float(model.intercept_[0]), model.facts_
     if problem.kind == "nu_svc":
-        return beta / facts["C"], b / facts["C"], 1.0 / facts["C"]
+        scale = facts.get("C")  # a function that is not divided by its margin, because there is none, has no C
+        return (beta, b, 0.0) if scale is None else (beta / scale, b / scale, 1.0 / scale)
     if problem.kind == "one_class":
         return beta, 0.0, -b
     return beta, b, facts.get("epsilon", 0.0)
