@@ -192,7 +192,7 @@ def test_one_row_of_each_class_is_enough_and_one_support_vector_too():
 
 def test_a_huge_C_separates_what_can_be_separated_and_an_infinite_one_is_refused():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="'C' parameter of SVC must be a float in the range .* Got inf"):
+    with pytest.raises(ValueError, match=r"'C' parameter of SVC must be a float in the range .* Got inf"):
         SVC(C=np.inf).fit(X, y)
     ours = SVC(C=1e6, kernel="linear", tol=1e-6).fit(X[:100], y[:100])
     peer = sklearn.svm.SVC(C=1e6, kernel="linear", tol=1e-6).fit(X[:100], y[:100])
