@@ -19,7 +19,6 @@ ROOT = Path(__file__).parents[2]
 
 # The certificates, the invariances, the agreement of solvers with each other and with their peers.
 FILES = [
-    "tests/certificates",
     "tests/solvers/test_coordinate_descent.py",
     "tests/solvers/test_crammer_singer.py",
     "tests/solvers/test_cutting_plane.py",
