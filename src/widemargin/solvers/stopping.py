@@ -21,6 +21,7 @@ _GAP_PER_TOL, _LARGEST_GAP = 10.0, 0.1
 _SMALLER = 0.1
 _ROUNDING = 1e-14  # of a margin
 _ROUNDINGS = 32.0  # of a sum of kernel values: what is below is zero
+_LAST_BITS = 2.0**-52  # of F: a violation that is none
 _OF_NOTHING = 1e6  # times the rounding of an objective: what a gap is compared with where the function is zero
 
 
@@ -41,6 +42,8 @@ class StoppingRule:
         """Return whether an ActiveSet, with all dual variables active, is solved; if not, the goal is a smaller one."""
         if violation > self.goal:
             return False
+        if violation <= _LAST_BITS * float(np.abs(state.F).max(initial=0.0)):
+            return True
         if self._is_zero(state, violation):
             self.rounding = _OF_NOTHING * state.rounding() * float((state.upper - state.lower).sum())
             return True
