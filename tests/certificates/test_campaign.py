@@ -15,8 +15,8 @@ from tests.certificates.campaign import Campaign
 
 IS_NIGHTLY = os.environ.get("WIDEMARGIN_NIGHTLY", "") not in ("", "0")
 # Seeds of each kind in one part, and the number of parts.
-# Kernel machines, and pairs and measures, are judged nightly only, as long as their gap does not include rounding: some gaps of 0 are wrong by
-# the last bits, and some problems of nu machines are not.
+# Kernel machines, pairs and measures are judged nightly only, as long as their gaps do not include rounding: some gaps
+# of 0 are wrong by the last bits, and some problems of nu machines are not solved.
 PLAN = {"linear": (100, 2)}
 if IS_NIGHTLY:
     PLAN = {"linear": (2500, 8), "kernel": (1000, 4), "planes": (1000, 4)}
