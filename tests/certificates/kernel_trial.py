@@ -22,6 +22,7 @@ _MODELS = {"c_svc": SVC, "nu_svc": NuSVC, "one_class": OneClassSVM, "eps_svr": S
 _NUMBERS = {"c_svc": ["C"], "nu_svc": ["nu"], "one_class": ["nu"], "eps_svr": ["C", "epsilon"], "nu_svr": ["C", "nu"]}
 SECONDS_OF_PAIRS = 3.0
 NOTHING = 1e-9  # of the objective's scale: an optimum below it has no tenth to speak of
+ZERO = 1e-12  # of the objective's scale: below it the function is zero, and the gap is relative to rounding
 GAP_OF_KKT = 10.0  # times tol: the gap of a fit that converged by its violation, at most
 POOR = 0.1  # of the optimum: a fit that is called converged at a usual tolerance and further from it is none
 
@@ -98,6 +99,7 @@ def mistakes(judge, model, point, objective, least):
     if abs(Fraction(said) - objective) > Fraction(OBJECTIVE_ERROR) * abs(objective) + doubt:
         yield "objective", f"objective_ is {said!r}, that of the model {float(objective)!r} (doubt {float(doubt):.1e})"
     bound = Fraction(said) - Fraction(gap) * abs(Fraction(said))
+    doubt += Fraction(ZERO * judge.scale) if abs(said) <= ZERO * judge.scale else 0
     if bound > least + abs(least) * Fraction(ROUNDING) + doubt:
         yield "bound", f"gap_ {gap:.3e}, the bound {float(bound)!r} is above a known objective {float(least)!r}"
     if gap < 0.0:

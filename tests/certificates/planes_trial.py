@@ -73,7 +73,7 @@ def mistakes(judge, model, objective, least):
     """Yield (rule, message) of what is wrong with a fit."""
     said, gap = model.objective_, model.gap_
     floor = Fraction(FLOOR) * judge.at_zero
-    if abs(Fraction(said) - objective) > Fraction(OBJECTIVE_ERROR) * objective + floor:
+    if abs(Fraction(said) - objective) > Fraction(max(OBJECTIVE_ERROR, gap)) * objective + floor:
         yield "objective", f"objective_ is {said!r}, that of coef_ and intercept_ {float(objective)!r}"
     bound = Fraction(said) * (1 - Fraction(gap))
     if bound > least * (1 + Fraction(ROUNDING)) + floor:

@@ -183,7 +183,7 @@ def test_ctrl_c_within_any_kernel_computation_leaves_a_true_certificate(formulat
 def test_ctrl_c_between_a_step_and_its_sums_leaves_a_true_certificate(turns, formulation, solve, rng, monkeypatch):
     X, sign, cost = make(rng, 50)
     problem = FORMULATIONS[formulation](KernelRows(RBF, X, dtype=np.float64), X, sign, cost)
-    add, armed = activeset._add_threaded, []
+    add, armed = activeset.add_rows, []
 
     def interrupted(*arguments):
         if len(armed) == turns:
@@ -191,7 +191,7 @@ def test_ctrl_c_between_a_step_and_its_sums_leaves_a_true_certificate(turns, for
             raise KeyboardInterrupt
         return add(*arguments)
 
-    monkeypatch.setattr(activeset, "_add_threaded", interrupted)
+    monkeypatch.setattr(activeset, "add_rows", interrupted)
     settings = KernelSettings(tol=1e-8, working_set=4, callbacks=(lambda progress: armed.append("turn"),))
     solution = solve(problem, settings)
     check_certificate(problem, rbf_kernel(X, gamma=0.4), solution)

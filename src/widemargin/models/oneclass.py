@@ -22,7 +22,7 @@ from widemargin.models.kerneldocs import documented
 from widemargin.problems.oneclass import one_class
 
 _ROUNDING = 1e-11  # of a score, relative
-_ROUNDING_OF_TERMS = 1e-14  # of a score, relative to the sizes of the terms that it is the sum of
+_ROUNDING_OF_TERMS = 1e-13  # of a score, relative to the sizes of the terms that it is the sum of
 
 
 def _fits_probabilities(model):

@@ -84,6 +84,7 @@ def nu_svc(K, sign, weight, nu):
         reading=_read_nu_svc,
         admissible=descending,
         unit=_margin,
+        has_margin=True,
     )
 
 

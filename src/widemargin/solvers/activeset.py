@@ -7,20 +7,23 @@ multipliers have changed since have to be added.
 
 After Ctrl-C there is no time for all of that. What is left out then, Σ_s Δ_s K_st over the rows s that were not added,
 is at most √K_tt Σ_s |Δ_s| √K_ss for a positive definite kernel: this `slack` of f_t enters the bounds that are
-reported.
+reported, and so does `wrong`, what rounding has made of f.
 """
 
+import math
 import time
 from itertools import pairwise
 
 import numpy as np
 
 from widemargin._compiled import compiled
-from widemargin._threads import run, split
 from widemargin.kernels.cache import HeldRows, RowCache
+from widemargin.solvers.kernel_measure import measure
+from widemargin.solvers.kernel_sums import SAFE, UNIT, add_rows, add_rows_exactly
 
-_RANGE = 8192  # columns of one task of a threaded update
-_ULPS = 4.0
+_ULPS, _ULPS_OF_SUMS = 8.0, 4.0
+_ROUNDING_THAT_SHOWS = 1e-10  # against the objective
+_FEW_PRODUCTS = 1 << 22  # for sums that carry their rounding along
 _LARGEST_OBJECTIVE = 1e300
 _BLOCK = 256  # kernel rows that are computed at once when f is completed
 
@@ -52,6 +55,10 @@ class ActiveSet:
         Where each group begins and ends among the active multipliers.
     slack : ndarray
         By how much each entry of f may be wrong besides rounding: 0 except after a completion that was cut short.
+    wrong : float
+        By how much an entry of f may be wrong by rounding.
+    sums : ndarray
+        What the multipliers of each group add up to.
     cache : RowCache
     """
 
@@ -60,13 +67,17 @@ class ActiveSet:
         _check_sizes(problem)
         held = problem.K.held is not None and not settings.shrinking
         self.cache = HeldRows(problem.K) if held else RowCache(problem.K, settings.cache_size, least_rows)
+        self.sums = _sums(problem, problem.start)
         self._beta = _feasible(problem, start)  # of all multipliers; those of active ones are out of date
         self._f, self.slack = np.zeros((2, problem.K.n_rows))
         self._removed = []
         self._largest = np.abs(problem.K.diagonal).max(initial=0.0)
+        self._sums_of_two = problem.K.bound if len(self._beta) > problem.K.n_rows else 0.0  # what their rounding costs
         self._whole = True  # whether f is that of the multipliers; not so in the middle of a change
+        self.wrong, self._fresh = 0.0, True
         self._activate(np.arange(len(self._beta)), np.arange(problem.K.n_rows))
-        self.recompute()
+        self._whole = False
+        self.bring_back()
         if start is not None:
             self._stretch()
 
@@ -129,8 +140,14 @@ class ActiveSet:
         return self.problem.admissible(offsets)
 
     def rounding(self):
-        """Return how exact F can be: its terms, |beta_t K_tt| and less, in units of the last place."""
-        return _ULPS * np.finfo(np.float64).eps * np.abs(self.beta).sum() * self._largest
+        """Return how exact F can be: its terms, |beta_t K_tt| and less, and its values, in units of the last place."""
+        terms = np.abs(self.beta).sum() * self._largest
+        return UNIT * (_ULPS * terms + _ULPS_OF_SUMS * np.abs(self.F).max(initial=0.0))
+
+    def scale(self):
+        """Return what the objective is at most if nothing cancels in it: Σ_t (upper_t − lower_t) (max |f| + max |p|)."""
+        size = np.abs(self.beta).sum() * self._largest + np.abs(self.linear).max(initial=0.0)
+        return float((self.upper - self.lower).sum() * size)
 
     def objective(self):
         """Return ½ beta'K beta + p'beta of the active multipliers, by the F of the last scan."""
@@ -141,21 +158,21 @@ class ActiveSet:
 
         No row may have been removed.
         """
-        offsets = np.repeat(self.offsets(), np.diff(self.ends))
-        dual = -self.objective()
-        if stretch == 1.0:
-            distance = self.F - offsets
-            gap = np.where(distance > 0, (self.beta - self.lower) * distance, (self.beta - self.upper) * distance).sum()
-            error = 0.0
-            if self.slack.any():
-                slack = self.slack[self.problem.row]
-                gap += float(slack @ np.maximum(self.beta - self.lower, self.upper - self.beta))
-                error = 0.5 * float(slack @ np.abs(self.beta))
-            return dual + error + gap, dual - error
-        scores = self.F - self.linear
-        residual = stretch * (offsets - scores) - self.linear
-        losses = np.where(residual > 0.0, self.upper * residual, self.lower * residual).sum()
-        return 0.5 * stretch**2 * (self.beta @ scores) + losses - stretch * (self.beta @ offsets), dual
+        return measure(self, stretch)[:2]
+
+    @property
+    def is_rough(self):
+        """Whether rounding shows in what is measured, and can be taken out of f by `recompute` in little time."""
+        if self._fresh or not self._can_be_exact():
+            return False
+        primal, _, doubt = measure(self)
+        return not doubt <= _ROUNDING_THAT_SHOWS * abs(primal)
+
+    def _can_be_exact(self):
+        """Return whether there are few enough products, of sizes that can be split."""
+        n_products = np.count_nonzero(self.beta) * self.problem.K.n_rows
+        sizes = max(self.problem.K.bound, np.abs(self.beta).max(initial=0.0))
+        return n_products <= _FEW_PRODUCTS and sizes < SAFE
 
     def move(self, chosen, beta, slots):
         """Give multipliers new values and add what that changes to f, by their cached rows."""
@@ -164,8 +181,18 @@ class ActiveSet:
         if len(moved):
             self._whole = False
             self.beta[chosen] = beta
-            _add_threaded(self.cache.values, slots[moved], change[moved], self.f, self.settings.n_jobs)
+            self._add(self.cache.values, slots[moved], change[moved], self.f)
             self._whole = True
+
+    def moved(self, n_steps):
+        """Take notice of steps, of two multipliers each, by which a solver has changed F itself."""
+        self._fresh = False
+        self.wrong += _ULPS * UNIT * n_steps * np.abs(self.F).max(initial=0.0)
+
+    def _add(self, values, slots, weights, sums):
+        """Add weighted kernel rows to `sums`, a part of f, and take notice of the rounding."""
+        self._fresh = False
+        self.wrong += add_rows(values, slots, weights, sums, self.problem.K.bound, self.settings.n_jobs)
 
     def set_aside(self, remain):
         """Go on with the multipliers where `remain` is true; remove the kernel rows that none of them belongs to."""
@@ -179,10 +206,11 @@ class ActiveSet:
         self._activate(self.index[remain], self.rows[kept])
         self._whole = True
 
-    def bring_back(self, seconds=np.inf):
+    def bring_back(self, seconds=np.inf, exactly=False):
         """Make all multipliers active again, with f complete, even if the last change was interrupted.
 
-        After so many seconds the rest of f is bounded, where the kernel allows it: see `slack`.
+        After so many seconds the rest of f is bounded, where the kernel allows it: see `slack`. What is summed up anew
+        after an interrupted change is, if asked for, summed up without rounding.
         """
         if self._whole and self.everything:
             return
@@ -195,30 +223,60 @@ class ActiveSet:
             self._whole = False
             for rows, weights in self._removed:
                 self._add_changes(self._row_weights() - weights, rows, until)
+        elif exactly:
+            self._sum_up_exactly()
         else:
-            self._f[:] = 0.0
+            self._f[:], self.wrong = 0.0, 0.0
             self._add_changes(self._row_weights(), np.arange(len(self._f)), until)
         self._removed = []
         self._activate(np.arange(len(self._beta)), np.arange(len(self._f)))
         self._whole = True
 
     def recompute(self):
-        """Compute f from the multipliers alone, free of accumulated rounding, and make all multipliers active."""
+        """Compute f from the multipliers alone, free of accumulated rounding, and make all multipliers active.
+
+        The multipliers of each group add up to what they have to, as exactly as numbers can.
+        """
+        self._balance()
         self._whole = False
-        self.bring_back()
+        self.bring_back(exactly=self._can_be_exact())
+        self._fresh = True
+
+    def _balance(self):
+        """Put the sum of each group right, where that is furthest from a bound."""
+        self._beta[self.index] = self.beta
+        for (begin, end), total in zip(pairwise(self.problem.ends), self.sums, strict=True):
+            beta, lower, upper = self._beta[begin:end], self.problem.lower[begin:end], self.problem.upper[begin:end]
+            rest = math.fsum(beta) - total
+            if rest != 0.0:
+                t = int(np.argmax(np.minimum(beta - lower, upper - beta)))
+                beta[t] = min(max(beta[t] - rest, lower[t]), upper[t])
+        self.beta = self._beta[self.index]
+
+    def _sum_up_exactly(self):
+        """Set f to K beta, right to the last bits."""
+        weights, rest = self._row_weights(), np.zeros_like(self._f)
+        changed, self._f[:] = np.flatnonzero(weights), 0.0
+        fits = len(changed) <= self.cache.n_slots
+        lines = [(changed, self.cache.values, self.cache.fetch(changed))] if fits else self._blocks(changed)
+        for part, values, slots in lines:
+            add_rows_exactly(values, slots, weights[part], self._f, rest, self.settings.n_jobs)
+        self._f += rest
+        self.wrong = UNIT * (2.0 * np.abs(self._f).max(initial=0.0) + np.abs(weights).sum() * self._sums_of_two)
 
     def _stretch(self):
         """Multiply all multipliers by the factor within the box that makes the objective least.
 
         After a change of C, that brings those at their bounds to the new ones where nothing else is better.
         """
-        if _sums(self.problem, self.problem.start).any():
+        if self.sums.any():
             return
         curvature, slope = self.beta @ self.f[self.position], self.beta @ self.linear
         if curvature > 0.0 and slope < 0.0:
             factor = min(-slope / curvature, _room(self.problem, self.beta))
             self.beta *= factor
             self.f *= factor
+            self.wrong = factor * self.wrong + UNIT * np.abs(self.f).max(initial=0.0)
             np.clip(self.beta, self.lower, self.upper, out=self.beta)
 
     def _add_changes(self, weights, rows, until):
@@ -229,7 +287,7 @@ class ActiveSet:
             return
         if until == np.inf and 2 * len(rows) > K.n_rows and len(changed) <= self.cache.n_slots:
             sums, slots = self._f.copy(), self.cache.fetch(changed)
-            _add_threaded(self.cache.values, slots, weights[changed], sums, self.settings.n_jobs)
+            self._add(self.cache.values, slots, weights[changed], sums)
             self._f[rows] = sums[rows]
         else:
             self._add_blocks(weights, changed, rows, until)
@@ -239,24 +297,31 @@ class ActiveSet:
 
         The largest first if that may take only `until` a time; what is left then is added to the slack.
         """
-        K = self.problem.K
+        K, sums = self.problem.K, self._f[rows]
         if until < np.inf:
             changed = changed[np.argsort(-np.abs(weights[changed]), kind="stable")]
-        every = len(rows) == K.n_rows
-        columns = K.columns(None if every else rows)
-        block = self.cache.lend(min(len(changed), _BLOCK), len(rows))
-        n_block, slots, sums = len(block), np.arange(len(block)), self._f[rows]
-        for begin in range(0, len(changed), n_block):
-            if time.perf_counter() > until:
-                left = changed[begin:]
-                size = float(np.abs(weights[left]) @ np.sqrt(np.maximum(K.diagonal[left], 0.0)))
-                self.slack[rows] += size * np.sqrt(np.maximum(K.diagonal[rows], 0.0))
-                break
-            part = changed[begin : begin + n_block]
-            K.fill(part, columns, block, slots[: len(part)])
-            _add_threaded(block, slots[: len(part)], weights[part], sums, self.settings.n_jobs)
-            self.cache.n_computed += len(part) * len(rows) / K.n_rows
+        n_added, blocks = 0, self._blocks(changed, rows)
+        while n_added < len(changed) and time.perf_counter() <= until:
+            part, values, slots = next(blocks)
+            self._add(values, slots, weights[part], sums)
+            n_added += len(part)
+        left = changed[n_added:]
+        size = float(np.abs(weights[left]) @ np.sqrt(np.maximum(K.diagonal[left], 0.0)))
+        self.slack[rows] += size * np.sqrt(np.maximum(K.diagonal[rows], 0.0))
         self._f[rows] = sums
+
+    def _blocks(self, chosen, columns=None):
+        """Yield (rows, values, slots) of the chosen kernel rows at some columns or all, in blocks that are not kept."""
+        K = self.problem.K
+        n_columns = K.n_rows if columns is None else len(columns)
+        columns = K.columns(None if n_columns == K.n_rows else columns)
+        block = self.cache.lend(min(len(chosen), _BLOCK), n_columns)
+        for begin in range(0, len(chosen), len(block)):
+            part = chosen[begin : begin + len(block)]
+            slots = np.arange(len(part))
+            K.fill(part, columns, block, slots)
+            self.cache.n_computed += len(part) * n_columns / K.n_rows
+            yield part, block, slots
 
 
 def _check_sizes(problem):
@@ -289,19 +354,13 @@ def _feasible(problem, start):
 
 def _sums(problem, beta):
     """Return the sum of each group."""
-    return np.array([beta[begin:end].sum() for begin, end in pairwise(problem.ends)])
+    return np.array([math.fsum(beta[begin:end]) for begin, end in pairwise(problem.ends)])
 
 
 def _room(problem, beta):
     """Return the largest factor that keeps beta in its box."""
     bound = np.where(beta > 0.0, problem.upper, problem.lower)
     return np.divide(bound, beta, out=np.full(len(beta), np.inf), where=beta != 0.0).min(initial=np.inf)
-
-
-def _add_threaded(values, slots, weights, sums, n_jobs):
-    ranges = split(len(sums), -(-len(sums) // _RANGE))
-    slots = np.ascontiguousarray(slots, dtype=np.int64)
-    run(_add_weighted, [(values, slots, weights, start, stop, sums) for start, stop in ranges], n_jobs)
 
 
 @compiled
@@ -320,24 +379,3 @@ def _scan(f, position, linear, beta, lower, upper, ends, F, rising, falling, lev
         levels[g, 0], levels[g, 1] = smallest, largest
         violation = max(violation, largest - smallest)
     return violation
-
-
-@compiled(fastmath=frozenset({"contract"}))
-def _add_weighted(values, slots, weights, start, stop, sums):
-    """Add Σ_k weights[k] values[slots[k]] to sums[start:stop], four lines at a time, sums staying in cache."""
-    for begin in range(start, stop, 1024):
-        end = min(begin + 1024, stop)
-        part = sums[begin:end]
-        k = 0
-        while k + 4 <= slots.size:
-            w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
-            line0, line1 = values[np.uint64(slots[k])][begin:end], values[np.uint64(slots[k + 1])][begin:end]
-            line2, line3 = values[np.uint64(slots[k + 2])][begin:end], values[np.uint64(slots[k + 3])][begin:end]
-            for j in range(part.size):
-                part[j] += (w0 * line0[j] + w1 * line1[j]) + (w2 * line2[j] + w3 * line3[j])
-            k += 4
-        while k < slots.size:
-            w0, line0 = weights[k], values[np.uint64(slots[k])][begin:end]
-            for j in range(part.size):
-                part[j] += w0 * line0[j]
-            k += 1

@@ -130,7 +130,8 @@ class KernelSolution:
 
     `offsets` are the levels r_g of the gradient; `violation` is what `tol` was compared with; `n_computed` counts the
     kernel rows that were computed. The model, whose objective is `primal`, is the function of beta and offsets times
-    `stretch`, 1 but for the largest costs. `rounding` is what an objective may be wrong by.
+    `stretch`, 1 but for the largest costs. Where the function is zero, objective and gap are but rounding: the gap
+    is then relative to `scale`, the objective's size if nothing cancelled.
     """
 
     beta: np.ndarray
@@ -144,12 +145,12 @@ class KernelSolution:
     solver: str
     history: np.ndarray
     stretch: float = 1.0
-    rounding: float = 0.0
+    scale: float = 0.0
 
     @property
     def gap(self):
-        """Relative duality gap of this point; against rounding, if the objective is smaller than that."""
-        return (self.primal - self.dual) / max(abs(self.primal), self.rounding, np.finfo(float).tiny)
+        """Relative duality gap of this point."""
+        return (self.primal - self.dual) / max(abs(self.primal), self.scale, np.finfo(float).tiny)
 
     @property
     def is_finite(self):

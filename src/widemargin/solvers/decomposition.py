@@ -80,10 +80,10 @@ def solve(method, settings):
                 break
             method.turn()
     method.leave()
-    state.bring_back(_SECONDS_AFTER_CTRL_C if watch.status is Status.INTERRUPTED else np.inf)
+    recomputed = _complete(state, watch.status)
     stretch = method.rule.stretch if watch.status is Status.CONVERGED else 1.0
     primal, dual = state.measure(stretch)
-    if watch.last_iteration != method.iteration or stretch != 1.0:
+    if watch.last_iteration != method.iteration or stretch != 1.0 or recomputed:
         watch.measured(method.iteration, state.passes, primal, dual)
     return KernelSolution(
         beta=state.beta.copy(),
@@ -97,8 +97,17 @@ def solve(method, settings):
         solver=method.name,
         history=watch.history(),
         stretch=stretch,
-        rounding=method.rule.rounding,
+        scale=method.rule.scale,
     )
+
+
+def _complete(state, status):
+    """Have all multipliers active, and f exact where rounding shows and there is time; return whether f is a new one."""
+    state.bring_back(_SECONDS_AFTER_CTRL_C if status is Status.INTERRUPTED else np.inf)
+    if status is Status.INTERRUPTED or not state.is_rough:
+        return False
+    state.recompute()
+    return True
 
 
 class _Decomposition:
@@ -159,6 +168,8 @@ class _Decomposition:
         self.violation = state.scan()
         if self.violation <= self._goal and not state.everything:
             self._bring_back(state.bring_back)
+        if self.violation <= self.rule.goal and state.everything and state.is_rough:
+            self._bring_back(state.recompute)
         if state.everything and self.rule.solved(state, self.violation):
             return Status.CONVERGED
         if self._futility.first_time:

@@ -65,7 +65,12 @@ class Exact(NamedTuple):
 
 def is_small(problem):
     """Return whether a DualQP or FreeIntercept is to be solved to full precision, whoever solves it."""
-    return _n_entries(_rows_of(problem).X) <= _SMALL and suits_active_set(problem)
+    return is_small_matrix(_rows_of(problem).X) and suits_active_set(problem)
+
+
+def is_small_matrix(X):
+    """Return whether a Matrix, as a dense array, has so few entries that exact arithmetic on it takes no time."""
+    return _n_entries(X) <= _SMALL
 
 
 def suits_active_set(problem):

@@ -10,7 +10,8 @@ roundoff u = 2⁻⁵³, a sum of k products in any order is wrong by at most abo
     dual        |X'beta| |error| + ½ |error|², and a few u for the other sums, which are compensated
     small ones  where this is more than 1e-9 of the objective, or keeps the gap above the tolerance: a few u, by sums
                 that are exact, see `precise`
-    pairs       risks of all scores together are those of cutting planes, with |target| = 1
+    pairs       risks of all scores together are those of cutting planes, with |target| = 1; the slopes of any plane add
+                up to at most 2 C, so that wrong scores cost at most 2 C times the worst of them
     planes      where there is no beta: a plane is wrong by about m u Σ |c_i| (|target_i| + |x_i| |w|), c the slopes
     balance     with a free intercept Σ beta = 0 holds up to a rest r: |r| |b*|, where |b*| <= max |target| + epsilon +
                 |x_i| √(2 primal), since some optimal intercept lies at a corner of a loss
@@ -29,8 +30,8 @@ from widemargin.problems.certificates import relative_gap
 from widemargin.problems.forms import FreeIntercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.solvers.contract import Status
-from widemargin.solvers.exact import exact, is_small
-from widemargin.solvers.precise import SAFE, exact_sum, precise_dual, precise_primal
+from widemargin.solvers.exact import exact, is_small, is_small_matrix
+from widemargin.solvers.precise import SAFE, exact_sum, precise_dual, precise_primal, precise_scores
 
 _UNIT = 2.0**-53
 _ROWS_OF_A_TASK = 1 << 17
@@ -154,15 +155,23 @@ def _shows(rounding, primal, dual, settings):
 def finished_risk(problem, solution, settings):
     """Return a solver's Solution of a RiskProblem with its objective and its proof measured anew."""
     X, w = problem.X, solution.w
-    risk, c = problem.risk.subgradient(X.scores(w, settings.n_jobs))
-    size = math.sqrt(float(w @ w))
-    weight = float(np.abs(c) @ (1.0 + size * np.sqrt(X.squared_norms(settings.n_jobs))))
+    norms, size = np.sqrt(X.squared_norms(settings.n_jobs)), math.sqrt(float(w @ w))
+    steepest = 2.0 * problem.risk.scale  # Σ |c_i| of any plane, at most
+    scores = X.scores(w, settings.n_jobs)
+    of_scores = steepest * (X.longest_row + 2) * _UNIT * float(norms.max(initial=0.0)) * size
+    risk, c = problem.risk.subgradient(scores)
+    safe = max(np.abs(w).max(initial=0.0), norms.max(initial=0.0)) < SAFE
+    if is_small_matrix(X) and safe and not of_scores <= _ROUNDING_THAT_SHOWS * (0.5 * size**2 + float(risk)):
+        scores = precise_scores(X, w)
+        of_scores = steepest * _FEW_ROUNDINGS * float(np.abs(scores).max(initial=0.0))
+        risk, c = problem.risk.subgradient(scores)
     primal = 0.5 * size**2 + float(risk)
-    rounding = (X.longest_row + X.longest_sum + 64) * _UNIT * (weight + primal)
+    planes = float(np.abs(c) @ (1.0 + size * norms)) + primal
+    dual = solution.dual - of_scores - (X.longest_row + X.longest_sum + 64) * _UNIT * planes
     history = solution.history.copy()
-    history[-1]["primal"], history[-1]["dual"] = primal, solution.dual - rounding
-    history[-1]["gap"] = relative_gap(primal, solution.dual - rounding)
-    return _judged(replace(solution, primal=primal, dual=solution.dual - rounding, history=history), settings)
+    history[-1]["primal"], history[-1]["dual"] = primal, dual
+    history[-1]["gap"] = relative_gap(primal, dual)
+    return _judged(replace(solution, primal=primal, dual=dual, history=history), settings)
 
 
 def finishing_risk(solver):

@@ -24,6 +24,11 @@ def exact_sum(terms):
             return float(np.sum(terms))
 
 
+def precise_scores(X, w):
+    """Return X w of a Matrix, each score rounded once."""
+    return np.array([exact_sum(products) for products in _two_products(_dense(X), w)])
+
+
 def precise_primal(rows, w, intercept):
     """Return ½|w|² + Σ loss_i of a DualQP with an intercept, right to a few roundings."""
     X = _dense(rows.X)

@@ -56,11 +56,12 @@ class _PairMethod:
         state = self.state
         if self.violation <= self.rule.goal and not state.everything:
             self._bring_back()
+        if self.violation <= self.rule.goal and state.everything and state.is_rough:
+            self._recompute()
         if state.everything and self.rule.solved(state, self.violation):
             return Status.CONVERGED
         if self._futility.first_time:
-            state.recompute()
-            self._load()
+            self._recompute()
             if self.rule.solved(state, self.violation):
                 return Status.CONVERGED
         return Status.STALLED if self._futility.final else None
@@ -70,13 +71,17 @@ class _PairMethod:
         self.state.bring_back()
         self._load()
 
+    def _recompute(self):
+        self.state.recompute()
+        self._load()
+
     def turn(self):
         """Take steps until it is time to shrink."""
         state, cache = self.state, self.state.cache
         budget = min(len(state.problem.start), _SHRINK_EVERY)
         if self.settings.max_iter is not None:
             budget = max(1, min(budget, self.settings.max_iter - self.iteration))
-        fallen, goal = 0.0, max(self.rule.goal, state.rounding())
+        fallen, goal, before = 0.0, max(self.rule.goal, state.rounding()), self.iteration
         while budget > 0:
             steps, missing, part = _steps(
                 cache.values, cache.slot_of, cache.used, cache.tick(), state.rows, state.position,
@@ -90,6 +95,7 @@ class _PairMethod:
             cache.fetch(np.array([missing]))
         self.leave()
         self.violation = state.scan()
+        state.moved(self.iteration - before)
         self._futility.turn(fallen, self.violation, state.rounding(), state.objective())
         if self.settings.shrinking and not self._futility.called:
             self._shrink()

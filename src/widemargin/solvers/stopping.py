@@ -21,31 +21,27 @@ _GAP_PER_TOL, _LARGEST_GAP = 10.0, 0.1
 _SMALLER = 0.1
 _ROUNDING = 1e-14  # of a margin
 _ROUNDINGS = 32.0  # of a sum of kernel values: what is below is zero
-_LAST_BITS = 2.0**-52  # of F: a violation that is none
-_OF_NOTHING = 1e6  # times the rounding of an objective: what a gap is compared with where the function is zero
 
 
 class StoppingRule:
     """The rule of a KernelSettings.
 
-    `goal` is the violation at which to ask whether the problem is solved, `stretch` the factor of the function,
-    `rounding` what an objective of zero may be wrong by.
+    `goal` is the violation at which to ask whether the problem is solved, `stretch` the factor of the function, `scale`
+    what the gap is relative to if the function is zero, else 0.
     """
 
     def __init__(self, settings):
         self._tol, self._by_gap = settings.tol, settings.stopping == "gap"
         self._gap = settings.tol if self._by_gap else min(_GAP_PER_TOL * settings.tol, _LARGEST_GAP)
         self.goal, self.stretch = settings.tol * (_GAP_PER_TOL if self._by_gap else 1.0), 1.0
-        self.rounding = 0.0
+        self.scale = 0.0
 
     def solved(self, state, violation):
         """Return whether an ActiveSet, with all dual variables active, is solved; if not, the goal is a smaller one."""
         if violation > self.goal:
             return False
-        if violation <= _LAST_BITS * float(np.abs(state.F).max(initial=0.0)):
-            return True
         if self._is_zero(state, violation):
-            self.rounding = _OF_NOTHING * state.rounding() * float((state.upper - state.lower).sum())
+            self.scale = state.scale()
             return True
         if self._is_small(state, violation) and self._is_proved(state, violation):
             return True
@@ -58,20 +54,25 @@ class StoppingRule:
         A ν-SVC whose function is zero has no margin, which is another matter.
         """
         rounding = _ROUNDINGS * state.rounding()
-        has_one_group = len(state.problem.ends) == 2
-        return has_one_group and violation <= rounding and np.abs(state.F - state.linear).max() <= rounding
+        is_zero = violation <= rounding and np.abs(state.F - state.linear).max() <= rounding
+        return is_zero and not state.problem.has_margin
 
     def _is_small(self, state, violation):
         return self._by_gap or violation <= self._tol * min(1.0, state.problem.unit(state.offsets()))
 
     def _is_proved(self, state, violation):
         """Return whether the gap is small enough, and set the `stretch` with which it is."""
-        stretches = (1.0, 1.0 + 2.0 * violation + _ROUNDING) if state.problem.stretches else (1.0,)
-        for self.stretch in stretches:
+        factor = 1.0 + 2.0 * violation + _ROUNDING
+        for self.stretch in (1.0, factor) if self._stretches(state, factor) else (1.0,):
             if relative_gap(*state.measure(self.stretch)) <= self._gap:
                 return True
         self.stretch = 1.0
         return False
+
+    def _stretches(self, state, factor):
+        """Return whether the multipliers times a factor are a model as good as they are, and within their bounds."""
+        stretched = factor * state.beta
+        return state.problem.stretches and (state.lower <= stretched).all() and (stretched <= state.upper).all()
 
 
 class Futility:
