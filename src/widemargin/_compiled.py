@@ -111,22 +111,26 @@ def compiled_choice(function):
 
 
 class _Compilations(event.Listener):
-    """Calls a function when one is compiled; functions loaded from the disk cache do not count."""
+    """Calls functions before and after one is compiled; functions loaded from the disk cache do not count."""
 
-    def __init__(self, call):
-        self._call = call
+    def __init__(self, before, after):
+        self._before, self._after = before, after
 
     def on_start(self, event):
-        self._call()
+        self._before()
 
     def on_end(self, event):
-        """Nothing to say when a compilation ends."""
+        self._after()
+
+
+def _nothing():
+    """Do nothing."""
 
 
 @contextmanager
-def before_compilation(call):
-    """Within the block, call `call()` whenever a function has to be compiled, before it is."""
-    listener = _Compilations(call)
+def before_compilation(call, then=_nothing):
+    """Within the block, call `call()` whenever a function has to be compiled, before it is, and `then()` after it."""
+    listener = _Compilations(call, then)
     event.register("numba:compile", listener)
     try:
         yield

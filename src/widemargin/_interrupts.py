@@ -17,18 +17,30 @@ _AGAIN = 0.15  # seconds after which Ctrl-C that nobody has heard is raised agai
 
 @contextmanager
 def remembering_interrupts():
-    """Within the block, an event that tells whether Ctrl-C was pressed; KeyboardInterrupt is raised as ever."""
-    pressed = threading.Event()
+    """Within the block, an event that tells whether Ctrl-C was pressed; KeyboardInterrupt is raised as ever.
+
+    If the compiler has swallowed it, it is raised again when that function has been compiled.
+    """
+    pressed, moments = threading.Event(), []  # how often Ctrl-C had been pressed when each compilation began
 
     def interrupt(number, frame):
         pressed.set()
+        interrupt.count += 1
         raise KeyboardInterrupt
+
+    def begin():
+        if threading.current_thread() is threading.main_thread():
+            moments.append(interrupt.count)
+
+    def end():
+        if threading.current_thread() is threading.main_thread() and moments and moments.pop() != interrupt.count:
+            raise KeyboardInterrupt
 
     if not _ours():
         yield pressed
         return
-    interrupt.raises = True
-    with _handling(interrupt):
+    interrupt.raises, interrupt.count = True, 0
+    with _handling(interrupt), before_compilation(begin, end):
         yield pressed
 
 

@@ -1,7 +1,8 @@
 """Fits of the kernel machines to one problem by every solver, judged; for the rules see `linear_trial`.
 
 With stopping="gap" a converged fit has a gap of at most `tol`. With "kkt", `tol` is for the largest violation of an
-optimality condition, and the gap of a converged fit is at most ten times it. Besides, a fit called converged at a usual
+optimality condition, and the gap of a converged fit is at most ten times it. Where rounding is more than 1e-9 of the
+objective the gap has to include it, and objective_ is right to that. Besides, a fit called converged at a usual
 tolerance is within a tenth of the optimum ("poor"), and epsilon of a ν-SVR and the margin of a ν-SVC are not negative
 ("sign").
 """
@@ -96,7 +97,7 @@ def mistakes(judge, model, point, objective, least):
     """Yield (rule, message) of what is wrong with a fit."""
     said, gap, beta = model.objective_, model.gap_, point[0]
     doubt = Fraction(judge.doubt(beta)) + Fraction(np.finfo(float).tiny)
-    if abs(Fraction(said) - objective) > Fraction(OBJECTIVE_ERROR) * abs(objective) + doubt:
+    if abs(Fraction(said) - objective) > Fraction(max(OBJECTIVE_ERROR, gap)) * abs(objective) + doubt:
         yield "objective", f"objective_ is {said!r}, that of the model {float(objective)!r} (doubt {float(doubt):.1e})"
     bound = Fraction(said) - Fraction(gap) * abs(Fraction(said))
     doubt += Fraction(ZERO * judge.scale) if abs(said) <= ZERO * judge.scale else 0

@@ -14,10 +14,10 @@ import pytest
 from tests.certificates.campaign import Campaign
 
 IS_NIGHTLY = os.environ.get("WIDEMARGIN_NIGHTLY", "") not in ("", "0")
-# Seeds of each kind in one part, and the number of parts.
-# Kernel machines, pairs and measures are judged nightly only, as long as their gaps do not include rounding: some gaps
-# of 0 are wrong by the last bits, and some problems of nu machines are not solved.
-PLAN = {"linear": (100, 2)}
+# Seeds of each kind in one part, and the number of parts; few on each of the machines of tests/machines.
+PLAN = {"linear": (100, 2), "kernel": (60, 1), "planes": (40, 1)}
+if os.environ.get("WIDEMARGIN_CERTIFICATES") == "few":
+    PLAN = {"linear": (25, 1), "kernel": (15, 1), "planes": (10, 1)}
 if IS_NIGHTLY:
     PLAN = {"linear": (2500, 8), "kernel": (1000, 4), "planes": (1000, 4)}
 LOOSE_PART = 0.2  # of the problems may have a reference that says little

@@ -6,12 +6,14 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import numba
 import numpy as np
 import pytest
+from numba.core import event
 
-from widemargin._interrupts import insisting_interrupts
+from widemargin._interrupts import insisting_interrupts, remembering_interrupts
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows
 from widemargin.problems.certificates import certify_kernel
@@ -117,6 +119,22 @@ def test_what_is_left_of_the_gradient_after_ctrl_c_is_bounded(rng):
     assert dual <= exact.dual + 1e-12
     assert primal >= exact.primal - 1e-12
     assert np.isfinite([primal, dual]).all()
+
+
+def test_ctrl_c_that_the_compiler_swallows_is_raised_when_it_has_compiled():
+    with pytest.raises(KeyboardInterrupt), remembering_interrupts() as pressed:
+        with event.trigger_event("numba:compile"), suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        pytest.fail("nobody has heard it")
+    assert pressed.is_set()
+
+
+def test_ctrl_c_that_was_heard_does_not_end_the_next_compilation():
+    with remembering_interrupts():
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with event.trigger_event("numba:compile"):
+            pass
 
 
 @pytest.mark.parametrize("options", ["--solver dcd", "-t 2"])
