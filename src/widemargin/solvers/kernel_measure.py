@@ -35,7 +35,7 @@ def measure(state, stretch=1.0):
     wrong = state.wrong + state.slack[state.problem.row]
     with np.errstate(over="ignore", invalid="ignore"):  # beyond double precision nothing is proved
         scores = state.F - state.linear
-        wrong = wrong + 4.0 * UNIT * (np.abs(state.F) + np.abs(state.linear) + np.abs(offsets))
+        wrong = wrong + 4.0 * UNIT * (np.abs(state.F) + np.abs(state.linear) + np.abs(offsets)) + _of_division(state)
         squares, separable, owed = state.beta * scores, state.linear * state.beta, levels * state.sums
         about = float(np.abs(state.beta) @ wrong)
         losses, worst = _losses(state, stretch * (offsets - scores) - state.linear, stretch * wrong)
@@ -44,6 +44,13 @@ def measure(state, stretch=1.0):
         sizes = [np.abs(part).sum() for part in (squares, separable, owed, losses)]
         doubt = stretch**2 * about + (worst - losses).sum() + _ROUNDINGS * stretch**2 * sum(sizes)
         return float(primal), float(dual - doubt), float(doubt)
+
+
+def _of_division(state):
+    """Return by how much F changes when the multipliers are divided by a margin, which rounds each of them."""
+    if not state.problem.has_margin:
+        return 0.0
+    return 2.0 * UNIT * float(np.abs(state.beta).sum()) * state.problem.K.bound
 
 
 def _losses(state, residual, wrong):
