@@ -46,13 +46,10 @@ def test_warnings_and_prints_stay_in_their_rooms(path):
     assert not used & {"print", "sys.exit"} or room.startswith("tools/") or room == "__main__.py"
 
 
-LONGER = {"data/textfile.py": 510, "models/kernel_classification.py": 530}  # to be divided with the next plan of rooms
-
-
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_files_stay_below_500_lines_and_functions_below_60(path):
     text = path.read_text()
-    assert text.count("\n") <= LONGER.get(path.relative_to(SOURCE).as_posix(), 500)
+    assert text.count("\n") <= 500
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef) and node.name != "__init__":
             body = node.body[1:] if ast.get_docstring(node) else node.body

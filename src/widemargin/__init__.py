@@ -3,7 +3,8 @@
 from widemargin.data.rangefile import read_ranges, write_ranges
 from widemargin.data.scaling import FeatureRanges, learn_ranges
 from widemargin.data.textblocks import SvmlightBlocks, write_svmlight_blocks
-from widemargin.data.textfile import read_svmlight, write_svmlight
+from widemargin.data.textfile import read_svmlight
+from widemargin.data.textwriter import write_svmlight
 from widemargin.errors import ConvergenceWarning, FormatError
 from widemargin.models.kernel_classification import SVC, NuSVC
 from widemargin.models.kernel_regression import SVR, NuSVR

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
-from widemargin.data import textfile
+from widemargin.data import textfile, textwriter
 from widemargin.data.textcompression import zstd
-from widemargin.data.textfile import read_svmlight, write_svmlight
+from widemargin.data.textfile import read_svmlight
+from widemargin.data.textwriter import write_svmlight
 from widemargin.errors import FormatError
 
 COMPRESS = {
@@ -359,7 +360,7 @@ def test_blocks_of_rows_make_no_difference(monkeypatch, rng):
     X, y = csr_array(rng.random((50, 7)) * (rng.random((50, 7)) < 0.4)), np.arange(50)
     whole, parts = io.BytesIO(), io.BytesIO()
     write_svmlight(whole, X, y, qid=y)
-    monkeypatch.setattr(textfile, "_BLOCK_ENTRIES", 3)
+    monkeypatch.setattr(textwriter, "_BLOCK_ENTRIES", 3)
     write_svmlight(parts, X, y, qid=y)
     assert whole.getvalue() == parts.getvalue()
 
@@ -382,7 +383,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
         yield "1 1:1\n"
         raise RuntimeError("no more")
 
-    monkeypatch.setattr(textfile, "_format_blocks", break_off)
+    monkeypatch.setattr(textwriter, "_format_blocks", break_off)
     with pytest.raises(RuntimeError, match="no more"):
         write_svmlight(path, np.eye(2), [1, 2])
     assert os.listdir(tmp_path) == ["rows.svm"]

@@ -242,7 +242,7 @@ def test_uncompiled_reader_and_writer_agree_with_the_compiled_ones(tmp_path):
     tokens = [*HARD_NUMBERS, "0.5", "-3", "99999999999999999999999", "0.1234567890123456", "1.7e-200"]
     (tmp_path / "rows.svm").write_text("".join(f"{token} qid:4 1:{token} 12:1 # c\n" for token in tokens))
     script = (
-        "import sys; from widemargin.data.textfile import read_svmlight, write_svmlight\n"
+        "import sys; from widemargin import read_svmlight, write_svmlight\n"
         "X, y, qid = read_svmlight(sys.argv[1]); write_svmlight(sys.argv[2], X[-5:], y[-5:], qid=qid[-5:])\n"
         "print(X.data.tobytes().hex(), y.tobytes().hex(), qid.sum())"
     )

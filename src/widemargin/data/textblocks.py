@@ -19,14 +19,13 @@ from widemargin.data.textfile import (
     Text,
     check_path,
     check_type,
-    format_text,
     make_matrix,
     parse_text,
     refuse_byte_order_mark,
     refusing_damage,
     starts_with_query,
-    write_text,
 )
+from widemargin.data.textwriter import format_text, write_text
 from widemargin.errors import FormatError
 from widemargin.progress import task
 

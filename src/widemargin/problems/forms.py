@@ -154,8 +154,8 @@ class KernelQP:
     `row[t]` is the kernel row of multiplier t; group g has the multipliers ends[g] .. ends[g + 1]; `start` is
     feasible; `reading(problem, solution)` makes a KernelFunction of a solution. `admissible(offsets)` are the nearest
     offsets that have a meaning; `unit(offsets)` is the size of a decision value, in the units of F, at which rows
-    count as correct; `stretches` says whether the function times a factor near 1 is as good a model, `has_margin` whether
-    the model is the function divided by its margin, so that a function of zero is none.
+    count as correct; `stretches` says whether the function times a factor near 1 is as good a model, and `has_margin`
+    whether the model is the function divided by its margin, so that a function of zero is none.
     """
 
     K: KernelRows

@@ -145,7 +145,7 @@ class ActiveSet:
         return UNIT * (_ULPS * terms + _ULPS_OF_SUMS * np.abs(self.F).max(initial=0.0))
 
     def scale(self):
-        """Return what the objective is at most if nothing cancels in it: Σ_t (upper_t − lower_t) (max |f| + max |p|)."""
+        """Return what the objective is at most if nothing cancels: Σ_t (upper_t − lower_t) (max |f| + max |p|)."""
         size = np.abs(self.beta).sum() * self._largest + np.abs(self.linear).max(initial=0.0)
         return float((self.upper - self.lower).sum() * size)
 

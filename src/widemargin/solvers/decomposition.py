@@ -102,7 +102,7 @@ def solve(method, settings):
 
 
 def _complete(state, status):
-    """Have all multipliers active, and f exact where rounding shows and there is time; return whether f is a new one."""
+    """Have all multipliers active, and f exact where rounding shows and there is time; return whether f is new."""
     state.bring_back(_SECONDS_AFTER_CTRL_C if status is Status.INTERRUPTED else np.inf)
     if status is Status.INTERRUPTED or not state.is_rough:
         return False

@@ -63,13 +63,14 @@ class StoppingRule:
     def _is_proved(self, state, violation):
         """Return whether the gap is small enough, and set the `stretch` with which it is."""
         factor = 1.0 + 2.0 * violation + _ROUNDING
-        for self.stretch in (1.0, factor) if self._stretches(state, factor) else (1.0,):
-            if relative_gap(*state.measure(self.stretch)) <= self._gap:
+        for stretch in (1.0, factor) if self._stretches(state, factor) else (1.0,):
+            if relative_gap(*state.measure(stretch)) <= self._gap:
+                self.stretch = stretch
                 return True
-        self.stretch = 1.0
         return False
 
-    def _stretches(self, state, factor):
+    @staticmethod
+    def _stretches(state, factor):
         """Return whether the multipliers times a factor are a model as good as they are, and within their bounds."""
         stretched = factor * state.beta
         return state.problem.stretches and (state.lower <= stretched).all() and (stretched <= state.upper).all()
