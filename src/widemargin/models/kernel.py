@@ -397,9 +397,14 @@ def _sharpened(problem, settings, solution):
     """Return the solution of a small problem to the last digits, for some milliseconds.
 
     What is left open by a tolerance depends on the order of the rows and on how they are stored. Without it a weight of
-    two gives the model of the row twice, and a sparse matrix that of a dense one.
+    two gives the model of the row twice, and a sparse matrix that of a dense one. What pairs of multipliers could not
+    solve is solved here.
     """
-    if problem.K.n_rows > _FEW_ROWS or solution.status is not Status.CONVERGED or settings.tol <= _LAST_DIGITS:
+    if problem.K.n_rows > _FEW_ROWS:
+        return solution
+    if solution.status is Status.MAX_ITER and settings.max_iter is None:
+        solution = KERNEL_SOLVERS["svmlight"](problem, settings, solution.beta)
+    if solution.status is not Status.CONVERGED or settings.tol <= _LAST_DIGITS:
         return solution
     finer = replace(settings, tol=_LAST_DIGITS, stopping="kkt", max_iter=_SHARPENING_TURNS, callbacks=())
     sharp = KERNEL_SOLVERS["svmlight"](problem, finer, solution.beta)

@@ -1,9 +1,10 @@
 """`smo`: LIBSVM's algorithm, two multipliers at a time on the whole problem (Platt, 1998; Fan, Chen and Lin, 2005).
 
 Each step picks the pair by second order information over all active multipliers, within one group for the ν forms,
-and needs the kernel rows of that pair. Shrinking follows LIBSVM: every min(n, 1000) steps a multiplier at a bound
-leaves if its gradient lies beyond that of every possible partner; when the violation first falls below ten times the
-tolerance all come back once. Here for fidelity and as the reference; `svmlight` is faster.
+and needs the kernel rows of that pair. Shrinking follows LIBSVM: every 1000 steps a multiplier at a bound leaves if its
+gradient lies beyond that of every possible partner; when the violation first falls below ten times the tolerance all
+come back once. If nobody sets a limit the steps end after 1000 for each row, and at least a million (LIBSVM's limit is
+another). Here for fidelity and as the reference; `svmlight` is faster, and solves what pairs do not.
 
 The steps are compiled; they return to Python when a kernel row is missing, or when it is time to shrink.
 """
@@ -18,6 +19,7 @@ from widemargin.solvers.pairs import best_partner, first_to_rise, move_pair, mul
 from widemargin.solvers.stopping import Futility, StoppingRule
 
 _SHRINK_EVERY = 1000
+_MOST_STEPS, _MOST_STEPS_OF_A_ROW = 1_000_000, 1000
 _NEARLY_SOLVED = 10.0
 _LEAST_ROWS = 4  # two candidates, one per group, and their partners
 
@@ -31,13 +33,16 @@ class _PairMethod:
     """The turns of `smo`, each of many steps. Sets `iteration`, the number of steps."""
 
     name = "smo"
-    turns_between_measurements = 1
+    turns_between_measurements = 10 * _SHRINK_EVERY  # of steps
 
     def __init__(self, problem, settings, start):
         self.state = ActiveSet(problem, settings, start, min(_LEAST_ROWS, problem.K.n_rows))
         self.settings, self.iteration = settings, 0
         self._unshrunk_once = False
         self._futility, self.rule = Futility(), StoppingRule(settings)
+        self._most_steps = settings.max_iter
+        if self._most_steps is None:
+            self._most_steps = max(_MOST_STEPS, _MOST_STEPS_OF_A_ROW * len(problem.start))
         self._load()
 
     def _load(self):
@@ -64,7 +69,9 @@ class _PairMethod:
             self._recompute()
             if self.rule.solved(state, self.violation):
                 return Status.CONVERGED
-        return Status.STALLED if self._futility.final else None
+        if self._futility.final:
+            return Status.STALLED
+        return Status.MAX_ITER if self.iteration >= self._most_steps else None
 
     def _bring_back(self):
         self.leave()
@@ -78,9 +85,7 @@ class _PairMethod:
     def turn(self):
         """Take steps until it is time to shrink."""
         state, cache = self.state, self.state.cache
-        budget = min(len(state.problem.start), _SHRINK_EVERY)
-        if self.settings.max_iter is not None:
-            budget = max(1, min(budget, self.settings.max_iter - self.iteration))
+        budget = max(1, min(_SHRINK_EVERY, self._most_steps - self.iteration))
         fallen, goal, before = 0.0, max(self.rule.goal, state.rounding()), self.iteration
         while budget > 0:
             steps, missing, part = _steps(
