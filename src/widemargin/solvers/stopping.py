@@ -20,7 +20,7 @@ from widemargin.problems.certificates import relative_gap
 _GAP_PER_TOL, _LARGEST_GAP = 10.0, 0.1
 _SMALLER = 0.1
 _ROUNDING = 1e-14  # of a margin
-_ROUNDINGS = 32.0  # of a sum of kernel values: what is below is zero
+_ROUNDINGS = 1.0  # of a sum of kernel values: what is below is zero
 
 
 class StoppingRule:
