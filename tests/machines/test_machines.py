@@ -29,14 +29,16 @@ FILES = [
     "tests/certificates/test_campaign.py",
     "tests/problems/test_certificates.py",
     "tests/models/test_cutting_planes.py",
-    "tests/models/test_kernel_checks.py",
+    "tests/models/test_every_setting.py",
     "tests/models/test_linear.py",
     "tests/models/test_ranking.py",
 ]
-# Of scikit-learn's checks those that compare fits; not what is about processes, threads, signals or plain Python.
-KEYWORDS = "(not contract_is_kept or equivalence or order_invariance or idempotent or check_estimator_sparse)"
-OTHER_MATTERS = ["plain_bodies", "uncompiled", "ctrl_c", "four_fits", "routed", "refused", "real_data", "shared_sets"]
-KEYWORDS += "".join(f" and not {word}" for word in OTHER_MATTERS)
+# Not what is about processes, threads, signals, plain Python, or what is independent of the machine.
+OTHER_MATTERS = [
+    *("plain_bodies", "uncompiled", "ctrl_c", "four_fits", "routed", "refused", "real_data", "shared_sets"),
+    *("contract_is_kept", "was_ended", "never_ends"),
+]
+KEYWORDS = " and ".join(f"not {word}" for word in OTHER_MATTERS)
 # All is compiled anew here: the solvers alone, in their fewest containers.
 FILES_COMPILED_ANEW = [
     "tests/solvers/test_coordinate_descent.py",
