@@ -63,5 +63,5 @@ def test_fits_of_the_same_rows_are_the_same(estimator, check):
 @pytest.mark.parametrize("estimator", REFUSED, ids=named)
 def test_what_is_not_offered_is_refused_with_the_solvers_that_would_do(estimator):
     X, y = make_classification(n_samples=20, n_features=4, random_state=0)
-    with pytest.raises(ValueError, match="newton.*ocas"):
+    with pytest.raises(ValueError, match=r"newton.*ocas"):
         estimator.fit(X, y)
