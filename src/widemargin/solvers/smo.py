@@ -1,10 +1,11 @@
 """`smo`: LIBSVM's algorithm, two multipliers at a time on the whole problem (Platt, 1998; Fan, Chen and Lin, 2005).
 
 Each step picks the pair by second order information over all active multipliers, within one group for the ν forms,
-and needs the kernel rows of that pair. Shrinking follows LIBSVM: every 1000 steps a multiplier at a bound leaves if its
-gradient lies beyond that of every possible partner; when the violation first falls below ten times the tolerance all
-come back once. If nobody sets a limit the steps end after 1000 for each row, and at least a million (LIBSVM's limit is
-another). Here for fidelity and as the reference; `svmlight` is faster, and solves what pairs do not.
+and needs the kernel rows of that pair. Shrinking follows LIBSVM: every min(n, 1000) steps, less often in long runs, a
+multiplier at a bound leaves if its gradient lies beyond that of every possible partner; when the violation first falls
+below ten times the tolerance all come back once. If nobody sets a limit the steps end after 1000 for each row, and at
+least a million (LIBSVM's limit is another). Here for fidelity and as the reference; `svmlight` is faster, and solves
+what pairs do not.
 
 The steps are compiled; they return to Python when a kernel row is missing, or when it is time to shrink.
 """
@@ -33,7 +34,7 @@ class _PairMethod:
     """The turns of `smo`, each of many steps. Sets `iteration`, the number of steps."""
 
     name = "smo"
-    turns_between_measurements = 10 * _SHRINK_EVERY  # of steps
+    turns_between_measurements = 1
 
     def __init__(self, problem, settings, start):
         self.state = ActiveSet(problem, settings, start, min(_LEAST_ROWS, problem.K.n_rows))
@@ -85,7 +86,8 @@ class _PairMethod:
     def turn(self):
         """Take steps until it is time to shrink."""
         state, cache = self.state, self.state.cache
-        budget = max(1, min(_SHRINK_EVERY, self._most_steps - self.iteration))
+        budget = min(max(len(state.problem.start), self.iteration // 10), _SHRINK_EVERY)
+        budget = max(1, min(budget, self._most_steps - self.iteration))
         fallen, goal, before = 0.0, max(self.rule.goal, state.rounding()), self.iteration
         while budget > 0:
             steps, missing, part = _steps(

@@ -20,7 +20,7 @@ from widemargin.problems.certificates import relative_gap
 _GAP_PER_TOL, _LARGEST_GAP = 10.0, 0.1
 _SMALLER = 0.1
 _ROUNDING = 1e-14  # of a margin
-_ROUNDINGS = 1.0  # of a sum of kernel values: what is below is zero
+_ROUNDINGS, _ROUNDINGS_OF_NOTHING = 1.0, 32.0  # of a sum of kernel values: what is below is zero
 
 
 class StoppingRule:
@@ -51,9 +51,10 @@ class StoppingRule:
     def _is_zero(self, state, violation):
         """Return whether the function is zero everywhere, so that objective and gap are nothing but rounding.
 
-        A ν-SVC whose function is zero has no margin, which is another matter.
+        Without a linear term an objective of zero is that of no function at all, and needs no such exact zero. A ν-SVC
+        whose function is zero has no margin, which is another matter.
         """
-        rounding = _ROUNDINGS * state.rounding()
+        rounding = (_ROUNDINGS if state.linear.any() else _ROUNDINGS_OF_NOTHING) * state.rounding()
         is_zero = violation <= rounding and np.abs(state.F - state.linear).max() <= rounding
         return is_zero and not state.problem.has_margin
 

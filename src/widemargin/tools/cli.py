@@ -68,6 +68,10 @@ LIBSVM's letters keep their meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL
 on standard error: bars on a terminal, nothing in a pipe unless --progress yes asks for lines, nothing with --quiet.
 --json prints results for programs.
 
+environment:
+  WIDEMARGIN_MAX_DECOMPRESSED  bytes that a compressed file may expand to, if more than 100 times its size (256 MB)
+  NUMBA_CACHE_DIR              the folder in which compiled code is kept; otherwise beside the package, or in the home
+
 exit status:
   0  done      1  the data or the run failed      2  wrong usage      130  interrupted, nothing written"""
 
