@@ -192,6 +192,7 @@ def test_a_utf_8_mark_is_one_mistake_and_the_rows_after_it_are_checked():
         (b"\x93NUMPY\x01\x00v\x00{'descr'}\n\x00\x01", "is a NumPy array, not text"),
         (b"PK\x03\x04\x14\x00\n1 2\n", "is a zip archive, not text"),
         ("1 1:2\n".encode("utf-16-le"), "binary, or text in UTF-16"),
+        (bytes(range(256)) * 4, "binary, or text in UTF-16"),
         (b"a,b,c\n1,2,3\n", "looks like comma-separated values (CSV)"),
         (b"# made by hand, today\n\n1,2,3\n", "looks like comma-separated values (CSV)"),
     ],

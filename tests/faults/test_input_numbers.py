@@ -43,8 +43,6 @@ ALWAYS = [  # found by earlier campaigns, in all runs
     "SVR() X float32 denormal", "LinearSVR() y zeros",
 ]  # fmt: skip
 
-OPEN = {}
-
 
 def _chosen():
     cases = input_abuses.all_cases()
@@ -104,9 +102,7 @@ def _hand_on(stream, lines):
 
 def _parameters():
     for number, case in CHOSEN:
-        reason = OPEN.get(str(case))
-        marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
-        yield pytest.param(number, id=str(case), marks=marks)
+        yield pytest.param(number, id=str(case))
 
 
 @pytest.mark.parametrize("number", list(_parameters()))
@@ -119,4 +115,3 @@ def test_a_case_is_refused_clearly_or_leaves_an_honest_finite_model(number):
 def test_cases_that_are_listed_exist():
     names = {str(case) for case in input_abuses.all_cases()}
     assert set(ALWAYS) <= names
-    assert set(OPEN) <= names
