@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import widemargin
+
 SOURCE = Path(__file__).parents[1] / "src" / "widemargin"
 FLOORS = ["data", "kernels", "problems", "solvers", "models", "scale", "tools"]
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -65,10 +67,27 @@ before = (dict(os.environ), threading.active_count(), list(warnings.filters), si
 from numba.core import event
 listener = event.RecordingListener()
 event.register("numba:compile", listener)
-import widemargin
+from widemargin import *
 after = (dict(os.environ), threading.active_count(), list(warnings.filters), signal.getsignal(signal.SIGINT),
          numpy.random.get_state()[1].tolist())
 assert before == after, "import changed the process"
 assert not listener.buffer, "import compiled something"
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_public_names_are_imported_when_they_are_used():
+    script = """
+import sys, widemargin
+assert not {"numba", "scipy", "sklearn"} & set(sys.modules), "importing the package imports everything"
+assert set(widemargin.__all__) <= set(dir(widemargin))
+assert all(getattr(widemargin, name).__name__ == name for name in widemargin.__all__)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_the_stub_exports_what_it_imports():
+    tree = ast.parse((SOURCE / "__init__.pyi").read_text())
+    imported = [alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    (exported,) = (ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign))
+    assert sorted(imported) == sorted(exported) == sorted(widemargin.__all__)

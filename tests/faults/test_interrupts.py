@@ -160,3 +160,26 @@ def test_at_the_shell_ctrl_c_while_compiling_leaves_one_line_and_status_130(opti
     assert (done.returncode, done.stdout) == (130, ""), done.stderr
     assert done.stderr == "widemargin: error: interrupted; nothing was written\n"
     assert not (tmp_path / "model").exists()
+
+
+def test_ctrl_c_while_the_package_is_imported_ends_the_command_without_a_traceback():
+    script = """
+import signal, sys
+
+class PressesCtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numba":
+            signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, PressesCtrlC())
+from widemargin.__main__ import main
+assert "numba" not in sys.modules, "the package imports Numba before the command can answer to Ctrl-C"
+sys.exit(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, "--help"], capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+    assert done.returncode == 130
+    assert done.stderr == "widemargin: error: interrupted; nothing was written\n"
+    assert not done.stdout

@@ -26,7 +26,6 @@ COMMANDS = {
     "demo": demo.run,
 }
 
-_CLOSED_STREAMS = {"stdin": os.O_WRONLY, "stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
 _FAILED, _MISUSED, _INTERRUPTED, _NOBODY_READS = 1, 2, 130, 141
 
 _HELP = """\
@@ -84,7 +83,6 @@ def main(argv=None):
     argv : list of str or None
         The words after `widemargin`; None takes those of the process.
     """
-    _prepare_streams()
     try:
         with warnings_as_lines():
             status = _run(sys.argv[1:] if argv is None else list(argv))
@@ -98,34 +96,6 @@ def main(argv=None):
         say("error", explain_os_error(error))
         return _FAILED
     return status
-
-
-def _prepare_streams():
-    """Stand in for streams that are closed, and let file names hold bytes that are no characters.
-
-    The null device, opened the wrong way round, fails as a closed stream does: what is written to standard output, or
-    read from standard input, must not be lost in silence. Errors that nobody wants to hear are lost.
-    """
-    for number, (name, flags) in enumerate(_CLOSED_STREAMS.items()):
-        if getattr(sys, name) is None:
-            mode = "r" if name == "stdin" else "w"
-            setattr(sys, name, open(_open_at(number, flags), mode, encoding="utf-8"))  # noqa: SIM115
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def _open_at(number, flags):
-    """Return a descriptor of the null device: that number, lest a data file be opened as a standard stream."""
-    descriptor = os.open(os.devnull, flags)
-    if descriptor == number:
-        return descriptor
-    try:
-        os.fstat(number)
-    except OSError:  # free
-        os.dup2(descriptor, number)
-        os.close(descriptor)
-        return number
-    return descriptor
 
 
 def _run(words):

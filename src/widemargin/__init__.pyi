@@ -1,0 +1,61 @@
+"""The public names, and where they live; `__init__.py` imports each when it is first used."""
+
+from .data.rangefile import read_ranges, write_ranges
+from .data.scaling import FeatureRanges, learn_ranges
+from .data.textblocks import SvmlightBlocks, write_svmlight_blocks
+from .data.textfile import read_svmlight
+from .data.textwriter import write_svmlight
+from .errors import ConvergenceWarning, FormatError
+from .models.kernel_classification import SVC, NuSVC
+from .models.kernel_regression import SVR, NuSVR
+from .models.linear import LinearSVC, LinearSVR
+from .models.linearcv import LinearSVCCV, LinearSVRCV
+from .models.measures import MeasureSVC
+from .models.modelfile import load_model, save_model
+from .models.oneclass import OneClassSVM
+from .models.path import CPath, c_path
+from .models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from .progress import show_progress
+from .tools.gridfile import read_grid
+from .tools.gridplots import plot_grid
+from .tools.gridresult import GridResult
+from .tools.gridsearch import grid_search
+from .tools.plots import plot_convergence
+
+__version__: str
+
+__all__ = [
+    "SVC",
+    "SVR",
+    "CPath",
+    "ConvergenceWarning",
+    "FeatureRanges",
+    "FormatError",
+    "GridResult",
+    "LinearSVC",
+    "LinearSVCCV",
+    "LinearSVR",
+    "LinearSVRCV",
+    "MeasureSVC",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+    "OrdinalSVC",
+    "ROCAreaSVC",
+    "RankSVM",
+    "SvmlightBlocks",
+    "c_path",
+    "grid_search",
+    "learn_ranges",
+    "load_model",
+    "plot_convergence",
+    "plot_grid",
+    "read_grid",
+    "read_ranges",
+    "read_svmlight",
+    "save_model",
+    "show_progress",
+    "write_ranges",
+    "write_svmlight",
+    "write_svmlight_blocks",
+]
