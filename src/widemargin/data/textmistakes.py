@@ -30,6 +30,7 @@ _FOREIGN = {
     b"\x80\x05": "a pickle",
 }
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r"))  # what text does not hold
+_FEW_CONTROL = 16  # such characters, which may be a mistake in a line
 _WANTED = "a row is `label index:value index:value ...`"
 _CONVERT = "read it with pandas.read_csv, and write it with widemargin.write_svmlight"
 
@@ -55,7 +56,7 @@ def foreign_format(head, has_rows):
     for magic, name in _FOREIGN.items():
         if head.startswith(magic):
             return f"the file is {name}, not text; {_WANTED}"
-    if len(head) - len(head.translate(None, _CONTROL)) > len(head) / 16:
+    if len(head) - len(head.translate(None, _CONTROL)) > max(_FEW_CONTROL, len(head) / 16):
         return f"the file is binary, or text in UTF-16, but not plain text; {_WANTED}"
     line = next((line for line in head.splitlines() if line.partition(b"#")[0].strip()), b"")
     if not has_rows and b"," in line and b":" not in line:

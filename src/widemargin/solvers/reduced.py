@@ -29,6 +29,7 @@ _ROUNDING = 1e-13
 _FEW = 16
 _SIGMA_RANGE = 10.0  # times smaller or larger than the squares of planes that have weight is all right
 _LEAST_SIGMA = 1e-4  # of the largest |b|
+_SMALLEST_SIGMA = 1e-150  # whose inverse is finite, and so are sums of its squares
 _SOLVED_BY_A_FACTOR = 50  # problems; then it is computed anew, free of accumulated rounding
 _CALL_WORK = 10_000_000  # multiplications in one compiled call, some hundredths of a second; then Python hears Ctrl-C
 
@@ -123,7 +124,7 @@ class ReducedProblem:
         squares = self._G.diagonal()[:m]
         likely = min(float(squares.max()), float(self._b[:m].max()))
         scale = float(squares @ self.v) or max(likely, 0.0) or float(squares.max()) or 1.0
-        return max(scale, _LEAST_SIGMA * float(np.abs(self._b[:m]).max()))
+        return max(scale, _LEAST_SIGMA * float(np.abs(self._b[:m]).max()), _SMALLEST_SIGMA)
 
     def linear(self):
         """Return b'v, the linear part of the dual objective."""
