@@ -111,7 +111,9 @@ def checked_weights(sample_weight, X, *, non_negative):
 
 
 def check_class_weight(class_weight):
-    """Raise ValueError unless every factor of a dict of class weights is a finite number."""
+    """Raise ValueError unless every factor of a dict of class weights is a finite number, and none is negative."""
     for label, factor in class_weight.items() if isinstance(class_weight, dict) else ():
-        if not isinstance(factor, Real) or not np.isfinite(factor):
-            raise ValueError(f"class_weight must have a finite number for each class, got {factor!r} for {label!r}.")
+        if not isinstance(factor, Real) or not 0.0 <= factor < np.inf:
+            raise ValueError(
+                f"class_weight must have a finite number, 0 or larger, for each class, got {factor!r} for {label!r}."
+            )

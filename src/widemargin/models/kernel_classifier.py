@@ -93,7 +93,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         if len(np.unique(label[weight > 0.0])) < 2:
             raise ValueError(
                 f"{self._one_class} - all samples with positive weights belong to the same class; "
-                "there must be rows of two classes."
+                "there must be rows of two classes whose sample_weight and class_weight are positive."
             )
         n_pairs = len(self.classes_) * (len(self.classes_) - 1) // 2
         return self._training_rows(X, weight, n_problems=n_pairs * (1 + 5 * self._wants_probability)), label

@@ -41,8 +41,8 @@ def height(problem, norms=None):
     reach = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
     soft = problem.shift > 0.0
     reach[soft] = 0.5 / problem.shift[soft]
-    size = np.abs(problem.target).mean()
-    steps = (reach * norms).mean() / size if size > 0.0 else 1.0  # without targets, zero is the solution
+    size = float(np.abs(problem.target).mean())
+    steps = float((reach * norms).mean()) / size if size > 0.0 else 1.0  # without targets, zero is the solution
     return min(max(steps, 1.0), _MOST_HEIGHT)
 
 
