@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+_LIMITS = np.finfo(float)
+
 
 class Certificate(NamedTuple):
     """What is proved: dual <= optimum <= primal."""
@@ -21,9 +23,10 @@ class Certificate(NamedTuple):
         return relative_gap(self.primal, self.dual)
 
 
-def relative_gap(primal, dual):
-    """Return (primal − dual) / |primal|, and 0 where both are 0."""
-    return (primal - dual) / max(abs(primal), np.finfo(float).tiny)
+def relative_gap(primal, dual, scale=0.0):
+    """Return (primal − dual) / max(|primal|, scale), and 0 where all are 0; the largest number if it overflows."""
+    gap = float(primal - dual) / max(float(abs(primal)), float(scale), float(_LIMITS.tiny))
+    return min(gap, float(_LIMITS.max))
 
 
 def scores(X, w):

@@ -150,7 +150,7 @@ class KernelSolution:
     @property
     def gap(self):
         """Relative duality gap of this point."""
-        return (self.primal - self.dual) / max(abs(self.primal), self.scale, np.finfo(float).tiny)
+        return relative_gap(self.primal, self.dual, self.scale)
 
     @property
     def is_finite(self):
