@@ -42,7 +42,7 @@ ALWAYS = [  # found by earlier campaigns, in all runs
     "OrdinalSVC() X column 1e200", "MeasureSVC() C=1e+308", "LinearSVC() C=1e+308", "LinearSVC() C=inf",
     "SVR() X float32 denormal", "LinearSVR() y zeros", "LinearSVC() class_weight={0: -1.0}",
     "NuSVC(sigmoid, smo) class_weight={0: 0.0}", "LinearSVR(climb, squared_epsilon_insensitive) y*1e-320",
-    "NuSVC(poly, smo) coef0=1e+20",
+    "NuSVC(poly, smo) coef0=1e+20", "SVC(linear, smo) X*1e-160",
 ]  # fmt: skip
 
 

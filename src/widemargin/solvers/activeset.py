@@ -271,7 +271,7 @@ class ActiveSet:
         """
         if self.sums.any():
             return
-        curvature, slope = self.beta @ self.f[self.position], self.beta @ self.linear
+        curvature, slope = float(self.beta @ self.f[self.position]), float(self.beta @ self.linear)
         if curvature > 0.0 and slope < 0.0:
             factor = min(-slope / curvature, _room(self.problem, self.beta))
             self.beta *= factor
