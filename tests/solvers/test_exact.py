@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -64,6 +64,10 @@ DEFECTS = st.sets(st.sampled_from(["separable", "collinear", "constant", "zero",
     st.sampled_from(sorted(LOSSES)), DEFECTS, st.sampled_from([0.0, 1.0, 3.0]), st.booleans(),
 )  # fmt: skip
 @hypothesis_settings(max_examples=200)
+@example(95025, 4, 1, 1e-4, "hinge", set(), 0.0, True)
+@example(69131227, 3, 1, 1e5, "tube", {"separable"}, 0.0, False)
+@example(1, 3, 1, 1e5, "squared_hinge", {"collinear", "separable"}, 0.0, True)
+@example(14, 5, 5, 100.0, "huber", {"repeated", "separable"}, 0.0, True)
 def test_awkward_problems_are_solved_exactly(seed, n, d, C, loss, defects, scale, free):
     X, sign, cost = defective(seed, n, d, defects, scale)
     problem = LOSSES[loss](Matrix(X, 0.0 if free else 1.0), sign, C * cost + 1e-9)

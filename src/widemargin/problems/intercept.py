@@ -83,6 +83,9 @@ def _middle_of_squares(places, weights, side):
 def _middle_of_slopes(problem, scores):
     """Return the midpoint of where the slope of any losses is zero, by halving; it only rises with b."""
     residual = problem.target - scores
+    first, last = (residual - problem.epsilon).max(), (residual + problem.epsilon).min()
+    if first <= last:  # no row has any loss there
+        return float(0.5 * (first + last))
 
     def slope(b):
         r = residual - b

@@ -230,7 +230,7 @@ class _Point:
         size = float(state.w @ state.w)
         primal, dual = loss + 0.5 * size, value - 0.5 * float(v @ v)
         if self._has_intercept:  # what is missing of Σ a = 0 counts against the proof, see `finishing`
-            dual -= abs(float(a.sum())) * (self._size + math.sqrt(size * float(self._terms.square.max(initial=0.0))))
+            dual -= abs(float(a.sum())) * (self._size + math.sqrt(2.0 * primal * terms.square.max(initial=0.0)))
         if self._best[0] is None or primal <= self.best_bounds[0]:  # the first in any case, even if it is no number
             self.best_bounds[0], self._best[0] = primal, (state.w.copy(), state.number[B])
         if self._best[1] is None or dual >= self.best_bounds[1]:
@@ -369,6 +369,13 @@ def _terms_of(rows, values):
 
 
 def _make_balanced(beta, rows):
-    """Let the dual variable that is farthest from its bounds take up what rounding has left of Σ beta = 0."""
-    i = int(np.argmax(np.minimum(beta - rows.lower, rows.upper - beta)))
-    beta[i] = min(max(beta[i] - beta.sum(), rows.lower[i]), rows.upper[i])
+    """Let dual variables take up what is left of Σ beta = 0: the one farthest from its bounds if it can, or several."""
+    below, above = beta - rows.lower, rows.upper - beta
+    rest = float(beta.sum())
+    i = int(np.argmax(np.minimum(below, above)))
+    if min(below[i], above[i]) >= abs(rest):
+        beta[i] -= rest
+        return
+    for i in np.argsort(above if rest < 0.0 else below)[::-1]:
+        beta[i] = min(max(beta[i] - rest, rows.lower[i]), rows.upper[i])
+        rest = float(beta.sum())

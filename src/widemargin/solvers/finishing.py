@@ -47,6 +47,8 @@ def finished(problem, solution, settings, resolve=None):
     bound on rounding keeps a gap above the tolerance.
     """
     best = _measured(problem, with_intercept(problem, solution, settings), settings)
+    if best.gap > settings.tol:
+        best = _constant_if_that_costs_nothing(problem, best, settings)
     if solution.status not in (Status.CONVERGED, Status.STALLED) or solution.is_exact:
         return _judged(best, settings)
     try:
@@ -118,6 +120,14 @@ def _sharpened(problem, solution, settings):
         return solution
     sharp = _measured(problem, replace(solution, **found._asdict()), settings)
     return sharp if sharp.gap <= max(solution.gap, settings.tol if settings.stopping == "gap" else 0.0) else solution
+
+
+def _constant_if_that_costs_nothing(problem, solution, settings):
+    """Return w = 0 with the best intercept if its objective is zero, which no relative gap can come close to."""
+    rows = _rows_of(problem)
+    nothing = replace(solution, w=np.zeros_like(solution.w), beta=np.zeros(rows.X.n_rows), dual=0.0, is_exact=True)
+    nothing = _measured(problem, with_intercept(problem, nothing, settings), settings)
+    return nothing if nothing.primal == 0.0 else solution
 
 
 def _measured(problem, solution, settings):

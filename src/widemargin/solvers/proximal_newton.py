@@ -28,6 +28,7 @@ from widemargin._compiled import SUMS, compiled
 _LINE_STEPS = 200  # of a search along a line: Newton's in a piecewise linear function, halving where they fail
 _LINE_EXACT = 1e-9  # slope at the end of a search, against that at its beginning
 _FULL_STEP = 1e-3  # a Newton step that ends this close to its full length has found the lowest point
+_NO_STEP = 1e-13  # length of a step, against that of w, at which its own length is but rounding
 _RIDGE, _MORE_RIDGE, _MOST_RIDGE = 1e-15, 100.0, 1e-3  # added to a unit diagonal where a factorisation fails
 _MARGIN_OF_ERROR = 1e-12  # violation of an optimality condition, against targets and scores, that is none
 
@@ -144,20 +145,22 @@ def take_centres(terms, state, has_intercept):
 def take_step(values, terms, state, has_intercept):
     """Go to the lowest point along d; return whether steps are left to take.
 
-    The end is a full step after which the same terms are free, or a line that does not fall.
+    The end is a full step, or one within rounding, after which the same terms are free, or a line that does not fall.
     """
     for i in range(values.shape[0]):
         state.score[i] = _dot(values[i], state.d)
     for i in range(terms.row.size):
         state.was_free[i], state.t[i] = state.is_free[i], state.score[terms.row[i]] + state.number[SHIFT]
-    k = _lowest(terms, state, _dot(state.w, state.d), _dot(state.d, state.d))
+    square, length = _dot(state.w, state.w), _dot(state.d, state.d)
+    k = _lowest(terms, state, _dot(state.w, state.d), length)
     if not 0.0 < k < np.inf:
         return False
     _axpy(k, state.d, state.w)
     state.number[B] += k * state.number[SHIFT]
     find_residuals(values, terms, state)
     _follow(terms, state, has_intercept)
-    return abs(k - 1.0) >= _FULL_STEP or _n_changed(state.was_free, state.is_free) > 0
+    is_whole = abs(k - 1.0) < _FULL_STEP or k * k * length <= _NO_STEP * _NO_STEP * square
+    return not is_whole or _n_changed(state.was_free, state.is_free) > 0
 
 
 @compiled
@@ -196,10 +199,31 @@ def _follow(terms, state, has_intercept):
             state.number[B] += shift
             for i in range(terms.row.size):
                 state.z[i] -= shift
+    n_free = 0
     for i in range(terms.row.size):
         u = _proposed(terms, state, i)
         state.is_free[i] = (u > terms.low[i]) & (u < terms.high[i])
         state.a[i] = min(max(u, terms.low[i]), terms.high[i])
+        n_free += state.is_free[i]
+    if has_intercept and n_free == 0:
+        _centre_intercept(terms, state)
+
+
+@compiled
+def _centre_intercept(terms, state):
+    """Set b, which may move without changing any dual variable, to the middle: from an end no direction leads far."""
+    up, down = np.inf, np.inf
+    for i in range(terms.row.size):
+        beyond = state.stiffness[i] * (_proposed(terms, state, i) - state.a[i])
+        if state.a[i] == terms.high[i]:
+            up = min(up, beyond)
+        if state.a[i] == terms.low[i]:
+            down = min(down, -beyond)
+    shift = 0.5 * (up - down)
+    if abs(shift) < np.inf and up + down > 0.0:
+        state.number[B] += shift
+        for i in range(terms.row.size):
+            state.z[i] -= shift
 
 
 @compiled
