@@ -15,7 +15,7 @@ from .models.modelfile import load_model, save_model
 from .models.oneclass import OneClassSVM
 from .models.path import CPath, c_path
 from .models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
-from .progress import show_progress
+from ._runtime.progress import show_progress
 from .tools.gridfile import read_grid
 from .tools.gridplots import plot_grid
 from .tools.gridresult import GridResult

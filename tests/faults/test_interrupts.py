@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numba.core import event
 
-from widemargin._interrupts import insisting_interrupts, remembering_interrupts
+from widemargin._runtime.interrupts import insisting_interrupts, remembering_interrupts
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows
 from widemargin.problems.certificates import certify_kernel
@@ -145,7 +145,7 @@ def test_at_the_shell_ctrl_c_while_compiling_leaves_one_line_and_status_130(opti
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     script = (  # Ctrl-C comes soon after the first function has begun to be compiled
         "import os, signal, sys, threading\n"
-        "from widemargin._compiled import before_compilation\n"
+        "from widemargin._runtime.compile import before_compilation\n"
         "from widemargin.tools.cli import main\n"
         "begun = []\n"
         "def press():\n"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 from widemargin.kernels.exponential import fast_exp
 
 ACCURACY = {np.float32: 2e-7, np.float64: 1e-15}

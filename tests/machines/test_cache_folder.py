@@ -13,7 +13,7 @@ import numba
 import pytest
 
 import widemargin
-from widemargin import _warning
+from widemargin._runtime import warning
 
 PACKAGE = Path(widemargin.__file__).parent
 
@@ -86,10 +86,10 @@ def test_import_and_fit_work_where_nothing_can_be_written_and_one_warning_names_
 @pytest.fixture
 def load(tmp_path, monkeypatch):
     """Return a function that imports a compiled function anew, as another process would; its cache is tmp_path."""
-    source = "from widemargin._compiled import compiled\n\n\n@compiled\ndef twice(x):\n    return 2 * x\n"
+    source = "from widemargin._runtime.compile import compiled\n\n\n@compiled\ndef twice(x):\n    return 2 * x\n"
     (tmp_path / "tiny.py").write_text(source)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(_warning, "_said", set())
+    monkeypatch.setattr(warning, "_said", set())
 
     def load():
         spec = importlib.util.spec_from_file_location("tiny", tmp_path / "tiny.py")

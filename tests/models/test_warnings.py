@@ -11,8 +11,8 @@ from sklearn.model_selection import KFold
 
 import widemargin
 from widemargin import ConvergenceWarning
-from widemargin._threads import run
-from widemargin._warning import warn_caller
+from widemargin._runtime.threads import run
+from widemargin._runtime.warning import warn_caller
 
 ESTIMATORS = [
     kind

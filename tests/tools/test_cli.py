@@ -344,7 +344,7 @@ def test_ctrl_c_in_a_fold_ends_cross_validation(call, two, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("widemargin.progress.ProgressReport.__call__", interrupted)
+    monkeypatch.setattr("widemargin._runtime.progress.ProgressReport.__call__", interrupted)
     status, out, err = call("train", "--progress", "yes", "-v", "3", two)
     assert (status, out) == (130, "")
     assert "widemargin: error: interrupted; nothing was written" in err

@@ -332,7 +332,7 @@ def test_a_kernel_machine_that_has_seen_no_row_replaces_nothing(call, two, tmp_p
 
 
 def test_progress_of_kernel_machines_goes_to_standard_error(call, two, monkeypatch):
-    monkeypatch.setattr("widemargin.progress._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("widemargin._runtime.progress._SECONDS_BETWEEN_LINES", 0.0)
     status, out, err = call("train", "-s", "0", "--solver", "smo", "--progress", "yes", two)
     assert status == 0
     assert "smo: " in err

@@ -17,8 +17,9 @@ pytestmark = pytest.mark.filterwarnings("default")  # those of Jupyter's package
 SETTING = """
 import time, warnings
 import numpy as np
-from widemargin import SVC, LinearSVC, progress
-from widemargin.progress import show_progress, task
+from widemargin import SVC, LinearSVC
+from widemargin._runtime import progress
+from widemargin._runtime.progress import show_progress, task
 X = np.random.default_rng(0).standard_normal((3000, 60))
 y = np.where(np.arange(3000) % 3 == 0, 1, -1)
 hard = dict(loss="hinge", solver="dcd", C=1e9, tol=1e-12, max_iter=None, max_seconds=3)

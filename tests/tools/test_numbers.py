@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from widemargin import progress
+from widemargin._runtime import progress
 from widemargin.models.libsvmtext import _line
 from widemargin.tools import gridlayout, gridreport
 from widemargin.tools.gridlayout import Score

@@ -12,8 +12,9 @@ from io import StringIO
 
 import pytest
 
-from widemargin import SVC, LinearSVC, progress, save_model
-from widemargin.progress import ProgressReport, describe, fraction, reporting, show_progress, task
+from widemargin import SVC, LinearSVC, save_model
+from widemargin._runtime import progress
+from widemargin._runtime.progress import ProgressReport, describe, fraction, reporting, show_progress, task
 from widemargin.solvers.contract import Progress
 
 ERASED = "\x1b[2K"

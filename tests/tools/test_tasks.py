@@ -24,7 +24,7 @@ from widemargin import (
 )
 from widemargin.data import textfile
 from widemargin.models import kernel
-from widemargin.progress import show_progress, task
+from widemargin._runtime.progress import show_progress, task
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -8,7 +8,7 @@ column among those: 19 MB for 10⁸ columns, and two passes over the indices.
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 
 WIDE = 1 << 22  # columns from which on it is looked whether they occur: below, a vector over all takes 32 MB at most
 _FACTOR = 4  # how many times more columns there must be than occur

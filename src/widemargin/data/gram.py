@@ -7,8 +7,8 @@ dense rows that BLAS multiplies (measured: the costs below). The constant column
 import numpy as np
 from scipy.sparse import issparse
 
-from widemargin._compiled import compiled
-from widemargin._threads import run, split
+from widemargin._runtime.compile import compiled
+from widemargin._runtime.threads import run, split
 from widemargin.data.matrix import row_prefetch
 
 _SPARSE_COST = 0.7  # nanoseconds for each square of a row's number of values, if it adds its own outer product

@@ -16,8 +16,8 @@ import numpy as np
 from numba import types
 from scipy.sparse import csr_array, issparse
 
-from widemargin._compiled import SUMS, compiled, compiled_choice, prefetch
-from widemargin._threads import run, split
+from widemargin._runtime.compile import SUMS, compiled, compiled_choice, prefetch
+from widemargin._runtime.threads import run, split
 from widemargin.data.columns import at_columns, occurring_columns
 
 _RANGE_WORK = 1 << 17  # stored values in one range of a threaded pass: about a tenth of a millisecond

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from widemargin._compiled import compiled
-from widemargin._lanes import LANES, add_line, no_lanes, put_lanes
+from widemargin._runtime.compile import compiled
+from widemargin._runtime.simd import LANES, add_line, no_lanes, put_lanes
 
 _SPARSE_BELOW = 0.15  # fraction of values other than zero below which CSR is faster (measured: 6 to 7 times per value)
 _SPARSE_COST, _DENSE_COST = 0.1, 0.016  # nanoseconds for a stored value

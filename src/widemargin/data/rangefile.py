@@ -18,7 +18,7 @@ import re
 
 import numpy as np
 
-from widemargin._replace import replacing
+from widemargin._runtime.atomic_file import replacing
 from widemargin.data.scaling import MOST_FEATURES, FeatureRanges, LabelRange
 from widemargin.errors import FormatError
 

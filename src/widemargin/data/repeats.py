@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 
 _FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _STEP = np.uint64(0x9E3779B97F4A7C15)

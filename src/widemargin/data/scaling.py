@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 from widemargin.data.matrix import DenseRows, Matrix
 from widemargin.data.structure import check_structure
 

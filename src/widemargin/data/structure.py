@@ -9,7 +9,7 @@ and on the way whether indices ascend strictly in each row, so that nobody has t
 import numpy as np
 from scipy.sparse import issparse
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 
 _EXPONENTS = {4: np.uint32(0x7F800000), 8: np.uint64(0x7FF0000000000000)}  # all ones: infinity or NaN
 _LINES = {"csr": "row", "csc": "column", "bsr": "row of blocks"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 from widemargin.data.kernelrows import is_kernel
 from widemargin.data.matrix import Matrix
 from widemargin.data.repeats import Repeats, find_repeats

@@ -27,7 +27,7 @@ from widemargin.data.textfile import (
 )
 from widemargin.data.textwriter import format_text, write_text
 from widemargin.errors import FormatError
-from widemargin.progress import task
+from widemargin._runtime.progress import task
 
 _BLOCK_BYTES = 1 << 23
 _READ_AT_ONCE = 1 << 18

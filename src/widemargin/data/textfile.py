@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from widemargin._threads import run
+from widemargin._runtime.threads import run
 from widemargin.data.textcompression import (
     LONGEST_MAGIC,
     ExpansionError,
@@ -30,7 +30,7 @@ from widemargin.data.textcompression import (
 from widemargin.data.textmistakes import HEAD_BYTES, LARGEST_INDEX, Expected, explain, foreign_format
 from widemargin.data.textparser import FAILED_AT, N_UNDECIDED, Place, Rules, count_lines, parse_rows
 from widemargin.errors import FormatError
-from widemargin.progress import task
+from widemargin._runtime.progress import task
 
 _CHUNK_BYTES = 1 << 20
 _COUNTING = 0.05  # the part of the time that counting lines takes; parsing takes the rest

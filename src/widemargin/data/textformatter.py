@@ -9,7 +9,7 @@ left to the caller.
 
 import numpy as np
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 from widemargin.data.textnumbers import DECIDED, leading_product, nearest_double
 
 LONGEST_ENTRY = 48  # bytes: a blank, 10 digits, a colon and a number, with room to spare

@@ -14,7 +14,7 @@ D. Lemire, Number parsing at a gigabyte per second, Softw. Pract. Exper. 51, 202
 
 import numpy as np
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 
 DECIDED, UNDECIDED, MALFORMED = 0, 1, 2
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 from widemargin.data.textnumbers import MALFORMED, TENS, UNDECIDED, read_digits, read_number
 
 N_ROWS, N_ENTRIES, N_UNDECIDED, SMALLEST_INDEX, LARGEST_INDEX, FAILED_AT = range(6)

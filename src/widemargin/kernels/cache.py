@@ -10,7 +10,7 @@ same time, and grow by one for every few rows that have to be computed again.
 
 import numpy as np
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 
 _AGAIN = 4  # rows of a cheap kernel computed again for which the cache gets a line more
 

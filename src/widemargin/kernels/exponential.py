@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from widemargin._compiled import compiled_choice
+from widemargin._runtime.compile import compiled_choice
 
 _LOG2E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440054690583e-4  # the high part has so few bits that n times it is exact

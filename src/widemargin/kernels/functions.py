@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 from widemargin.kernels.exponential import fast_exp
 
 _LARGEST_SINGLE = 1e30  # of numbers in single precision, with room to spare

@@ -9,8 +9,8 @@ that their mean is 0, and where that does not help the products are computed in 
 import numpy as np
 from scipy.sparse import issparse
 
-from widemargin._compiled import compiled
-from widemargin._threads import run, single_threaded_blas, split
+from widemargin._runtime.compile import compiled
+from widemargin._runtime.threads import run, single_threaded_blas, split
 from widemargin.data.products import InnerProducts, squared_norms
 
 _CHEAP = 4.0  # nanoseconds for an inner product

@@ -7,7 +7,7 @@ support vectors; all outputs share each tile. The linear kernel needs none: its 
 import numpy as np
 from scipy.sparse import issparse
 
-from widemargin._threads import run, single_threaded_blas, split
+from widemargin._runtime.threads import run, single_threaded_blas, split
 from widemargin.data.products import InnerProducts, squared_norms
 
 _CHUNK_VALUES = 1 << 22  # kernel values that a function K(A, B) is asked for at once

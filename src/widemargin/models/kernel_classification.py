@@ -13,7 +13,7 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from widemargin._warning import warn_caller
+from widemargin._runtime.warning import warn_caller
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.base import POSITIVE
 from widemargin.models.kernel_classifier import KernelClassifier

@@ -13,7 +13,7 @@ import os
 
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._replace import replacing
+from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
 from widemargin.models import liblinearfile, libsvmfile, svmlightfile, tensorfile
 from widemargin.models.kernel import KernelModel

@@ -20,7 +20,7 @@ import re
 
 import numpy as np
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 from widemargin.problems.risks import BracketedStep
 from widemargin.problems.sorting import Sorter
 

@@ -16,8 +16,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from widemargin._compiled import compiled
-from widemargin._threads import run, split
+from widemargin._runtime.compile import compiled
+from widemargin._runtime.threads import run, split
 from widemargin.problems.risks import BracketedStep
 from widemargin.problems.sorting import Sorter
 

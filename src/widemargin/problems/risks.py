@@ -27,8 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._compiled import SUMS, compiled
-from widemargin._threads import run, split
+from widemargin._runtime.compile import SUMS, compiled
+from widemargin._runtime.threads import run, split
 from widemargin.problems.forms import is_made_of_hinges
 
 _RANGE = 1 << 17  # rows of one task: some tenths of a millisecond, to be worth another thread

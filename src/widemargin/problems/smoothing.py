@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._compiled import SUMS, compiled
-from widemargin._threads import run
+from widemargin._runtime.compile import SUMS, compiled
+from widemargin._runtime.threads import run
 from widemargin.problems.risks import BLOCK, hinges_of, ranges_of
 
 _STEPS = 100

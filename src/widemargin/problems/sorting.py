@@ -7,7 +7,7 @@ have the same single precision value, NumPy sorts.
 
 import numpy as np
 
-from widemargin._compiled import compiled, prefetch
+from widemargin._runtime.compile import compiled, prefetch
 
 _BY_NUMPY = 1 << 14  # fewer scores than this
 _DIGIT, _LOW_BITS = 11, 32

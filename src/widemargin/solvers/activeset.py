@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 from widemargin.kernels.cache import HeldRows, RowCache
 from widemargin.solvers.kernel_measure import measure
 from widemargin.solvers.kernel_sums import SAFE, UNIT, add_rows, add_rows_exactly

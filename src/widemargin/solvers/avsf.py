@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from widemargin._compiled import compiled, prefetch
+from widemargin._runtime.compile import compiled, prefetch
 from widemargin.data.matrix import row_dot, row_prefetch
 from widemargin.solvers.coordinates import (
     Coordinates,

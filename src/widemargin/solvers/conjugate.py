@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 from widemargin.solvers.pairs import HUGE, SCAN, TINY_CURVATURE, best_partner, first_to_rise, move_pair
 
 _NEGLIGIBLE = 1e-100  # part of a direction

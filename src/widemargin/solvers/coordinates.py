@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._compiled import SUMS, compiled
-from widemargin._threads import run
+from widemargin._runtime.compile import SUMS, compiled
+from widemargin._runtime.threads import run
 from widemargin.data.matrix import row_axpy, row_dot
 from widemargin.problems.magnitudes import check_rows
 

@@ -11,8 +11,8 @@ SVMs", KDD 2008.
 
 import numpy as np
 
-from widemargin._compiled import compiled
-from widemargin._threads import run
+from widemargin._runtime.compile import compiled
+from widemargin._runtime.threads import run
 from widemargin.data.matrix import row_axpys, row_dots, row_prefetch
 from widemargin.problems.magnitudes import check_costs
 from widemargin.solvers.coordinates import Sweep, half_square, random_state, shuffle

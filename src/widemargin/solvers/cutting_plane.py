@@ -22,7 +22,7 @@ and the risk by its verbs.
 
 import numpy as np
 
-from widemargin._threads import single_threaded_blas
+from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.forms import FreeIntercept, RiskProblem
 from widemargin.problems.magnitudes import check_mean_risk, check_rows

@@ -18,8 +18,8 @@ others fixed, and updates f = K beta:
 
 import numpy as np
 
-from widemargin._compiled import compiled
-from widemargin._threads import single_threaded_blas
+from widemargin._runtime.compile import compiled
+from widemargin._runtime.threads import single_threaded_blas
 from widemargin.kernels.cache import rows_that_fit
 from widemargin.solvers.activeset import ActiveSet
 from widemargin.solvers.conjugate import Direction, optimise_block

@@ -10,7 +10,7 @@ ICML 2008; regression: Ho and Lin, "Large-scale linear support vector regression
 
 import numpy as np
 
-from widemargin._compiled import compiled, prefetch
+from widemargin._runtime.compile import compiled, prefetch
 from widemargin.data.matrix import row_dot, row_prefetch
 from widemargin.solvers.coordinates import (
     Coordinates,

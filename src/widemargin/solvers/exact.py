@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 from scipy.sparse import issparse
 
-from widemargin._threads import single_threaded_blas
+from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.forms import FreeIntercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.problems.magnitudes import check_rows

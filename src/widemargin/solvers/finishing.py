@@ -24,8 +24,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from widemargin._compiled import compiled
-from widemargin._threads import run, split
+from widemargin._runtime.compile import compiled
+from widemargin._runtime.threads import run, split
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.forms import FreeIntercept
 from widemargin.problems.intercept import best_intercept

@@ -9,8 +9,8 @@ The kernel matrix is taken as it was computed: what rounding does to a kernel va
 
 import numpy as np
 
-from widemargin._compiled import compiled
-from widemargin._threads import run, split
+from widemargin._runtime.compile import compiled
+from widemargin._runtime.threads import run, split
 
 UNIT = 2.0**-53
 _RANGE = 8192  # columns of one task for a thread

@@ -24,7 +24,7 @@ Several problems with the same X take their steps together, and share the pass.
 import numpy as np
 from scipy.linalg.lapack import dposv
 
-from widemargin._threads import run, single_threaded_blas
+from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin.data.gram import gram
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.forms import FreeIntercept, is_made_of_hinges, part_of, scaled

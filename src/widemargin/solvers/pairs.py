@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 
 HUGE = np.float32(1e38)  # so large that what is finite does not count beside it
 TINY_CURVATURE = 1e-12

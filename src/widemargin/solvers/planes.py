@@ -11,7 +11,7 @@ The first plane is taken where every row counts, so it has the most values of al
 
 import numpy as np
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 
 _FEW = 16
 _SPARSE_BELOW = 0.5  # fraction of values other than zero

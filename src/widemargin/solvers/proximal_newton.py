@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._compiled import SUMS, compiled
+from widemargin._runtime.compile import SUMS, compiled
 
 _LINE_STEPS = 200  # of a search along a line: Newton's in a piecewise linear function, halving where they fail
 _LINE_EXACT = 1e-9  # slope at the end of a search, against that at its beginning

@@ -22,7 +22,7 @@ Measured on the problems of real runs (`benchmarks/reduced_qp.py`), milliseconds
 
 import numpy as np
 
-from widemargin._compiled import SUMS, compiled
+from widemargin._runtime.compile import SUMS, compiled
 
 _DEPENDENT = 1e-11  # of G_kk: what is left of a plane beside its projection on the others, if it depends on them
 _ROUNDING = 1e-13

@@ -12,7 +12,7 @@ The steps are compiled; they return to Python when a kernel row is missing, or w
 
 import numpy as np
 
-from widemargin._compiled import compiled
+from widemargin._runtime.compile import compiled
 from widemargin.solvers.activeset import ActiveSet
 from widemargin.solvers.contract import Status
 from widemargin.solvers.decomposition import solve

@@ -9,7 +9,7 @@ import os
 import sys
 
 from widemargin import __version__
-from widemargin._interrupts import remembering_interrupts
+from widemargin._runtime.interrupts import remembering_interrupts
 from widemargin.errors import FormatError
 from widemargin.tools import check, demo, easy, grid, predict, report, scale, subset, train
 from widemargin.tools.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines

@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from widemargin.models.measures import MeasureSVC
 from widemargin.models.ranking import RankSVM, ROCAreaSVC, queries
-from widemargin.progress import task
+from widemargin._runtime.progress import task
 from widemargin.solvers.contract import Status
 from widemargin.tools import planemeasures
 

@@ -6,8 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from widemargin import progress
-from widemargin._replace import replacing
+from widemargin._runtime import progress
+from widemargin._runtime.atomic_file import replacing
 from widemargin.data.kernelrows import KERNEL_WORDS, is_kernel
 from widemargin.data.textfile import read_with_base
 from widemargin.errors import FormatError

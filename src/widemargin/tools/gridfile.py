@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import issparse
 
-from widemargin._replace import replacing
+from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
 from widemargin.tools.gridresult import GridResult, Weights
 

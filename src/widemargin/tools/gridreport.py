@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from widemargin.progress import show_progress, task
+from widemargin._runtime.progress import show_progress, task
 from widemargin.tools.gridresult import ordering
 
 _PER_SECOND = 4.0

@@ -19,8 +19,8 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite
 
-from widemargin._threads import n_threads, run, single_threaded_blas
-from widemargin._warning import warn_caller
+from widemargin._runtime.threads import n_threads, run, single_threaded_blas
+from widemargin._runtime.warning import warn_caller
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.base import SolvedModel
 from widemargin.models.gridwalk import FoldWalk, Ground, bytes_to_share, rows_of

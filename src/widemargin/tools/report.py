@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 
-from widemargin._replace import replacing
+from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
 from widemargin.models.ranking import RankSVM
 from widemargin.models.svmlightfile import TASKS

@@ -3,8 +3,8 @@
 import sys
 from contextlib import contextmanager
 
-from widemargin._compiled import announcing_compilation
-from widemargin.progress import ProgressReport
+from widemargin._runtime.compile import announcing_compilation
+from widemargin._runtime.progress import ProgressReport
 from widemargin.tools.messages import UsageError, warnings_afterwards
 
 

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from widemargin._replace import replacing
+from widemargin._runtime.atomic_file import replacing
 from widemargin.data.sampling import query_rows, random_rows, stratified_rows
 from widemargin.data.summary import are_classes
 from widemargin.data.textcompression import open_compressed

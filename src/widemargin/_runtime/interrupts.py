@@ -10,7 +10,7 @@ import sys
 import threading
 from contextlib import contextmanager
 
-from widemargin._compiled import before_compilation
+from widemargin._runtime.compile import before_compilation
 
 _AGAIN = 0.15  # seconds after which Ctrl-C that nobody has heard is raised again
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from widemargin._compiled import compiled
-from widemargin._lanes import LANES, add_line, no_lanes, put_lanes
+from widemargin._runtime.compile import compiled
+from widemargin._runtime.simd import LANES, add_line, no_lanes, put_lanes
 
 TYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 

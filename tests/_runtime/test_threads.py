@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from widemargin._threads import n_threads, run, split
+from widemargin._runtime.threads import n_threads, run, split
 
 
 @given(total=st.integers(1, 1000), n_parts=st.integers(1, 70))

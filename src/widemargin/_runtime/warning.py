@@ -10,7 +10,7 @@ import warnings
 
 import numba
 
-from widemargin._threads import outer_frame
+from widemargin._runtime.threads import outer_frame
 
 # Numba compiles, and may have something to be warned of, between our frames.
 _INSIDE = tuple(os.path.dirname(os.path.abspath(place)) + os.sep for place in (__file__, numba.__file__))

@@ -20,7 +20,7 @@ from llvmlite import ir
 from numba.core import caching, cgutils, event, types
 from numba.extending import intrinsic, overload
 
-from widemargin._warning import warn_once
+from widemargin._runtime.warning import warn_once
 
 SUMS = frozenset({"reassoc", "contract"})
 """fastmath flags for sums: terms may be reordered and fused; NaN and infinities keep their meaning."""

@@ -14,7 +14,7 @@ import time
 from contextlib import nullcontext
 from contextvars import ContextVar, copy_context
 
-from widemargin._bars import Row, canvas_for
+from widemargin._runtime.progress_bars import Row, canvas_for
 
 _SECONDS_BEFORE_BARS = 1.0  # what takes less is not worth a look
 _SECONDS_BEFORE_MORE = 2.0  # what is a part of work with a bar: many short parts would make a restless picture
@@ -26,7 +26,7 @@ _LONGEST_NAME = 30  # of a task, beside a bar and numbers on 80 columns
 _MOST_LAST_LINES = 3  # of several problems, say one per class; of more only the worst is worth a last line
 _TURNS = {"svmperf": "plane", "ocas": "plane", "newton": "step"}  # what a solver counts, if not sweeps
 
-_in_force = ContextVar("widemargin.progress", default=None)
+_in_force = ContextVar("widemargin._runtime.progress", default=None)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _in_force.set(None))  # the parent's thread does not draw there
 
@@ -47,7 +47,7 @@ def show_progress(stream=None):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from widemargin import SVC
-    >>> from widemargin.progress import show_progress
+    >>> from widemargin._runtime.progress import show_progress
     >>> X, y = load_iris(return_X_y=True)
     >>> with show_progress():
     ...     labels = SVC().fit(X, y).predict(X)
@@ -69,7 +69,7 @@ def task(what, total=None, unit=""):
 
     Examples
     --------
-    >>> from widemargin.progress import task
+    >>> from widemargin._runtime.progress import task
     >>> with task("counting", total=3, unit="sheep") as counting:
     ...     for sheep in range(3):
     ...         counting.advance()
@@ -216,7 +216,7 @@ class ProgressReport:
         return False
 
     def task(self, what, total=None, unit=""):
-        """Return a `Task` to be shown here; see `widemargin.progress.task`."""
+        """Return a `Task` to be shown here; see `widemargin._runtime.progress.task`."""
         return Task(self, what, total, unit) if self.verbose else _UNSEEN
 
     def solving(self, n_problems, unit="problems"):

@@ -14,7 +14,7 @@ from numba.core import types
 from numba.core.datamodel import models, register_default
 from numba.extending import intrinsic
 
-from widemargin._compiled import compiled_choice
+from widemargin._runtime.compile import compiled_choice
 
 LANES = 32
 

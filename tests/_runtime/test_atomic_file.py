@@ -8,13 +8,13 @@ import threading
 
 import pytest
 
-from widemargin import _replace
-from widemargin._replace import SUFFIX, replacing
+from widemargin._runtime import atomic_file
+from widemargin._runtime.atomic_file import SUFFIX, replacing
 
 WRITER = """
 import sys, time
 sys.path.insert(0, sys.argv[2])  # the module alone, as importing the package takes seconds
-from _replace import replacing
+from atomic_file import replacing
 with replacing(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()
@@ -29,7 +29,7 @@ def leftovers(folder):
 
 def start_writer(path):
     """Return a process that has written half of a file."""
-    words = [sys.executable, "-c", WRITER, os.fsencode(path), os.path.dirname(_replace.__file__)]
+    words = [sys.executable, "-c", WRITER, os.fsencode(path), os.path.dirname(atomic_file.__file__)]
     writer = subprocess.Popen(words, stdout=subprocess.PIPE)
     assert writer.stdout.readline() == b"open\n"
     return writer
@@ -118,7 +118,7 @@ def test_threads_that_write_the_same_file_do_not_remove_each_other_s(tmp_path):
 
 
 def test_a_file_that_was_removed_before_it_was_locked_is_made_anew(tmp_path, monkeypatch):
-    lock, removed = _replace._lock, []
+    lock, removed = atomic_file._lock, []
 
     def remove_the_first(descriptor):
         if not removed:
@@ -126,7 +126,7 @@ def test_a_file_that_was_removed_before_it_was_locked_is_made_anew(tmp_path, mon
             os.unlink(tmp_path / os.fsdecode(removed[0]))
         return lock(descriptor)
 
-    monkeypatch.setattr(_replace, "_lock", remove_the_first)
+    monkeypatch.setattr(atomic_file, "_lock", remove_the_first)
     write(tmp_path / "model", b"new")
     assert len(removed) == 1
     assert os.listdir(tmp_path) == ["model"]
@@ -135,8 +135,8 @@ def test_a_file_that_was_removed_before_it_was_locked_is_made_anew(tmp_path, mon
 @pytest.mark.parametrize("missing", ["fcntl", "locks"])
 def test_where_files_cannot_be_locked_they_are_written_all_the_same(tmp_path, monkeypatch, missing):
     if missing == "fcntl":
-        monkeypatch.setattr(_replace, "fcntl", None)
+        monkeypatch.setattr(atomic_file, "fcntl", None)
     else:
-        monkeypatch.setattr(_replace, "_lock", lambda descriptor: None)
+        monkeypatch.setattr(atomic_file, "_lock", lambda descriptor: None)
     write(tmp_path / "model", b"new")
     assert os.listdir(tmp_path) == ["model"]

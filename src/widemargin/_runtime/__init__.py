@@ -1,0 +1,1 @@
+"""What the package stands on: compilation, threads, registers, files that are replaced whole, warnings, progress."""
