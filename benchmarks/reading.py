@@ -23,8 +23,8 @@ import sklearn
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import widemargin
-from widemargin.data.textfile import read_svmlight
-from widemargin.data.textwriter import write_svmlight
+from widemargin.data.svmlight.reader import read_svmlight
+from widemargin.data.svmlight.writer import write_svmlight
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_DATA = Path(os.environ.get("WIDEMARGIN_DATA", ROOT.parent / "shared" / "data"))

@@ -1,10 +1,10 @@
 """The public names, and where they live; `__init__.py` imports each when it is first used."""
 
-from .data.rangefile import read_ranges, write_ranges
+from .data.svmlight.range_file import read_ranges, write_ranges
 from .data.scaling import FeatureRanges, learn_ranges
-from .data.textblocks import SvmlightBlocks, write_svmlight_blocks
-from .data.textfile import read_svmlight
-from .data.textwriter import write_svmlight
+from .data.svmlight.blocks import SvmlightBlocks, write_svmlight_blocks
+from .data.svmlight.reader import read_svmlight
+from .data.svmlight.writer import write_svmlight
 from .errors import ConvergenceWarning, FormatError
 from .models.kernel_classification import SVC, NuSVC
 from .models.kernel_regression import SVR, NuSVR

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from widemargin import SvmlightBlocks, read_svmlight
-from widemargin.data.textcompression import zstd
+from widemargin.data.svmlight.compression import zstd
 from widemargin.errors import FormatError
 
 COMPRESS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress, "zstandard": zstd.compress}

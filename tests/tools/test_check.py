@@ -69,7 +69,7 @@ def test_more_defects_than_the_limit_are_counted(call, tmp_path):
 
 
 def test_a_count_that_is_a_lower_bound_says_so(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("widemargin.data.textcheck._EXPLAINED_BYTES", 100)
+    monkeypatch.setattr("widemargin.data.svmlight.checker._EXPLAINED_BYTES", 100)
     (tmp_path / "bad").write_text("x 1:y\n" * 150)
     out = call("check", "--limit", "3", "bad")[1].splitlines()
     assert out[3].startswith("... and at least 1")

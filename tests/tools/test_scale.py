@@ -27,7 +27,7 @@ import numpy as np
 import pytest
 
 from widemargin import read_svmlight, write_svmlight
-from widemargin.data.textcompression import zstd
+from widemargin.data.svmlight.compression import zstd
 from widemargin.tools import scale
 
 SVM_SCALE = shutil.which("svm-scale")

@@ -22,7 +22,7 @@ from widemargin import (
     read_svmlight,
     write_svmlight,
 )
-from widemargin.data import textfile
+from widemargin.data.svmlight import reader
 from widemargin.models import kernel
 from widemargin._runtime.progress import show_progress, task
 
@@ -60,7 +60,7 @@ def lines_about(what, lines):
 
 
 def test_reading_tells_of_every_chunk_to_the_last_byte(two, monkeypatch):
-    monkeypatch.setattr(textfile, "_CHUNK_BYTES", 500)
+    monkeypatch.setattr(reader, "_CHUNK_BYTES", 500)
     size = f"{two.stat().st_size / 1e3:.3g} kB"
     shares = lines_about("reading two", heard_of(lambda: read_svmlight(two)))
     assert len(shares) > 20

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from widemargin._runtime.compile import compiled
-from widemargin.data.kernelrows import is_kernel
+from widemargin.data.precomputed_rows import is_kernel
 from widemargin.data.matrix import Matrix
 from widemargin.data.repeats import Repeats, find_repeats
 

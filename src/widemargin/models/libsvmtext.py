@@ -31,9 +31,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from widemargin.data.textfile import read_svmlight
-from widemargin.data.textmistakes import LARGEST_INDEX
-from widemargin.data.textwriter import write_svmlight
+from widemargin.data.svmlight.reader import read_svmlight
+from widemargin.data.svmlight.mistakes import LARGEST_INDEX
+from widemargin.data.svmlight.writer import write_svmlight
 from widemargin.errors import FormatError
 from widemargin.models.kernelfields import N_MARKS
 from widemargin.models.modeltext import SEAL, Header, check_complete, check_seal, sealed, shown

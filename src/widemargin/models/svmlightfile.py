@@ -25,8 +25,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
-from widemargin.data.textcompression import LONGEST_MAGIC, compression_of
-from widemargin.data.textfile import read_svmlight
+from widemargin.data.svmlight.compression import LONGEST_MAGIC, compression_of
+from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.errors import FormatError
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linearfields import check_measure, check_weights

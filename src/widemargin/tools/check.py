@@ -4,12 +4,12 @@ import sys
 from dataclasses import asdict
 
 from widemargin.data.summary import summarise
-from widemargin.data.textcheck import check_svmlight
+from widemargin.data.svmlight.checker import check_svmlight
 from widemargin.tools.files import ZERO_BASED
 from widemargin.tools.messages import naming, print_facts, print_json
 from widemargin.tools.options import Parser, whole
 from widemargin.tools.reporting import add_progress_option, reporting
-from widemargin.tools.suspicions import shown, suspicions
+from widemargin.data.quality_warnings import shown, suspicions
 
 _SHOWN_CLASSES = 8
 _DESCRIPTION = """\

@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import redirect_stdout
 
-from widemargin.data.kernelrows import KERNEL_WORDS
+from widemargin.data.precomputed_rows import KERNEL_WORDS
 from widemargin.tools import check, grid, predict, report, scale
 from widemargin.tools.files import check_target
 from widemargin.tools.messages import CommandError, UsageError, print_facts, print_json, say

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from widemargin._runtime import progress
 from widemargin._runtime.atomic_file import replacing
-from widemargin.data.kernelrows import KERNEL_WORDS, is_kernel
-from widemargin.data.textfile import read_with_base
+from widemargin.data.precomputed_rows import KERNEL_WORDS, is_kernel
+from widemargin.data.svmlight.reader import read_with_base
 from widemargin.errors import FormatError
 from widemargin.models.modelfile import load_model, save_model
 from widemargin.tools.messages import CommandError, UsageError, naming, say

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from widemargin.data.textcompression import LONGEST_MAGIC, compression_of, decompress
+from widemargin.data.svmlight.compression import LONGEST_MAGIC, compression_of, decompress
 from widemargin.errors import FormatError
 from widemargin.tools.files import read_rows
 

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from widemargin.data.kernelrows import KERNEL_WORDS, KernelRecogniser
-from widemargin.data.rangefile import read_ranges, write_ranges
+from widemargin.data.precomputed_rows import KERNEL_WORDS, KernelRecogniser
+from widemargin.data.svmlight.range_file import read_ranges, write_ranges
 from widemargin.data.scaling import NEED_MOMENTS, FeatureStatistics
-from widemargin.data.textblocks import SvmlightBlocks, write_svmlight_blocks
+from widemargin.data.svmlight.blocks import SvmlightBlocks, write_svmlight_blocks
 from widemargin.errors import FormatError
 from widemargin.tools.files import check_target
 from widemargin.tools.messages import (

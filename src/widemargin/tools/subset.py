@@ -10,8 +10,8 @@ import numpy as np
 from widemargin._runtime.atomic_file import replacing
 from widemargin.data.sampling import query_rows, random_rows, stratified_rows
 from widemargin.data.summary import are_classes
-from widemargin.data.textcompression import open_compressed
-from widemargin.data.textlines import read_lines
+from widemargin.data.svmlight.compression import open_compressed
+from widemargin.data.svmlight.lines import read_lines
 from widemargin.tools.files import check_target
 from widemargin.tools.messages import CommandError, UsageError, naming, print_facts, print_json, say
 from widemargin.tools.options import Parser, whole

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from widemargin.data.textcompression import check_expansion, open_decompressed, read_decompressed
-from widemargin.data.textfile import (
+from widemargin.data.svmlight.compression import check_expansion, open_decompressed, read_decompressed
+from widemargin.data.svmlight.reader import (
     NO_ROWS,
     Text,
     check_path,
@@ -25,7 +25,7 @@ from widemargin.data.textfile import (
     refusing_damage,
     starts_with_query,
 )
-from widemargin.data.textwriter import format_text, write_text
+from widemargin.data.svmlight.writer import format_text, write_text
 from widemargin.errors import FormatError
 from widemargin._runtime.progress import task
 
@@ -77,7 +77,7 @@ class SvmlightBlocks:
     Examples
     --------
     >>> from io import BytesIO
-    >>> from widemargin.data.textblocks import SvmlightBlocks
+    >>> from widemargin.data.svmlight.blocks import SvmlightBlocks
     >>> blocks = SvmlightBlocks(BytesIO(b"1 1:0.5 3:2\\n-1 2:1\\n"), block_bytes=12)
     >>> [(X.shape, y.tolist()) for X, y, qid in blocks]
     [((1, 3), [1.0]), ((1, 3), [-1.0])]

@@ -5,7 +5,7 @@ import shlex
 from itertools import chain
 from typing import NamedTuple
 
-from widemargin.data.kernelrows import KERNEL_WORDS
+from widemargin.data.precomputed_rows import KERNEL_WORDS
 
 _UNEVEN_CLASSES = 10  # rows of the largest class for each of the smallest
 _UNEVEN_QUANTITIES = 20  # from which on many whole labels are hardly classes

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
-from widemargin.data import textfile, textwriter
-from widemargin.data.textcompression import zstd
-from widemargin.data.textfile import read_svmlight
-from widemargin.data.textwriter import write_svmlight
+from widemargin.data.svmlight import reader
+from widemargin.data.svmlight import writer
+from widemargin.data.svmlight.compression import zstd
+from widemargin.data.svmlight.reader import read_svmlight
+from widemargin.data.svmlight.writer import write_svmlight
 from widemargin.errors import FormatError
 
 COMPRESS = {
@@ -39,7 +40,7 @@ def rng():
 
 @pytest.fixture(params=[1, 7, 50, 1 << 20])
 def chunk_bytes(request, monkeypatch):
-    monkeypatch.setattr(textfile, "_CHUNK_BYTES", request.param)
+    monkeypatch.setattr(reader, "_CHUNK_BYTES", request.param)
     return request.param
 
 
@@ -96,10 +97,10 @@ def test_results_are_32_bit_indices_and_a_canonical_matrix():
 
 
 def test_row_pointers_widen_when_entries_outgrow_32_bits(monkeypatch):
-    monkeypatch.setattr(textfile, "_LARGEST_INT32", 2)
+    monkeypatch.setattr(reader, "_LARGEST_INT32", 2)
     X, _, _ = read_bytes(b"1 1:5 2:6 3:7\n")
     assert X.indptr.tolist() == [0, 3]
-    assert textfile._make_indptr(np.array([3]), [slice(0, 1)], np.array([1]), np.array([3])).dtype == np.int64
+    assert reader._make_indptr(np.array([3]), [slice(0, 1)], np.array([1]), np.array([3])).dtype == np.int64
 
 
 # What the format refuses
@@ -360,7 +361,7 @@ def test_blocks_of_rows_make_no_difference(monkeypatch, rng):
     X, y = csr_array(rng.random((50, 7)) * (rng.random((50, 7)) < 0.4)), np.arange(50)
     whole, parts = io.BytesIO(), io.BytesIO()
     write_svmlight(whole, X, y, qid=y)
-    monkeypatch.setattr(textwriter, "_BLOCK_ENTRIES", 3)
+    monkeypatch.setattr(writer, "_BLOCK_ENTRIES", 3)
     write_svmlight(parts, X, y, qid=y)
     assert whole.getvalue() == parts.getvalue()
 
@@ -383,7 +384,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
         yield "1 1:1\n"
         raise RuntimeError("no more")
 
-    monkeypatch.setattr(textwriter, "_format_blocks", break_off)
+    monkeypatch.setattr(writer, "_format_blocks", break_off)
     with pytest.raises(RuntimeError, match="no more"):
         write_svmlight(path, np.eye(2), [1, 2])
     assert os.listdir(tmp_path) == ["rows.svm"]

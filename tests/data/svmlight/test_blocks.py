@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, vstack
 
-from widemargin.data import textblocks
-from widemargin.data.textblocks import SvmlightBlocks, write_svmlight_blocks
-from widemargin.data.textcompression import zstd
-from widemargin.data.textfile import read_svmlight
+from widemargin.data.svmlight import blocks
+from widemargin.data.svmlight.blocks import SvmlightBlocks, write_svmlight_blocks
+from widemargin.data.svmlight.compression import zstd
+from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.errors import FormatError
 
 COMPRESS = {
@@ -197,7 +197,7 @@ def test_a_pipe_is_read_once():
 
 
 def test_position_rises_with_the_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(textblocks, "_READ_AT_ONCE", 100)
+    monkeypatch.setattr(blocks, "_READ_AT_ONCE", 100)
     (tmp_path / "rows").write_bytes(TEXT * 10)
     blocks = SvmlightBlocks(tmp_path / "rows", block_bytes=300)
     positions = [blocks.position for _ in blocks]

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from widemargin._runtime.threads import run
-from widemargin.data.textfile import MARKED, byte_order_mark, cut, decided, load_bytes, starts_with_query
-from widemargin.data.textmistakes import HEAD_BYTES, LARGEST_INDEX, Expected, foreign_format, mistakes
-from widemargin.data.textparser import (
+from widemargin.data.svmlight.reader import MARKED, byte_order_mark, cut, decided, load_bytes, starts_with_query
+from widemargin.data.svmlight.mistakes import HEAD_BYTES, LARGEST_INDEX, Expected, foreign_format, mistakes
+from widemargin.data.svmlight.parser import (
     N_ENTRIES,
     N_ROWS,
     N_UNDECIDED,

@@ -21,14 +21,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from widemargin._runtime.threads import run
-from widemargin.data.textcompression import (
+from widemargin.data.svmlight.compression import (
     LONGEST_MAGIC,
     ExpansionError,
     compression_of,
     decompress,
 )
-from widemargin.data.textmistakes import HEAD_BYTES, LARGEST_INDEX, Expected, explain, foreign_format
-from widemargin.data.textparser import FAILED_AT, N_UNDECIDED, Place, Rules, count_lines, parse_rows
+from widemargin.data.svmlight.mistakes import HEAD_BYTES, LARGEST_INDEX, Expected, explain, foreign_format
+from widemargin.data.svmlight.parser import FAILED_AT, N_UNDECIDED, Place, Rules, count_lines, parse_rows
 from widemargin.errors import FormatError
 from widemargin._runtime.progress import task
 

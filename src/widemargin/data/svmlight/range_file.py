@@ -43,7 +43,7 @@ def write_ranges(path_or_file, ranges, *, zero_based=False):
     --------
     >>> import sys
     >>> import numpy as np
-    >>> from widemargin.data.rangefile import write_ranges
+    >>> from widemargin.data.svmlight.range_file import write_ranges
     >>> from widemargin.data.scaling import learn_ranges
     >>> write_ranges(sys.stdout, learn_ranges(np.array([[0.0, 10.0], [4.0, 30.0]])))
     x

@@ -6,14 +6,14 @@ import io
 import numpy as np
 import pytest
 
-from widemargin.data import textfile
-from widemargin.data.textlines import read_lines
+from widemargin.data.svmlight import reader
+from widemargin.data.svmlight.lines import read_lines
 from widemargin.errors import FormatError
 
 
 @pytest.fixture(params=[1, 50, 1 << 20])
 def chunk_bytes(request, monkeypatch):
-    monkeypatch.setattr(textfile, "_CHUNK_BYTES", request.param)
+    monkeypatch.setattr(reader, "_CHUNK_BYTES", request.param)
     return request.param
 
 

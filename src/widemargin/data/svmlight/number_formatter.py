@@ -10,7 +10,7 @@ left to the caller.
 import numpy as np
 
 from widemargin._runtime.compile import compiled
-from widemargin.data.textnumbers import DECIDED, leading_product, nearest_double
+from widemargin.data.svmlight.numbers import DECIDED, leading_product, nearest_double
 
 LONGEST_ENTRY = 48  # bytes: a blank, 10 digits, a colon and a number, with room to spare
 LONGEST_HEAD = 80  # bytes: a number, a query and a newline, with room to spare

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from widemargin.data import textfile
-from widemargin.data.textfile import read_svmlight
+from widemargin.data.svmlight import reader
+from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.errors import FormatError
 
 _HERE = Path(__file__).parent
@@ -42,7 +42,7 @@ def rng():
 
 @pytest.fixture(params=[1, 7, 50, 1 << 20])
 def chunk_bytes(request, monkeypatch):
-    monkeypatch.setattr(textfile, "_CHUNK_BYTES", request.param)
+    monkeypatch.setattr(reader, "_CHUNK_BYTES", request.param)
     return request.param
 
 

@@ -16,11 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from widemargin.data import textcheck, textfile
-from widemargin.data.textblocks import SvmlightBlocks
-from widemargin.data.textcheck import check_svmlight
-from widemargin.data.textfile import read_svmlight
-from widemargin.data.textlines import read_lines
+from widemargin.data.svmlight import checker
+from widemargin.data.svmlight import reader
+from widemargin.data.svmlight.blocks import SvmlightBlocks
+from widemargin.data.svmlight.checker import check_svmlight
+from widemargin.data.svmlight.reader import read_svmlight
+from widemargin.data.svmlight.lines import read_lines
 from widemargin.errors import FormatError
 
 _SPEC = importlib.util.spec_from_file_location("textparser_tests", Path(__file__).parent / "test_textparser.py")
@@ -38,7 +39,7 @@ def places(checked):
 
 @pytest.fixture(params=[1, 50, 1 << 20])
 def chunk_bytes(request, monkeypatch):
-    monkeypatch.setattr(textfile, "_CHUNK_BYTES", request.param)
+    monkeypatch.setattr(reader, "_CHUNK_BYTES", request.param)
     return request.param
 
 
@@ -245,7 +246,7 @@ def test_mistakes_beyond_the_limit_are_counted():
 
 
 def test_beyond_the_limit_only_so_much_is_explained_and_other_lines_count_once(monkeypatch):
-    monkeypatch.setattr(textcheck, "_EXPLAINED_BYTES", 100)
+    monkeypatch.setattr(checker, "_EXPLAINED_BYTES", 100)
     text = b"1 1:x 2:y\n" * 30  # 10 bytes a line, of which the newline is not explained
     checked = check_bytes(text, limit=7)
     assert (checked.is_exact, checked.n_refused, len(checked.mistakes)) == (False, 30, 7)
@@ -351,7 +352,7 @@ def test_uncompiled_and_compiled_find_the_same(tmp_path):
     rows = [b"1 qid:1 1:2 3:1e-320", *(line for line, _, _ in PLANTS), *(line for line, _, _ in QUERY_PLANTS)]
     (tmp_path / "rows").write_bytes(b"\n".join(rows * 2 + rows[:1] * 60))
     script = (
-        "import sys; from widemargin.data.textcheck import check_svmlight\n"
+        "import sys; from widemargin.data.svmlight.checker import check_svmlight\n"
         "found = check_svmlight(sys.argv[1])\n"
         "print(found.mistakes, found.X.data.tobytes().hex(), *map(list, (found.y, found.qid, found.lines)))"
     )

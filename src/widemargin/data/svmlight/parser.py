@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from widemargin._runtime.compile import compiled
-from widemargin.data.textnumbers import MALFORMED, TENS, UNDECIDED, read_digits, read_number
+from widemargin.data.svmlight.numbers import MALFORMED, TENS, UNDECIDED, read_digits, read_number
 
 N_ROWS, N_ENTRIES, N_UNDECIDED, SMALLEST_INDEX, LARGEST_INDEX, FAILED_AT = range(6)
 """Places in the tally of a chunk; FAILED_AT is the position of the first row that breaks a rule, or -1."""
