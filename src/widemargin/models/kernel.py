@@ -23,7 +23,7 @@ from widemargin.data.products import row_sums, squared_norms
 from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, PreparedRows, submatrix
-from widemargin.kernels.scores import kernel_scores
+from widemargin.kernels.expansion import kernel_scores
 from widemargin.models.base import SolvedModel
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
 from widemargin._runtime.progress import reporting

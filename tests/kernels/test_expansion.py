@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from widemargin.kernels.functions import Kernel
-from widemargin.kernels.scores import kernel_scores
+from widemargin.kernels.expansion import kernel_scores
 
 KERNELS = {
     "linear": Kernel("linear"),
