@@ -16,7 +16,7 @@ from benchmarks.datasets import FOLDER, binary
 from benchmarks.peers import hinge_objective
 from widemargin import LinearSVC
 from widemargin.data.matrix import Matrix
-from widemargin.problems.risks import RowRisk
+from widemargin.problems.row_risk import RowRisk
 from widemargin.solvers.planes import DensePlanes, RowPlanes, SparsePlanes
 from widemargin.solvers.reduced import ReducedProblem
 

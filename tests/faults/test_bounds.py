@@ -19,11 +19,11 @@ from hypothesis.extra.numpy import arrays
 
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification
-from widemargin.problems.forms import is_made_of_hinges
+from widemargin.problems.formulations import is_made_of_hinges
 from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.multiclass import CrammerSinger
 from widemargin.problems.ranking import PairRisk, TwoRankRisk, concordance, thresholds
-from widemargin.problems.risks import CentredRisk, RowRisk
+from widemargin.problems.row_risk import CentredRisk, RowRisk
 from widemargin.problems.sorting import Sorter
 from widemargin.solvers import avsf, crammer_singer, dual_cd
 from widemargin.solvers.contract import Settings

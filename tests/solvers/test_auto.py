@@ -10,7 +10,7 @@ from widemargin import LinearSVC, LinearSVR
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification
 from widemargin.problems.certificates import certify
-from widemargin.problems.forms import FreeIntercept
+from widemargin.problems.formulations import FreeIntercept
 from widemargin.solvers import auto as module
 from widemargin.solvers import newton as newton_module
 from widemargin.solvers.auto import auto, chosen, takes_newton

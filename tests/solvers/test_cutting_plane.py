@@ -11,10 +11,10 @@ from scipy.sparse import csr_array
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import primal
-from widemargin.problems.forms import RiskProblem
+from widemargin.problems.formulations import RiskProblem
 from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.ranking import PairRisk
-from widemargin.problems.risks import CentredRisk, RowRisk
+from widemargin.problems.row_risk import CentredRisk, RowRisk
 from widemargin.solvers import cutting_plane
 from widemargin.solvers.auto import PLANE_SOLVERS, SOLVERS
 from widemargin.solvers.contract import Settings, Status
@@ -216,10 +216,10 @@ def test_the_plain_bodies_give_the_same_answer():
 import numpy as np
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
-from widemargin.problems.forms import RiskProblem
+from widemargin.problems.formulations import RiskProblem
 from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.ranking import PairRisk
-from widemargin.problems.risks import CentredRisk, RowRisk
+from widemargin.problems.row_risk import CentredRisk, RowRisk
 from widemargin.solvers.auto import PLANE_SOLVERS
 from widemargin.solvers.contract import Settings
 rng = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from widemargin import LinearSVC, LinearSVR
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify, losses, violations
-from widemargin.problems.forms import DualQP, FreeIntercept
+from widemargin.problems.formulations import DualQP, FreeIntercept
 from widemargin.solvers import exact as module
 from widemargin.solvers.auto import SOLVERS, auto
 from widemargin.solvers.contract import Settings, Status
@@ -222,7 +222,7 @@ _PLAIN = """
 import numpy as np
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
-from widemargin.problems.forms import FreeIntercept
+from widemargin.problems.formulations import FreeIntercept
 from widemargin.solvers.contract import Settings
 from widemargin.solvers.exact import active_set_newton
 rng = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows
 from widemargin.problems.certificates import certify_kernel, kernel_violation
 from widemargin.problems.classification import c_svc, nu_svc
-from widemargin.problems.oneclass import one_class
+from widemargin.problems.one_class import one_class
 from widemargin.problems.regression import eps_svr, nu_svr
 from widemargin.solvers import activeset
 from widemargin.solvers.contract import KernelSettings, Status

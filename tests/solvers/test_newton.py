@@ -15,8 +15,8 @@ from widemargin.data.gram import gram
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify
-from widemargin.problems.forms import FreeIntercept, part_of
-from widemargin.problems.risks import CentredRisk, RowRisk
+from widemargin.problems.formulations import FreeIntercept, part_of
+from widemargin.problems.row_risk import CentredRisk, RowRisk
 from widemargin.solvers import newton as module
 from widemargin.solvers.auto import SOLVERS
 from widemargin.solvers.contract import Settings, Status

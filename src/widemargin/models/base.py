@@ -26,7 +26,7 @@ from widemargin.data.columns import WIDE, scales_differ, wide_products
 from widemargin.data.matrix import Matrix
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.inputs import checked_rows, checked_weights
-from widemargin.problems.forms import FreeIntercept
+from widemargin.problems.formulations import FreeIntercept
 from widemargin._runtime.progress import reporting
 from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, auto_together, takes_newton
 from widemargin.solvers.contract import Settings, Status

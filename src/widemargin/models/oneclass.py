@@ -19,7 +19,7 @@ from sklearn.utils.validation import _num_samples
 from widemargin.models.calibration import density_marks, marks_probability
 from widemargin.models.kernel import KernelModel, kernel_sums
 from widemargin.models.kerneldocs import documented
-from widemargin.problems.oneclass import one_class
+from widemargin.problems.one_class import one_class
 
 _ROUNDING = 1e-11  # of a score, relative
 _ROUNDING_OF_TERMS = 1e-13  # of a score, relative to the sizes of the terms that it is the sum of

@@ -24,7 +24,7 @@ from sklearn.utils.validation import column_or_1d
 from widemargin._runtime.threads import run
 from widemargin.models.base import refuse_not_finite
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.problems.forms import FreeIntercept, scaled
+from widemargin.problems.formulations import FreeIntercept, scaled
 from widemargin._runtime.progress import reporting
 from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS, suits_newton_at_any_cost
 from widemargin.solvers.contract import Status

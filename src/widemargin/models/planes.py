@@ -8,7 +8,7 @@ from widemargin.data.matrix import Matrix
 from widemargin.models.base import POSITIVE, WeightedModel
 from widemargin.models.inputs import checked_rows
 from widemargin.models.labels import coded
-from widemargin.problems.forms import RiskProblem
+from widemargin.problems.formulations import RiskProblem
 from widemargin.solvers.auto import PLANE_SOLVERS
 from widemargin.solvers.finishing import finishing_risk
 

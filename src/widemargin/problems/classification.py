@@ -6,7 +6,7 @@ r = (r₊ − r₋)/2 and the threshold (r₊ + r₋)/2. Divided by r it is a C-
 
 import numpy as np
 
-from widemargin.problems.forms import DualQP, KernelFunction, KernelQP, descending, filled_up, spring, within
+from widemargin.problems.formulations import DualQP, KernelFunction, KernelQP, descending, filled_up, spring, within
 
 _LEAST_MARGIN = 1e-150  # below, 1/r² is not a number
 

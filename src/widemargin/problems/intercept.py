@@ -8,8 +8,8 @@ on the order of rows or on the signs of the classes; LIBSVM does the same.
 
 import numpy as np
 
-from widemargin.problems.forms import is_made_of_hinges
-from widemargin.problems.risks import hinges_of
+from widemargin.problems.formulations import is_made_of_hinges
+from widemargin.problems.row_risk import hinges_of
 
 _LEVEL = 1e-12  # slope, against the sum of all costs, that counts as zero
 _NEWTON_STEPS = 100

@@ -15,7 +15,7 @@ words that say which and what to do. So no loop ever begins with numbers that be
 
 import numpy as np
 
-from widemargin.problems.forms import FreeIntercept
+from widemargin.problems.formulations import FreeIntercept
 
 _LARGEST = 1e300  # of anything computed on the way; the largest double is 1.8e308
 _WAY_OUT = "Scale the features, or lower C or the weights of rows and classes."

@@ -21,7 +21,7 @@ import re
 import numpy as np
 
 from widemargin._runtime.compile import compiled
-from widemargin.problems.risks import BracketedStep
+from widemargin.problems.row_risk import BracketedStep
 from widemargin.problems.sorting import Sorter
 
 NAMES = ("error", "f1", "prbep", "precision@k", "recall@k")

@@ -18,7 +18,7 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, split
-from widemargin.problems.risks import BracketedStep
+from widemargin.problems.row_risk import BracketedStep
 from widemargin.problems.sorting import Sorter
 
 _RANGE = 1 << 15  # rows of one task

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from widemargin.problems.forms import (
+from widemargin.problems.formulations import (
     DualQP,
     KernelFunction,
     KernelQP,

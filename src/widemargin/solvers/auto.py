@@ -27,7 +27,7 @@ from dataclasses import replace
 import numpy as np
 
 from widemargin.data.gram import row_cost
-from widemargin.problems.forms import FreeIntercept, is_made_of_hinges
+from widemargin.problems.formulations import FreeIntercept, is_made_of_hinges
 from widemargin.solvers.avsf import AdaptiveSweeps, avsf
 from widemargin.solvers.climb import WORTH_SOLVING, ClimbingSweeps, climb, height
 from widemargin.solvers.contract import Status

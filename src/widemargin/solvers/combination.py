@@ -4,7 +4,7 @@ import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run
-from widemargin.problems.risks import BLOCK, ranges_of
+from widemargin.problems.row_risk import BLOCK, ranges_of
 
 _UPDATES = 50  # results that are computed from the one before, until one is computed anew, free of rounding
 

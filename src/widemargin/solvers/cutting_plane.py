@@ -24,9 +24,9 @@ import numpy as np
 
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.forms import FreeIntercept, RiskProblem
+from widemargin.problems.formulations import FreeIntercept, RiskProblem
 from widemargin.problems.magnitudes import check_mean_risk, check_rows
-from widemargin.problems.risks import BLOCK, CentredRisk, RowRisk, blend
+from widemargin.problems.row_risk import BLOCK, CentredRisk, RowRisk, blend
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.planes import planes_like

@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dposv
 from scipy.sparse import issparse
 
 from widemargin._runtime.threads import single_threaded_blas
-from widemargin.problems.forms import FreeIntercept
+from widemargin.problems.formulations import FreeIntercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.problems.magnitudes import check_rows
 from widemargin.solvers.contract import Solution, Status, Watch

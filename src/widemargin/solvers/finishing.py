@@ -27,7 +27,7 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, split
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.forms import FreeIntercept
+from widemargin.problems.formulations import FreeIntercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.solvers.contract import Status
 from widemargin.solvers.exact import exact, is_small, is_small_matrix

@@ -27,9 +27,9 @@ from scipy.linalg.lapack import dposv
 from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin.data.gram import gram
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.forms import FreeIntercept, is_made_of_hinges, part_of, scaled
+from widemargin.problems.formulations import FreeIntercept, is_made_of_hinges, part_of, scaled
 from widemargin.problems.magnitudes import check_rows
-from widemargin.problems.smoothing import RoundedRisk
+from widemargin.problems.smoothed_risk import RoundedRisk
 from widemargin.solvers.climb import WORTH_SOLVING, height
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch

@@ -7,7 +7,7 @@ LIBSVM's scale: multipliers from 0 to the row's weight, which sum to ν Σ weigh
 
 import numpy as np
 
-from widemargin.problems.forms import KernelFunction, KernelQP, filled_up
+from widemargin.problems.formulations import KernelFunction, KernelQP, filled_up
 
 
 def one_class(K, weight, nu):

@@ -29,7 +29,7 @@ import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run, split
-from widemargin.problems.forms import is_made_of_hinges
+from widemargin.problems.formulations import is_made_of_hinges
 
 _RANGE = 1 << 17  # rows of one task: some tenths of a millisecond, to be worth another thread
 BLOCK = 1 << 10  # rows that two loops visit in turn, while they are close: one loop that sums and also stores would be

@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import losses
-from widemargin.problems.risks import CentredRisk, RowRisk
+from widemargin.problems.row_risk import CentredRisk, RowRisk
 
 N = 60
 LOSSES = {

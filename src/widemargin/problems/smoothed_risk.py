@@ -20,7 +20,7 @@ import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run
-from widemargin.problems.risks import BLOCK, hinges_of, ranges_of
+from widemargin.problems.row_risk import BLOCK, hinges_of, ranges_of
 
 _STEPS = 100
 _EXACT = 1e-2  # slope at the end of a search, against that at its beginning
