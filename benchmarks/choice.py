@@ -17,8 +17,8 @@ from benchmarks.datasets import binary
 from widemargin import LinearSVC
 from widemargin.data.matrix import Matrix
 from widemargin.problems.classification import LOSSES
-from widemargin.solvers.climb import height
-from widemargin.solvers.coordinates import Coordinates
+from widemargin.solvers.coordinate_descent.climb import height
+from widemargin.solvers.coordinate_descent.state import Coordinates
 
 RESULT = Path(__file__).parent / "results" / "choice.md"
 SOLVERS = ["dcd", "avsf", "climb", "auto"]

@@ -17,8 +17,8 @@ from benchmarks.peers import hinge_objective
 from widemargin import LinearSVC
 from widemargin.data.matrix import Matrix
 from widemargin.problems.row_risk import RowRisk
-from widemargin.solvers.planes import DensePlanes, RowPlanes, SparsePlanes
-from widemargin.solvers.reduced import ReducedProblem
+from widemargin.solvers.cutting_planes.plane_store import DensePlanes, RowPlanes, SparsePlanes
+from widemargin.solvers.cutting_planes.reduced_qp import ReducedProblem
 
 GAP = 1e-3
 COVERTYPE = "covtype.libsvm.binary.scale"

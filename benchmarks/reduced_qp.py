@@ -22,8 +22,8 @@ from scipy import sparse
 
 from benchmarks.planes_runs import compile_all, part
 from widemargin import LinearSVC
-from widemargin.solvers import cutting_plane
-from widemargin.solvers.reduced import ReducedProblem
+from widemargin.solvers.cutting_planes import methods
+from widemargin.solvers.cutting_planes.reduced_qp import ReducedProblem
 
 SETS = ["a9a", "w8a", "covtype.libsvm.binary.scale"]
 COSTS = [1.0, 100.0]
@@ -57,8 +57,8 @@ def record(name, C, solver, sizes, limit):
                 kept.append(Recorded(G, b, self.v[1:].copy(), before, pending.pop(0)))
             return super().solve(accuracy)
 
-    before = cutting_plane.ReducedProblem, cutting_plane._PATIENCE, cutting_plane._INACTIVE
-    cutting_plane.ReducedProblem, cutting_plane._PATIENCE, cutting_plane._INACTIVE = Recorder, 10**9, 10**9
+    before = methods.ReducedProblem, methods._PATIENCE, methods._INACTIVE
+    methods.ReducedProblem, methods._PATIENCE, methods._INACTIVE = Recorder, 10**9, 10**9
     model = LinearSVC(
         loss="hinge", C=C, fit_intercept=False, solver=solver, tol=1e-9,
         max_iter=max(sizes), max_seconds=limit, n_jobs=2,
@@ -66,7 +66,7 @@ def record(name, C, solver, sizes, limit):
     try:
         model.fit(*part(name))
     finally:
-        cutting_plane.ReducedProblem, cutting_plane._PATIENCE, cutting_plane._INACTIVE = before
+        methods.ReducedProblem, methods._PATIENCE, methods._INACTIVE = before
     return kept
 
 

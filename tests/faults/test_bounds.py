@@ -25,10 +25,12 @@ from widemargin.problems.multiclass import CrammerSinger
 from widemargin.problems.ranking import PairRisk, TwoRankRisk, concordance, thresholds
 from widemargin.problems.row_risk import CentredRisk, RowRisk
 from widemargin.problems.sorting import Sorter
-from widemargin.solvers import avsf, crammer_singer, dual_cd
+from widemargin.solvers.coordinate_descent import avsf
+from widemargin.solvers.coordinate_descent import crammer_singer
+from widemargin.solvers.coordinate_descent import dcd
 from widemargin.solvers.contract import Settings
-from widemargin.solvers.coordinates import Coordinates
-from widemargin.solvers.reduced import ReducedProblem
+from widemargin.solvers.coordinate_descent.state import Coordinates
+from widemargin.solvers.cutting_planes.reduced_qp import ReducedProblem
 
 NASTY = st.sampled_from(
     [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-3, np.nan, np.inf, -np.inf, 1e300, -1e300, 1e308, 5e-324, -5e-324, 1e-300, 1e16]
@@ -204,7 +206,7 @@ def test_sweeps_over_any_numbers_end(data, n, loss, solver):
     state = Coordinates(classification.LOSSES[loss](Matrix(X), sign, np.ones(n)))
     for name in ("target", "shift", "curvature", "beta"):
         state.rows[name] = data.draw(numbers(n))
-    method = {"dcd": dual_cd.ShrinkingSweeps, "avsf": avsf.AdaptiveSweeps}[solver](state, Settings())
+    method = {"dcd": dcd.ShrinkingSweeps, "avsf": avsf.AdaptiveSweeps}[solver](state, Settings())
     with_strict_arrays(method)
     for _ in range(3):
         sweep = method.sweep(0, 1)

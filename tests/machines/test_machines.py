@@ -19,13 +19,13 @@ ROOT = Path(__file__).parents[2]
 
 # The certificates, the invariances, the agreement of solvers with each other and with their peers.
 FILES = [
-    "tests/solvers/test_coordinate_descent.py",
-    "tests/solvers/test_crammer_singer.py",
-    "tests/solvers/test_cutting_plane.py",
-    "tests/solvers/test_exact.py",
-    "tests/solvers/test_kernel_solvers.py",
-    "tests/solvers/test_newton.py",
-    "tests/solvers/test_reduced.py",
+    "tests/solvers/coordinate_descent/test_coordinate_descent.py",
+    "tests/solvers/coordinate_descent/test_crammer_singer.py",
+    "tests/solvers/cutting_planes/test_methods.py",
+    "tests/solvers/newton/test_active_set.py",
+    "tests/solvers/decomposition/test_kernel_solvers.py",
+    "tests/solvers/newton/test_smoothed.py",
+    "tests/solvers/cutting_planes/test_reduced_qp.py",
     "tests/certificates/test_campaign.py",
     "tests/problems/test_certificates.py",
     "tests/models/test_cutting_planes.py",
@@ -41,10 +41,10 @@ OTHER_MATTERS = [
 KEYWORDS = " and ".join(f"not {word}" for word in OTHER_MATTERS)
 # All is compiled anew here: the solvers alone, in their fewest containers.
 FILES_COMPILED_ANEW = [
-    "tests/solvers/test_coordinate_descent.py",
-    "tests/solvers/test_cutting_plane.py",
-    "tests/solvers/test_kernel_solvers.py",
-    "tests/solvers/test_newton.py",
+    "tests/solvers/coordinate_descent/test_coordinate_descent.py",
+    "tests/solvers/cutting_planes/test_methods.py",
+    "tests/solvers/decomposition/test_kernel_solvers.py",
+    "tests/solvers/newton/test_smoothed.py",
 ]
 KEYWORDS_COMPILED_ANEW = (
     "TestInvariances or order_of_rows or weight_two or exact_qp_solver or finds_what or solvers_agree"

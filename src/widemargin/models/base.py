@@ -31,7 +31,7 @@ from widemargin._runtime.progress import reporting
 from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, auto_together, takes_newton
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finishing, finishing_together
-from widemargin.solvers.newton import MOST_COLUMNS, newton_together, takes_active_set, takes_columns
+from widemargin.solvers.newton.smoothed import MOST_COLUMNS, newton_together, takes_active_set, takes_columns
 
 _ADVICE = {
     Status.MAX_ITER: "raise tol or max_iter.",

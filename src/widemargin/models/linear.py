@@ -22,7 +22,7 @@ from widemargin.models.labels import coded
 from widemargin.problems import classification, regression
 from widemargin.problems.multiclass import CrammerSinger
 from widemargin.solvers.auto import WEIGHT_SOLVERS
-from widemargin.solvers.crammer_singer import crammer_singer
+from widemargin.solvers.coordinate_descent.crammer_singer import crammer_singer
 
 _SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
         Kept for compatibility. The optimum is the same either way and the certificate proves it;

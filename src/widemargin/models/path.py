@@ -28,9 +28,9 @@ from widemargin.problems.formulations import FreeIntercept, scaled
 from widemargin._runtime.progress import reporting
 from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS, suits_newton_at_any_cost
 from widemargin.solvers.contract import Status
-from widemargin.solvers.exact import is_small
+from widemargin.solvers.newton.active_set import is_small
 from widemargin.solvers.finishing import finished, with_intercept
-from widemargin.solvers.newton import newton_path
+from widemargin.solvers.newton.smoothed import newton_path
 
 _FACTOR = 10.0**0.5  # between the C of a range found here
 _MOST = 40  # of them

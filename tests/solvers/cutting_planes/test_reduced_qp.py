@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from widemargin.data.matrix import Matrix
-from widemargin.solvers.planes import DensePlanes, RowPlanes, SparsePlanes, planes_like
-from widemargin.solvers.reduced import ReducedProblem
+from widemargin.solvers.cutting_planes.plane_store import DensePlanes, RowPlanes, SparsePlanes, planes_like
+from widemargin.solvers.cutting_planes.reduced_qp import ReducedProblem
 
 
 def shortfall(A, b, v):

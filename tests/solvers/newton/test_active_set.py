@@ -16,10 +16,10 @@ from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify, losses, violations
 from widemargin.problems.formulations import DualQP, FreeIntercept
-from widemargin.solvers import exact as module
+from widemargin.solvers.newton.smoothed import active_set as module
 from widemargin.solvers.auto import SOLVERS, auto
 from widemargin.solvers.contract import Settings, Status
-from widemargin.solvers.exact import active_set_newton, exact, is_small
+from widemargin.solvers.newton.active_set import active_set_newton, exact, is_small
 from widemargin.solvers.finishing import finished
 
 
@@ -224,7 +224,7 @@ from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import FreeIntercept
 from widemargin.solvers.contract import Settings
-from widemargin.solvers.exact import active_set_newton
+from widemargin.solvers.newton.active_set import active_set_newton
 rng = np.random.default_rng(0)
 X = rng.standard_normal((30, 3))
 sign = np.where(X[:, 0] + rng.standard_normal(30) > 0, 1.0, -1.0)

@@ -302,8 +302,8 @@ class TestContract:
 
 
 def test_preferences_follow_the_papers_rule(rng):
-    from widemargin.solvers.avsf import AdaptiveSweeps
-    from widemargin.solvers.coordinates import Coordinates
+    from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
+    from widemargin.solvers.coordinate_descent.state import Coordinates
 
     X = rng.standard_normal((3000, 25))
     problem = classification.hinge(Matrix(X), np.where(rng.random(3000) < 0.5, 1.0, -1.0), np.full(3000, 1.0))
@@ -321,8 +321,8 @@ def test_preferences_follow_the_papers_rule(rng):
 
 
 def test_schedules_draw_each_row_as_often_as_its_preference_says(rng):
-    from widemargin.solvers.avsf import _draw
-    from widemargin.solvers.coordinates import ROW, random_state
+    from widemargin.solvers.coordinate_descent.avsf import _draw
+    from widemargin.solvers.coordinate_descent.state import ROW, random_state
 
     rows = np.zeros(50, dtype=ROW)
     rows["preference"] = rng.uniform(0.05, 4.0, 50)
@@ -335,7 +335,7 @@ def test_schedules_draw_each_row_as_often_as_its_preference_says(rng):
 
 
 def test_shuffles_are_uniform():
-    from widemargin.solvers.coordinates import random_state, shuffle
+    from widemargin.solvers.coordinate_descent.state import random_state, shuffle
 
     random, seen = random_state(0), {}
     for _ in range(6000):

@@ -10,7 +10,7 @@ off by δ, the β of the proof is the one with β_t less by δ, where there is m
 
 import numpy as np
 
-from widemargin.solvers.kernel_sums import UNIT
+from widemargin.solvers.decomposition.kernel_sums import UNIT
 
 _ROUNDINGS = 40.0 * UNIT  # of a pairwise sum, and of each of its terms
 

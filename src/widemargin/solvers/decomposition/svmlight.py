@@ -21,12 +21,12 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.kernels.cache import rows_that_fit
-from widemargin.solvers.activeset import ActiveSet
-from widemargin.solvers.conjugate import Direction, optimise_block
+from widemargin.solvers.decomposition.active_set import ActiveSet
+from widemargin.solvers.decomposition.conjugate_pairs import Direction, optimise_block
 from widemargin.solvers.contract import KernelSolution, Status, Watch
-from widemargin.solvers.freeset import newton_block, newton_cost
-from widemargin.solvers.pairs import multipliers
-from widemargin.solvers.stopping import Futility, StoppingRule
+from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_cost
+from widemargin.solvers.decomposition.pair_step import multipliers
+from widemargin.solvers.decomposition.stopping import Futility, StoppingRule
 
 WORKING_SET = 1024  # at the beginning; of 128 .. 2048, by measurement: benchmarks/results/kernel.md
 _LARGEST_WORKING_SET = 2048

@@ -12,7 +12,7 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled, prefetch
 from widemargin.data.matrix import row_dot, row_prefetch
-from widemargin.solvers.coordinates import (
+from widemargin.solvers.coordinate_descent.state import (
     Coordinates,
     Sweep,
     best_beta,
@@ -22,7 +22,7 @@ from widemargin.solvers.coordinates import (
     random_state,
     shuffle,
 )
-from widemargin.solvers.descent import descend
+from widemargin.solvers.coordinate_descent.loop import descend
 
 _AHEAD = 16  # rows ahead that a row's record is prefetched
 

@@ -29,8 +29,8 @@ from widemargin.problems.magnitudes import check_mean_risk, check_rows
 from widemargin.problems.row_risk import BLOCK, CentredRisk, RowRisk, blend
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
-from widemargin.solvers.planes import planes_like
-from widemargin.solvers.reduced import ReducedProblem
+from widemargin.solvers.cutting_planes.plane_store import planes_like
+from widemargin.solvers.cutting_planes.reduced_qp import ReducedProblem
 
 _TOWARDS = 0.1  # how far from the best point towards w_t the next plane is taken
 _SINGLE = 4  # turns at the beginning that take one plane only

@@ -18,8 +18,8 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled
 from widemargin.kernels.cache import HeldRows, RowCache
-from widemargin.solvers.kernel_measure import measure
-from widemargin.solvers.kernel_sums import SAFE, UNIT, add_rows, add_rows_exactly
+from widemargin.solvers.decomposition.certificate import measure
+from widemargin.solvers.decomposition.kernel_sums import SAFE, UNIT, add_rows, add_rows_exactly
 
 _ULPS, _ULPS_OF_SUMS = 8.0, 4.0
 _ROUNDING_THAT_SHOWS = 1e-10  # against the objective

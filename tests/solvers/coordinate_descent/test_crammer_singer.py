@@ -8,7 +8,7 @@ from sklearn.svm import LinearSVC as Peer
 from widemargin.data.matrix import Matrix
 from widemargin.problems.multiclass import CrammerSinger, certify
 from widemargin.solvers.contract import Settings, Status
-from widemargin.solvers.crammer_singer import crammer_singer
+from widemargin.solvers.coordinate_descent.crammer_singer import crammer_singer
 
 
 @pytest.fixture

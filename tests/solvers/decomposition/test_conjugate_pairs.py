@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from widemargin.solvers.conjugate import Direction, optimise_block
-from widemargin.solvers.freeset import newton_block
-from widemargin.solvers.pairs import multipliers
+from widemargin.solvers.decomposition.conjugate_pairs import Direction, optimise_block
+from widemargin.solvers.decomposition.newton_on_free import newton_block
+from widemargin.solvers.decomposition.pair_step import multipliers
 
 
 class Block:
@@ -63,7 +63,7 @@ def test_conjugate_steps_are_fewer_than_plain_ones(block, monkeypatch):
     counts = {}
     for name, parallel in (("conjugate", 1e-3), ("plain", np.inf)):
         # A pair whose curvature is nowhere large enough moves alone; uncompiled, as the constant is compiled in.
-        monkeypatch.setattr("widemargin.solvers.conjugate._PARALLEL", parallel)
+        monkeypatch.setattr("widemargin.solvers.decomposition.conjugate_pairs._PARALLEL", parallel)
         M, direction = problem.start(), Direction(*np.empty((2, 60)))
         for counts[name] in range(1, 2000):
             optimise_block.py_func(problem.K, M, direction, 1e-3, 5)

@@ -17,10 +17,10 @@ from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify
 from widemargin.problems.formulations import FreeIntercept, part_of
 from widemargin.problems.row_risk import CentredRisk, RowRisk
-from widemargin.solvers import newton as module
+from widemargin.solvers.newton.smoothed import smoothed as module
 from widemargin.solvers.auto import SOLVERS
 from widemargin.solvers.contract import Settings, Status
-from widemargin.solvers.newton import newton, newton_together
+from widemargin.solvers.newton.smoothed import newton, newton_together
 
 LOSSES = {
     "hinge": classification.hinge,
@@ -265,7 +265,7 @@ import numpy as np
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification
 from widemargin.solvers.contract import Settings
-from widemargin.solvers.newton import newton
+from widemargin.solvers.newton.smoothed import newton
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3)) * (rng.random((60, 3)) < 0.7)
 sign = np.where(X[:, 0] + rng.standard_normal(60) > 0, 1.0, -1.0)

@@ -16,7 +16,7 @@ from widemargin.problems.certificates import certify_kernel, kernel_violation
 from widemargin.problems.classification import c_svc, nu_svc
 from widemargin.problems.one_class import one_class
 from widemargin.problems.regression import eps_svr, nu_svr
-from widemargin.solvers import activeset
+from widemargin.solvers.decomposition.svmlight import active_set
 from widemargin.solvers.contract import KernelSettings, Status
 from widemargin.solvers.kernel import KERNEL_SOLVERS
 
@@ -183,7 +183,7 @@ def test_ctrl_c_within_any_kernel_computation_leaves_a_true_certificate(formulat
 def test_ctrl_c_between_a_step_and_its_sums_leaves_a_true_certificate(turns, formulation, solve, rng, monkeypatch):
     X, sign, cost = make(rng, 50)
     problem = FORMULATIONS[formulation](KernelRows(RBF, X, dtype=np.float64), X, sign, cost)
-    add, armed = activeset.add_rows, []
+    add, armed = active_set.add_rows, []
 
     def interrupted(*arguments):
         if len(armed) == turns:
@@ -191,7 +191,7 @@ def test_ctrl_c_between_a_step_and_its_sums_leaves_a_true_certificate(turns, for
             raise KeyboardInterrupt
         return add(*arguments)
 
-    monkeypatch.setattr(activeset, "add_rows", interrupted)
+    monkeypatch.setattr(active_set, "add_rows", interrupted)
     settings = KernelSettings(tol=1e-8, working_set=4, callbacks=(lambda progress: armed.append("turn"),))
     solution = solve(problem, settings)
     check_certificate(problem, rbf_kernel(X, gamma=0.4), solution)

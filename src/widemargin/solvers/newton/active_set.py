@@ -22,7 +22,7 @@ from widemargin.problems.formulations import FreeIntercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.problems.magnitudes import check_rows
 from widemargin.solvers.contract import Solution, Status, Watch
-from widemargin.solvers.proximal_newton import (
+from widemargin.solvers.newton.active_set_steps import (
     SHIFT,
     B,
     Terms,

@@ -15,10 +15,10 @@ from widemargin.problems.formulations import RiskProblem
 from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.ranking import PairRisk
 from widemargin.problems.row_risk import CentredRisk, RowRisk
-from widemargin.solvers import cutting_plane
+from widemargin.solvers.cutting_planes import methods
 from widemargin.solvers.auto import PLANE_SOLVERS, SOLVERS
 from widemargin.solvers.contract import Settings, Status
-from widemargin.solvers.planes import RowPlanes, SparsePlanes
+from widemargin.solvers.cutting_planes.plane_store import RowPlanes, SparsePlanes
 
 EACH_SOLVER = pytest.mark.parametrize("solve", PLANE_SOLVERS.values(), ids=PLANE_SOLVERS.keys())
 LOSSES = {
@@ -99,7 +99,7 @@ def test_the_violation_is_below_eps_within_the_bound_of_lemma_2(clouds):
     X, sign, _ = clouds
     n, C, eps = len(sign), 5.0, 0.01
     problem = classification.hinge(Matrix(X), sign, np.full(n, C / n))
-    solution = cutting_plane.svmperf(problem, Settings(tol=eps, stopping="violation"))
+    solution = methods.svmperf(problem, Settings(tol=eps, stopping="violation"))
     assert solution.status is Status.CONVERGED
     radius = (X**2).sum(axis=1).max()
     assert solution.n_iter <= max(2 / eps, 8 * C * radius / eps**2)
@@ -112,12 +112,12 @@ def test_an_intercept_without_penalty_is_that_of_the_kernel_machine(clouds):
     from widemargin.kernels.rows import KernelRows
     from widemargin.problems.classification import c_svc
     from widemargin.solvers.contract import KernelSettings
-    from widemargin.solvers.decomposition import svmlight
+    from widemargin.solvers.decomposition.svmlight import svmlight
 
     X, sign, cost = clouds
     kernel = svmlight(c_svc(KernelRows(Kernel("linear"), X, dtype=np.float64), sign, cost), KernelSettings(tol=1e-9))
     risk = CentredRisk(RowRisk(classification.hinge(Matrix(X), sign, cost)))
-    solution = cutting_plane.ocas(RiskProblem(Matrix(X), risk), Settings(tol=1e-8, max_iter=None))
+    solution = methods.ocas(RiskProblem(Matrix(X), risk), Settings(tol=1e-8, max_iter=None))
     assert solution.primal == pytest.approx(kernel.primal, rel=1e-7)
     np.testing.assert_allclose(solution.w, X.T @ kernel.beta, atol=1e-3)
 
@@ -162,8 +162,8 @@ def test_dropping_planes_changes_neither_bound_nor_end(solve, clouds, monkeypatc
     X, sign, cost = clouds
     problem = classification.hinge(Matrix(X), sign, 10 * cost)
     all_kept = solve(problem, Settings(tol=1e-4, max_iter=None))
-    monkeypatch.setattr(cutting_plane, "_PATIENCE", 5)
-    monkeypatch.setattr(cutting_plane, "_INACTIVE", 3)
+    monkeypatch.setattr(methods, "_PATIENCE", 5)
+    monkeypatch.setattr(methods, "_INACTIVE", 3)
     dropped = solve(problem, Settings(tol=1e-4, max_iter=None))
     assert (np.diff(dropped.history["dual"]) >= 0.0).all()
     assert dropped.primal == pytest.approx(all_kept.primal, rel=2e-4)
@@ -174,10 +174,10 @@ def test_wide_data_have_small_planes(n_rows, kind, rng, monkeypatch):
     columns = rng.integers(0, 100_000, 10 * n_rows) // (1 if n_rows == 40 else 70)
     X = csr_array((rng.standard_normal(len(columns)), (np.repeat(np.arange(n_rows), 10), columns)), (n_rows, 100_000))
     sign = np.where(rng.random(n_rows) < 0.5, 1.0, -1.0)
-    made, make = [], cutting_plane.planes_like
-    monkeypatch.setattr(cutting_plane, "planes_like", lambda *arguments: made.append(make(*arguments)) or made[-1])
+    made, make = [], methods.planes_like
+    monkeypatch.setattr(methods, "planes_like", lambda *arguments: made.append(make(*arguments)) or made[-1])
     problem = classification.hinge(Matrix(X), sign, np.ones(n_rows))
-    solution = cutting_plane.ocas(problem, Settings(tol=1e-6, max_iter=None))
+    solution = methods.ocas(problem, Settings(tol=1e-6, max_iter=None))
     assert type(made[0]) is kind
     assert solution.status is Status.CONVERGED
     assert primal(problem, solution.w) == pytest.approx(solution.primal, rel=1e-9)
@@ -198,13 +198,13 @@ def test_threads_and_single_precision_change_little(solve, rng):
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 def test_the_scale_of_the_features_does_not_break_it(scale, clouds):
     X, sign, cost = clouds
-    solution = cutting_plane.ocas(classification.hinge(Matrix(scale * X), sign, cost / scale**2), Settings(tol=1e-4))
+    solution = methods.ocas(classification.hinge(Matrix(scale * X), sign, cost / scale**2), Settings(tol=1e-4))
     assert solution.status is Status.CONVERGED
 
 
 def test_a_problem_without_any_loss_ends_at_once():
     X = np.zeros((3, 2))
-    solution = cutting_plane.ocas(
+    solution = methods.ocas(
         RiskProblem(Matrix(X), PairRisk(np.zeros(3, int), np.arange(3), 1.0)), Settings(tol=1e-4)
     )
     assert solution.primal == 0.0

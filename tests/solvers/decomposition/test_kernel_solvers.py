@@ -17,8 +17,8 @@ from widemargin.problems.certificates import certify_kernel, kernel_violation
 from widemargin.problems.classification import c_svc, nu_svc
 from widemargin.problems.one_class import one_class
 from widemargin.problems.regression import eps_svr, nu_svr
-from widemargin.solvers import decomposition
-from widemargin.solvers.activeset import ActiveSet
+from widemargin.solvers.decomposition.svmlight import svmlight
+from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.contract import KernelSettings, Status
 from widemargin.solvers.kernel import KERNEL_SOLVERS
 
@@ -264,7 +264,7 @@ def test_shrinking_changes_the_way_and_not_the_end(formulation, solve, rng, monk
     settings = KernelSettings(tol=1e-8, working_set=16)
     calls = counting_set_aside(monkeypatch)
     # Impatience sets aside what has to come back as well.
-    monkeypatch.setattr("widemargin.solvers.decomposition._PATIENCE", 2)
+    monkeypatch.setattr("widemargin.solvers.decomposition.svmlight._PATIENCE", 2)
     without = solve(problem, replace(settings, shrinking=False))
     assert not calls
     shrunk = solve(problem, settings)
@@ -301,15 +301,15 @@ def test_a_tiny_cache_costs_smo_time_and_nothing_else(formulation, data):
 @pytest.mark.parametrize("cache_size", [200.0, 0.0], ids=["cached", "uncached"])
 @pytest.mark.parametrize("formulation", ["c_svc", "eps_svr"])
 def test_beginning_with_a_part_ends_with_the_whole(formulation, cache_size, data, monkeypatch):
-    monkeypatch.setattr(decomposition, "_LEAST_PART", 4)
+    monkeypatch.setattr(svmlight, "_LEAST_PART", 4)
     problem, active, measured = rbf_problem(formulation, data), [], []
-    turn = decomposition._Decomposition.turn
+    turn = svmlight._Decomposition.turn
 
     def spied(method):
         turn(method)
         active.append(len(method.state.index))
 
-    monkeypatch.setattr(decomposition._Decomposition, "turn", spied)
+    monkeypatch.setattr(svmlight._Decomposition, "turn", spied)
     settings = KernelSettings(tol=1e-6, working_set=4, cache_size=cache_size, callbacks=(measured.append,))
     solution = KERNEL_SOLVERS["svmlight"](problem, settings)
     assert active[0] < len(problem.start) / 4

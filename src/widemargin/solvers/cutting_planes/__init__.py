@@ -1,0 +1,1 @@
+"""Cutting plane methods: svmperf and ocas, the planes they keep, and the reduced problem."""

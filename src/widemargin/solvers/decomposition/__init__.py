@@ -1,0 +1,1 @@
+"""Decomposition methods for kernel machines: svmlight and smo, and what they share."""
