@@ -6,15 +6,15 @@ from .data.svmlight.blocks import SvmlightBlocks, write_svmlight_blocks
 from .data.svmlight.reader import read_svmlight
 from .data.svmlight.writer import write_svmlight
 from .errors import ConvergenceWarning, FormatError
-from .models.kernel_classification import SVC, NuSVC
-from .models.kernel_regression import SVR, NuSVR
+from .models.kernel.svc import SVC, NuSVC
+from .models.kernel.svr import SVR, NuSVR
 from .models.linear import LinearSVC, LinearSVR
 from .models.linearcv import LinearSVCCV, LinearSVRCV
-from .models.measures import MeasureSVC
+from .models.cutting_plane.measure import MeasureSVC
 from .models.modelfile import load_model, save_model
-from .models.oneclass import OneClassSVM
+from .models.kernel.one_class import OneClassSVM
 from .models.path import CPath, c_path
-from .models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from .models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from ._runtime.progress import show_progress
 from .tools.gridfile import read_grid
 from .tools.gridplots import plot_grid

@@ -28,10 +28,10 @@ FILES = [
     "tests/solvers/cutting_planes/test_reduced_qp.py",
     "tests/certificates/test_campaign.py",
     "tests/problems/test_certificates.py",
-    "tests/models/test_cutting_planes.py",
+    "tests/models/cutting_plane/test_cutting_planes.py",
     "tests/models/test_every_setting.py",
     "tests/models/test_linear.py",
-    "tests/models/test_ranking.py",
+    "tests/models/cutting_plane/test_ranking.py",
 ]
 # Not what is about processes, threads, signals, plain Python, or what is independent of the machine.
 OTHER_MATTERS = [

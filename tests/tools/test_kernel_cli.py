@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from widemargin import LinearSVC, read_svmlight, write_svmlight
-from widemargin.models.kernel_classification import SVC
+from widemargin.models.kernel.svc import SVC
 from widemargin.models.modelfile import load_model
 
 NUMBER = r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?"

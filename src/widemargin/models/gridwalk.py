@@ -16,7 +16,7 @@ from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, submatrix
 from widemargin.models.base import SolvedModel
-from widemargin.models.kernel import KernelModel, block_dtype, kernel_values
+from widemargin.models.kernel.base import KernelModel, block_dtype, kernel_values
 from widemargin.solvers.contract import Status
 
 

@@ -12,9 +12,9 @@ from sklearn.base import is_classifier
 
 from widemargin.data.columns import at_columns
 from widemargin.models.encoding import fact
-from widemargin.models.measures import MeasureSVC
-from widemargin.models.planes import PlaneModel
-from widemargin.models.ranking import OrdinalSVC
+from widemargin.models.cutting_plane.measure import MeasureSVC
+from widemargin.models.cutting_plane.base import PlaneModel
+from widemargin.models.cutting_plane.ranking import OrdinalSVC
 from widemargin.problems.measures import parsed
 
 COLUMNS, VALUES = "coef_.columns", "coef_.values"

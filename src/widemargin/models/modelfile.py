@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
 from widemargin.models import liblinearfile, libsvmfile, svmlightfile, tensorfile
-from widemargin.models.kernel import KernelModel
+from widemargin.models.kernel.base import KernelModel
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linearcv import LinearSVCCV, LinearSVRCV
-from widemargin.models.ranking import OrdinalSVC
+from widemargin.models.cutting_plane.ranking import OrdinalSVC
 from widemargin.models.tensorfile import ESTIMATORS
 
 _FORMATS = {"widemargin": tensorfile, "liblinear": liblinearfile, "libsvm": libsvmfile, "svmlight": svmlightfile}

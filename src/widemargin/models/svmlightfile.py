@@ -30,9 +30,9 @@ from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.errors import FormatError
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linearfields import check_measure, check_weights
-from widemargin.models.measures import MeasureSVC
+from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.modeltext import check_complete, check_seal, integer_labels, number, sealed, shown
-from widemargin.models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 
 ESTIMATORS = (LinearSVC, LinearSVR, RankSVM, ROCAreaSVC, MeasureSVC)
 TASKS = {"classification": LinearSVC, "regression": LinearSVR, "rank": RankSVM}  # what a text may be told to be

@@ -29,13 +29,13 @@ from widemargin.models.encoding import (
     encode_parameters,
     fact,
 )
-from widemargin.models.kernel import KernelModel
-from widemargin.models.kernel_classification import SVC, NuSVC
-from widemargin.models.kernel_regression import SVR, NuSVR
+from widemargin.models.kernel.base import KernelModel
+from widemargin.models.kernel.svc import SVC, NuSVC
+from widemargin.models.kernel.svr import SVR, NuSVR
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.models.measures import MeasureSVC
-from widemargin.models.oneclass import OneClassSVM
-from widemargin.models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.models.cutting_plane.measure import MeasureSVC
+from widemargin.models.kernel.one_class import OneClassSVM
+from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 
 _OF_PLANES = (RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC)
 ESTIMATORS = {cls.__name__: cls for cls in (LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM, *_OF_PLANES)}

@@ -10,9 +10,9 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
-from widemargin.models.kernel import KernelModel
-from widemargin.models.oneclass import OneClassSVM
-from widemargin.models.ranking import RankSVM, queries
+from widemargin.models.kernel.base import KernelModel
+from widemargin.models.kernel.one_class import OneClassSVM
+from widemargin.models.cutting_plane.ranking import RankSVM, queries
 from widemargin.tools import gridplots, modeloptions
 from widemargin.tools.files import check_target, write_lines
 from widemargin.tools.gridranges import default_grid, edges

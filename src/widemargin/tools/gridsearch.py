@@ -26,7 +26,7 @@ from widemargin.models.base import SolvedModel
 from widemargin.models.gridwalk import FoldWalk, Ground, bytes_to_share, rows_of
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.path import c_path
-from widemargin.models.ranking import RankSVM
+from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.solvers.contract import Status
 from widemargin.tools.gridfile import GridFile, encoded, fingerprint, result_of
 from widemargin.tools.gridranges import checked_grid, default_grid, grown, refined

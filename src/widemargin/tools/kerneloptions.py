@@ -6,9 +6,9 @@ An option that does not apply, LIBSVM would ignore; here it is refused, with wha
 import argparse
 from typing import NamedTuple
 
-from widemargin.models.kernel_classification import SVC, NuSVC
-from widemargin.models.kernel_regression import SVR, NuSVR
-from widemargin.models.oneclass import OneClassSVM
+from widemargin.models.kernel.svc import SVC, NuSVC
+from widemargin.models.kernel.svr import SVR, NuSVR
+from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.solvers.kernel import KERNEL_SOLVERS
 from widemargin.tools import options as reading
 

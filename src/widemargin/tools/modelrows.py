@@ -2,7 +2,7 @@
 
 from scipy.sparse import csr_array, issparse
 
-from widemargin.models.ranking import RankSVM
+from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.tools.files import ZERO_BASED, note_queries, read_rows
 from widemargin.tools.kerneloptions import machine_of
 from widemargin.tools.messages import UsageError, say

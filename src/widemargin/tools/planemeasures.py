@@ -6,8 +6,8 @@ the folds, as each fold has a model of its own; queries lie in one fold whole, a
 
 import numpy as np
 
-from widemargin.models.measures import MeasureSVC
-from widemargin.models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.models.cutting_plane.measure import MeasureSVC
+from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.problems.measures import parsed
 from widemargin.tools import retrieval
 

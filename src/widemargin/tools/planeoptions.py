@@ -2,8 +2,8 @@
 
 import argparse
 
-from widemargin.models.measures import MeasureSVC
-from widemargin.models.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.models.cutting_plane.measure import MeasureSVC
+from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.problems.measures import parsed
 from widemargin.solvers.auto import PLANE_SOLVERS, WEIGHT_SOLVERS
 

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import get_scorer
 
-from widemargin.models.kernel import KernelModel
+from widemargin.models.kernel.base import KernelModel
 
 
 class TargetScale(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import average_precision_score, precision_recall_curve, precision_recall_fscore_support, roc_curve
 
 from widemargin.models.multiclass import one_against_rest
-from widemargin.models.ranking import OrdinalSVC
+from widemargin.models.cutting_plane.ranking import OrdinalSVC
 from widemargin.tools import planemeasures
 from widemargin.tools.reports import charts, scales
 from widemargin.tools.reports.figures import Picture

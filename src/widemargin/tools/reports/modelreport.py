@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from widemargin.models.ranking import RankSVM
+from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.tools.gridlayout import lay_out
 from widemargin.tools.reports.classification import classification_section
 from widemargin.tools.reports.datapart import data_section

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from widemargin.models.kernel import KernelModel
+from widemargin.models.kernel.base import KernelModel
 from widemargin.tools.evaluation import Prediction, has_probabilities, has_scores, measure, prediction_lines
 from widemargin.tools.reports.markup import card, facts
 

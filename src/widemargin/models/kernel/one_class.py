@@ -17,8 +17,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
 from widemargin.models.calibration import density_marks, marks_probability
-from widemargin.models.kernel import KernelModel, kernel_sums
-from widemargin.models.kerneldocs import documented
+from widemargin.models.kernel.base import KernelModel, kernel_sums
+from widemargin.models.kernel.docs import documented
 from widemargin.problems.one_class import one_class
 
 _ROUNDING = 1e-11  # of a score, relative

@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import Interval
 from widemargin._runtime.warning import warn_caller
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.base import POSITIVE
-from widemargin.models.kernel_classifier import KernelClassifier
-from widemargin.models.kerneldocs import documented
+from widemargin.models.kernel.classifier import KernelClassifier
+from widemargin.models.kernel.docs import documented
 from widemargin.models.multiclass import largest_nu
 from widemargin.problems.classification import c_svc, nu_svc
 from widemargin.solvers.contract import Status

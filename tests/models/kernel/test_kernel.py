@@ -12,8 +12,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 import widemargin
 from widemargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from widemargin.kernels.functions import Kernel
-from widemargin.models import kernel as shared
-from widemargin.models.kernel import block_dtype
+from widemargin.models.kernel.base import base as shared
+from widemargin.models.kernel.base import block_dtype
 
 # scikit-learn keeps kernel values in single precision and may circle for ever near the optimum: it gets a limit.
 pytestmark = pytest.mark.filterwarnings("ignore:Solver terminated early:sklearn.exceptions.ConvergenceWarning")

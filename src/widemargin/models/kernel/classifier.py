@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from widemargin._runtime.warning import warn_caller
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
 from widemargin.models.inputs import check_class_weight
-from widemargin.models.kernel import KernelModel, Trained, folds_of, parts_of
+from widemargin.models.kernel.base import KernelModel, Trained, folds_of, parts_of
 from widemargin.models.labels import coded, order_of_first
 from widemargin.models.multiclass import (
     blocks_of,

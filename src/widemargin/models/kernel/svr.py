@@ -15,8 +15,8 @@ from sklearn.utils.metaestimators import available_if
 
 from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import laplace_interval, laplace_scale
-from widemargin.models.kernel import KernelModel, folds_of
-from widemargin.models.kerneldocs import documented
+from widemargin.models.kernel.base import KernelModel, folds_of
+from widemargin.models.kernel.docs import documented
 from widemargin.problems.regression import eps_svr, nu_svr
 
 

@@ -1,0 +1,1 @@
+"""Kernel machines: SVC, NuSVC, SVR, NuSVR, OneClassSVM."""
