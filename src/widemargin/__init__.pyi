@@ -11,7 +11,7 @@ from .models.kernel.svr import SVR, NuSVR
 from .models.linear import LinearSVC, LinearSVR
 from .models.linearcv import LinearSVCCV, LinearSVRCV
 from .models.cutting_plane.measure import MeasureSVC
-from .models.modelfile import load_model, save_model
+from .persistence.model_file import load_model, save_model
 from .models.kernel.one_class import OneClassSVM
 from .models.path import CPath, c_path
 from .models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC

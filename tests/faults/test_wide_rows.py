@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 import widemargin
 from widemargin import load_model, save_model
-from widemargin.models import linearfields
+from widemargin.persistence import linear_fields
 
 WIDTH = 10**8
 _MEGABYTES = 600  # of which importing and compiling take about 350
@@ -112,7 +112,7 @@ assert peak < {_MEGABYTES}, peak
 @pytest.fixture
 def few_weights(monkeypatch):
     """A fitted model of 200 features of which three have a weight, one of them a negative zero."""
-    monkeypatch.setattr(linearfields, "_MANY_FEATURES", 16)
+    monkeypatch.setattr(linear_fields, "_MANY_FEATURES", 16)
     X = np.eye(4, 200)
     model = widemargin.LinearSVC(random_state=0, fit_intercept=False).fit(X, [0, 1, 0, 1])
     model.coef_[:] = 0.0
@@ -153,10 +153,10 @@ def test_weights_that_are_mostly_there_are_written_whole(few_weights, tmp_path):
     ],
 )
 def test_columns_that_cannot_be_are_refused(few_weights, tmp_path, columns, values, rule):
-    arrays = linearfields.arrays_of(few_weights, False)
+    arrays = linear_fields.arrays_of(few_weights, False)
     if columns is not None:
         arrays["coef_.columns"] = np.asarray(columns, dtype=getattr(columns, "dtype", np.uint32))
     if values is not None:
         arrays["coef_.values"] = values
     with pytest.raises(ValueError, match=rule):
-        linearfields.restore(few_weights, {}, arrays)
+        linear_fields.restore(few_weights, {}, arrays)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from widemargin import read_svmlight
-from widemargin.models.modelfile import load_model
+from widemargin.persistence.model_file import load_model
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")

@@ -13,7 +13,7 @@ import pytest
 
 from widemargin import LinearSVC, read_svmlight, write_svmlight
 from widemargin.models.kernel.svc import SVC
-from widemargin.models.modelfile import load_model
+from widemargin.persistence.model_file import load_model
 
 NUMBER = r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?"
 MACHINES = {  # options and data of each of LIBSVM's types

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from widemargin import read_svmlight, write_svmlight
-from widemargin.models.modelfile import load_model
+from widemargin.persistence.model_file import load_model
 
 MACHINES = {  # options and data of each of LIBSVM's types
     "C-SVC": ("-s 0", "two"),

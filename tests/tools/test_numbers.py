@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from widemargin._runtime import progress
-from widemargin.models.libsvmtext import _line
+from widemargin.persistence.libsvm_text import _line
 from widemargin.tools import gridlayout, gridreport
 from widemargin.tools.gridlayout import Score
 from widemargin.tools.reports import markup, scales, subject

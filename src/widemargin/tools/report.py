@@ -7,7 +7,7 @@ import sys
 from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
 from widemargin.models.cutting_plane.ranking import RankSVM
-from widemargin.models.svmlightfile import TASKS
+from widemargin.persistence.svmlight import TASKS
 from widemargin.tools.files import ZERO_BASED, check_target, read_model
 from widemargin.tools.gridfile import read_grid
 from widemargin.tools.messages import CommandError, UsageError, naming, print_facts, print_json

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 from widemargin import LinearSVC
 from widemargin.models.kernel.svc import SVC, NuSVC
 from widemargin.models.kernel.svr import SVR, NuSVR
-from widemargin.models.modelfile import load_model, save_model
+from widemargin.persistence.model_file import load_model, save_model
 from widemargin.models.kernel.one_class import OneClassSVM
 
 KERNELS = {"linear": 0, "poly": 1, "rbf": 2, "sigmoid": 3, "precomputed": 4}

@@ -18,8 +18,9 @@ from sklearn.base import is_classifier
 
 import widemargin
 from widemargin.errors import FormatError
-from widemargin.models import kernelfields, linearfields
-from widemargin.models.encoding import (
+from widemargin.persistence import kernel_fields
+from widemargin.persistence import linear_fields
+from widemargin.persistence.encoding import (
     decode_feature_names,
     decode_history,
     decode_labels,
@@ -73,7 +74,7 @@ def write(model, *, keep_dual=True):
     if "classes_" not in arrays and is_classifier(model):
         facts["classes_"] = encode_labels(model.classes_)
     _restore(facts, arrays)  # what could not be loaded must not be saved
-    version = _VERSION_OF_COLUMNS if linearfields.COLUMNS in arrays else _VERSION
+    version = _VERSION_OF_COLUMNS if linear_fields.COLUMNS in arrays else _VERSION
     text = json.dumps({"format_version": version, "sha256": _checksum(facts, arrays), "model": facts})
     content = save(arrays, {_FORMAT: text})  # a single entry: the library would write several in random order
     if int.from_bytes(content[:8], "little") > _LARGEST_HEADER:
@@ -83,7 +84,7 @@ def write(model, *, keep_dual=True):
 
 def _fields_of(model):
     """Return the module that knows what a model of this kind keeps."""
-    return kernelfields if isinstance(model, KernelModel) else linearfields
+    return kernel_fields if isinstance(model, KernelModel) else linear_fields
 
 
 def _arrays_of(model, keep_dual):

@@ -10,7 +10,7 @@ from liblinear import liblinearutil
 from scipy.sparse import csr_matrix
 
 from widemargin import FormatError, LinearSVC, LinearSVR
-from widemargin.models.modelfile import load_model, save_model
+from widemargin.persistence.model_file import load_model, save_model
 
 CLASSIFIERS = {
     "L2R_L2LOSS_SVC_DUAL": 1,

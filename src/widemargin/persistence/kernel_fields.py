@@ -17,8 +17,8 @@ import numpy as np
 from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.base import is_classifier, is_outlier_detector
 
-from widemargin.models.encoding import decode, encode, fact
-from widemargin.models.linearfields import check_numbers
+from widemargin.persistence.encoding import decode, encode, fact
+from widemargin.persistence.linear_fields import check_numbers
 
 N_MARKS = 10
 _CONTAINERS = {"csr_array": csr_array, "csr_matrix": csr_matrix}

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from widemargin import FormatError
-from widemargin.models.modelfile import load_model, save_model
+from widemargin.persistence.model_file import load_model, save_model
 
 TEXT = b"""svm_type c_svc
 kernel_type polynomial

@@ -22,8 +22,8 @@ from sklearn.base import is_classifier
 
 from widemargin.errors import FormatError
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.models.linearfields import check_weights
-from widemargin.models.modeltext import (
+from widemargin.persistence.linear_fields import check_weights
+from widemargin.persistence.text import (
     SEAL,
     Header,
     check_complete,

@@ -15,18 +15,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
-from widemargin.models import liblinearfile, libsvmfile, svmlightfile, tensorfile
+from widemargin.persistence import liblinear
+from widemargin.persistence import libsvm
+from widemargin.persistence import svmlight
+from widemargin.persistence import tensors
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linearcv import LinearSVCCV, LinearSVRCV
 from widemargin.models.cutting_plane.ranking import OrdinalSVC
-from widemargin.models.tensorfile import ESTIMATORS
+from widemargin.persistence.tensors import ESTIMATORS
 
-_FORMATS = {"widemargin": tensorfile, "liblinear": liblinearfile, "libsvm": libsvmfile, "svmlight": svmlightfile}
+_FORMATS = {"widemargin": tensors, "liblinear": liblinear, "libsvm": libsvm, "svmlight": svmlight}
 _PLACES = {  # of texts; what an OrdinalSVC lacks there, `svmlightfile` says
     "liblinear": (LinearSVC, LinearSVR),
     "libsvm": (KernelModel,),
-    "svmlight": (*svmlightfile.ESTIMATORS, OrdinalSVC),
+    "svmlight": (*svmlight.ESTIMATORS, OrdinalSVC),
 }
 _RELATIVES = {  # how files begin that people may take for model files of ours
     b"SVM-": "a model of SVM-struct or another relative of SVM-light",
@@ -126,15 +129,15 @@ def load_model(path, *, task=None):
     ValueError
         If `task` is unknown.
     """
-    if task is not None and task not in svmlightfile.TASKS:
-        raise ValueError(f"task must be one of {', '.join(map(repr, svmlightfile.TASKS))} or None, got {task!r}.")
+    if task is not None and task not in svmlight.TASKS:
+        raise ValueError(f"task must be one of {', '.join(map(repr, svmlight.TASKS))} or None, got {task!r}.")
     path = os.fsdecode(path)
     with open(path, "rb") as file:
         head = file.read(_HEAD_BYTES)
         reader = _reader_of(head, path)
         if task is None:
             return reader.read(head + file.read(), path)
-        if reader is not svmlightfile:
+        if reader is not svmlight:
             raise FormatError(path, f"task={task!r} is for SVM-light's text; this file says itself what the model is.")
         return reader.read(head + file.read(), path, task)
 

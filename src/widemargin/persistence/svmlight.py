@@ -29,9 +29,9 @@ from widemargin.data.svmlight.compression import LONGEST_MAGIC, compression_of
 from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.errors import FormatError
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.models.linearfields import check_measure, check_weights
+from widemargin.persistence.linear_fields import check_measure, check_weights
 from widemargin.models.cutting_plane.measure import MeasureSVC
-from widemargin.models.modeltext import check_complete, check_seal, integer_labels, number, sealed, shown
+from widemargin.persistence.text import check_complete, check_seal, integer_labels, number, sealed, shown
 from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 
 ESTIMATORS = (LinearSVC, LinearSVR, RankSVM, ROCAreaSVC, MeasureSVC)

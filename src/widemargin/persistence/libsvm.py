@@ -21,9 +21,9 @@ from sklearn.base import is_classifier, is_outlier_detector
 
 from widemargin.models.kernel.svc import SVC, NuSVC
 from widemargin.models.kernel.svr import SVR, NuSVR
-from widemargin.models.kernelfields import arrays_of, check_arrays
-from widemargin.models.libsvmtext import KEYS, Machine, read_text, write_text
-from widemargin.models.modeltext import first_word, integer_labels
+from widemargin.persistence.kernel_fields import arrays_of, check_arrays
+from widemargin.persistence.libsvm_text import KEYS, Machine, read_text, write_text
+from widemargin.persistence.text import first_word, integer_labels
 from widemargin.models.kernel.one_class import OneClassSVM
 
 ESTIMATORS = {"c_svc": SVC, "nu_svc": NuSVC, "one_class": OneClassSVM, "epsilon_svr": SVR, "nu_svr": NuSVR}

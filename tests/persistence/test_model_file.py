@@ -27,7 +27,7 @@ from widemargin import (
     ROCAreaSVC,
     _replace,
 )
-from widemargin.models.modelfile import load_model, save_model
+from widemargin.persistence.model_file import load_model, save_model
 from widemargin.solvers.contract import HISTORY
 
 NAMES = np.array(["ash", "birch", "cedar"])

@@ -35,8 +35,8 @@ from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.data.svmlight.mistakes import LARGEST_INDEX
 from widemargin.data.svmlight.writer import write_svmlight
 from widemargin.errors import FormatError
-from widemargin.models.kernelfields import N_MARKS
-from widemargin.models.modeltext import SEAL, Header, check_complete, check_seal, sealed, shown
+from widemargin.persistence.kernel_fields import N_MARKS
+from widemargin.persistence.text import SEAL, Header, check_complete, check_seal, sealed, shown
 
 KEYS = (
     "svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label",

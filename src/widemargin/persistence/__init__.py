@@ -1,0 +1,1 @@
+"""Model files: our own, LIBSVM's, LIBLINEAR's and SVM-light's."""
