@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from benchmarks.datasets import kernel_set
 from benchmarks.page import Page, machine, versions
 from widemargin import SVC, grid_search
-from widemargin.tools.gridranges import default_grid
+from widemargin.selection.parameter_ranges import default_grid
 
 SETS = ["covtype.libsvm.binary.scale:5000", "satimage.scale", "a4a", "ijcnn1:5000", "svmguide1"]
 CORES = 2

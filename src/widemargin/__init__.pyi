@@ -9,17 +9,17 @@ from .errors import ConvergenceWarning, FormatError
 from .models.kernel.svc import SVC, NuSVC
 from .models.kernel.svr import SVR, NuSVR
 from .models.linear import LinearSVC, LinearSVR
-from .models.linearcv import LinearSVCCV, LinearSVRCV
+from .selection.linear_cv import LinearSVCCV, LinearSVRCV
 from .models.cutting_plane.measure import MeasureSVC
 from .persistence.model_file import load_model, save_model
 from .models.kernel.one_class import OneClassSVM
-from .models.path import CPath, c_path
+from .selection.c_path import CPath, c_path
 from .models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from ._runtime.progress import show_progress
-from .tools.gridfile import read_grid
+from .selection.results_file import read_grid
 from .tools.gridplots import plot_grid
-from .tools.gridresult import GridResult
-from .tools.gridsearch import grid_search
+from .selection.grid_result import GridResult
+from .selection.grid_search import grid_search
 from .tools.plots import plot_convergence
 
 __version__: str

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import widemargin
-from widemargin.tools import gridranges
+from widemargin.selection import parameter_ranges
 from widemargin.tools.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ def test_every_example_of_the_help_texts_runs(hooks, shell, monkeypatch):
     examples = dict.fromkeys(examples_in(hooks.help_texts()))
     assert len(examples) > 20
     for values in ("_C", "_GAMMA"):  # coarser grids, for the sake of time
-        monkeypatch.setattr(gridranges, values, getattr(gridranges, values)[::4])
+        monkeypatch.setattr(parameter_ranges, values, getattr(parameter_ranges, values)[::4])
     for example in examples:
         if re.match("widemargin (grid|easy) (?!.*--resume)", example):  # as if nobody had searched here before
             for word in example.split():

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from widemargin.errors import FormatError
-from widemargin.tools.gridfile import read_grid
+from widemargin.selection.results_file import read_grid
 from widemargin.tools.gridlayout import lay_out
 from widemargin.tools.gridplots import grid_fragment, grid_page, plot_grid
-from widemargin.tools.gridresult import GridResult
+from widemargin.selection.grid_result import GridResult
 
 
 def grid_of(points, means, scoring="accuracy"):
@@ -155,7 +155,7 @@ import sys
 sys.modules["matplotlib"] = sys.modules["contourpy"] = None
 import numpy as np
 from widemargin.tools.gridplots import grid_fragment, grid_page, plot_grid
-from widemargin.tools.gridresult import GridResult
+from widemargin.selection.grid_result import GridResult
 points = tuple({"C": c, "gamma": g} for c in (1.0, 2.0) for g in (1.0, 2.0))
 result = GridResult(("C", "gamma"), points, np.array([[0.5], [0.6], [0.7], [0.8]]), "accuracy", np.ones(4))
 assert "Lines:" not in grid_page(result) and "<rect" in grid_fragment(result)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from widemargin._runtime import progress
 from widemargin.persistence.libsvm_text import _line
-from widemargin.tools import gridlayout, gridreport
+from widemargin.tools import gridlayout
+from widemargin.selection import live_table
 from widemargin.tools.gridlayout import Score
 from widemargin.tools.reports import markup, scales, subject
 
@@ -59,10 +60,10 @@ FORMATTERS = {  # name: (formatter of a float, how far from the number its text 
     "gridlayout.Score.text, errors": (lambda value: ERRORS.text(-value), significant(5)),
     "gridlayout.Score.difference, parts of one": (PERCENTAGES.difference, significant(3)),
     "gridlayout.Score.difference, errors": (ERRORS.difference, significant(3)),
-    "gridreport.briefly": (gridreport.briefly, significant(4)),
-    "gridreport.shown, accuracy": (lambda value: gridreport.shown(value, "accuracy") + "%", absolute(0.5e-4)),
-    "gridreport.shown, errors": (lambda value: gridreport.shown(-value, "neg_mean_squared_error"), significant(4)),
-    "gridreport.shown, others": (lambda value: gridreport.shown(value, "r2"), absolute(0.5e-4)),
+    "gridreport.briefly": (live_table.briefly, significant(4)),
+    "gridreport.shown, accuracy": (lambda value: live_table.shown(value, "accuracy") + "%", absolute(0.5e-4)),
+    "gridreport.shown, errors": (lambda value: live_table.shown(-value, "neg_mean_squared_error"), significant(4)),
+    "gridreport.shown, others": (lambda value: live_table.shown(value, "r2"), absolute(0.5e-4)),
     "reports.subject.name_of": (subject.name_of, absolute(0.0)),
     "models.libsvmtext": (lambda value: _line("rho", [value]).removeprefix("rho "), absolute(0.0)),
 }

@@ -21,7 +21,7 @@ from widemargin.persistence import svmlight
 from widemargin.persistence import tensors
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.models.linearcv import LinearSVCCV, LinearSVRCV
+from widemargin.selection.linear_cv import LinearSVCCV, LinearSVRCV
 from widemargin.models.cutting_plane.ranking import OrdinalSVC
 from widemargin.persistence.tensors import ESTIMATORS
 

@@ -15,9 +15,9 @@ from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.models.cutting_plane.ranking import RankSVM, queries
 from widemargin.tools import gridplots, modeloptions
 from widemargin.tools.files import check_target, write_lines
-from widemargin.tools.gridranges import default_grid, edges
-from widemargin.tools.gridreport import briefly, in_words, shown
-from widemargin.tools.gridsearch import grid_search
+from widemargin.selection.parameter_ranges import default_grid, edges
+from widemargin.selection.live_table import briefly, in_words, shown
+from widemargin.selection.grid_search import grid_search
 from widemargin.tools.messages import (
     CommandError,
     UsageError,
@@ -28,7 +28,7 @@ from widemargin.tools.messages import (
 )
 from widemargin.tools.options import positive, translate_letters, whole
 from widemargin.tools.reporting import reporting, wants_progress
-from widemargin.tools.targets import scale_of
+from widemargin.selection.target_scaling import scale_of
 from widemargin.tools.train import blaming, certified_gap, choose_target, keep_model, read_training_rows
 
 _DESCRIPTION = """\

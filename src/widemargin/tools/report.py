@@ -9,7 +9,7 @@ from widemargin.errors import FormatError
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.persistence.svmlight import TASKS
 from widemargin.tools.files import ZERO_BASED, check_target, read_model
-from widemargin.tools.gridfile import read_grid
+from widemargin.selection.results_file import read_grid
 from widemargin.tools.messages import CommandError, UsageError, naming, print_facts, print_json
 from widemargin.tools.modelrows import read_rows_for
 from widemargin.tools.options import Parser

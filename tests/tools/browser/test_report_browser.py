@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from widemargin import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM
 from widemargin.tools.gridplots import grid_fragment, grid_page
-from widemargin.tools.gridresult import GridResult
+from widemargin.selection.grid_result import GridResult
 from widemargin.tools.reports.modelreport import report_page
 
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}

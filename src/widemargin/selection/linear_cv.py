@@ -3,7 +3,7 @@
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.models.path import c_path
+from widemargin.selection.c_path import c_path
 
 _KEPT = ["coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_", "n_iter_", "gap_", "objective_"]
 _KEPT += ["history_", "solver_", "status_"]

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 
-from widemargin.tools.gridresult import Weights
+from widemargin.selection.grid_result import Weights
 
 _C = 2.0 ** np.arange(-5, 16, 2)
 _GAMMA = 2.0 ** np.arange(3, -16, -2)

@@ -22,7 +22,7 @@ from scipy.sparse import issparse
 
 from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
-from widemargin.tools.gridresult import GridResult, Weights
+from widemargin.selection.grid_result import GridResult, Weights
 
 _VERSION = 1
 

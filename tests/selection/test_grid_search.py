@@ -29,9 +29,9 @@ from widemargin import (
     grid_search,
     read_grid,
 )
-from widemargin.tools.gridfile import GridFile, fingerprint
+from widemargin.selection.results_file import GridFile, fingerprint
 from widemargin.tools.gridplots import grid_fragment
-from widemargin.tools.gridranges import default_grid, edges, grown, refined
+from widemargin.selection.parameter_ranges import default_grid, edges, grown, refined
 
 EXACT = 1e-8  # tolerance of fits whose predictions are compared one by one
 

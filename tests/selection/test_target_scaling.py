@@ -7,7 +7,7 @@ from sklearn.metrics import get_scorer
 from widemargin import SVR, LinearSVR, NuSVR
 from widemargin.data.matrix import Matrix
 from widemargin.problems import certificates, regression
-from widemargin.tools.targets import scale_of
+from widemargin.selection.target_scaling import scale_of
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from widemargin._runtime.progress import show_progress, task
-from widemargin.tools.gridresult import ordering
+from widemargin.selection.grid_result import ordering
 
 _PER_SECOND = 4.0
 _MOST_COLUMNS = 12  # a wider table would not fit; then only the best points are listed

@@ -1,0 +1,1 @@
+"""Model selection: grids, paths along C, cross-validation."""
