@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
 
 from widemargin import LinearSVC, MeasureSVC, OrdinalSVC, RankSVM, ROCAreaSVC, load_model, read_svmlight, write_svmlight
-from widemargin.tools.retrieval import count_pairs, ndcg, prbep, precision_at
+from widemargin.evaluation.retrieval import count_pairs, ndcg, prbep, precision_at
 
 TASKS = {"rank": RankSVM, "ordinal": OrdinalSVC, "rocarea": ROCAreaSVC, "measure": MeasureSVC}
 
@@ -234,7 +234,7 @@ def test_the_roc_area_by_cross_validation_is_the_mean_over_folds(call, two, monk
         areas.append(roc_auc_score(positive, scores))
         return areas[-1]
 
-    monkeypatch.setattr("widemargin.tools.retrieval.roc_area", keep)
+    monkeypatch.setattr("widemargin.evaluation.retrieval.roc_area", keep)
     facts = json.loads(call("train", "--task", "rocarea", "-v", "3", "-q", "--json", two)[1])
     assert len(areas) == 3
     assert facts["roc_area"] == pytest.approx(np.mean(areas))

@@ -10,7 +10,7 @@ from widemargin.persistence.libsvm import written_order
 from widemargin.models.multiclass import labels_of
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.persistence.svmlight import TASKS
-from widemargin.tools.evaluation import Prediction, has_probabilities, has_scores, measure, prediction_lines
+from widemargin.evaluation.predictions import Prediction, has_probabilities, has_scores, measure, prediction_lines
 from widemargin.tools.files import ZERO_BASED, check_target, read_model, write_lines
 from widemargin.tools.kerneloptions import machine_of
 from widemargin.tools.kernelreport import laplace_lines

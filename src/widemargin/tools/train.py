@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 from widemargin.models.base import turns_of
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.solvers.contract import Status
-from widemargin.tools.evaluation import cross_predict, cross_validation_lines, fit, measure
+from widemargin.evaluation.predictions import cross_predict, cross_validation_lines, fit, measure
 from widemargin.tools.files import ZERO_BASED, check_target, note_queries, read_rows, write_model
 from widemargin.tools.kerneloptions import machine_of
 from widemargin.tools.kernelreport import kernel_facts, train_lines

@@ -10,12 +10,12 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, pre
 
 from widemargin.models.multiclass import one_against_rest
 from widemargin.models.cutting_plane.ranking import OrdinalSVC
-from widemargin.tools import planemeasures
+from widemargin.evaluation import orders
 from widemargin.tools.reports import charts, scales
 from widemargin.tools.reports.figures import Picture
 from widemargin.tools.reports.markup import card, percent, plural, scrolling, section, table, words
 from widemargin.tools.reports.subject import measures_card, name_of
-from widemargin.tools.retrieval import roc_area
+from widemargin.evaluation.retrieval import roc_area
 
 _MOST_CURVES = 10
 _MOST_IN_MATRIX = 30
@@ -34,7 +34,7 @@ def classification_section(subject):
         cards.append(_ordinal_scores(subject))
     else:
         cards += [*_threshold_curves(subject), _margins(subject)]
-    if type(subject.model) in planemeasures.LINES:
+    if type(subject.model) in orders.LINES:
         cards.append(measures_card(subject))
     if subject.probabilities is not None:
         cards.append(_calibration(subject))

@@ -14,7 +14,7 @@ from widemargin.tools.reports.modelpart import kind_of, model_section
 from widemargin.tools.reports.page import page
 from widemargin.tools.reports.regression import one_class_section, ranking_section, regression_section, tells_outliers
 from widemargin.tools.reports.subject import examine
-from widemargin.tools.retrieval import roc_area
+from widemargin.evaluation.retrieval import roc_area
 
 _CAUTION = "If the model was trained on these very rows, it does better here than it will on new ones."
 

@@ -6,7 +6,7 @@ from sklearn.metrics import mean_absolute_error
 from widemargin.tools.reports import charts
 from widemargin.tools.reports.markup import card, facts, percent, plural, section, words
 from widemargin.tools.reports.subject import measures_card, name_of
-from widemargin.tools.retrieval import roc_area
+from widemargin.evaluation.retrieval import roc_area
 
 _MOST_DOTS = 2000
 _MOST_GROUPS = 6

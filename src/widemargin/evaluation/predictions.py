@@ -11,7 +11,7 @@ from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import RankSVM, ROCAreaSVC, queries
 from widemargin._runtime.progress import task
 from widemargin.solvers.contract import Status
-from widemargin.tools import planemeasures
+from widemargin.evaluation import orders
 
 
 class Prediction(NamedTuple):
@@ -30,8 +30,8 @@ def measure(model, y, prediction):
     of LIBSVM, and "r2", the coefficient of determination. Models for orders and measures: see `planemeasures`. A
     measure that is undefined is NaN.
     """
-    if type(model) in planemeasures.FACTS:
-        return planemeasures.FACTS[type(model)](model, y, prediction)
+    if type(model) in orders.FACTS:
+        return orders.FACTS[type(model)](model, y, prediction)
     predicted = prediction.labels
     if not is_regressor(model):
         correct = int(np.sum(predicted == y))
@@ -53,8 +53,8 @@ def _squared_correlation(y, predicted):
 
 def prediction_lines(model, facts):
     """Return svm-predict's lines about measures, or those of models for orders and measures."""
-    if type(model) in planemeasures.LINES:
-        return planemeasures.LINES[type(model)](facts)
+    if type(model) in orders.LINES:
+        return orders.LINES[type(model)](facts)
     if "accuracy" in facts:
         return [f"Accuracy = {100 * facts['accuracy']:g}% ({facts['correct']}/{facts['rows']}) (classification)"]
     return [
@@ -65,8 +65,8 @@ def prediction_lines(model, facts):
 
 def cross_validation_lines(model, facts):
     """Return svm-train's lines about measures by cross-validation."""
-    if type(model) in planemeasures.LINES:
-        return [f"Cross Validation {line}" for line in planemeasures.LINES[type(model)](facts)]
+    if type(model) in orders.LINES:
+        return [f"Cross Validation {line}" for line in orders.LINES[type(model)](facts)]
     if "accuracy" in facts:
         return [f"Cross Validation Accuracy = {100 * facts['accuracy']:g}%"]
     return [

@@ -9,7 +9,7 @@ import numpy as np
 from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.problems.measures import parsed
-from widemargin.tools import retrieval
+from widemargin.evaluation import retrieval
 
 _AT = 10
 

@@ -7,9 +7,9 @@ import pytest
 from sklearn.metrics import ndcg_score
 
 from widemargin import RankSVM
-from widemargin.tools.evaluation import Prediction
-from widemargin.tools.planemeasures import rank_facts, rank_lines
-from widemargin.tools.retrieval import (
+from widemargin.evaluation.predictions import Prediction
+from widemargin.evaluation.orders import rank_facts, rank_lines
+from widemargin.evaluation.retrieval import (
     count_pairs,
     hits,
     ndcg,
