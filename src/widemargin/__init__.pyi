@@ -17,10 +17,10 @@ from .selection.c_path import CPath, c_path
 from .models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from ._runtime.progress import show_progress
 from .selection.results_file import read_grid
-from .tools.gridplots import plot_grid
+from .plots.grid import plot_grid
 from .selection.grid_result import GridResult
 from .selection.grid_search import grid_search
-from .tools.plots import plot_convergence
+from .plots.convergence import plot_convergence
 
 __version__: str
 

@@ -30,7 +30,7 @@ from widemargin import (
     read_grid,
 )
 from widemargin.selection.results_file import GridFile, fingerprint
-from widemargin.tools.gridplots import grid_fragment
+from widemargin.plots.grid import grid_fragment
 from widemargin.selection.parameter_ranges import default_grid, edges, grown, refined
 
 EXACT = 1e-8  # tolerance of fits whose predictions are compared one by one

@@ -391,7 +391,7 @@ def test_demo_prints_a_table_and_writes_the_picture(call, tmp_path):
 
 def test_demo_without_matplotlib_says_how_to_get_the_picture(call, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    monkeypatch.delitem(sys.modules, "widemargin.tools.shownfigure", raising=False)  # imported by a test before
+    monkeypatch.delitem(sys.modules, "widemargin.plots.figure", raising=False)  # imported by a test before
     status, out, _ = call("demo", "-q")
     assert status == 0
     assert 'picture skipped. Pictures need matplotlib: pip install "widemargin[plot]"' in out

@@ -25,7 +25,7 @@ from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.problems import certificates, classification, regression
 from widemargin.tools.messages import naming
 from widemargin.tools.options import Parser
-from widemargin.tools.plots import make_figure, plot_convergence
+from widemargin.plots.convergence import make_figure, plot_convergence
 from widemargin.tools.reporting import add_progress_option, reporting
 
 _SOLVERS = ("dcd", "avsf", "climb", "newton")

@@ -13,7 +13,8 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.models.cutting_plane.ranking import RankSVM, queries
-from widemargin.tools import gridplots, modeloptions
+from widemargin.tools import modeloptions
+from widemargin.plots import grid
 from widemargin.tools.files import check_target, write_lines
 from widemargin.selection.parameter_ranges import default_grid, edges
 from widemargin.selection.live_table import briefly, in_words, shown
@@ -223,9 +224,9 @@ def _folds(model, rows, options):
 def _draw(result, path):
     with naming(path):
         if path.endswith(".html"):
-            write_lines([gridplots.grid_page(result)], path)
+            write_lines([grid.grid_page(result)], path)
         else:
-            gridplots.plot_grid(result, path=path)
+            grid.plot_grid(result, path=path)
 
 
 def _print(result, outcome, options):

@@ -6,7 +6,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.preprocessing import StandardScaler
 
 from widemargin import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM
-from widemargin.tools.gridplots import grid_fragment, grid_page
+from widemargin.plots.grid import grid_fragment, grid_page
 from widemargin.selection.grid_result import GridResult
 from widemargin.tools.reports.modelreport import report_page
 

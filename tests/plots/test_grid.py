@@ -11,7 +11,7 @@ import pytest
 from widemargin.errors import FormatError
 from widemargin.selection.results_file import read_grid
 from widemargin.tools.gridlayout import lay_out
-from widemargin.tools.gridplots import grid_fragment, grid_page, plot_grid
+from widemargin.plots.grid import grid_fragment, grid_page, plot_grid
 from widemargin.selection.grid_result import GridResult
 
 
@@ -154,7 +154,7 @@ def test_without_matplotlib_the_picture_says_what_to_install_and_the_page_still_
 import sys
 sys.modules["matplotlib"] = sys.modules["contourpy"] = None
 import numpy as np
-from widemargin.tools.gridplots import grid_fragment, grid_page, plot_grid
+from widemargin.plots.grid import grid_fragment, grid_page, plot_grid
 from widemargin.selection.grid_result import GridResult
 points = tuple({"C": c, "gamma": g} for c in (1.0, 2.0) for g in (1.0, 2.0))
 result = GridResult(("C", "gamma"), points, np.array([[0.5], [0.6], [0.7], [0.8]]), "accuracy", np.ones(4))

@@ -11,7 +11,7 @@ import os
 import numpy as np
 
 from widemargin.tools.gridlayout import lay_out
-from widemargin.tools.plots import make_figure
+from widemargin.plots.convergence import make_figure
 from widemargin.tools.reports import scales
 from widemargin.tools.reports.gridfigure import grid_figure, grid_table
 from widemargin.tools.reports.markup import section

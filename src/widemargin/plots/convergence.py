@@ -68,7 +68,7 @@ def plot_convergence(models, *, axes=None, labels=None, path=None):
 def make_figure(n_rows):
     """Return an empty figure for rows of two panels, drawn without a display; a notebook shows it."""
     try:
-        from widemargin.tools.shownfigure import ShownFigure
+        from widemargin.plots.figure import ShownFigure
     except ImportError as error:
         raise ImportError('Pictures need matplotlib: pip install "widemargin[plot]"') from error
     return ShownFigure(figsize=(7.2, 0.6 + 2.6 * n_rows), layout="constrained")

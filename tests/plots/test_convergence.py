@@ -8,7 +8,7 @@ import pytest
 
 from widemargin import LinearSVC, LinearSVR
 from widemargin.solvers.contract import HISTORY
-from widemargin.tools.plots import plot_convergence
+from widemargin.plots.convergence import plot_convergence
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_labels_must_fit_the_models(history):
 
 
 def test_without_matplotlib_the_error_says_how_to_get_it(history, monkeypatch):
-    monkeypatch.delitem(sys.modules, "widemargin.tools.shownfigure", raising=False)
+    monkeypatch.delitem(sys.modules, "widemargin.plots.figure", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r'pip install "widemargin\[plot\]"'):
         plot_convergence(history)
@@ -120,7 +120,7 @@ def test_without_matplotlib_the_error_says_how_to_get_it(history, monkeypatch):
 def test_drawing_leaves_pyplot_alone():
     code = (
         "import sys, numpy as np; from widemargin.solvers.contract import HISTORY;"
-        "from widemargin.tools.plots import plot_convergence; assert 'matplotlib' not in sys.modules;"
+        "from widemargin.plots.convergence import plot_convergence; assert 'matplotlib' not in sys.modules;"
         "plot_convergence(np.ones(3, dtype=HISTORY)); assert 'matplotlib.pyplot' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
