@@ -10,7 +10,7 @@ import pytest
 
 from widemargin.errors import FormatError
 from widemargin.selection.results_file import read_grid
-from widemargin.tools.gridlayout import lay_out
+from widemargin.report.grid_layout import lay_out
 from widemargin.plots.grid import grid_fragment, grid_page, plot_grid
 from widemargin.selection.grid_result import GridResult
 

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from widemargin._runtime import progress
 from widemargin.persistence.libsvm_text import _line
-from widemargin.tools import gridlayout
+from widemargin.report import grid_layout
 from widemargin.selection import live_table
-from widemargin.tools.gridlayout import Score
-from widemargin.tools.reports import markup, scales, subject
+from widemargin.report.grid_layout import Score
+from widemargin.report import markup
+from widemargin.report import scales
+from widemargin.report import subject
 
 SOURCE = Path(__file__).parents[2] / "src" / "widemargin"
 SIZES = {"byte": 1, "bytes": 1, "kB": 1e3, "KB": 1024, "MB": 1e6, "GB": 1e9}
@@ -55,7 +57,7 @@ FORMATTERS = {  # name: (formatter of a float, how far from the number its text 
     "markup.number": (markup.number, _room_of_number),
     "markup.shown": (markup.shown, _room_of_number),
     "markup.percent": (markup.percent, absolute(0.5e-4)),
-    "gridlayout.value_text": (gridlayout.value_text, significant(6)),
+    "gridlayout.value_text": (grid_layout.value_text, significant(6)),
     "gridlayout.Score.text, parts of one": (PERCENTAGES.text, absolute(0.5e-4)),
     "gridlayout.Score.text, errors": (lambda value: ERRORS.text(-value), significant(5)),
     "gridlayout.Score.difference, parts of one": (PERCENTAGES.difference, significant(3)),
@@ -97,7 +99,7 @@ def test_a_number_reads_back_from_its_text(name, value):
     assert back * value >= 0.0, f"{value!r} became {text!r}"
 
 
-@pytest.mark.parametrize("write", [markup.number, markup.shown, gridlayout.value_text])
+@pytest.mark.parametrize("write", [markup.number, markup.shown, grid_layout.value_text])
 @given(value=st.integers(-(10**30), 10**30))
 def test_integers_are_exact(write, value):
     assert int(write(value).replace(",", "")) == value
@@ -146,7 +148,7 @@ def test_ticks_read_back_and_no_two_have_the_same_text(low, span, n_ticks, is_sh
 @given(st.integers(-30, 30), st.integers(2, 12), st.sampled_from([1, 2, 0.5, 0.25, math.log2(10), 0.01]))
 def test_values_on_a_logarithmic_axis_read_back_and_differ(first, n_values, step):
     positions = first + step * np.arange(n_values)
-    texts = gridlayout._logarithm_texts(positions)
+    texts = grid_layout._logarithm_texts(positions)
     assert len(set(texts)) == n_values
     assert np.abs(np.array(list(map(parsed, texts))) - positions).max() <= 0.05 * step * (1.0 + 1e-9)
 

@@ -10,12 +10,12 @@ import os
 
 import numpy as np
 
-from widemargin.tools.gridlayout import lay_out
+from widemargin.report.grid_layout import lay_out
 from widemargin.plots.convergence import make_figure
-from widemargin.tools.reports import scales
-from widemargin.tools.reports.gridfigure import grid_figure, grid_table
-from widemargin.tools.reports.markup import section
-from widemargin.tools.reports.page import fragment, page
+from widemargin.report import scales
+from widemargin.report.grid_figure import grid_figure, grid_table
+from widemargin.report.markup import section
+from widemargin.report.page import fragment, page
 
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#666666"
 _MOST_TICKS = 12

@@ -14,8 +14,8 @@ from widemargin.tools.messages import CommandError, UsageError, naming, print_fa
 from widemargin.tools.modelrows import read_rows_for
 from widemargin.tools.options import Parser
 from widemargin.tools.reporting import add_progress_option, reporting
-from widemargin.tools.reports.markup import size
-from widemargin.tools.reports.modelreport import report_page
+from widemargin.report.markup import size
+from widemargin.report.model_report import report_page
 
 _DESCRIPTION = """\
 Write a page of HTML about MODEL (of widemargin, LIBSVM, LIBLINEAR or SVM-light) and how it does on DATA: one file that
@@ -93,7 +93,7 @@ def _make(options, command):
     if getattr(getattr(model, "classes_", None), "dtype", y.dtype).kind not in "biuf":
         raise CommandError(
             f"{model_path}: its classes are words, such as {str(model.classes_[0])!r}, and labels in a data file are "
-            "numbers; train on numbers, or make the page in Python: widemargin.tools.reports.modelreport.report_page"
+            "numbers; train on numbers, or make the page in Python: widemargin.report.model_report.report_page"
         )
     names = {"model_name": _name(model_path), "data_name": _name(data), "title": options.title}
     first = 0 if options.zero_based == "yes" else 1

@@ -30,11 +30,12 @@ from widemargin import (
     save_model,
     write_svmlight,
 )
-from widemargin.tools.reports import palette, scales
-from widemargin.tools.reports.figures import Picture
-from widemargin.tools.reports.markup import number, percent, table
-from widemargin.tools.reports.modelreport import report_page
-from widemargin.tools.reports.subject import examine
+from widemargin.report import palette
+from widemargin.report import scales
+from widemargin.report.figures import Picture
+from widemargin.report.markup import number, percent, table
+from widemargin.report.model_report import report_page
+from widemargin.report.subject import examine
 
 ALWAYS = {"convergence"}
 CURVES = {"confusion", "roc", "precision-recall", "margins"}

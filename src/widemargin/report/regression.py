@@ -3,9 +3,9 @@
 import numpy as np
 from sklearn.metrics import mean_absolute_error
 
-from widemargin.tools.reports import charts
-from widemargin.tools.reports.markup import card, facts, percent, plural, section, words
-from widemargin.tools.reports.subject import measures_card, name_of
+from widemargin.report import charts
+from widemargin.report.markup import card, facts, percent, plural, section, words
+from widemargin.report.subject import measures_card, name_of
 from widemargin.evaluation.retrieval import roc_area
 
 _MOST_DOTS = 2000

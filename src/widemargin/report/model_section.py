@@ -4,8 +4,9 @@ import numpy as np
 
 from widemargin.models.base import turns_of
 from widemargin.tools.kerneloptions import KERNELS, machine_of
-from widemargin.tools.reports import charts, scales
-from widemargin.tools.reports.markup import card, facts, section, words
+from widemargin.report import charts
+from widemargin.report import scales
+from widemargin.report.markup import card, facts, section, words
 
 _UNSPOKEN = ("verbose", "callbacks", "n_jobs")
 _OF_KERNELS = frozenset.union(*KERNELS.values())

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from widemargin.tools.reports import scales
-from widemargin.tools.reports.figures import AROUND, HEIGHT, Picture
-from widemargin.tools.reports.markup import percent
-from widemargin.tools.reports.palette import N_STEPS
+from widemargin.report import scales
+from widemargin.report.figures import AROUND, HEIGHT, Picture
+from widemargin.report.markup import percent
+from widemargin.report.palette import N_STEPS
 
 _N_BINS = 30
 _REACH = 6.0  # a histogram reaches so many spreads (of the middle half) beyond the quartiles

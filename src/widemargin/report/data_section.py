@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.sparse import issparse
 
-from widemargin.tools.reports import charts
-from widemargin.tools.reports.markup import card, facts, percent, plural, section
-from widemargin.tools.reports.subject import name_of
+from widemargin.report import charts
+from widemargin.report.markup import card, facts, percent, plural, section
+from widemargin.report.subject import name_of
 
 _MOST_LABELS = 20  # drawn as bars; targets with more values are a histogram
 

@@ -9,8 +9,8 @@ from functools import cache
 from importlib.resources import files
 
 import widemargin
-from widemargin.tools.reports import palette
-from widemargin.tools.reports.markup import shown
+from widemargin.report import palette
+from widemargin.report.markup import shown
 
 _NOTEBOOK_DARK = (".vscode-dark", '[data-jp-theme-light="false"]', '[data-theme="dark"]', '[theme="dark"]')
 

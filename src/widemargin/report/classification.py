@@ -11,10 +11,11 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, pre
 from widemargin.models.multiclass import one_against_rest
 from widemargin.models.cutting_plane.ranking import OrdinalSVC
 from widemargin.evaluation import orders
-from widemargin.tools.reports import charts, scales
-from widemargin.tools.reports.figures import Picture
-from widemargin.tools.reports.markup import card, percent, plural, scrolling, section, table, words
-from widemargin.tools.reports.subject import measures_card, name_of
+from widemargin.report import charts
+from widemargin.report import scales
+from widemargin.report.figures import Picture
+from widemargin.report.markup import card, percent, plural, scrolling, section, table, words
+from widemargin.report.subject import measures_card, name_of
 from widemargin.evaluation.retrieval import roc_area
 
 _MOST_CURVES = 10

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.base import is_classifier
 
-from widemargin.tools.reports import charts
-from widemargin.tools.reports.markup import card, percent, plural, scrolling, section, table, words
-from widemargin.tools.reports.subject import name_of
+from widemargin.report import charts
+from widemargin.report.markup import card, percent, plural, scrolling, section, table, words
+from widemargin.report.subject import name_of
 
 _MOST_FEATURES = 20
 _MOST_VECTORS = 10

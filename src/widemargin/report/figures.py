@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from widemargin.tools.reports.markup import scrolling, shown, table
+from widemargin.report.markup import scrolling, shown, table
 
 WIDTH, HEIGHT = 360, 250
 N_SERIES = 8

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from widemargin.tools.gridlayout import value_text
-from widemargin.tools.reports import scales
-from widemargin.tools.reports.charts import step_of
-from widemargin.tools.reports.figures import Picture
-from widemargin.tools.reports.markup import card, plural, scrolling, shown, table, words
-from widemargin.tools.reports.palette import N_STEPS
+from widemargin.report.grid_layout import value_text
+from widemargin.report import scales
+from widemargin.report.charts import step_of
+from widemargin.report.figures import Picture
+from widemargin.report.markup import card, plural, scrolling, shown, table, words
+from widemargin.report.palette import N_STEPS
 
 _SIZE = {"width": 400, "height": 360}
 _MOST_TICKS = 12

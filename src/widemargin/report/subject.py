@@ -9,7 +9,7 @@ from sklearn.base import is_classifier, is_regressor
 
 from widemargin.models.kernel.base import KernelModel
 from widemargin.evaluation.predictions import Prediction, has_probabilities, has_scores, measure, prediction_lines
-from widemargin.tools.reports.markup import card, facts
+from widemargin.report.markup import card, facts
 
 _MOST_OTHERS = 10  # labels that the model does not know; of more, all are one
 
