@@ -93,7 +93,7 @@ def _table_of_files(floor, page):
 
 def help_texts():
     """Return what `widemargin COMMAND --help` prints, for every command, under a heading each."""
-    from widemargin.tools.cli import COMMANDS
+    from widemargin.cli.main import COMMANDS
 
     sections = [("widemargin", help_text("--help"))]
     sections += [(f"widemargin {command}", help_text(command, "--help")) for command in COMMANDS]
@@ -102,7 +102,7 @@ def help_texts():
 
 def help_text(*words):
     """Return what `widemargin WORDS` prints."""
-    from widemargin.tools.cli import main
+    from widemargin.cli.main import main
 
     with (
         patch.dict(os.environ, COLUMNS=HELP_WIDTH),

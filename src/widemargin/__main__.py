@@ -9,7 +9,7 @@ import signal
 import sys
 from contextlib import contextmanager, suppress
 
-from widemargin.tools.streams import prepare_streams
+from widemargin.cli.streams import prepare_streams
 
 _INTERRUPTED = 130  # exit status, as shells have it
 
@@ -18,7 +18,7 @@ def main():
     """Run the command line of this process; return the exit status."""
     prepare_streams()
     with _ending_at_ctrl_c():
-        from widemargin.tools.cli import main as run
+        from widemargin.cli.main import main as run
     return run()
 
 

@@ -20,7 +20,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.preprocessing import minmax_scale
 
 from widemargin import RankSVM, save_model, write_svmlight
-from widemargin.tools.cli import main
+from widemargin.cli.main import main
 
 _SEPARATORS = {"|", "<", ">"}
 

@@ -11,7 +11,7 @@ import pytest
 
 import widemargin
 from widemargin.selection import parameter_ranges
-from widemargin.tools.cli import COMMANDS
+from widemargin.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"

@@ -11,7 +11,7 @@ from libsvm import svm
 from sklearn.datasets import load_iris
 
 import widemargin
-from widemargin.tools import cli
+from widemargin.cli import main
 
 PAGES = Path(__file__).parents[2] / "docs" / "from"
 TWINS = ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "LinearSVC", "LinearSVR"]
@@ -127,5 +127,5 @@ def test_options_said_to_be_here_are_here(page, section, command):
 
 def options_of(command):
     """Return the options of a command, with LIBSVM's letters that argparse never sees."""
-    parser = inspect.getmodule(cli.COMMANDS[command]).make_parser()
+    parser = inspect.getmodule(main.COMMANDS[command]).make_parser()
     return {*parser._option_string_actions, "-wi"}

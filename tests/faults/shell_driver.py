@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from widemargin.tools.cli import main
+from widemargin.cli.main import main
 
 MEMORY = 8 << 30
 SECONDS = 60

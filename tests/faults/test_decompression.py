@@ -63,7 +63,7 @@ def test_a_bomb_stops_at_the_stated_limit(tmp_path):
         for _ in range(600):
             file.write(b"1 " + b" " * (1 << 20))
     script = """
-from widemargin.tools.cli import main
+from widemargin.cli.main import main
 status = main(["train", "-q", "bomb.zst", "model"])
 with open("/proc/self/status") as file:
     print(status, next(int(line.split()[1]) // 1024 for line in file if line.startswith("VmHWM")))

@@ -146,7 +146,7 @@ def test_at_the_shell_ctrl_c_while_compiling_leaves_one_line_and_status_130(opti
     script = (  # Ctrl-C comes soon after the first function has begun to be compiled
         "import os, signal, sys, threading\n"
         "from widemargin._runtime.compile import before_compilation\n"
-        "from widemargin.tools.cli import main\n"
+        "from widemargin.cli.main import main\n"
         "begun = []\n"
         "def press():\n"
         "    if not begun:\n"

@@ -158,7 +158,7 @@ def test_the_commands_end_with_one_line_each(tmp_path):
     ]
     script = (
         f"import resource, sys\nresource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))\n"
-        "from widemargin.tools.cli import main\n"
+        "from widemargin.cli.main import main\n"
         f"for words in {commands!r}:\n"
         f"    print(main(['train', '-q', *words, {str(tmp_path / 'model')!r}]), flush=True)\n"
     )

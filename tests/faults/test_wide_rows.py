@@ -93,7 +93,7 @@ def test_train_and_predict_at_the_shell_stay_within_memory_and_write_a_small_mod
     )
     (tmp_path / "rows").write_text(rows)
     script = f"""
-from widemargin.tools.cli import main
+from widemargin.cli.main import main
 assert main(["train", "-q", "rows", "model"]) == 0
 assert main(["predict", "--json", "rows", "model", "out"]) == 0
 {_PEAK}

@@ -3,7 +3,7 @@
 import numpy as np
 
 from widemargin.models.base import turns_of
-from widemargin.tools.kerneloptions import KERNELS, machine_of
+from widemargin.cli.options.kernel import KERNELS, machine_of
 from widemargin.report import charts
 from widemargin.report import scales
 from widemargin.report.markup import card, facts, section, words

@@ -10,7 +10,7 @@ from widemargin.models.kernel.svc import SVC, NuSVC
 from widemargin.models.kernel.svr import SVR, NuSVR
 from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.solvers.kernel import KERNEL_SOLVERS
-from widemargin.tools import options as reading
+from widemargin.cli.options import parsing as reading
 
 
 class Machine(NamedTuple):

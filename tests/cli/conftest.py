@@ -107,7 +107,7 @@ def run(tmp_path):
 @pytest.fixture
 def call(tmp_path, monkeypatch, capsys):
     """Return a function that runs `widemargin` in this process, in tmp_path: (exit status, stdout, stderr)."""
-    from widemargin.tools.cli import main
+    from widemargin.cli.main import main
 
     monkeypatch.chdir(tmp_path)
 

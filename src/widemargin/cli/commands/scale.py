@@ -17,8 +17,8 @@ from widemargin.data.svmlight.range_file import read_ranges, write_ranges
 from widemargin.data.scaling import NEED_MOMENTS, FeatureStatistics
 from widemargin.data.svmlight.blocks import SvmlightBlocks, write_svmlight_blocks
 from widemargin.errors import FormatError
-from widemargin.tools.files import check_target
-from widemargin.tools.messages import (
+from widemargin.cli.files import check_target
+from widemargin.cli.messages import (
     CommandError,
     UsageError,
     explain_os_error,
@@ -27,8 +27,8 @@ from widemargin.tools.messages import (
     print_json,
     say,
 )
-from widemargin.tools.options import Parser, number
-from widemargin.tools.reporting import add_progress_option, reporting
+from widemargin.cli.options.parsing import Parser, number
+from widemargin.cli.progress import add_progress_option, reporting
 
 _DESCRIPTION = """\
 Scale the features of DATA, each on its own, to [-1, 1], to [LOWER, UPPER], or to unit variance; "-" is standard input.

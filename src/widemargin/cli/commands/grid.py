@@ -13,13 +13,13 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.models.cutting_plane.ranking import RankSVM, queries
-from widemargin.tools import modeloptions
+from widemargin.cli.options import model as model_options
 from widemargin.plots import grid
-from widemargin.tools.files import check_target, write_lines
+from widemargin.cli.files import check_target, write_lines
 from widemargin.selection.parameter_ranges import default_grid, edges
 from widemargin.selection.live_table import briefly, in_words, shown
 from widemargin.selection.grid_search import grid_search
-from widemargin.tools.messages import (
+from widemargin.cli.messages import (
     CommandError,
     UsageError,
     naming,
@@ -27,10 +27,10 @@ from widemargin.tools.messages import (
     print_json,
     warnings_afterwards,
 )
-from widemargin.tools.options import positive, translate_letters, whole
-from widemargin.tools.reporting import reporting, wants_progress
+from widemargin.cli.options.parsing import positive, translate_letters, whole
+from widemargin.cli.progress import reporting, wants_progress
 from widemargin.selection.target_scaling import scale_of
-from widemargin.tools.train import blaming, certified_gap, choose_target, keep_model, read_training_rows
+from widemargin.cli.commands.train import blaming, certified_gap, choose_target, keep_model, read_training_rows
 
 _DESCRIPTION = """\
 Try parameters on a grid by cross-validation, C and gamma in LIBSVM's ranges unless said otherwise, and train a model of
@@ -66,7 +66,7 @@ _PICTURES = (".png", ".svg", ".pdf", ".html")
 
 def make_parser():
     """Return the parser of `widemargin grid`: the options of train, and those of the grid."""
-    parser = modeloptions.make_parser("grid", _DESCRIPTION, _EXAMPLES)
+    parser = model_options.make_parser("grid", _DESCRIPTION, _EXAMPLES)
     add = parser.add_argument_group("the grid").add_argument
     for option, name in _AXES.items():
         add(f"--{option}", type=_powers, metavar="BEGIN,END,STEP", help=f"{name} = 2^BEGIN, 2^(BEGIN+STEP) .. 2^END; "
@@ -138,7 +138,7 @@ def _machine_and_grid(parser, options):
         del options.kernel  # a linear machine
     elif options.task in (None, "classification", "regression") and not set(given) & _CHOOSING:
         options.kernel = "rbf"
-    model = modeloptions.make_model(parser, options)
+    model = model_options.make_model(parser, options)
     if isinstance(model, OneClassSVM):
         parser.error("a one-class machine has no labels to be scored by; choose nu, and train")
     if options.scale_targets and not is_regressor(model):
@@ -239,7 +239,7 @@ def _print(result, outcome, options):
                 result.points, result.means, result.scores, result.seconds, strict=True
             )
         ]
-        trained = modeloptions.in_words(result.best_model, options)[0]
+        trained = model_options.in_words(result.best_model, options)[0]
         facts = {
             "trained": trained,
             "best": result.best_params,
@@ -263,7 +263,7 @@ def _print(result, outcome, options):
             "results": outcome["results"],
             "model": "standard output" if outcome["model"] == "-" else outcome["model"],
         }  # fmt: skip
-        print("".join(modeloptions.in_words(result.best_model, options)), file=stream)
+        print("".join(model_options.in_words(result.best_model, options)), file=stream)
         print_facts({name: words for name, words in facts.items() if words}, stream)
 
 

@@ -8,12 +8,12 @@ from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.persistence.svmlight import TASKS
-from widemargin.tools.files import ZERO_BASED, check_target, read_model
+from widemargin.cli.files import ZERO_BASED, check_target, read_model
 from widemargin.selection.results_file import read_grid
-from widemargin.tools.messages import CommandError, UsageError, naming, print_facts, print_json
-from widemargin.tools.modelrows import read_rows_for
-from widemargin.tools.options import Parser
-from widemargin.tools.reporting import add_progress_option, reporting
+from widemargin.cli.messages import CommandError, UsageError, naming, print_facts, print_json
+from widemargin.cli.model_rows import read_rows_for
+from widemargin.cli.options.parsing import Parser
+from widemargin.cli.progress import add_progress_option, reporting
 from widemargin.report.markup import size
 from widemargin.report.model_report import report_page
 

@@ -28,7 +28,7 @@ import pytest
 
 from widemargin import read_svmlight, write_svmlight
 from widemargin.data.svmlight.compression import zstd
-from widemargin.tools import scale
+from widemargin.cli.commands import scale
 
 SVM_SCALE = shutil.which("svm-scale")
 needs_svm_scale = pytest.mark.skipif(SVM_SCALE is None, reason="svm-scale is not on the path (Debian: libsvm-tools)")
@@ -372,7 +372,7 @@ def test_limits_that_agree_with_the_range_file_may_be_given_again(scaled, put):
 
 PEAK = """
 import sys
-from widemargin.tools.cli import main
+from widemargin.cli.main import main
 assert main(sys.argv[1:]) == 0
 (line,) = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
 print(line.split()[1], file=sys.stderr)

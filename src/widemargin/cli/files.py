@@ -12,7 +12,7 @@ from widemargin.data.precomputed_rows import KERNEL_WORDS, is_kernel
 from widemargin.data.svmlight.reader import read_with_base
 from widemargin.errors import FormatError
 from widemargin.persistence.model_file import load_model, save_model
-from widemargin.tools.messages import CommandError, UsageError, naming, say
+from widemargin.cli.messages import CommandError, UsageError, naming, say
 
 ZERO_BASED = {"auto": "auto", "yes": True, "no": False}
 

@@ -23,10 +23,10 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from widemargin.data.matrix import Matrix
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.problems import certificates, classification, regression
-from widemargin.tools.messages import naming
-from widemargin.tools.options import Parser
+from widemargin.cli.messages import naming
+from widemargin.cli.options.parsing import Parser
 from widemargin.plots.convergence import make_figure, plot_convergence
-from widemargin.tools.reporting import add_progress_option, reporting
+from widemargin.cli.progress import add_progress_option, reporting
 
 _SOLVERS = ("dcd", "avsf", "climb", "newton")
 _HEADINGS = ("data set", "solver", "score", "turns", "gap", "seconds")

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from widemargin._runtime.compile import announcing_compilation
 from widemargin._runtime.progress import ProgressReport
-from widemargin.tools.messages import UsageError, warnings_afterwards
+from widemargin.cli.messages import UsageError, warnings_afterwards
 
 
 def add_progress_option(group):

@@ -6,11 +6,12 @@ from functools import partial
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS
 from widemargin.solvers.kernel import KERNEL_SOLVERS
-from widemargin.tools import kerneloptions, planeoptions
-from widemargin.tools import options as reading
-from widemargin.tools.files import ZERO_BASED
-from widemargin.tools.options import Parser
-from widemargin.tools.reporting import add_progress_option
+from widemargin.cli.options import kernel as kernel_options
+from widemargin.cli.options import cutting_plane as cutting_plane_options
+from widemargin.cli.options import parsing as reading
+from widemargin.cli.files import ZERO_BASED
+from widemargin.cli.options.parsing import Parser
+from widemargin.cli.progress import add_progress_option
 
 _TASKS = {"classification": LinearSVC, "regression": LinearSVR}
 _LOSSES = {
@@ -79,7 +80,7 @@ def make_parser(command="train", description=_DESCRIPTION, examples=_EXAMPLES):
     """
     parser = Parser(command, ["DATA", "[MODEL]"], description=description, examples=examples, answers=_ANSWERS)
     _add_problem_options(parser.add_argument_group("what is minimised"))
-    kerneloptions.add_kernel_options(_adding(parser.add_argument_group("kernel machines (each of these asks for one)")))
+    kernel_options.add_kernel_options(_adding(parser.add_argument_group("kernel machines (each of these asks for one)")))
     _add_solver_options(parser.add_argument_group("how, and how far"))
     _add_file_options(parser.add_argument_group("files and messages"))
     return parser
@@ -92,7 +93,7 @@ def _adding(group):
 
 def _add_problem_options(group):
     add = _adding(group)
-    tasks = [*_TASKS, "oneclass", *planeoptions.TASKS]
+    tasks = [*_TASKS, "oneclass", *cutting_plane_options.TASKS]
     group.add_argument("--task", choices=tasks, help="default: classification, or what --loss is for")
     add("-c", "--C", type=reading.positive, help="weight of the losses, or of their mean for rank, ordinal, rocarea "
         "and measure (default: 1)")  # fmt: skip
@@ -102,7 +103,7 @@ def _add_problem_options(group):
         help="factor of C for a class, may be repeated; also -wLABEL WEIGHT, or balanced (nu-SVC has it too, unlike "
         "svm-train's)")  # fmt: skip
     add("--loss", choices=list(_LOSSES), help="linear: default squared_hinge, or epsilon_insensitive for regression")
-    planeoptions.add_plane_options(add)
+    cutting_plane_options.add_plane_options(add)
     add("-B", "--bias", type=reading.number, metavar="B", help="linear: constant feature of the intercept, larger "
         "penalises it less; negative: none (default: 1)")  # fmt: skip
     add("--multi-class", choices=["ovr", "crammer_singer"],
@@ -152,20 +153,20 @@ def make_model(parser, options):
     """Return the estimator that the options describe; refuse options that contradict each other or do not apply."""
     if hasattr(options, "measure") and options.task != "measure":
         parser.error("--measure is for --task measure; add that or leave it out")
-    if options.task in planeoptions.TASKS:
-        return planeoptions.make_plane_model(parser, options)
-    asking = kerneloptions.selecting_option(parser, options)
+    if options.task in cutting_plane_options.TASKS:
+        return cutting_plane_options.make_plane_model(parser, options)
+    asking = kernel_options.selecting_option(parser, options)
     if asking is not None:
-        return kerneloptions.make_kernel_model(parser, options, asking)
+        return kernel_options.make_kernel_model(parser, options, asking)
     return _make_linear_model(parser, options)
 
 
 def in_words(model, options):
     """Return what a model is, in words, and a hint to add where people know the same options from other programs."""
-    if kerneloptions.machine_of(model) is not None:
-        return kerneloptions.kernel_words(model, options)
-    if options.task in planeoptions.TASKS:
-        return planeoptions.plane_words(model), ""
+    if kernel_options.machine_of(model) is not None:
+        return kernel_options.kernel_words(model, options)
+    if options.task in cutting_plane_options.TASKS:
+        return cutting_plane_options.plane_words(model), ""
     kind = "linear SVC" if isinstance(model, LinearSVC) else "linear SVR"
     is_joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
     loss = "Crammer and Singer's" if is_joint else model.loss.replace("_", " ").replace("epsilon i", "epsilon-i")
@@ -212,7 +213,7 @@ def _check_planes(parser, given):
         if given.get("multi_class") == "crammer_singer":
             parser.error(f"{name} is not for --multi-class crammer_singer; leave one of them out")
         solver = "newton" if solver == "auto" else solver
-    planeoptions.check_stopping(parser, given["stopping"], solver)
+    cutting_plane_options.check_stopping(parser, given["stopping"], solver)
 
 
 def _refuse_kernel(parser, name):

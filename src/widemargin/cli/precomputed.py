@@ -11,7 +11,7 @@ import numpy as np
 
 from widemargin.data.svmlight.compression import LONGEST_MAGIC, compression_of, decompress
 from widemargin.errors import FormatError
-from widemargin.tools.files import read_rows
+from widemargin.cli.files import read_rows
 
 
 def read_kernel_rows(path, *, dtype=np.float64, n_columns=None):

@@ -5,7 +5,7 @@ import difflib
 import math
 import re
 
-from widemargin.tools.messages import UsageError
+from widemargin.cli.messages import UsageError
 
 _CLASS_WEIGHT = re.compile(r"-w(?P<label>.+)")
 _NEGATIVE = re.compile(r"-(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$")

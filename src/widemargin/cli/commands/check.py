@@ -5,10 +5,10 @@ from dataclasses import asdict
 
 from widemargin.data.summary import summarise
 from widemargin.data.svmlight.checker import check_svmlight
-from widemargin.tools.files import ZERO_BASED
-from widemargin.tools.messages import naming, print_facts, print_json
-from widemargin.tools.options import Parser, whole
-from widemargin.tools.reporting import add_progress_option, reporting
+from widemargin.cli.files import ZERO_BASED
+from widemargin.cli.messages import naming, print_facts, print_json
+from widemargin.cli.options.parsing import Parser, whole
+from widemargin.cli.progress import add_progress_option, reporting
 from widemargin.data.quality_warnings import shown, suspicions
 
 _SHOWN_CLASSES = 8
