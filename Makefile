@@ -23,8 +23,9 @@ test-oldest: $(OLDEST)/.installed
 	WIDEMARGIN_OLDEST=1 $(OLDEST)/bin/python -m pytest -n 2 --dist worksteal
 
 # Loops run as plain Python are much slower: the tests whose data are small.
-UNCOMPILED := $(wildcard $(addsuffix .py,$(addprefix tests/data/test_,matrix products rangefile sampling scaling summary \
-	textparser) $(addprefix tests/kernels/test_,cache exponential functions) tests/solvers/test_reduced)) tests/problems
+UNCOMPILED := $(wildcard $(addsuffix .py,$(addprefix tests/data/test_,matrix products sampling scaling summary) \
+	$(addprefix tests/data/svmlight/test_,range_file parser) $(addprefix tests/kernels/test_,cache exponential functions) \
+	tests/solvers/cutting_planes/test_reduced_qp)) tests/problems
 COMPILED := tests/data tests/kernels tests/problems tests/solvers tests/models $(wildcard tests/certificates tests/faults)
 
 test-nightly: $(VENV)/.installed-test

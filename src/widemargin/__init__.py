@@ -5,6 +5,6 @@ The public names stand in `__init__.pyi`, which editors and type checkers read; 
 
 import lazy_loader
 
-__version__ = "0.1.0"
+from widemargin._runtime.version import __version__ as __version__
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

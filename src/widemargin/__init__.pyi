@@ -1,26 +1,26 @@
 """The public names, and where they live; `__init__.py` imports each when it is first used."""
 
-from .data.svmlight.range_file import read_ranges, write_ranges
+from ._runtime.progress import show_progress
 from .data.scaling import FeatureRanges, learn_ranges
 from .data.svmlight.blocks import SvmlightBlocks, write_svmlight_blocks
+from .data.svmlight.range_file import read_ranges, write_ranges
 from .data.svmlight.reader import read_svmlight
 from .data.svmlight.writer import write_svmlight
 from .errors import ConvergenceWarning, FormatError
+from .models.cutting_plane.measure import MeasureSVC
+from .models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from .models.kernel.one_class import OneClassSVM
 from .models.kernel.svc import SVC, NuSVC
 from .models.kernel.svr import SVR, NuSVR
 from .models.linear import LinearSVC, LinearSVR
-from .selection.linear_cv import LinearSVCCV, LinearSVRCV
-from .models.cutting_plane.measure import MeasureSVC
 from .persistence.model_file import load_model, save_model
-from .models.kernel.one_class import OneClassSVM
-from .selection.c_path import CPath, c_path
-from .models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
-from ._runtime.progress import show_progress
-from .selection.results_file import read_grid
+from .plots.convergence import plot_convergence
 from .plots.grid import plot_grid
+from .selection.c_path import CPath, c_path
 from .selection.grid_result import GridResult
 from .selection.grid_search import grid_search
-from .plots.convergence import plot_convergence
+from .selection.linear_cv import LinearSVCCV, LinearSVRCV
+from .selection.results_file import read_grid
 
 __version__: str
 

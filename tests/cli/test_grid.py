@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
-from tests.tools.conftest import COMMAND
+from tests.shell import COMMAND
 
 from widemargin import SVC, LinearSVC, RankSVM, load_model, read_grid, read_svmlight, write_svmlight
 

@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 
 from widemargin._runtime import progress
 from widemargin.persistence.libsvm_text import _line
-from widemargin.report import grid_layout
-from widemargin.selection import live_table
+from widemargin.report import grid_layout, markup, scales, subject
 from widemargin.report.grid_layout import Score
-from widemargin.report import markup
-from widemargin.report import scales
-from widemargin.report import subject
+from widemargin.selection import live_table
 
 SOURCE = Path(__file__).parents[2] / "src" / "widemargin"
 SIZES = {"byte": 1, "bytes": 1, "kB": 1e3, "KB": 1024, "MB": 1e6, "GB": 1e9}
@@ -154,7 +151,7 @@ def test_values_on_a_logarithmic_axis_read_back_and_differ(first, n_values, step
 
 
 def test_no_zeros_are_stripped_from_a_text_that_may_have_no_point():
-    allowed = {"tools/reports/markup.py": 1, "tools/reports/scales.py": 1}  # both of decimals only; tested above
+    allowed = {"report/markup.py": 1, "report/scales.py": 1}  # both of decimals only; tested above
     for path in SOURCE.rglob("*.py"):
         calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
         stripped = [ast.unparse(call) for call in calls if ast.unparse(call).endswith(".rstrip('0')")]

@@ -22,9 +22,9 @@ from widemargin import (
     read_svmlight,
     write_svmlight,
 )
+from widemargin._runtime.progress import show_progress, task
 from widemargin.data.svmlight import reader
 from widemargin.models.kernel.base import base
-from widemargin._runtime.progress import show_progress, task
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse import coo_array, csr_array
 
 from widemargin.data import repeats, summary
-from widemargin.data.precomputed_rows import KernelRecogniser
 from widemargin.data.matrix import Matrix
+from widemargin.data.precomputed_rows import KernelRecogniser
 from widemargin.data.repeats import find_repeats
 from widemargin.data.summary import are_classes, summarise
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import widemargin
-from widemargin.selection import parameter_ranges
 from widemargin.cli.main import COMMANDS
+from widemargin.selection import parameter_ranges
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"

@@ -7,8 +7,8 @@ import pytest
 from sklearn.metrics import ndcg_score
 
 from widemargin import RankSVM
-from widemargin.evaluation.predictions import Prediction
 from widemargin.evaluation.orders import rank_facts, rank_lines
+from widemargin.evaluation.predictions import Prediction
 from widemargin.evaluation.retrieval import (
     count_pairs,
     hits,

@@ -25,10 +25,8 @@ from widemargin.problems.multiclass import CrammerSinger
 from widemargin.problems.ranking import PairRisk, TwoRankRisk, concordance, thresholds
 from widemargin.problems.row_risk import CentredRisk, RowRisk
 from widemargin.problems.sorting import Sorter
-from widemargin.solvers.coordinate_descent import avsf
-from widemargin.solvers.coordinate_descent import crammer_singer
-from widemargin.solvers.coordinate_descent import dcd
 from widemargin.solvers.contract import Settings
+from widemargin.solvers.coordinate_descent import avsf, crammer_singer, dcd
 from widemargin.solvers.coordinate_descent.state import Coordinates
 from widemargin.solvers.cutting_planes.reduced_qp import ReducedProblem
 

@@ -18,8 +18,8 @@ from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows
 from widemargin.problems.certificates import certify_kernel
 from widemargin.problems.classification import c_svc
-from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.contract import KernelSettings
+from widemargin.solvers.decomposition.active_set import ActiveSet
 
 PATIENCE = 20.0  # seconds, to tell a hang from a busy machine
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from widemargin.kernels.functions import Kernel
 from widemargin.kernels.expansion import kernel_scores
+from widemargin.kernels.functions import Kernel
 
 KERNELS = {
     "linear": Kernel("linear"),

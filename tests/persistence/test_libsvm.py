@@ -13,10 +13,10 @@ from libsvm.svmutil import svm_load_model, svm_save_model, svm_train
 from scipy.sparse import csr_array, csr_matrix, issparse
 
 from widemargin import LinearSVC
+from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.models.kernel.svc import SVC, NuSVC
 from widemargin.models.kernel.svr import SVR, NuSVR
 from widemargin.persistence.model_file import load_model, save_model
-from widemargin.models.kernel.one_class import OneClassSVM
 
 KERNELS = {"linear": 0, "poly": 1, "rbf": 2, "sigmoid": 3, "precomputed": 4}
 CLASSIFIERS = {SVC: 0, NuSVC: 1}

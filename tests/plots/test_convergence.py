@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from widemargin import LinearSVC, LinearSVR
-from widemargin.solvers.contract import HISTORY
 from widemargin.plots.convergence import plot_convergence
+from widemargin.solvers.contract import HISTORY
 
 
 @pytest.fixture

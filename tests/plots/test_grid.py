@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from widemargin.errors import FormatError
-from widemargin.selection.results_file import read_grid
-from widemargin.report.grid_layout import lay_out
 from widemargin.plots.grid import grid_fragment, grid_page, plot_grid
+from widemargin.report.grid_layout import lay_out
 from widemargin.selection.grid_result import GridResult
+from widemargin.selection.results_file import read_grid
 
 
 def grid_of(points, means, scoring="accuracy"):

@@ -30,8 +30,7 @@ from widemargin import (
     save_model,
     write_svmlight,
 )
-from widemargin.report import palette
-from widemargin.report import scales
+from widemargin.report import palette, scales
 from widemargin.report.figures import Picture
 from widemargin.report.markup import number, percent, table
 from widemargin.report.model_report import report_page

@@ -29,9 +29,9 @@ from widemargin import (
     grid_search,
     read_grid,
 )
-from widemargin.selection.results_file import GridFile, fingerprint
 from widemargin.plots.grid import grid_fragment
 from widemargin.selection.parameter_ranges import default_grid, edges, grown, refined
+from widemargin.selection.results_file import GridFile, fingerprint
 
 EXACT = 1e-8  # tolerance of fits whose predictions are compared one by one
 

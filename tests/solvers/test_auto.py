@@ -12,11 +12,11 @@ from widemargin.problems import classification
 from widemargin.problems.certificates import certify
 from widemargin.problems.formulations import FreeIntercept
 from widemargin.solvers import auto as module
-from widemargin.solvers.newton.smoothed import smoothed as newton_module
 from widemargin.solvers.auto import auto, chosen, takes_newton
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.cutting_planes.methods import ocas
 from widemargin.solvers.newton.smoothed import newton
+from widemargin.solvers.newton.smoothed import smoothed as newton_module
 
 
 def problem_of(rng, n, d, C, noise=1.0, loss=classification.hinge, container=np.asarray):

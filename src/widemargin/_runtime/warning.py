@@ -13,7 +13,8 @@ import numba
 from widemargin._runtime.threads import outer_frame
 
 # Numba compiles, and may have something to be warned of, between our frames.
-_INSIDE = tuple(os.path.dirname(os.path.abspath(place)) + os.sep for place in (__file__, numba.__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_INSIDE = tuple(folder + os.sep for folder in (_PACKAGE, os.path.dirname(os.path.abspath(numba.__file__))))
 _said = set()
 
 

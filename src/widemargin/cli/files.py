@@ -8,11 +8,11 @@ from pathlib import Path
 
 from widemargin._runtime import progress
 from widemargin._runtime.atomic_file import replacing
+from widemargin.cli.messages import CommandError, UsageError, naming, say
 from widemargin.data.precomputed_rows import KERNEL_WORDS, is_kernel
 from widemargin.data.svmlight.reader import read_with_base
 from widemargin.errors import FormatError
 from widemargin.persistence.model_file import load_model, save_model
-from widemargin.cli.messages import CommandError, UsageError, naming, say
 
 ZERO_BASED = {"auto": "auto", "yes": True, "no": False}
 

@@ -8,19 +8,11 @@ import difflib
 import os
 import sys
 
-from widemargin import __version__
 from widemargin._runtime.interrupts import remembering_interrupts
-from widemargin.errors import FormatError
-from widemargin.cli.commands import check
-from widemargin.cli.commands import demo
-from widemargin.cli.commands import easy
-from widemargin.cli.commands import grid
-from widemargin.cli.commands import predict
-from widemargin.cli.commands import report
-from widemargin.cli.commands import scale
-from widemargin.cli.commands import subset
-from widemargin.cli.commands import train
+from widemargin._runtime.version import __version__
+from widemargin.cli.commands import check, demo, easy, grid, predict, report, scale, subset, train
 from widemargin.cli.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines
+from widemargin.errors import FormatError
 
 COMMANDS = {
     "train": train.run,

@@ -2,11 +2,11 @@
 
 from scipy.sparse import csr_array, issparse
 
-from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.cli.files import ZERO_BASED, note_queries, read_rows
-from widemargin.cli.options.kernel import machine_of
 from widemargin.cli.messages import UsageError, say
+from widemargin.cli.options.kernel import machine_of
 from widemargin.cli.precomputed import read_kernel_rows
+from widemargin.models.cutting_plane.ranking import RankSVM
 
 
 def read_rows_for(model, data, model_path, *, zero_based, quiet):

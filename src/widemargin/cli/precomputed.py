@@ -9,9 +9,9 @@ import sys
 
 import numpy as np
 
+from widemargin.cli.files import read_rows
 from widemargin.data.svmlight.compression import LONGEST_MAGIC, compression_of, decompress
 from widemargin.errors import FormatError
-from widemargin.cli.files import read_rows
 
 
 def read_kernel_rows(path, *, dtype=np.float64, n_columns=None):

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from widemargin._runtime.compile import compiled
-from widemargin.data.precomputed_rows import is_kernel
 from widemargin.data.matrix import Matrix
+from widemargin.data.precomputed_rows import is_kernel
 from widemargin.data.repeats import Repeats, find_repeats
 
 _SHOWN_FEATURES = 5

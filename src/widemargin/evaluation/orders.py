@@ -6,10 +6,10 @@ the folds, as each fold has a model of its own; queries lie in one fold whole, a
 
 import numpy as np
 
+from widemargin.evaluation import retrieval
 from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.problems.measures import parsed
-from widemargin.evaluation import retrieval
 
 _AT = 10
 

@@ -7,11 +7,11 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
+from widemargin._runtime.progress import task
+from widemargin.evaluation import orders
 from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import RankSVM, ROCAreaSVC, queries
-from widemargin._runtime.progress import task
 from widemargin.solvers.contract import Status
-from widemargin.evaluation import orders
 
 
 class Prediction(NamedTuple):

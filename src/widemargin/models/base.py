@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._runtime.compile import announcing_compilation
 from widemargin._runtime.interrupts import insisting_interrupts
+from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import run
 from widemargin._runtime.warning import warn_caller
 from widemargin.data.columns import WIDE, scales_differ, wide_products
@@ -27,7 +28,6 @@ from widemargin.data.matrix import Matrix
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.inputs import checked_rows, checked_weights
 from widemargin.problems.formulations import FreeIntercept
-from widemargin._runtime.progress import reporting
 from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, auto_together, takes_newton
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finishing, finishing_together

@@ -5,7 +5,7 @@ Decoding believes nothing: a value that encoding never gives is a ValueError.
 
 import numpy as np
 
-import widemargin
+from widemargin._runtime.version import __version__
 from widemargin.solvers.contract import HISTORY
 
 _WIDEST_SPARE = 64  # characters that the dtype of string labels may have beyond need
@@ -32,7 +32,7 @@ def decode_parameters(facts, estimator):
     if unknown:
         raise ValueError(
             f"{estimator.__name__} has no parameter {unknown[0]!r}; "
-            f"the file was written by widemargin {facts.get('widemargin')}, this is {widemargin.__version__}."
+            f"the file was written by widemargin {facts.get('widemargin')}, this is {__version__}."
         )
     return {name: decode(value) for name, value in parameters.items()}
 

@@ -19,12 +19,12 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.base import is_classifier, is_outlier_detector
 
+from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.models.kernel.svc import SVC, NuSVC
 from widemargin.models.kernel.svr import SVR, NuSVR
 from widemargin.persistence.kernel_fields import arrays_of, check_arrays
 from widemargin.persistence.libsvm_text import KEYS, Machine, read_text, write_text
 from widemargin.persistence.text import first_word, integer_labels
-from widemargin.models.kernel.one_class import OneClassSVM
 
 ESTIMATORS = {"c_svc": SVC, "nu_svc": NuSVC, "one_class": OneClassSVM, "epsilon_svr": SVR, "nu_svr": NuSVR}
 _KERNELS = {

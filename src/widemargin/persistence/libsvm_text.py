@@ -31,8 +31,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.data.svmlight.mistakes import LARGEST_INDEX
+from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.data.svmlight.writer import write_svmlight
 from widemargin.errors import FormatError
 from widemargin.persistence.kernel_fields import N_MARKS

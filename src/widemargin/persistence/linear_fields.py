@@ -11,10 +11,10 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.base import is_classifier
 
 from widemargin.data.columns import at_columns
-from widemargin.persistence.encoding import fact
-from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.base import PlaneModel
+from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC
+from widemargin.persistence.encoding import fact
 from widemargin.problems.measures import parsed
 
 COLUMNS, VALUES = "coef_.columns", "coef_.values"

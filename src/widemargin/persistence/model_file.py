@@ -15,14 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
-from widemargin.persistence import liblinear
-from widemargin.persistence import libsvm
-from widemargin.persistence import svmlight
-from widemargin.persistence import tensors
+from widemargin.models.cutting_plane.ranking import OrdinalSVC
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.selection.linear_cv import LinearSVCCV, LinearSVRCV
-from widemargin.models.cutting_plane.ranking import OrdinalSVC
+from widemargin.persistence import liblinear, libsvm, svmlight, tensors
 from widemargin.persistence.tensors import ESTIMATORS
 
 _FORMATS = {"widemargin": tensors, "liblinear": liblinear, "libsvm": libsvm, "svmlight": svmlight}
@@ -76,7 +72,7 @@ def save_model(model, path, *, format="widemargin", keep_dual=True):  # noqa: A0
     OSError
         If the file cannot be written; a file that was there stays as it was.
     """
-    if type(model) in (LinearSVCCV, LinearSVRCV):
+    if hasattr(model, "chosen"):  # a LinearSVCCV or LinearSVRCV
         model = model.chosen()
     if ESTIMATORS.get(type(model).__name__) is not type(model):
         raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}.")

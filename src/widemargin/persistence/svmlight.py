@@ -28,11 +28,11 @@ from sklearn.base import is_classifier
 from widemargin.data.svmlight.compression import LONGEST_MAGIC, compression_of
 from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.errors import FormatError
+from widemargin.models.cutting_plane.measure import MeasureSVC
+from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.persistence.linear_fields import check_measure, check_weights
-from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.persistence.text import check_complete, check_seal, integer_labels, number, sealed, shown
-from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 
 ESTIMATORS = (LinearSVC, LinearSVR, RankSVM, ROCAreaSVC, MeasureSVC)
 TASKS = {"classification": LinearSVC, "regression": LinearSVR, "rank": RankSVM}  # what a text may be told to be

@@ -16,10 +16,16 @@ import safetensors
 from safetensors.numpy import save
 from sklearn.base import is_classifier
 
-import widemargin
+from widemargin._runtime.version import __version__
 from widemargin.errors import FormatError
-from widemargin.persistence import kernel_fields
-from widemargin.persistence import linear_fields
+from widemargin.models.cutting_plane.measure import MeasureSVC
+from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.models.kernel.base import KernelModel
+from widemargin.models.kernel.one_class import OneClassSVM
+from widemargin.models.kernel.svc import SVC, NuSVC
+from widemargin.models.kernel.svr import SVR, NuSVR
+from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.persistence import kernel_fields, linear_fields
 from widemargin.persistence.encoding import (
     decode_feature_names,
     decode_history,
@@ -30,13 +36,6 @@ from widemargin.persistence.encoding import (
     encode_parameters,
     fact,
 )
-from widemargin.models.kernel.base import KernelModel
-from widemargin.models.kernel.svc import SVC, NuSVC
-from widemargin.models.kernel.svr import SVR, NuSVR
-from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.models.cutting_plane.measure import MeasureSVC
-from widemargin.models.kernel.one_class import OneClassSVM
-from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 
 _OF_PLANES = (RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC)
 ESTIMATORS = {cls.__name__: cls for cls in (LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM, *_OF_PLANES)}
@@ -62,7 +61,7 @@ def write(model, *, keep_dual=True):
     arrays = _arrays_of(model, keep_dual)
     facts = {
         "estimator": type(model).__name__,
-        "widemargin": widemargin.__version__,
+        "widemargin": __version__,
         "parameters": encode_parameters(model),
         **_fields_of(model).facts_of(model),
         **{name: kind(getattr(model, name)) for name, kind in _RECORD.items() if hasattr(model, name)},

@@ -10,10 +10,10 @@ import os
 
 import numpy as np
 
-from widemargin.report.grid_layout import lay_out
 from widemargin.plots.convergence import make_figure
 from widemargin.report import scales
 from widemargin.report.grid_figure import grid_figure, grid_table
+from widemargin.report.grid_layout import lay_out
 from widemargin.report.markup import section
 from widemargin.report.page import fragment, page
 

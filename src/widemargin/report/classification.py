@@ -8,15 +8,14 @@ from itertools import combinations
 import numpy as np
 from sklearn.metrics import average_precision_score, precision_recall_curve, precision_recall_fscore_support, roc_curve
 
-from widemargin.models.multiclass import one_against_rest
-from widemargin.models.cutting_plane.ranking import OrdinalSVC
 from widemargin.evaluation import orders
-from widemargin.report import charts
-from widemargin.report import scales
+from widemargin.evaluation.retrieval import roc_area
+from widemargin.models.cutting_plane.ranking import OrdinalSVC
+from widemargin.models.multiclass import one_against_rest
+from widemargin.report import charts, scales
 from widemargin.report.figures import Picture
 from widemargin.report.markup import card, percent, plural, scrolling, section, table, words
 from widemargin.report.subject import measures_card, name_of
-from widemargin.evaluation.retrieval import roc_area
 
 _MOST_CURVES = 10
 _MOST_IN_MATRIX = 30

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from widemargin.report.grid_layout import value_text
 from widemargin.report import scales
 from widemargin.report.charts import step_of
 from widemargin.report.figures import Picture
+from widemargin.report.grid_layout import value_text
 from widemargin.report.markup import card, plural, scrolling, shown, table, words
 from widemargin.report.palette import N_STEPS
 

@@ -3,18 +3,18 @@
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
+from widemargin.evaluation.retrieval import roc_area
 from widemargin.models.cutting_plane.ranking import RankSVM
-from widemargin.report.grid_layout import lay_out
 from widemargin.report.classification import classification_section
 from widemargin.report.data_section import data_section
 from widemargin.report.grid_figure import grid_figure
+from widemargin.report.grid_layout import lay_out
 from widemargin.report.influence import influence_section, influence_title
 from widemargin.report.markup import card, number, percent, section, shown, tiles
 from widemargin.report.model_section import kind_of, model_section
 from widemargin.report.page import page
 from widemargin.report.regression import one_class_section, ranking_section, regression_section, tells_outliers
 from widemargin.report.subject import examine
-from widemargin.evaluation.retrieval import roc_area
 
 _CAUTION = "If the model was trained on these very rows, it does better here than it will on new ones."
 

@@ -3,9 +3,8 @@
 import numpy as np
 
 from widemargin.models.base import turns_of
-from widemargin.cli.options.kernel import KERNELS, machine_of
-from widemargin.report import charts
-from widemargin.report import scales
+from widemargin.models.kernel.machines import KERNELS, machine_of
+from widemargin.report import charts, scales
 from widemargin.report.markup import card, facts, section, words
 
 _UNSPOKEN = ("verbose", "callbacks", "n_jobs")

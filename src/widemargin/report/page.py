@@ -8,7 +8,7 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 
-import widemargin
+from widemargin._runtime.version import __version__
 from widemargin.report import palette
 from widemargin.report.markup import shown
 
@@ -40,7 +40,7 @@ def page(title, kind, content, contents=()):
 <meta charset=utf-8>
 <meta http-equiv=Content-Security-Policy content="{policy}">
 <meta name=viewport content="width=device-width, initial-scale=1">
-<meta name=generator content="widemargin {widemargin.__version__}">
+<meta name=generator content="widemargin {__version__}">
 <meta name=color-scheme content="light dark">
 <link rel=icon href="data:,">
 <title>{shown(title)}</title>
@@ -54,7 +54,7 @@ def page(title, kind, content, contents=()):
 <main id=main tabindex=-1>
 {content}
 </main>
-<footer>Made by widemargin {widemargin.__version__}. Everything is in this file; nothing is loaded.</footer>
+<footer>Made by widemargin {__version__}. Everything is in this file; nothing is loaded.</footer>
 <script>{script}</script>
 </body>
 </html>

@@ -3,10 +3,10 @@
 import numpy as np
 from sklearn.metrics import mean_absolute_error
 
+from widemargin.evaluation.retrieval import roc_area
 from widemargin.report import charts
 from widemargin.report.markup import card, facts, percent, plural, section, words
 from widemargin.report.subject import measures_card, name_of
-from widemargin.evaluation.retrieval import roc_area
 
 _MOST_DOTS = 2000
 _MOST_GROUPS = 6

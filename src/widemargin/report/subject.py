@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from widemargin.models.kernel.base import KernelModel
 from widemargin.evaluation.predictions import Prediction, has_probabilities, has_scores, measure, prediction_lines
+from widemargin.models.kernel.base import KernelModel
 from widemargin.report.markup import card, facts
 
 _MOST_OTHERS = 10  # labels that the model does not know; of more, all are one

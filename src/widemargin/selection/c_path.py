@@ -21,15 +21,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import run
 from widemargin.models.base import refuse_not_finite
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.problems.formulations import FreeIntercept, scaled
-from widemargin._runtime.progress import reporting
 from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS, suits_newton_at_any_cost
 from widemargin.solvers.contract import Status
-from widemargin.solvers.newton.active_set import is_small
 from widemargin.solvers.finishing import finished, with_intercept
+from widemargin.solvers.newton.active_set import is_small
 from widemargin.solvers.newton.smoothed import newton_path
 
 _FACTOR = 10.0**0.5  # between the C of a range found here

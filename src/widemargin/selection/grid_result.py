@@ -68,7 +68,7 @@ class GridResult:
 
     def _repr_html_(self):
         """Return the picture for a notebook, with what the mouse is over in words."""
-        from widemargin.plots.grid import grid_fragment  # which imports this module
+        from widemargin.plots.grid import grid_fragment  # rarely needed, and slow to import
 
         return grid_fragment(self)
 

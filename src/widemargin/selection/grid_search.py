@@ -23,14 +23,14 @@ from widemargin._runtime.threads import n_threads, run, single_threaded_blas
 from widemargin._runtime.warning import warn_caller
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.base import SolvedModel
-from widemargin.selection.fold_walk import FoldWalk, Ground, bytes_to_share, rows_of
+from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.selection.c_path import c_path
-from widemargin.models.cutting_plane.ranking import RankSVM
-from widemargin.solvers.contract import Status
-from widemargin.selection.results_file import GridFile, encoded, fingerprint, result_of
-from widemargin.selection.parameter_ranges import checked_grid, default_grid, grown, refined
+from widemargin.selection.fold_walk import FoldWalk, Ground, bytes_to_share, rows_of
 from widemargin.selection.live_table import GridReport
+from widemargin.selection.parameter_ranges import checked_grid, default_grid, grown, refined
+from widemargin.selection.results_file import GridFile, encoded, fingerprint, result_of
+from widemargin.solvers.contract import Status
 
 _MEGABYTE = 1 << 20
 

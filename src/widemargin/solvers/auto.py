@@ -28,16 +28,22 @@ import numpy as np
 
 from widemargin.data.gram import row_cost
 from widemargin.problems.formulations import FreeIntercept, is_made_of_hinges
+from widemargin.solvers.contract import Status
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps, avsf
 from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, ClimbingSweeps, climb, height
-from widemargin.solvers.contract import Status
+from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps, dcd
+from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import Coordinates
 from widemargin.solvers.cutting_planes.methods import ocas, svmperf
-from widemargin.solvers.coordinate_descent.loop import descend
-from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps, dcd
-from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
 from widemargin.solvers.handover import joined, rest_of
-from widemargin.solvers.newton.smoothed import MOST_COLUMNS, begins_with_a_part, newton, newton_together, takes_active_set
+from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
+from widemargin.solvers.newton.smoothed import (
+    MOST_COLUMNS,
+    begins_with_a_part,
+    newton,
+    newton_together,
+    takes_active_set,
+)
 
 _CHEAP, _AFFORDABLE, _MOST = 30.0, 150.0, 1000.0
 _FEW_COLUMNS = 300  # up to which newton is better at any cost, however few the rows

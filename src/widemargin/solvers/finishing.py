@@ -30,8 +30,8 @@ from widemargin.problems.certificates import relative_gap
 from widemargin.problems.formulations import FreeIntercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.solvers.contract import Status
-from widemargin.solvers.newton.active_set import exact, is_small, is_small_matrix
 from widemargin.solvers.exact_sums import SAFE, exact_sum, precise_dual, precise_primal, precise_scores
+from widemargin.solvers.newton.active_set import exact, is_small, is_small_matrix
 
 _UNIT = 2.0**-53
 _ROWS_OF_A_TASK = 1 << 17

@@ -199,8 +199,8 @@ def test_a_pipe_is_read_once():
 def test_position_rises_with_the_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "_READ_AT_ONCE", 100)
     (tmp_path / "rows").write_bytes(TEXT * 10)
-    blocks = SvmlightBlocks(tmp_path / "rows", block_bytes=300)
-    positions = [blocks.position for _ in blocks]
+    rows = SvmlightBlocks(tmp_path / "rows", block_bytes=300)
+    positions = [rows.position for _ in rows]
     assert positions == sorted(positions)
     assert len(set(positions)) > 5
     assert positions[-1] == blocks.size

@@ -16,12 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from widemargin.data.svmlight import checker
-from widemargin.data.svmlight import reader
+from widemargin.data.svmlight import checker, reader
 from widemargin.data.svmlight.blocks import SvmlightBlocks
 from widemargin.data.svmlight.checker import check_svmlight
-from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.data.svmlight.lines import read_lines
+from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.errors import FormatError
 
 _SPEC = importlib.util.spec_from_file_location("textparser_tests", Path(__file__).parent / "test_textparser.py")

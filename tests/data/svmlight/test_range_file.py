@@ -5,8 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from widemargin.data.svmlight.range_file import read_ranges, write_ranges
 from widemargin.data.scaling import METHODS, FeatureRanges, LabelRange, learn_ranges
+from widemargin.data.svmlight.range_file import read_ranges, write_ranges
 from widemargin.errors import FormatError
 
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
-from widemargin.data.svmlight import reader
-from widemargin.data.svmlight import writer
+from widemargin.data.svmlight import reader, writer
 from widemargin.data.svmlight.compression import zstd
 from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.data.svmlight.writer import write_svmlight

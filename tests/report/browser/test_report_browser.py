@@ -7,8 +7,8 @@ from sklearn.preprocessing import StandardScaler
 
 from widemargin import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM
 from widemargin.plots.grid import grid_fragment, grid_page
-from widemargin.selection.grid_result import GridResult
 from widemargin.report.model_report import report_page
+from widemargin.selection.grid_result import GridResult
 
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 CONTRAST = """() => {

@@ -15,9 +15,9 @@ from widemargin.problems.formulations import RiskProblem
 from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.ranking import PairRisk
 from widemargin.problems.row_risk import CentredRisk, RowRisk
-from widemargin.solvers.cutting_planes import methods
 from widemargin.solvers.auto import PLANE_SOLVERS, SOLVERS
 from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.cutting_planes import methods
 from widemargin.solvers.cutting_planes.plane_store import RowPlanes, SparsePlanes
 
 EACH_SOLVER = pytest.mark.parametrize("solve", PLANE_SOLVERS.values(), ids=PLANE_SOLVERS.keys())
@@ -204,9 +204,7 @@ def test_the_scale_of_the_features_does_not_break_it(scale, clouds):
 
 def test_a_problem_without_any_loss_ends_at_once():
     X = np.zeros((3, 2))
-    solution = methods.ocas(
-        RiskProblem(Matrix(X), PairRisk(np.zeros(3, int), np.arange(3), 1.0)), Settings(tol=1e-4)
-    )
+    solution = methods.ocas(RiskProblem(Matrix(X), PairRisk(np.zeros(3, int), np.arange(3), 1.0)), Settings(tol=1e-4))
     assert solution.primal == 0.0
     assert solution.n_iter == 0
 

@@ -16,11 +16,11 @@ from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify, losses, violations
 from widemargin.problems.formulations import DualQP, FreeIntercept
-from widemargin.solvers.newton.smoothed import active_set as module
 from widemargin.solvers.auto import SOLVERS, auto
 from widemargin.solvers.contract import Settings, Status
-from widemargin.solvers.newton.active_set import active_set_newton, exact, is_small
 from widemargin.solvers.finishing import finished
+from widemargin.solvers.newton.active_set import active_set_newton, exact, is_small
+from widemargin.solvers.newton.smoothed import active_set as module
 
 
 def huber(X, y, cost):

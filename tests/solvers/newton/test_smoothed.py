@@ -17,10 +17,10 @@ from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify
 from widemargin.problems.formulations import FreeIntercept, part_of
 from widemargin.problems.row_risk import CentredRisk, RowRisk
-from widemargin.solvers.newton.smoothed import smoothed as module
 from widemargin.solvers.auto import SOLVERS
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.newton.smoothed import newton, newton_together
+from widemargin.solvers.newton.smoothed import smoothed as module
 
 LOSSES = {
     "hinge": classification.hinge,

@@ -3,13 +3,13 @@
 import sys
 from dataclasses import asdict
 
-from widemargin.data.summary import summarise
-from widemargin.data.svmlight.checker import check_svmlight
 from widemargin.cli.files import ZERO_BASED
 from widemargin.cli.messages import naming, print_facts, print_json
 from widemargin.cli.options.parsing import Parser, whole
 from widemargin.cli.progress import add_progress_option, reporting
 from widemargin.data.quality_warnings import shown, suspicions
+from widemargin.data.summary import summarise
+from widemargin.data.svmlight.checker import check_svmlight
 
 _SHOWN_CLASSES = 8
 _DESCRIPTION = """\

@@ -9,16 +9,12 @@ import sys
 import time
 from contextlib import redirect_stdout
 
-from widemargin.data.precomputed_rows import KERNEL_WORDS
-from widemargin.cli.commands import check
-from widemargin.cli.commands import grid
-from widemargin.cli.commands import predict
-from widemargin.cli.commands import report
-from widemargin.cli.commands import scale
+from widemargin.cli.commands import check, grid, predict, report, scale
 from widemargin.cli.files import check_target
 from widemargin.cli.messages import CommandError, UsageError, print_facts, print_json, say
 from widemargin.cli.options.parsing import Parser, threads, whole
 from widemargin.cli.progress import add_progress_option
+from widemargin.data.precomputed_rows import KERNEL_WORDS
 
 _DESCRIPTION = """\
 From a file of SVM-light / LIBSVM text to a good model in one go: TRAIN is checked and scaled, C and gamma are chosen by

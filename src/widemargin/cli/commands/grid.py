@@ -10,15 +10,8 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
-from widemargin.models.kernel.base import KernelModel
-from widemargin.models.kernel.one_class import OneClassSVM
-from widemargin.models.cutting_plane.ranking import RankSVM, queries
-from widemargin.cli.options import model as model_options
-from widemargin.plots import grid
+from widemargin.cli.commands.train import blaming, certified_gap, choose_target, keep_model, read_training_rows
 from widemargin.cli.files import check_target, write_lines
-from widemargin.selection.parameter_ranges import default_grid, edges
-from widemargin.selection.live_table import briefly, in_words, shown
-from widemargin.selection.grid_search import grid_search
 from widemargin.cli.messages import (
     CommandError,
     UsageError,
@@ -27,10 +20,17 @@ from widemargin.cli.messages import (
     print_json,
     warnings_afterwards,
 )
+from widemargin.cli.options import model as model_options
 from widemargin.cli.options.parsing import positive, translate_letters, whole
 from widemargin.cli.progress import reporting, wants_progress
+from widemargin.models.cutting_plane.ranking import RankSVM, queries
+from widemargin.models.kernel.base import KernelModel
+from widemargin.models.kernel.one_class import OneClassSVM
+from widemargin.plots import grid
+from widemargin.selection.grid_search import grid_search
+from widemargin.selection.live_table import briefly, in_words, shown
+from widemargin.selection.parameter_ranges import default_grid, edges
 from widemargin.selection.target_scaling import scale_of
-from widemargin.cli.commands.train import blaming, certified_gap, choose_target, keep_model, read_training_rows
 
 _DESCRIPTION = """\
 Try parameters on a grid by cross-validation, C and gamma in LIBSVM's ranges unless said otherwise, and train a model of

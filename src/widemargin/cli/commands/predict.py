@@ -6,18 +6,18 @@ from itertools import combinations
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from widemargin.persistence.libsvm import written_order
-from widemargin.models.multiclass import labels_of
-from widemargin.models.cutting_plane.ranking import RankSVM
-from widemargin.persistence.svmlight import TASKS
-from widemargin.evaluation.predictions import Prediction, has_probabilities, has_scores, measure, prediction_lines
 from widemargin.cli.files import ZERO_BASED, check_target, read_model, write_lines
-from widemargin.cli.options.kernel import machine_of
 from widemargin.cli.kernel_summary import laplace_lines
 from widemargin.cli.messages import UsageError, print_json, say
 from widemargin.cli.model_rows import read_rows_for
+from widemargin.cli.options.kernel import machine_of
 from widemargin.cli.options.parsing import Parser, switch
 from widemargin.cli.progress import add_progress_option, reporting
+from widemargin.evaluation.predictions import Prediction, has_probabilities, has_scores, measure, prediction_lines
+from widemargin.models.cutting_plane.ranking import RankSVM
+from widemargin.models.multiclass import labels_of
+from widemargin.persistence.libsvm import written_order
+from widemargin.persistence.svmlight import TASKS
 
 _DESCRIPTION = """\
 Predict a label for each row of DATA with MODEL (of widemargin, LIBSVM, LIBLINEAR or SVM-light), one per line of

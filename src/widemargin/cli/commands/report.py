@@ -5,17 +5,17 @@ import shlex
 import sys
 
 from widemargin._runtime.atomic_file import replacing
-from widemargin.errors import FormatError
-from widemargin.models.cutting_plane.ranking import RankSVM
-from widemargin.persistence.svmlight import TASKS
 from widemargin.cli.files import ZERO_BASED, check_target, read_model
-from widemargin.selection.results_file import read_grid
 from widemargin.cli.messages import CommandError, UsageError, naming, print_facts, print_json
 from widemargin.cli.model_rows import read_rows_for
 from widemargin.cli.options.parsing import Parser
 from widemargin.cli.progress import add_progress_option, reporting
+from widemargin.errors import FormatError
+from widemargin.models.cutting_plane.ranking import RankSVM
+from widemargin.persistence.svmlight import TASKS
 from widemargin.report.markup import size
 from widemargin.report.model_report import report_page
+from widemargin.selection.results_file import read_grid
 
 _DESCRIPTION = """\
 Write a page of HTML about MODEL (of widemargin, LIBSVM, LIBLINEAR or SVM-light) and how it does on DATA: one file that

@@ -12,11 +12,6 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from widemargin.data.precomputed_rows import KERNEL_WORDS, KernelRecogniser
-from widemargin.data.svmlight.range_file import read_ranges, write_ranges
-from widemargin.data.scaling import NEED_MOMENTS, FeatureStatistics
-from widemargin.data.svmlight.blocks import SvmlightBlocks, write_svmlight_blocks
-from widemargin.errors import FormatError
 from widemargin.cli.files import check_target
 from widemargin.cli.messages import (
     CommandError,
@@ -29,6 +24,11 @@ from widemargin.cli.messages import (
 )
 from widemargin.cli.options.parsing import Parser, number
 from widemargin.cli.progress import add_progress_option, reporting
+from widemargin.data.precomputed_rows import KERNEL_WORDS, KernelRecogniser
+from widemargin.data.scaling import NEED_MOMENTS, FeatureStatistics
+from widemargin.data.svmlight.blocks import SvmlightBlocks, write_svmlight_blocks
+from widemargin.data.svmlight.range_file import read_ranges, write_ranges
+from widemargin.errors import FormatError
 
 _DESCRIPTION = """\
 Scale the features of DATA, each on its own, to [-1, 1], to [LOWER, UPPER], or to unit variance; "-" is standard input.

@@ -8,14 +8,14 @@ import sys
 import numpy as np
 
 from widemargin._runtime.atomic_file import replacing
-from widemargin.data.sampling import query_rows, random_rows, stratified_rows
-from widemargin.data.summary import are_classes
-from widemargin.data.svmlight.compression import open_compressed
-from widemargin.data.svmlight.lines import read_lines
 from widemargin.cli.files import check_target
 from widemargin.cli.messages import CommandError, UsageError, naming, print_facts, print_json, say
 from widemargin.cli.options.parsing import Parser, whole
 from widemargin.cli.progress import add_progress_option, reporting
+from widemargin.data.sampling import query_rows, random_rows, stratified_rows
+from widemargin.data.summary import are_classes
+from widemargin.data.svmlight.compression import open_compressed
+from widemargin.data.svmlight.lines import read_lines
 
 _METHODS = {"0": "stratified", "1": "random", "stratified": "stratified", "random": "random"}
 _CHOICES = {"stratified": stratified_rows, "random": random_rows}

@@ -9,18 +9,18 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import is_classifier
 
-from widemargin.models.base import turns_of
-from widemargin.models.cutting_plane.ranking import RankSVM
-from widemargin.solvers.contract import Status
-from widemargin.evaluation.predictions import cross_predict, cross_validation_lines, fit, measure
 from widemargin.cli.files import ZERO_BASED, check_target, note_queries, read_rows, write_model
-from widemargin.cli.options.kernel import machine_of
 from widemargin.cli.kernel_summary import kernel_facts, train_lines
 from widemargin.cli.messages import CommandError, UsageError, print_facts, print_json, say
+from widemargin.cli.options.kernel import machine_of
 from widemargin.cli.options.model import in_words, make_model, make_parser
 from widemargin.cli.options.parsing import translate_letters
 from widemargin.cli.precomputed import number_support, read_kernel_rows, square
 from widemargin.cli.progress import reporting
+from widemargin.evaluation.predictions import cross_predict, cross_validation_lines, fit, measure
+from widemargin.models.base import turns_of
+from widemargin.models.cutting_plane.ranking import RankSVM
+from widemargin.solvers.contract import Status
 
 _SHOWN_CLASSES = 8
 _IN_WORDS = (

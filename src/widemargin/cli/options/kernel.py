@@ -4,38 +4,11 @@ An option that does not apply, LIBSVM would ignore; here it is refused, with wha
 """
 
 import argparse
-from typing import NamedTuple
 
-from widemargin.models.kernel.svc import SVC, NuSVC
-from widemargin.models.kernel.svr import SVR, NuSVR
-from widemargin.models.kernel.one_class import OneClassSVM
-from widemargin.solvers.kernel import KERNEL_SOLVERS
 from widemargin.cli.options import parsing as reading
+from widemargin.models.kernel.machines import KERNELS, MACHINES, machine_of
+from widemargin.solvers.kernel import KERNEL_SOLVERS
 
-
-class Machine(NamedTuple):
-    """One of LIBSVM's types: its name, its estimator, and the options of its own."""
-
-    name: str
-    estimator: type
-    task: str
-    takes: frozenset
-
-
-MACHINES = [  # by LIBSVM's -s
-    Machine("C-SVC", SVC, "classification", frozenset({"C", "class_weight"})),
-    Machine("nu-SVC", NuSVC, "classification", frozenset({"nu", "class_weight"})),
-    Machine("one-class SVM", OneClassSVM, "oneclass", frozenset({"nu"})),
-    Machine("epsilon-SVR", SVR, "regression", frozenset({"C", "epsilon"})),
-    Machine("nu-SVR", NuSVR, "regression", frozenset({"C", "nu"})),
-]
-KERNELS = {  # by LIBSVM's -t
-    "linear": frozenset(),
-    "poly": frozenset({"gamma", "coef0", "degree"}),
-    "rbf": frozenset({"gamma"}),
-    "sigmoid": frozenset({"gamma", "coef0"}),
-    "precomputed": frozenset(),
-}
 _SELECTING = (
     "svm_type", "kernel_type", "kernel", "nu", "gamma", "degree", "coef0",
     "cache_size", "probability", "shrinking", "working_set",
@@ -152,11 +125,6 @@ def make_kernel_model(parser, options, asking):
     if "random_state" in machine.estimator().get_params():
         parameters["random_state"] = options.seed
     return machine.estimator(**parameters)
-
-
-def machine_of(model):
-    """Return the machine that a model is, or None for a linear one."""
-    return next((machine for machine in MACHINES if machine.estimator is type(model)), None)
 
 
 def kernel_words(model, options):

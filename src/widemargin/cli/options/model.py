@@ -3,15 +3,16 @@
 import argparse
 from functools import partial
 
+from widemargin.cli.files import ZERO_BASED
+from widemargin.cli.options import cutting_plane as cutting_plane_options
+from widemargin.cli.options import kernel as kernel_options
+from widemargin.cli.options import parsing as reading
+from widemargin.cli.options.parsing import Parser
+from widemargin.cli.progress import add_progress_option
+from widemargin.models.kernel.machines import machine_of
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS
 from widemargin.solvers.kernel import KERNEL_SOLVERS
-from widemargin.cli.options import kernel as kernel_options
-from widemargin.cli.options import cutting_plane as cutting_plane_options
-from widemargin.cli.options import parsing as reading
-from widemargin.cli.files import ZERO_BASED
-from widemargin.cli.options.parsing import Parser
-from widemargin.cli.progress import add_progress_option
 
 _TASKS = {"classification": LinearSVC, "regression": LinearSVR}
 _LOSSES = {
@@ -80,7 +81,9 @@ def make_parser(command="train", description=_DESCRIPTION, examples=_EXAMPLES):
     """
     parser = Parser(command, ["DATA", "[MODEL]"], description=description, examples=examples, answers=_ANSWERS)
     _add_problem_options(parser.add_argument_group("what is minimised"))
-    kernel_options.add_kernel_options(_adding(parser.add_argument_group("kernel machines (each of these asks for one)")))
+    kernel_options.add_kernel_options(
+        _adding(parser.add_argument_group("kernel machines (each of these asks for one)"))
+    )
     _add_solver_options(parser.add_argument_group("how, and how far"))
     _add_file_options(parser.add_argument_group("files and messages"))
     return parser
@@ -163,7 +166,7 @@ def make_model(parser, options):
 
 def in_words(model, options):
     """Return what a model is, in words, and a hint to add where people know the same options from other programs."""
-    if kernel_options.machine_of(model) is not None:
+    if machine_of(model) is not None:
         return kernel_options.kernel_words(model, options)
     if options.task in cutting_plane_options.TASKS:
         return cutting_plane_options.plane_words(model), ""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from widemargin._runtime.progress import task
 from widemargin.data.svmlight.compression import check_expansion, open_decompressed, read_decompressed
 from widemargin.data.svmlight.reader import (
     NO_ROWS,
@@ -27,7 +28,6 @@ from widemargin.data.svmlight.reader import (
 )
 from widemargin.data.svmlight.writer import format_text, write_text
 from widemargin.errors import FormatError
-from widemargin._runtime.progress import task
 
 _BLOCK_BYTES = 1 << 23
 _READ_AT_ONCE = 1 << 18

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from widemargin._runtime.threads import run
-from widemargin.data.svmlight.reader import MARKED, byte_order_mark, cut, decided, load_bytes, starts_with_query
 from widemargin.data.svmlight.mistakes import HEAD_BYTES, LARGEST_INDEX, Expected, foreign_format, mistakes
 from widemargin.data.svmlight.parser import (
     N_ENTRIES,
@@ -24,6 +23,7 @@ from widemargin.data.svmlight.parser import (
     count_queries,
     parse_good_rows,
 )
+from widemargin.data.svmlight.reader import MARKED, byte_order_mark, cut, decided, load_bytes, starts_with_query
 from widemargin.errors import FormatError
 
 _EXPLAINED_BYTES = 1 << 23  # about two seconds' work

@@ -7,8 +7,8 @@ import numpy as np
 
 from widemargin._runtime.threads import run
 from widemargin.data.svmlight.checker import line_at, make_rules, parse_chunk, places
-from widemargin.data.svmlight.reader import cut, load_text
 from widemargin.data.svmlight.mistakes import HEAD_BYTES, Expected, explain, foreign_format
+from widemargin.data.svmlight.reader import cut, load_text
 from widemargin.errors import FormatError
 
 

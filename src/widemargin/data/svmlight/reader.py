@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from widemargin._runtime.progress import task
 from widemargin._runtime.threads import run
 from widemargin.data.svmlight.compression import (
     LONGEST_MAGIC,
@@ -30,7 +31,6 @@ from widemargin.data.svmlight.compression import (
 from widemargin.data.svmlight.mistakes import HEAD_BYTES, LARGEST_INDEX, Expected, explain, foreign_format
 from widemargin.data.svmlight.parser import FAILED_AT, N_UNDECIDED, Place, Rules, count_lines, parse_rows
 from widemargin.errors import FormatError
-from widemargin._runtime.progress import task
 
 _CHUNK_BYTES = 1 << 20
 _COUNTING = 0.05  # the part of the time that counting lines takes; parsing takes the rest

@@ -11,11 +11,11 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.atomic_file import replacing
+from widemargin._runtime.progress import task
 from widemargin._runtime.threads import run
 from widemargin.data.structure import check_structure
 from widemargin.data.svmlight.compression import open_compressed
 from widemargin.data.svmlight.number_formatter import LONGEST_ENTRY, LONGEST_HEAD, format_rows
-from widemargin._runtime.progress import task
 
 _BLOCK_ENTRIES = 1 << 16
 _BLOCKS_AT_ONCE = 16

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from widemargin.models.base import POSITIVE
-from widemargin.models.cutting_plane.docs import documented
 from widemargin.models.cutting_plane.base import PlaneModel
+from widemargin.models.cutting_plane.docs import documented
 from widemargin.problems.measures import MeasureRisk
 
 

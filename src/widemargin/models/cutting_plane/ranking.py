@@ -13,10 +13,10 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
+from widemargin.models.cutting_plane.base import PlaneModel
+from widemargin.models.cutting_plane.docs import documented
 from widemargin.models.inputs import finite_targets, refuse_missing
 from widemargin.models.labels import coded
-from widemargin.models.cutting_plane.docs import documented
-from widemargin.models.cutting_plane.base import PlaneModel
 from widemargin.problems.ranking import concordance, pair_risk, thresholds
 
 

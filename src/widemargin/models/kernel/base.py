@@ -18,15 +18,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
+from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import n_threads
 from widemargin.data.products import row_sums, squared_norms
 from widemargin.data.structure import check_structure
+from widemargin.kernels.expansion import kernel_scores
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, PreparedRows, submatrix
-from widemargin.kernels.expansion import kernel_scores
 from widemargin.models.base import SolvedModel
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
-from widemargin._runtime.progress import reporting
 from widemargin.solvers.contract import KernelSettings, KernelSolution, Status
 from widemargin.solvers.kernel import KERNEL_SOLVERS
 

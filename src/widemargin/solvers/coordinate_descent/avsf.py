@@ -17,6 +17,7 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled, prefetch
 from widemargin.data.matrix import row_dot, row_prefetch
+from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import (
     Coordinates,
     Sweep,
@@ -28,7 +29,6 @@ from widemargin.solvers.coordinate_descent.state import (
     random_state,
     shuffle,
 )
-from widemargin.solvers.coordinate_descent.loop import descend
 
 _RATE, _LEAST, _MOST = 1 / 5, 1 / 20, 20.0
 _NO_GAIN = math.exp(-_RATE)  # the factor for a step that gained nothing

@@ -16,8 +16,8 @@ instead of more than 15,000, covertype 45 where coordinate descent alone has a g
 import numpy as np
 
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
-from widemargin.solvers.coordinate_descent.state import Coordinates
 from widemargin.solvers.coordinate_descent.loop import descend
+from widemargin.solvers.coordinate_descent.state import Coordinates
 
 _STEP = 10.0
 _MOST_HEIGHT = 1e18

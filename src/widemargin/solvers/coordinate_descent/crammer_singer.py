@@ -15,8 +15,8 @@ from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run
 from widemargin.data.matrix import row_axpys, row_dots, row_prefetch
 from widemargin.problems.magnitudes import check_costs
-from widemargin.solvers.coordinate_descent.state import Sweep, half_square, random_state, shuffle
 from widemargin.solvers.coordinate_descent.loop import descend
+from widemargin.solvers.coordinate_descent.state import Sweep, half_square, random_state, shuffle
 
 
 def crammer_singer(problem, settings, start=None):

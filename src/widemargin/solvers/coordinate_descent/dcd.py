@@ -12,6 +12,7 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled, prefetch
 from widemargin.data.matrix import row_dot, row_prefetch
+from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import (
     Coordinates,
     Sweep,
@@ -22,7 +23,6 @@ from widemargin.solvers.coordinate_descent.state import (
     random_state,
     shuffle,
 )
-from widemargin.solvers.coordinate_descent.loop import descend
 
 _AHEAD = 16  # rows ahead that a row's record is prefetched
 

@@ -15,7 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from widemargin._runtime.compile import compiled
-from widemargin.solvers.decomposition.pair_step import HUGE, SCAN, TINY_CURVATURE, best_partner, first_to_rise, move_pair
+from widemargin.solvers.decomposition.pair_step import (
+    HUGE,
+    SCAN,
+    TINY_CURVATURE,
+    best_partner,
+    first_to_rise,
+    move_pair,
+)
 
 _NEGLIGIBLE = 1e-100  # part of a direction
 _PARALLEL = 1e-3  # part of a pair's curvature that has to be left, or it goes the same way as the last step

@@ -13,11 +13,11 @@ The steps are compiled; they return to Python when a kernel row is missing, or w
 import numpy as np
 
 from widemargin._runtime.compile import compiled
-from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.contract import Status
-from widemargin.solvers.decomposition.svmlight import solve
+from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.pair_step import best_partner, first_to_rise, move_pair, multipliers
 from widemargin.solvers.decomposition.stopping import Futility, StoppingRule
+from widemargin.solvers.decomposition.svmlight import solve
 
 _SHRINK_EVERY = 1000
 _MOST_STEPS, _MOST_STEPS_OF_A_ROW = 1_000_000, 1000

@@ -21,9 +21,9 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.kernels.cache import rows_that_fit
+from widemargin.solvers.contract import KernelSolution, Status, Watch
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import Direction, optimise_block
-from widemargin.solvers.contract import KernelSolution, Status, Watch
 from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_cost
 from widemargin.solvers.decomposition.pair_step import multipliers
 from widemargin.solvers.decomposition.stopping import Futility, StoppingRule

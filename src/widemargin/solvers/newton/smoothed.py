@@ -30,11 +30,11 @@ from widemargin.problems.certificates import relative_gap
 from widemargin.problems.formulations import FreeIntercept, is_made_of_hinges, part_of, scaled
 from widemargin.problems.magnitudes import check_rows
 from widemargin.problems.smoothed_risk import RoundedRisk
-from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, height
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
-from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
+from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, height
 from widemargin.solvers.handover import joined, rest_of
+from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
 
 MOST_COLUMNS = 3000
 _HEIGHT = 100.0  # of costs to begin with, see `climb`

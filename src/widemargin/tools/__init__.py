@@ -1,1 +1,0 @@
-"""Everything that talks to a person: the command line and the pictures."""

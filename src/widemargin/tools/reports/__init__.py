@@ -1,1 +1,0 @@
-"""Pages of one file: figures drawn as SVG, the tables they are drawn from, and the words around them."""
