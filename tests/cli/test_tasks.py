@@ -18,10 +18,10 @@ from widemargin import (
     NuSVC,
     NuSVR,
     OneClassSVM,
-    progress,
     read_svmlight,
     write_svmlight,
 )
+from widemargin._runtime import progress
 from widemargin._runtime.progress import show_progress, task
 from widemargin.data.svmlight import reader
 from widemargin.models.kernel.base import base

@@ -25,8 +25,8 @@ from widemargin import (
     OrdinalSVC,
     RankSVM,
     ROCAreaSVC,
-    _replace,
 )
+from widemargin._runtime import atomic_file
 from widemargin.persistence.model_file import load_model, save_model
 from widemargin.solvers.contract import HISTORY
 
@@ -433,7 +433,7 @@ class FullDisk:
 def test_a_full_disk_leaves_the_old_file_and_no_other(format, fitted, tmp_path, monkeypatch):  # noqa: A002
     path = tmp_path / "model"
     path.write_bytes(b"the old model")
-    monkeypatch.setattr(_replace, "open", FullDisk, raising=False)
+    monkeypatch.setattr(atomic_file, "open", FullDisk, raising=False)
     with pytest.raises(OSError, match="No space left"):
         save_model(fitted["hinge"], path, format=format)
     assert path.read_bytes() == b"the old model"
@@ -448,7 +448,7 @@ def test_a_failure_at_any_step_leaves_the_old_file_and_no_other(step, error, fit
 
     path = tmp_path / "model"
     path.write_bytes(b"the old model")
-    monkeypatch.setattr(_replace.os, step, fail)
+    monkeypatch.setattr(atomic_file.os, step, fail)
     with pytest.raises(error, match="failed on purpose"):
         save_model(fitted["binary"], path)
     assert path.read_bytes() == b"the old model"
@@ -472,7 +472,7 @@ def test_a_read_only_directory_keeps_its_file(fitted, tmp_path, monkeypatch):
         def refuse(path, mode):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-        monkeypatch.setattr(_replace, "open", refuse, raising=False)
+        monkeypatch.setattr(atomic_file, "open", refuse, raising=False)
     with pytest.raises(PermissionError, match="Permission denied"):
         save_model(fitted["binary"], path)
     tmp_path.chmod(0o700)

@@ -23,7 +23,7 @@ from widemargin import (
     RankSVM,
     ROCAreaSVC,
 )
-from widemargin.persistence import tensors
+from widemargin.persistence import tensors as tensor_file
 from widemargin.persistence.model_file import load_model
 
 OTHER = {"weight": np.ones(2)}
@@ -33,7 +33,7 @@ OTHER = {"weight": np.ones(2)}
 def small():
     """Return the bytes of a small model file."""
     X = np.array([[0.0], [1.0], [2.0], [3.0]])
-    return tensors.write(LinearSVC(random_state=0).fit(X, np.array(["a", "a", "b", "b"])))
+    return tensor_file.write(LinearSVC(random_state=0).fit(X, np.array(["a", "a", "b", "b"])))
 
 
 def refusal(content, path):
@@ -64,7 +64,7 @@ def test_changed_bytes_are_refused_or_change_nothing(data, small, tmp_path):
         loaded = load_model(path)
     except FormatError:
         return
-    assert tensors.write(loaded) == small
+    assert tensor_file.write(loaded) == small
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -116,13 +116,13 @@ def forged(content, change, arrays=None):
     facts = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["widemargin"])["model"]
     tensors = {name: array for name, array in {**load(content), **(arrays or {})}.items() if array is not None}
     change(facts)
-    checksum = tensors._checksum(facts, tensors)
+    checksum = tensor_file._checksum(facts, tensors)
     return save(tensors, {"widemargin": json.dumps({"format_version": 1, "sha256": checksum, "model": facts})})
 
 
 def test_a_forged_file_without_a_change_is_a_model_file(small, tmp_path):
     (tmp_path / "model").write_bytes(forged(small, lambda facts: None))
-    assert tensors.write(load_model(tmp_path / "model")) == small
+    assert tensor_file.write(load_model(tmp_path / "model")) == small
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def planes():
     X = np.array([[0.0], [1.0], [2.0], [3.0]])
     cases = [RankSVM().fit(X, [0, 0, 1, 2]), OrdinalSVC().fit(X, [0, 0, 1, 2]), ROCAreaSVC().fit(X, [0, 0, 1, 1])]
     cases.append(MeasureSVC().fit(X, [0, 0, 1, 1]))
-    return {type(model).__name__: tensors.write(model) for model in cases}
+    return {type(model).__name__: tensor_file.write(model) for model in cases}
 
 
 @pytest.mark.parametrize(
@@ -275,13 +275,13 @@ def machines():
         "regression": SVR(C=0.01, epsilon=0.0).fit(X, y + 0.3),
         "one class": OneClassSVM(nu=1.0).fit(X),
     }
-    return {name: tensors.write(model) for name, model in cases.items()}
+    return {name: tensor_file.write(model) for name, model in cases.items()}
 
 
 @pytest.mark.parametrize("name", ["sparse", "dense", "precomputed", "regression", "one class"])
 def test_a_forged_machine_without_a_change_is_a_model_file(name, machines, tmp_path):
     (tmp_path / "model").write_bytes(forged(machines[name], lambda facts: None))
-    assert tensors.write(load_model(tmp_path / "model")) == machines[name]
+    assert tensor_file.write(load_model(tmp_path / "model")) == machines[name]
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,7 @@ def test_changed_bytes_of_a_machine_are_refused_or_change_nothing(data, name, ma
         loaded = load_model(tmp_path / "model")
     except FormatError:
         return
-    assert tensors.write(loaded) == machines[name]
+    assert tensor_file.write(loaded) == machines[name]
 
 
 def test_a_machine_of_unknown_features_has_no_support_vectors(machines, tmp_path):
