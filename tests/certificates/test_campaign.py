@@ -33,6 +33,13 @@ def parts():
     return [(kind, part) for kind, (_, n_parts) in PLAN.items() for part in range(n_parts)]
 
 
+FAILED_ONCE = [73993702738, 73993703068]  # an exact solution that was none, and overflowed
+
+
+def test_certificates_hold_where_they_once_did_not():
+    assert not Campaign("linear").run(FAILED_ONCE).failures
+
+
 @pytest.mark.parametrize(("kind", "part"), parts())
 def test_certificates_hold_on_hard_problems(kind, part):
     n_seeds, _ = PLAN[kind]

@@ -99,10 +99,12 @@ def exact(problem, w, beta=None):
     `w` and `beta` are weights and dual variables to start from; without `beta` the start is zero.
     """
     point = _new_point(problem, w, beta)
+    point.bounds()  # where nothing better is found, the start is returned
     for _ in range(_OUTER_ITERATIONS):
         if point.is_optimal:
             break
         point.improve(_STEPS_EACH)
+    point.bounds()
     return point.solution()
 
 
