@@ -15,7 +15,8 @@ import sys
 import tempfile
 import time
 
-from widemargin.tools.cli import main
+import widemargin.tools.cli  # noqa: F401 (loaded in the first process)
+from widemargin.__main__ import main
 
 MEMORY = 8 << 30
 SECONDS = 60
