@@ -14,12 +14,12 @@ from widemargin.cli.streams import prepare_streams
 _INTERRUPTED = 130  # exit status, as shells have it
 
 
-def main():
-    """Run the command line of this process; return the exit status."""
+def main(argv=None):
+    """Run the command line; return the exit status. `argv` are the words after `widemargin`, None for the process's."""
     prepare_streams()
     with _ending_at_ctrl_c():
         from widemargin.cli.main import main as run
-    return run()
+    return run(argv)
 
 
 @contextmanager

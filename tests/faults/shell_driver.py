@@ -15,7 +15,8 @@ import sys
 import tempfile
 import time
 
-from widemargin.cli.main import main
+import widemargin.cli.main  # noqa: F401 (loaded in the first process)
+from widemargin.__main__ import main
 
 MEMORY = 8 << 30
 SECONDS = 60

@@ -56,7 +56,8 @@ def foreign_format(head, has_rows):
     for magic, name in _FOREIGN.items():
         if head.startswith(magic):
             return f"the file is {name}, not text; {_WANTED}"
-    if len(head) - len(head.translate(None, _CONTROL)) > max(_FEW_CONTROL, len(head) / 16):
+    n_shown = len(head.translate(None, _CONTROL))
+    if (head and not n_shown) or len(head) - n_shown > max(_FEW_CONTROL, len(head) / 16):
         return f"the file is binary, or text in UTF-16, but not plain text; {_WANTED}"
     line = next((line for line in head.splitlines() if line.partition(b"#")[0].strip()), b"")
     if not has_rows and b"," in line and b":" not in line:
