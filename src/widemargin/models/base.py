@@ -7,7 +7,6 @@ import threading
 import time
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
@@ -27,7 +26,6 @@ from widemargin.data.columns import WIDE, scales_differ, wide_products
 from widemargin.data.matrix import Matrix
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.inputs import checked_rows, checked_weights
-from widemargin.problems.formulations import FreeIntercept
 from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, auto_together, takes_newton
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finishing, finishing_together
@@ -253,10 +251,7 @@ class LinearModel(WeightedModel):
         return np.atleast_2d(last) if fits else None
 
     def _solve_rows(self, problems, X):
-        """Solve problems that are sums over rows, each stated as a DualQP when its turn comes.
-
-        Sets `intercept_` if it is not penalised.
-        """
+        """Solve problems that are sums over rows, each stated as a DualQP when its turn comes."""
         if self.solver == "newton" and not takes_columns(X):
             raise ValueError(
                 f"solver='newton' is for up to {MOST_COLUMNS} columns, or few rows, X is {X.n_rows} x {X.n_columns}: a "
@@ -265,13 +260,10 @@ class LinearModel(WeightedModel):
         by_weights = self.solver in WEIGHT_SOLVERS
         last = self._last_weights(len(problems), X) if by_weights else self._last_multipliers(len(problems), X.n_rows)
         starts = [None] * len(problems) if last is None else list(last)
-        stated = [partial(_freed, problem) for problem in problems] if self._free_intercept else problems
-        if len(problems) > 1 and (solver := self._of_all_at_once(stated[0], starts)) is not None:
-            solutions = self._solve(finishing_together(solver), stated, starts, _TOGETHER)
+        if len(problems) > 1 and (solver := self._of_all_at_once(problems[0], starts)) is not None:
+            solutions = self._solve(finishing_together(solver), problems, starts, _TOGETHER)
         else:
-            solutions = self._solve(finishing(SOLVERS[self.solver], by_weights), stated, starts)
-        if self._free_intercept:
-            self.intercept_ = np.array([solution.intercept for solution in solutions])
+            solutions = self._solve(finishing(SOLVERS[self.solver], by_weights), problems, starts)
         return solutions
 
     def _of_all_at_once(self, state, starts):
@@ -291,15 +283,11 @@ class LinearModel(WeightedModel):
         elif hasattr(self, "dual_coef_"):
             del self.dual_coef_
 
-    def _keep(self, solutions, W, X):
-        """Set the fitted attributes from the solutions and W (n_outputs x columns of X); warn if any fell short."""
-        if self._free_intercept:
-            self.coef_ = X.spread(W)  # the intercept is there already
-        elif self.fit_intercept:
-            self.coef_ = X.spread(np.ascontiguousarray(W[:, :-1]))
-            self.intercept_ = self.intercept_scaling * W[:, -1]
-        else:
-            self.coef_, self.intercept_ = X.spread(W), 0.0
+    def _keep(self, solutions, X):
+        """Set the fitted attributes from the solutions, a line of weights per output; warn if any fell short."""
+        W = np.vstack([solution.w.T for solution in solutions])
+        self.coef_ = X.spread(np.ascontiguousarray(W[:, : X.n_features]))
+        self.intercept_ = np.hstack([solution.intercept for solution in solutions]) if self.fit_intercept else 0.0
         self.n_iter_ = max(solution.n_iter for solution in solutions)
         self._keep_record(solutions)
         self._warn(solutions, X.values)
@@ -316,11 +304,6 @@ def refuse_not_finite(found):
                 f"{turns_of(solution.solver) or 'iterations'}: the solution is not finite. Scale the features, or "
                 "lower C or the weights of rows and classes."
             )
-
-
-def _freed(state):
-    """State a problem that is a sum over rows with an intercept that is not penalised."""
-    return FreeIntercept(state())
 
 
 def turns_of(solver):

@@ -27,7 +27,7 @@ from dataclasses import replace
 import numpy as np
 
 from widemargin.data.gram import row_cost
-from widemargin.problems.formulations import FreeIntercept, is_made_of_hinges
+from widemargin.problems.formulations import is_made_of_hinges
 from widemargin.solvers.contract import Status
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps, avsf
 from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, ClimbingSweeps, climb, height
@@ -61,14 +61,13 @@ _FIRST_PASSES = 3.0  # before anything is expected of a gap
 
 
 def auto(problem, settings, start=None):
-    """Minimise a DualQP or FreeIntercept by the solver that suits it; `start` are multipliers.
+    """Minimise a DualQP by the solver that suits it; `start` are multipliers.
 
     Solution.solver tells which, Solution.why the reason.
     """
     solver, why = chosen(problem, settings, start)
-    X = problem.rows.X if isinstance(problem, FreeIntercept) else problem.X
     if solver in (newton, ocas) and start is not None:  # those begin with weights
-        beta, start = start, X.combine(start, settings.n_jobs)
+        beta, start = start, problem.X.combine(start, settings.n_jobs)
         if solver is newton and takes_active_set(problem):
             return replace(active_set_newton(problem, settings, start, beta), why=why)
     solution = solver(problem, settings, start)
@@ -77,21 +76,19 @@ def auto(problem, settings, start=None):
 
 def chosen(problem, settings, start=None):
     """Return the solver for a problem, a function, and the reason."""
-    rows = problem.rows if isinstance(problem, FreeIntercept) else problem
     if settings.stopping == "gap" and suits_active_set(problem) and takes_active_set(problem):
         return newton, "a small problem"
-    if not is_made_of_hinges(rows):
-        free = isinstance(problem, FreeIntercept)
-        return newton if free else _sweeps, "losses that are not hinges"
-    if isinstance(problem, FreeIntercept):
-        if can_be_dense(rows.X) and rows.X.is_wide:
+    if not is_made_of_hinges(problem):
+        return newton if problem.free_intercept else _sweeps, "losses that are not hinges"
+    if problem.free_intercept:
+        if can_be_dense(problem.X) and problem.X.is_wide:
             return newton, "the intercept is not penalised, and rows are few"
-        if suits_newton_at_any_cost(problem.rows.X):
+        if suits_newton_at_any_cost(problem.X):
             return newton, "the intercept is not penalised"
         return ocas, "the intercept is not penalised, and there are many columns"
     if settings.stopping != "gap" or start is not None:
         return _sweeps, "stopping='kkt'" if settings.stopping != "gap" else "a start"
-    price = _price(problem.X, squared=bool(problem.shift.any()))
+    price = _price(problem.X, squared=bool(problem.curvature.any()))
     if price <= _CHEAP:
         return _steps_first, "many rows for each column"
     if np.isfinite(price) and price <= _HEIGHTS * height(problem):
@@ -157,7 +154,7 @@ def went_on(problem, settings, first):
 
 def _sweeps_first(problem, settings, start=None, after_steps=False):
     """Sweep, and go on by `newton` when that is faster; `after_steps`, by those with an active set."""
-    price, is_dense = _price(problem.X, squared=bool(problem.shift.any())), can_be_dense(problem.X)
+    price, is_dense = _price(problem.X, squared=bool(problem.curvature.any())), can_be_dense(problem.X)
     if not is_dense and np.isinf(price):
         return _sweeps(problem, settings, start)
     patience = _Patience(_LEFT * price, settings)

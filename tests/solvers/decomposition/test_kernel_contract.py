@@ -17,7 +17,7 @@ from widemargin.problems.classification import c_svc, nu_svc
 from widemargin.problems.one_class import one_class
 from widemargin.problems.regression import eps_svr, nu_svr
 from widemargin.solvers.contract import KernelSettings, Status
-from widemargin.solvers.decomposition.svmlight import active_set
+from widemargin.solvers.decomposition import active_set
 from widemargin.solvers.kernel import KERNEL_SOLVERS
 
 NAMES = ["svmlight", "smo"]

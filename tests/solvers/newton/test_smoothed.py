@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,12 +16,12 @@ from widemargin.data.gram import gram
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify
-from widemargin.problems.formulations import FreeIntercept, part_of
+from widemargin.problems.formulations import part_of
 from widemargin.problems.row_risk import CentredRisk, RowRisk
 from widemargin.solvers.auto import SOLVERS
 from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.newton import smoothed as module
 from widemargin.solvers.newton.smoothed import newton, newton_together
-from widemargin.solvers.newton.smoothed import smoothed as module
 
 LOSSES = {
     "hinge": classification.hinge,
@@ -117,7 +118,7 @@ def test_it_finds_what_coordinate_descent_finds(case):
 @hypothesis_settings(max_examples=80)
 def test_a_free_intercept_is_that_of_cutting_planes(case):
     problem = stated(case | {"constant": 0.0})
-    solution = newton(FreeIntercept(problem), Settings(tol=1e-6, max_iter=3000))
+    solution = newton(replace(problem, free_intercept=True), Settings(tol=1e-6, max_iter=3000))
     # By rounding smoothed steps come to a standstill now and then; those that test_exact.py is about then carry on.
     tol = 1e-2 if solution.status is Status.STALLED else 1e-6
     assert solution.primal - solution.dual <= tol * solution.primal + 1e-12
@@ -125,7 +126,7 @@ def test_a_free_intercept_is_that_of_cutting_planes(case):
     risk = CentredRisk(RowRisk(problem))
     exact = 0.5 * solution.w @ solution.w + risk.value(problem.X.scores(solution.w))
     assert exact <= solution.primal * (1 + 1e-9) + 1e-12
-    expected = SOLVERS["ocas"](FreeIntercept(problem), Settings(tol=1e-6, max_iter=20_000))
+    expected = SOLVERS["ocas"](replace(problem, free_intercept=True), Settings(tol=1e-6, max_iter=20_000))
     assert solution.dual <= expected.primal * (1 + 1e-9) + 1e-12
     assert expected.dual <= solution.primal * (1 + 1e-9) + 1e-12
 

@@ -139,7 +139,7 @@ def _sweep(X, rows, schedule, total, average, learning, w):
         row_loss, value = loss_and_value(row, score)
         loss += weight * row_loss
         excess += weight * (row_loss - value + row["beta"] * score)
-        slope = row["target"] - score - row["shift"] * row["beta"]
+        slope = row["target"] - score - row["curvature"] * row["beta"]
         rise, fall = one_sided_slopes(row, slope)
         if row["beta"] < row["upper"]:
             violation = max(violation, rise)
@@ -149,7 +149,9 @@ def _sweep(X, rows, schedule, total, average, learning, w):
         beta = best_beta(row, slope)
         if beta != row["beta"]:
             step = beta - row["beta"]
-            gain = step * (slope - 0.5 * step * row["curvature"]) - row["epsilon"] * (abs(beta) - abs(row["beta"]))
+            gain = step * (slope - 0.5 * step * row["total_curvature"]) - row["epsilon"] * (
+                abs(beta) - abs(row["beta"])
+            )
             move(X, i, row, beta, w)
             moved = True
         if learning and average > 0.0:

@@ -39,8 +39,8 @@ def height(problem, norms=None):
     """
     norms = problem.X.squared_norms() if norms is None else norms
     reach = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
-    soft = problem.shift > 0.0
-    reach[soft] = 0.5 / problem.shift[soft]
+    soft = problem.curvature > 0.0
+    reach[soft] = 0.5 / problem.curvature[soft]
     size = float(np.abs(problem.target).mean())
     steps = float((reach * norms).mean()) / size if size > 0.0 else 1.0  # without targets, zero is the solution
     return min(max(steps, 1.0), _MOST_HEIGHT)

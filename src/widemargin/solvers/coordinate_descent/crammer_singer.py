@@ -9,6 +9,8 @@ Reference: Keerthi, Sundararajan, Chang, Hsieh, Lin, "A sequential dual method f
 SVMs", KDD 2008.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from widemargin._runtime.compile import compiled
@@ -21,7 +23,9 @@ from widemargin.solvers.coordinate_descent.state import Sweep, half_square, rand
 
 def crammer_singer(problem, settings, start=None):
     """Minimise a CrammerSinger problem; `start` (n_rows x n_classes) are multipliers to begin with."""
-    return descend(RowSweeps(problem, settings, start), settings)
+    solution = descend(RowSweeps(problem, settings, start), settings)
+    constant = problem.X.constant
+    return replace(solution, intercept=constant * solution.w[-1]) if constant else solution
 
 
 class MulticlassCoordinates:

@@ -113,7 +113,7 @@ def _sweep(X, rows, active, inward_limit, outward_limit, w):
         score = row_dot(X, i, w)
         row_loss, value = loss_and_value(row, score)
         excess += row_loss - value + row["beta"] * score
-        slope = row["target"] - score - row["shift"] * row["beta"]
+        slope = row["target"] - score - row["curvature"] * row["beta"]
         rise, fall = one_sided_slopes(row, slope)
         if row["beta"] < row["upper"] and rise > 0.0:
             pull = rise

@@ -24,7 +24,7 @@ import numpy as np
 
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.formulations import FreeIntercept, RiskProblem
+from widemargin.problems.formulations import RiskProblem
 from widemargin.problems.magnitudes import check_mean_risk, check_rows
 from widemargin.problems.row_risk import BLOCK, CentredRisk, RowRisk, blend
 from widemargin.solvers.combination import Combination
@@ -42,12 +42,12 @@ _FUTILE = 20  # turns in a row in which neither bound moves, before the end
 
 
 def svmperf(problem, settings, start=None):
-    """Minimise a RiskProblem, DualQP or FreeIntercept by plain cutting planes; `start` are weights."""
+    """Minimise a RiskProblem or DualQP by plain cutting planes; `start` are weights."""
     return _solve(_PlainPlanes(problem, settings, start), settings)
 
 
 def ocas(problem, settings, start=None):
-    """Minimise a RiskProblem, DualQP or FreeIntercept by optimised cutting planes; `start` are weights."""
+    """Minimise a RiskProblem or DualQP by optimised cutting planes; `start` are weights."""
     return _solve(_OptimisedPlanes(problem, settings, start), settings)
 
 
@@ -89,11 +89,10 @@ def _as_risk(problem, n_jobs):
         norms = problem.X.squared_norms(n_jobs)
         check_mean_risk(problem.risk.scale, norms)
         return problem, norms
-    rows = problem.rows if isinstance(problem, FreeIntercept) else problem
-    norms = rows.X.squared_norms(n_jobs)
-    check_rows(rows, norms)
-    risk = RowRisk(rows, n_jobs)
-    return RiskProblem(rows.X, CentredRisk(risk) if isinstance(problem, FreeIntercept) else risk), norms
+    norms = problem.X.squared_norms(n_jobs)
+    check_rows(problem, norms)
+    risk = RowRisk(problem, n_jobs)
+    return RiskProblem(problem.X, CentredRisk(risk) if problem.free_intercept else risk), norms
 
 
 class Point:
