@@ -16,13 +16,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin.models.base import LinearModel
+from widemargin.models.base import LinearModel, one_by_one
 from widemargin.models.inputs import check_class_weight
 from widemargin.models.labels import coded
 from widemargin.problems import classification, regression
+from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.multiclass import CrammerSinger
-from widemargin.solvers.auto import WEIGHT_SOLVERS
 from widemargin.solvers.coordinate_descent.crammer_singer import crammer_singer
+from widemargin.solvers.registry import specs_of
+from widemargin.solvers.spec import Start
 
 _SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
         Kept for compatibility. The optimum is the same either way and the certificate proves it;
@@ -201,7 +203,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             self._check_crammer_singer()
             problem = CrammerSinger(X, label, cost, len(self.classes_))
             last = self._last_multipliers(len(self.classes_), X.n_rows)
-            (solution,) = self._solve(crammer_singer, [lambda: problem], [None if last is None else last.T])
+            (solution,) = self._solve(one_by_one(crammer_singer), [lambda: problem], [None if last is None else last.T])
             self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
             return self._keep([solution], X)
         solutions = self._solve_rows(self._problems(X, label, cost), X)
@@ -237,7 +239,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     def _check_crammer_singer(self):
         """Refuse what is for sums over rows only."""
-        if self.solver in WEIGHT_SOLVERS or self._free_intercept:
+        if specs_of(DualQP)[self.solver].starts_from is not Start.DUAL or self._intercept is Intercept.FREE:
             raise ValueError(
                 "multi_class='crammer_singer' has a dual coordinate solver of its own, and penalises the intercept; "
                 f"got solver={self.solver!r}, penalize_intercept={self.penalize_intercept}."
@@ -247,7 +249,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         """Return one problem per class, or one for two classes, each to be stated when its turn comes."""
         state = classification.LOSSES[self.loss]
         positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        free = self._free_intercept
+        free = self._intercept is Intercept.FREE
         return [lambda k=k: state(X, np.where(label == k, 1.0, -1.0), cost, free_intercept=free) for k in positives]
 
     def decision_function(self, X):
@@ -386,7 +388,7 @@ class LinearSVR(RegressorMixin, LinearModel):
     def _problems(self, X, y, cost):
         """Return the problem, to be stated when its turn comes."""
         state = regression.LOSSES[self.loss]
-        return [lambda: state(X, y, cost, self.epsilon, free_intercept=self._free_intercept)]
+        return [lambda: state(X, y, cost, self.epsilon, free_intercept=self._intercept is Intercept.FREE)]
 
     def predict(self, X):
         """Return the predicted target of each row."""

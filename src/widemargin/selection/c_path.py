@@ -25,12 +25,14 @@ from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import run
 from widemargin.models.base import refuse_not_finite
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.problems.formulations import scaled
-from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS, suits_newton_at_any_cost
+from widemargin.problems.formulations import DualQP, scaled
+from widemargin.solvers.auto import suits_newton_at_any_cost
 from widemargin.solvers.contract import Status
 from widemargin.solvers.finishing import finished, with_intercept
 from widemargin.solvers.newton.active_set import is_small
 from widemargin.solvers.newton.smoothed import newton_path
+from widemargin.solvers.registry import LINEAR_SOLVERS, specs_of
+from widemargin.solvers.spec import Start
 
 _FACTOR = 10.0**0.5  # between the C of a range found here
 _MOST = 40  # of them
@@ -268,10 +270,11 @@ class _Paths:
         """Yield one problem's solution for each C, begun with the last one's weights, or multipliers."""
         name, start = self._model.solver, None
         name = "ocas" if name == "auto" and problem.free_intercept else name
+        by_weights = specs_of(DualQP)[name].starts_from is Start.WEIGHTS
         for C, following in pairwise([*grid, np.inf]):
-            solution = SOLVERS[name](scaled(problem, C), settings, start)
+            solution = LINEAR_SOLVERS[name](scaled(problem, C), settings, start)
             yield [solution]
-            start = solution.w if name in WEIGHT_SOLVERS else _stretched(solution, following / C)
+            start = solution.w if by_weights else _stretched(solution, following / C)
 
     def _read(self, solutions):
         """Return coefficients, intercepts, gap, objective, turns and status on all rows; scores and gaps of folds."""

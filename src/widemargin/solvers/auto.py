@@ -1,4 +1,4 @@
-"""The solvers by name, and which of them takes a problem when the caller leaves the choice to us.
+"""`auto`: which solver takes a problem when the caller leaves the choice to us.
 
 Three numbers decide. The `price` of newton is what 25 of its steps take, in sweeps of dcd (8 for squared losses, and
 where it begins with a part of the rows). The `height` is about how many steps a multiplier has to make from zero to its
@@ -27,14 +27,14 @@ from dataclasses import replace
 import numpy as np
 
 from widemargin.data.gram import row_cost
-from widemargin.problems.formulations import is_made_of_hinges
+from widemargin.problems.formulations import DualQP, is_made_of_hinges
 from widemargin.solvers.contract import Status
-from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps, avsf
-from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, ClimbingSweeps, climb, height
-from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps, dcd
+from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
+from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, ClimbingSweeps, height
+from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import Coordinates
-from widemargin.solvers.cutting_planes.methods import ocas, svmperf
+from widemargin.solvers.cutting_planes.methods import ocas
 from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
 from widemargin.solvers.newton.smoothed import (
@@ -44,6 +44,7 @@ from widemargin.solvers.newton.smoothed import (
     newton_together,
     takes_active_set,
 )
+from widemargin.solvers.spec import SolverSpec, Start
 
 _CHEAP, _AFFORDABLE, _MOST = 30.0, 150.0, 1000.0
 _FEW_COLUMNS = 300  # up to which newton is better at any cost, however few the rows
@@ -94,11 +95,6 @@ def chosen(problem, settings, start=None):
     if np.isfinite(price) and price <= _HEIGHTS * height(problem):
         return _steps_first, "large costs"
     return _sweeps_first, "small costs" if price <= _AFFORDABLE else "many columns or few rows"
-
-
-def takes_newton(problem, settings):
-    """Whether `auto` begins with newton, which takes several problems with the same X together."""
-    return chosen(problem, settings)[0] in (newton, _steps_first)
 
 
 def auto_together(problems, settings, starts):
@@ -252,8 +248,19 @@ class ChoosingSweeps:
         self._chosen, self._open = ShrinkingSweeps(self.coordinates, self._settings), False
 
 
-DUAL_SOLVERS = {"dcd": dcd, "avsf": avsf, "climb": climb}
-PLANE_SOLVERS = {"svmperf": svmperf, "ocas": ocas}
-WEIGHT_SOLVERS = {"newton": newton, **PLANE_SOLVERS}
-"""Those that start from weights; the others start from multipliers."""
-SOLVERS = {"auto": auto, **DUAL_SOLVERS, **WEIGHT_SOLVERS}
+def _is_better_together(problem, settings, start):
+    """Return whether several such problems begin with newton, which shares their passes."""
+    return start is None and not takes_active_set(problem) and chosen(problem, settings)[0] in (newton, _steps_first)
+
+
+AUTO = SolverSpec(
+    name="auto",
+    solve=auto,
+    takes=frozenset({DualQP}),
+    starts_from=Start.DUAL,
+    stopping=("gap", "kkt"),
+    counts="iterations",
+    together=auto_together,
+    is_better_together=_is_better_together,
+    chooses=True,
+)

@@ -14,11 +14,11 @@ from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify, violations
 from widemargin.solvers import auto as auto_module
-from widemargin.solvers.auto import SOLVERS
 from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.registry import LINEAR_SOLVERS
 
-SWEEPS = {name: SOLVERS[name] for name in ("dcd", "avsf", "climb")}
-DUAL_SOLVERS = SWEEPS | {"auto": SOLVERS["auto"]}
+SWEEPS = {name: LINEAR_SOLVERS[name] for name in ("dcd", "avsf", "climb")}
+DUAL_SOLVERS = SWEEPS | {"auto": LINEAR_SOLVERS["auto"]}
 LOSSES = sorted(classification.LOSSES) + sorted(regression.LOSSES)
 CONTAINERS = {
     "dense": np.asarray,

@@ -17,11 +17,12 @@ from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify, losses, violations
 from widemargin.problems.formulations import DualQP
-from widemargin.solvers.auto import SOLVERS, auto
+from widemargin.solvers.auto import auto
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finished
 from widemargin.solvers.newton import active_set as module
 from widemargin.solvers.newton.active_set import active_set_newton, exact, is_small
+from widemargin.solvers.registry import LINEAR_SOLVERS
 
 
 def huber(X, y, cost):
@@ -161,7 +162,7 @@ def test_whatever_a_solver_found_is_carried_on_to_the_exact_solution(solver, clo
     problem = classification.squared_hinge(Matrix(X, constant=1.0), sign, cost)
     assert is_small(problem)
     settings = Settings(tol=1e-2)
-    solution = finished(problem, SOLVERS[solver](problem, settings), settings)
+    solution = finished(problem, LINEAR_SOLVERS[solver](problem, settings), settings)
     np.testing.assert_allclose(solution.w, active_set_newton(problem, settings).w, rtol=1e-9)
 
 
@@ -169,14 +170,14 @@ def test_losses_that_are_no_hinges_are_refused_by_cutting_planes(clouds):
     X, sign, cost = clouds
     for solver in ("ocas", "svmperf"):
         with pytest.raises(ValueError, match="linear beyond a corner for all rows, or quadratic for all rows"):
-            SOLVERS[solver](huber(Matrix(X), sign, cost), Settings())
+            LINEAR_SOLVERS[solver](huber(Matrix(X), sign, cost), Settings())
 
 
 @pytest.mark.parametrize("solver", ["auto", "newton", "dcd", "avsf", "climb"])
 def test_hubers_loss_is_solved_by_the_others(solver, clouds):
     X, sign, cost = clouds
     problem = huber(Matrix(X, constant=1.0), 3.0 * sign, cost)
-    solution = SOLVERS[solver](problem, Settings(tol=1e-8, max_iter=None))
+    solution = LINEAR_SOLVERS[solver](problem, Settings(tol=1e-8, max_iter=None))
     assert certify(problem, solution.w, solution.beta).gap <= 1e-8
 
 
@@ -212,7 +213,7 @@ def test_an_intercept_that_is_not_unique_is_the_midpoint():
 
 
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
-@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("solver", sorted(LINEAR_SOLVERS))
 def test_targets_of_zero_have_the_zero_solution(solver, loss, rng):
     X = rng.standard_normal((50, 4))
     model = LinearSVR(loss=loss, solver=solver).fit(X, np.zeros(50))

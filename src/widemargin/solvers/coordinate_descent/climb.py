@@ -15,9 +15,11 @@ instead of more than 15,000, covertype 45 where coordinate descent alone has a g
 
 import numpy as np
 
+from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import Coordinates
+from widemargin.solvers.spec import SolverSpec, Start
 
 _STEP = 10.0
 _MOST_HEIGHT = 1e18
@@ -30,6 +32,17 @@ def climb(problem, settings, start=None):
     if start is not None or settings.stopping == "kkt":
         return descend(AdaptiveSweeps(state, settings), settings)
     return descend(ClimbingSweeps(state, settings), settings)
+
+
+CLIMB = SolverSpec(
+    name="climb",
+    solve=climb,
+    takes=frozenset({DualQP}),
+    intercepts=frozenset({Intercept.NONE, Intercept.PENALISED}),
+    starts_from=Start.DUAL,
+    stopping=("gap", "kkt"),
+    counts="sweeps",
+)
 
 
 def height(problem, norms=None):

@@ -109,7 +109,7 @@ def active_set_newton(problem, settings, start=None, beta=None):
     `start` are weights and `beta` dual variables to start from.
     """
     check_rows(problem, problem.X.squared_norms(settings.n_jobs))
-    watch, to_the_end, n_optimal = Watch(settings), is_small(problem), 0
+    watch, to_the_end, n_optimal = Watch(settings, "steps"), is_small(problem), 0
     with watch, single_threaded_blas() if _needs_lapack(problem) else nullcontext():
         point = _new_point(problem, start, beta)
         for _ in range(_OUTER_ITERATIONS + 1):
@@ -131,7 +131,7 @@ def active_set_newton(problem, settings, start=None, beta=None):
     primal, dual = point.best_bounds
     return Solution(
         w, beta, primal, dual, point.n_steps, status, "newton", watch.history(),
-        intercept=intercept, is_exact=point.is_optimal,
+        intercept=intercept, is_exact=point.is_optimal, counts="steps",
     )  # fmt: skip
 
 

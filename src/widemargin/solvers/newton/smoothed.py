@@ -27,7 +27,7 @@ from scipy.linalg.lapack import dposv
 from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin.data.gram import gram
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.formulations import is_made_of_hinges, part_of, scaled
+from widemargin.problems.formulations import DualQP, is_made_of_hinges, part_of, scaled
 from widemargin.problems.magnitudes import check_rows
 from widemargin.problems.smoothed_risk import RoundedRisk
 from widemargin.solvers.combination import Combination
@@ -35,6 +35,7 @@ from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, height
 from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
+from widemargin.solvers.spec import SolverSpec, Start
 
 MOST_COLUMNS = 3000
 _HEIGHT = 100.0  # of costs to begin with, see `climb`
@@ -64,6 +65,37 @@ def newton_together(problems, settings, starts):
     return next(newton_path(problems, [1.0], settings, starts))
 
 
+def _refuses(problem):
+    """Return why a DualQP is refused, or None: a step works with a matrix of columns x columns, or of rows x rows."""
+    X = problem.X
+    if X.n_columns > MOST_COLUMNS and not (X.is_wide and can_be_dense(X)):
+        return (
+            f"is for up to {MOST_COLUMNS} columns, or few rows, X is {X.n_rows} x {X.n_columns}: a step works with a "
+            "matrix of columns x columns"
+        )
+    if not can_be_dense(X) and not is_made_of_hinges(problem):
+        return f"takes losses that are no hinges only of small problems, X is {X.n_rows} x {X.n_columns}"
+    return None
+
+
+def _is_better_together(problem, settings, start):
+    """Return whether several such problems share their passes: those with an active set are solved one by one."""
+    return not takes_active_set(problem)
+
+
+NEWTON = SolverSpec(
+    name="newton",
+    solve=newton,
+    takes=frozenset({DualQP}),
+    starts_from=Start.WEIGHTS,
+    stopping=("gap",),
+    counts="steps",
+    refuses=_refuses,
+    together=newton_together,
+    is_better_together=_is_better_together,
+)
+
+
 def newton_path(problems, factors, settings, starts=None):
     """Minimise problems with the same X, their costs multiplied by one factor after the other, each from the last.
 
@@ -80,7 +112,7 @@ def newton_path(problems, factors, settings, starts=None):
     descents, last = [], 1.0
     for factor in factors:
         stated = problems if factor == 1.0 else [scaled(problem, factor) for problem in problems]
-        watches = [Watch(one) for one in settings]
+        watches = [Watch(one, "steps") for one in settings]
         with watches[0], single_threaded_blas():
             for descent, problem in zip(descents, stated, strict=False):
                 descent.count_anew()
@@ -131,6 +163,7 @@ def _solution(descent, watch):
         status=watch.status or Status.INTERRUPTED,
         solver="newton",
         history=watch.history(),
+        counts="steps",
     )
 
 
@@ -156,11 +189,6 @@ def takes_active_set(problem):
     if suits_active_set(rows):
         return not begins_with_a_part(rows.X)
     return can_be_dense(rows.X) and (rows.X.is_wide or not is_made_of_hinges(rows))
-
-
-def takes_columns(X):
-    """Whether the columns are few enough: a step works with a matrix of columns x columns, or of rows x rows."""
-    return X.n_columns <= MOST_COLUMNS or (X.is_wide and can_be_dense(X))
 
 
 def begins_with_a_part(X):
