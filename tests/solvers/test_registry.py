@@ -45,7 +45,7 @@ def test_what_a_spec_says_is_what_its_solver_does(spec, intercept, stopping, pro
         assert solution.status is Status.CONVERGED
         assert spec.chooses or solution.counts == spec.counts
     else:
-        with pytest.raises(ValueError, match="penalize_intercept=False needs|stopping="):
+        with pytest.raises(ValueError, match=r"penalize_intercept=False needs|stopping="):
             LINEAR_SOLVERS[spec.name](problem, settings)
 
 

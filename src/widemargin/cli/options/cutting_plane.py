@@ -60,11 +60,9 @@ def plane_words(model):
 
 def check_stopping(parser, stopping, solver, formulation=DualQP, intercept=None):
     """Refuse a stopping rule that the solver does not have."""
-    if stopping is None or not misfit(
-        specs_of(formulation)[solver], formulation, stopping=stopping, intercept=intercept
-    ):
-        return
     others = names_of(formulation, stopping=stopping, intercept=intercept)
+    if stopping is None or solver in others:
+        return
     if not others:
         parser.error(f"--stopping {stopping} is for none of the solvers that would do here; leave it out")
     words = " or ".join(others)
