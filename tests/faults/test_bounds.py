@@ -202,7 +202,7 @@ def test_sweeps_over_any_numbers_end(data, n, loss, solver):
     X = np.random.default_rng(0).standard_normal((n, 2))
     sign = np.where(np.arange(n) % 2, 1.0, -1.0)
     state = Coordinates(classification.LOSSES[loss](Matrix(X), sign, np.ones(n)))
-    for name in ("target", "shift", "curvature", "beta"):
+    for name in ("target", "curvature", "total_curvature", "beta"):
         state.rows[name] = data.draw(numbers(n))
     method = {"dcd": dcd.ShrinkingSweeps, "avsf": avsf.AdaptiveSweeps}[solver](state, Settings())
     with_strict_arrays(method)

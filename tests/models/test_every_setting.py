@@ -13,16 +13,17 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from widemargin import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from widemargin.problems import classification, regression
-from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS
-from widemargin.solvers.kernel import KERNEL_SOLVERS
+from widemargin.problems.formulations import DualQP, Intercept
+from widemargin.solvers.registry import KERNEL_SOLVERS, LINEAR_SOLVERS, names_of
 
 INTERCEPTS = ({}, {"penalize_intercept": False}, {"fit_intercept": False})
 LINEAR = [
     model(loss=loss, solver=solver, **intercept)
     for model, losses in ((LinearSVC, classification.LOSSES), (LinearSVR, regression.LOSSES))
-    for loss, solver, intercept in product(losses, SOLVERS, INTERCEPTS)
+    for loss, solver, intercept in product(losses, LINEAR_SOLVERS, INTERCEPTS)
 ]
-REFUSED = [model for model in LINEAR if model.solver in DUAL_SOLVERS and not model.penalize_intercept]
+FREE = names_of(DualQP, intercept=Intercept.FREE)
+REFUSED = [model for model in LINEAR if model.solver not in FREE and not model.penalize_intercept]
 # The sigmoid kernel is not positive definite: there may be several optima.
 KERNEL = [
     model.set_params(solver=solver, kernel=kernel)

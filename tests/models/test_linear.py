@@ -249,9 +249,12 @@ def test_a_converged_fit_says_nothing_and_proves_its_gap(two_classes):
     [
         ({"penalty": "l1"}, "penalty='l1' is not available"),
         ({"loss": "hinge", "dual": False}, "loss='hinge' needs dual=True"),
-        ({"penalize_intercept": False, "solver": "dcd"}, "penalize_intercept=False needs solver='newton', 'ocas'"),
-        ({"stopping": "violation"}, "stopping='violation' is svmperf's criterion"),
-        ({"stopping": "kkt", "solver": "ocas"}, "stopping='kkt' is a rule of dual coordinate solvers"),
+        (
+            {"penalize_intercept": False, "solver": "dcd"},
+            "penalize_intercept=False needs solver='auto', 'newton', 'svmperf' or 'ocas'",
+        ),
+        ({"stopping": "violation"}, "stopping='violation' is for solver='svmperf'"),
+        ({"stopping": "kkt", "solver": "ocas"}, "stopping='kkt' is for solver='auto', 'dcd', 'avsf' or 'climb'"),
         ({"stopping": "kkt", "penalize_intercept": False}, "for an intercept without penalty"),
         ({"C": 0.0}, "'C' parameter of LinearSVC must be a float in the range"),
         ({"solver": "bfgs"}, "'solver' parameter of LinearSVC must be a str among"),

@@ -47,7 +47,7 @@ def test_one_row_has_no_gap_at_the_best_multiplier_found_by_brute_force(x, y, co
     problem = regression.LOSSES[loss](Matrix(np.array([[x]])), np.array([y]), np.array([cost]), 0.1)
     high = min(cost, 100.0) if loss == "epsilon_insensitive" else 20.0 * cost
     grid = np.linspace(-high, high, 20_001)
-    values = y * grid - 0.1 * abs(grid) - 0.5 * problem.shift[0] * grid**2 - 0.5 * (x * grid) ** 2
+    values = y * grid - 0.1 * abs(grid) - 0.5 * problem.curvature[0] * grid**2 - 0.5 * (x * grid) ** 2
     beta = grid[[np.argmax(values)]]
     certificate = certify(problem, x * beta, beta)
     assert -1e-12 <= certificate.primal - certificate.dual <= 1e-2 * (1 + high) * (1 + x**2)

@@ -10,7 +10,7 @@ from widemargin.problems.classification import c_svc, nu_svc
 from widemargin.problems.one_class import one_class
 from widemargin.problems.regression import eps_svr, nu_svr
 from widemargin.solvers.contract import KernelSettings, Status
-from widemargin.solvers.kernel import KERNEL_SOLVERS
+from widemargin.solvers.registry import KERNEL_SOLVERS
 
 EPSILON, NU = 0.2, 0.35
 FORMULATIONS = ["c_svc", "nu_svc", "one_class", "eps_svr", "nu_svr"]

@@ -109,7 +109,7 @@ def test_a_centred_risk_does_not_change_with_a_shift(rng):
     problem, s = stated(LOSSES["hinge"], rng)
     risk = CentredRisk(RowRisk(problem))
     assert risk.value(s + 3.0) == pytest.approx(risk.value(s), rel=1e-9)
-    assert risk.shift(s + 3.0) == pytest.approx(risk.shift(s) - 3.0)
+    assert risk.intercept(s + 3.0) == pytest.approx(risk.intercept(s) - 3.0)
 
 
 @EACH_LOSS

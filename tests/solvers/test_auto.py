@@ -10,13 +10,12 @@ from widemargin import LinearSVC, LinearSVR
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification
 from widemargin.problems.certificates import certify
-from widemargin.problems.formulations import FreeIntercept
 from widemargin.solvers import auto as module
 from widemargin.solvers.auto import auto, chosen, takes_newton
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.cutting_planes.methods import ocas
+from widemargin.solvers.newton import smoothed as newton_module
 from widemargin.solvers.newton.smoothed import newton
-from widemargin.solvers.newton.smoothed import smoothed as newton_module
 
 
 def problem_of(rng, n, d, C, noise=1.0, loss=classification.hinge, container=np.asarray):
@@ -37,7 +36,7 @@ def no_active_set(monkeypatch):
 def test_small_problems_are_solved_exactly(rng):
     for n, d, C in ((20, 5, 1e5), (3000, 20, 100.0), (60, 400, 0.01)):
         problem = problem_of(rng, n, d, C)
-        for one in (problem, FreeIntercept(problem)):
+        for one in (problem, replace(problem, free_intercept=True)):
             solution = auto(one, Settings())
             assert (solution.solver, solution.why) == ("newton", "a small problem")
             assert solution.is_exact
@@ -67,7 +66,10 @@ def test_a_start_and_the_kkt_rule_are_for_sweeps(rng, no_active_set):
 
 
 def test_an_intercept_without_penalty_is_newtons_or_planes(rng, no_active_set):
-    few, many = FreeIntercept(problem_of(rng, 300, 5, 1.0)), FreeIntercept(problem_of(rng, 50, 3100, 1.0))
+    few, many = (
+        replace(problem_of(rng, 300, 5, 1.0), free_intercept=True),
+        replace(problem_of(rng, 50, 3100, 1.0), free_intercept=True),
+    )
     assert chosen(few, Settings())[0] is newton
     assert chosen(many, Settings())[0] is ocas
     assert auto(few, Settings(tol=1e-6), np.zeros(300)).gap <= 1e-6

@@ -24,7 +24,6 @@ _SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _FIRST_SHARE = 0.01  # before it nobody knows how long the rest will take
 _LONGEST_NAME = 30  # of a task, beside a bar and numbers on 80 columns
 _MOST_LAST_LINES = 3  # of several problems, say one per class; of more only the worst is worth a last line
-_TURNS = {"svmperf": "plane", "ocas": "plane", "newton": "step"}  # what a solver counts, if not sweeps
 
 _in_force = ContextVar("widemargin._runtime.progress", default=None)
 if hasattr(os, "register_at_fork"):
@@ -365,7 +364,7 @@ def describe(progress, *, briefly=False, more_seconds=0.0):
     which = f"[{progress.task + 1}/{progress.n_tasks}] " if progress.n_tasks > 1 else ""
     objective = "" if briefly else f"objective {progress.primal:.6g}, "
     if math.isnan(progress.violation):
-        turn = _TURNS.get(progress.solver, "sweep")
+        turn = progress.counts.removesuffix("s")
         state = f"{turn} {progress.iteration}, gap {progress.gap:.1e} (asked {progress.tol:.0e})"
     else:
         state = f"iteration {progress.iteration}, violation {progress.violation:.1e} (asked {progress.tol:.0e})"

@@ -7,7 +7,6 @@ import threading
 import time
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
@@ -27,11 +26,11 @@ from widemargin.data.columns import WIDE, scales_differ, wide_products
 from widemargin.data.matrix import Matrix
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.inputs import checked_rows, checked_weights
-from widemargin.problems.formulations import FreeIntercept
-from widemargin.solvers.auto import DUAL_SOLVERS, SOLVERS, WEIGHT_SOLVERS, auto_together, takes_newton
+from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finishing, finishing_together
-from widemargin.solvers.newton.smoothed import MOST_COLUMNS, newton_together, takes_active_set, takes_columns
+from widemargin.solvers.registry import LINEAR_SOLVERS, check, check_choice, specs_of
+from widemargin.solvers.spec import Start
 
 _ADVICE = {
     Status.MAX_ITER: "raise tol or max_iter.",
@@ -45,7 +44,7 @@ POSITIVE = Interval(Real, 0.0, np.finfo(np.float64).max, closed="right")
 _MOST_BITS = 1023  # of an integer, such that a double can hold it
 _TOGETHER = 16  # classes whose problems are solved at once, where that saves passes
 _ASKED = {"gap": "gap", "kkt": "KKT violation", "violation": "violation of the planes"}
-_TURNS = {"svmperf": "planes", "ocas": "planes", "newton": "steps"}  # what these count
+_LINEAR_SPECS = specs_of(DualQP)
 
 
 class SolvedModel(BaseEstimator):
@@ -62,7 +61,6 @@ class SolvedModel(BaseEstimator):
         "n_jobs": [Integral, None],
         "callbacks": [callable, "array-like", None],
     }
-    _turns = "sweeps"  # what a solver counts
 
     def _validate_params(self):
         """Refuse parameters beyond their limits, an integer that no double can hold among them."""
@@ -73,10 +71,19 @@ class SolvedModel(BaseEstimator):
                 )
         super()._validate_params()
 
-    def _solve(self, solver, problems, starts, together=None):
-        """Solve the problems, in parallel if there are several; return in order what `solver` returns.
+    def _solve(self, solve_group, problems, starts, group_size=1):
+        """Solve problems, in parallel if there are several groups of them; return in order what was found for each.
 
-        With `together`, a number, it is given lists of up to so many problems, settings and starts, and returns a list.
+        Parameters
+        ----------
+        solve_group : function
+            Takes lists of problems, settings and starts, and returns a list; see `one_by_one`.
+        problems : list of functions
+            Each states its problem when it is called.
+        starts : list
+            Where to start from, None for zero.
+        group_size : int
+            How many problems are handed over at a time. Groups of several run one after the other.
         """
         seed = check_random_state(getattr(self, "random_state", None)).randint(np.iinfo(np.int32).max)
         begun = time.perf_counter()
@@ -86,18 +93,16 @@ class SolvedModel(BaseEstimator):
 
             def solve(*tasks):
                 left = None if self.max_seconds is None else self.max_seconds - (time.perf_counter() - begun)
-                stated = [problems[task]() for task in tasks]
                 mine = [replace(settings, task=task, seed=(seed, task), max_seconds=left) for task in tasks]
-                begin = [starts[task] for task in tasks]
-                solutions = solver(stated, mine, begin) if together else [solver(stated[0], mine[0], begin[0])]
+                found = solve_group([problems[task]() for task in tasks], mine, [starts[task] for task in tasks])
                 solving.finished(len(tasks))
-                return solutions
+                return found
 
             tasks = range(n_problems)
-            groups = [tasks[first : first + (together or 1)] for first in tasks[:: together or 1]]
+            groups = [tasks[first : first + group_size] for first in tasks[::group_size]]
             with insisting_interrupts(settings.interrupt):
-                solved = run(solve, groups, 1 if together else self.n_jobs, settings.interrupt)
-        found = [solution for group in solved for solution in group]
+                solved = run(solve, groups, 1 if group_size > 1 else self.n_jobs, settings.interrupt)
+        found = [one for group in solved for one in group]
         refuse_not_finite(found)
         return found
 
@@ -150,7 +155,7 @@ class SolvedModel(BaseEstimator):
             advice = f"{scale}{'lower C, ' if hasattr(self, 'C') else ''}{advice}"
             advice = advice[0].upper() + advice[1:]
         warn_caller(
-            f"{worst.solver} stopped after {worst.n_iter} {turns_of(worst.solver) or self._turns} "
+            f"{worst.solver} stopped after {worst.n_iter} {worst.counts} "
             f"({worst.status.value}){which}: "
             f"gap {worst.gap:.1e}, {asked}. {advice}",
             ConvergenceWarning,
@@ -203,7 +208,7 @@ class LinearModel(WeightedModel):
         "fit_intercept": ["boolean"],
         "intercept_scaling": [POSITIVE],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "solver": [StrOptions(set(SOLVERS))],
+        "solver": [StrOptions(set(_LINEAR_SPECS))],
         "stopping": [StrOptions({"gap", "kkt", "violation"})],
         "penalize_intercept": ["boolean"],
     }
@@ -213,24 +218,15 @@ class LinearModel(WeightedModel):
         return self.stopping
 
     @property
-    def _free_intercept(self):
-        """Whether there is an intercept that is not penalised."""
-        return self.fit_intercept and not self.penalize_intercept
+    def _intercept(self):
+        """The intercept of the problem that is to be stated."""
+        if not self.fit_intercept:
+            return Intercept.NONE
+        return Intercept.PENALISED if self.penalize_intercept else Intercept.FREE
 
     def _check_solver(self):
-        """Refuse what the solver cannot do."""
-        if self._free_intercept and self.solver in DUAL_SOLVERS:
-            raise ValueError(
-                f"penalize_intercept=False needs solver='newton', 'ocas', 'svmperf' or 'auto', got {self.solver!r}: "
-                "dual coordinate solvers need the intercept in the penalty."
-            )
-        if self.stopping == "violation" and self.solver != "svmperf":
-            raise ValueError(f"stopping='violation' is svmperf's criterion; the solver is {self.solver!r}.")
-        if self.stopping == "kkt" and (self.solver in WEIGHT_SOLVERS or self._free_intercept):
-            raise ValueError(
-                f"stopping='kkt' is a rule of dual coordinate solvers; the solver is {self.solver!r}"
-                f"{', for an intercept without penalty' if self._free_intercept else ''}."
-            )
+        """Refuse what the solver cannot do, before the rows are looked at."""
+        check_choice(_LINEAR_SPECS[self.solver], DualQP, intercept=self._intercept, stopping=self.stopping)
 
     def _check_rows(self, X, y, sample_weight, **options):
         """Return X, y and one weight per row, checked; refuse what no solver here can do."""
@@ -243,7 +239,7 @@ class LinearModel(WeightedModel):
         return X, y, weight
 
     def _matrix(self, X):
-        constant = self.intercept_scaling if self.fit_intercept and self.penalize_intercept else 0.0
+        constant = self.intercept_scaling if self._intercept is Intercept.PENALISED else 0.0
         return Matrix.of_columns_that_occur(X, constant)
 
     def _last_multipliers(self, n_outputs, n_rows):
@@ -253,36 +249,18 @@ class LinearModel(WeightedModel):
         return np.atleast_2d(last) if fits else None
 
     def _solve_rows(self, problems, X):
-        """Solve problems that are sums over rows, each stated as a DualQP when its turn comes.
-
-        Sets `intercept_` if it is not penalised.
-        """
-        if self.solver == "newton" and not takes_columns(X):
-            raise ValueError(
-                f"solver='newton' is for up to {MOST_COLUMNS} columns, or few rows, X is {X.n_rows} x {X.n_columns}: a "
-                "step works with a matrix of columns x columns. Use solver='auto'."
-            )
-        by_weights = self.solver in WEIGHT_SOLVERS
-        last = self._last_weights(len(problems), X) if by_weights else self._last_multipliers(len(problems), X.n_rows)
-        starts = [None] * len(problems) if last is None else list(last)
-        stated = [partial(_freed, problem) for problem in problems] if self._free_intercept else problems
-        if len(problems) > 1 and (solver := self._of_all_at_once(stated[0], starts)) is not None:
-            solutions = self._solve(finishing_together(solver), stated, starts, _TOGETHER)
-        else:
-            solutions = self._solve(finishing(SOLVERS[self.solver], by_weights), stated, starts)
-        if self._free_intercept:
-            self.intercept_ = np.array([solution.intercept for solution in solutions])
-        return solutions
-
-    def _of_all_at_once(self, state, starts):
-        """Return a solver that takes several problems at once, None if these are better solved one by one."""
-        if self.solver not in ("auto", "newton") or takes_active_set(problem := state()):
-            return None
-        if self.solver == "newton":
-            return newton_together
-        if starts[0] is not None:
-            return None
-        return auto_together if takes_newton(problem, Settings(stopping=self.stopping)) else None
+        """Solve problems that are sums over rows, each stated as a DualQP when its turn comes."""
+        spec, n = _LINEAR_SPECS[self.solver], len(problems)
+        by_weights = spec.starts_from is Start.WEIGHTS
+        last = self._last_weights(n, X) if by_weights else self._last_multipliers(n, X.n_rows)
+        starts = [None] * n if last is None else list(last)
+        if n > 1 and spec.together is not None:
+            first, settings = problems[0](), Settings(stopping=self.stopping)
+            check(spec, first, settings)
+            if spec.is_better_together(first, settings, starts[0]):
+                return self._solve(finishing_together(spec.together), problems, starts, _TOGETHER)
+        solve = finishing(LINEAR_SOLVERS[self.solver], by_weights)
+        return self._solve(one_by_one(solve), problems, starts)
 
     def _keep_multipliers(self, beta):
         """Set `dual_coef_`; cutting planes have none, and leave none of an earlier fit."""
@@ -291,15 +269,11 @@ class LinearModel(WeightedModel):
         elif hasattr(self, "dual_coef_"):
             del self.dual_coef_
 
-    def _keep(self, solutions, W, X):
-        """Set the fitted attributes from the solutions and W (n_outputs x columns of X); warn if any fell short."""
-        if self._free_intercept:
-            self.coef_ = X.spread(W)  # the intercept is there already
-        elif self.fit_intercept:
-            self.coef_ = X.spread(np.ascontiguousarray(W[:, :-1]))
-            self.intercept_ = self.intercept_scaling * W[:, -1]
-        else:
-            self.coef_, self.intercept_ = X.spread(W), 0.0
+    def _keep(self, solutions, X):
+        """Set the fitted attributes from the solutions, a line of weights per output; warn if any fell short."""
+        W = np.vstack([solution.w.T for solution in solutions])
+        self.coef_ = X.spread(np.ascontiguousarray(W[:, : X.n_features]))
+        self.intercept_ = np.hstack([solution.intercept for solution in solutions]) if self.fit_intercept else 0.0
         self.n_iter_ = max(solution.n_iter for solution in solutions)
         self._keep_record(solutions)
         self._warn(solutions, X.values)
@@ -312,21 +286,14 @@ def refuse_not_finite(found):
         solution = getattr(one, "solution", one)
         if solution is not None and not solution.is_finite:
             raise ValueError(
-                f"{solution.solver} left double precision after {solution.n_iter} "
-                f"{turns_of(solution.solver) or 'iterations'}: the solution is not finite. Scale the features, or "
-                "lower C or the weights of rows and classes."
+                f"{solution.solver} left double precision after {solution.n_iter} {solution.counts}: the solution is "
+                "not finite. Scale the features, or lower C or the weights of rows and classes."
             )
 
 
-def _freed(state):
-    """State a problem that is a sum over rows with an intercept that is not penalised."""
-    return FreeIntercept(state())
-
-
-def turns_of(solver):
-    """Return what a solver, or `solver_` of a model, counts; None if that is the usual."""
-    name = solver.partition(" (")[0]
-    return "turns" if ", then " in name else _TURNS.get(name)
+def one_by_one(solver):
+    """Return a function of lists of problems, settings and starts that calls a solver for each."""
+    return lambda *lists: [solver(*each) for each in zip(*lists, strict=True)]
 
 
 def _told(solution):

@@ -16,13 +16,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin.models.base import LinearModel
+from widemargin.models.base import LinearModel, one_by_one
 from widemargin.models.inputs import check_class_weight
 from widemargin.models.labels import coded
 from widemargin.problems import classification, regression
+from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.multiclass import CrammerSinger
-from widemargin.solvers.auto import WEIGHT_SOLVERS
 from widemargin.solvers.coordinate_descent.crammer_singer import crammer_singer
+from widemargin.solvers.registry import specs_of
+from widemargin.solvers.spec import Start
 
 _SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
         Kept for compatibility. The optimum is the same either way and the certificate proves it;
@@ -201,13 +203,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
             self._check_crammer_singer()
             problem = CrammerSinger(X, label, cost, len(self.classes_))
             last = self._last_multipliers(len(self.classes_), X.n_rows)
-            (solution,) = self._solve(crammer_singer, [lambda: problem], [None if last is None else last.T])
+            (solution,) = self._solve(one_by_one(crammer_singer), [lambda: problem], [None if last is None else last.T])
             self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
-            return self._keep([solution], np.ascontiguousarray(solution.w.T), X)
+            return self._keep([solution], X)
         solutions = self._solve_rows(self._problems(X, label, cost), X)
         betas = [solution.beta for solution in solutions]
         self._keep_multipliers(None if any(beta is None for beta in betas) else np.stack(betas))
-        return self._keep(solutions, np.stack([solution.w for solution in solutions]), X)
+        return self._keep(solutions, X)
 
     def _check(self, X, y, sample_weight):
         """Return the matrix, labels 0 .. n_classes − 1 and weights of rows. Sets `classes_`."""
@@ -237,7 +239,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     def _check_crammer_singer(self):
         """Refuse what is for sums over rows only."""
-        if self.solver in WEIGHT_SOLVERS or self._free_intercept:
+        if specs_of(DualQP)[self.solver].starts_from is not Start.DUAL or self._intercept is Intercept.FREE:
             raise ValueError(
                 "multi_class='crammer_singer' has a dual coordinate solver of its own, and penalises the intercept; "
                 f"got solver={self.solver!r}, penalize_intercept={self.penalize_intercept}."
@@ -247,7 +249,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         """Return one problem per class, or one for two classes, each to be stated when its turn comes."""
         state = classification.LOSSES[self.loss]
         positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        return [lambda k=k: state(X, np.where(label == k, 1.0, -1.0), cost) for k in positives]
+        free = self._intercept is Intercept.FREE
+        return [lambda k=k: state(X, np.where(label == k, 1.0, -1.0), cost, free_intercept=free) for k in positives]
 
     def decision_function(self, X):
         """Return the score of each row for each class (n_samples, n_classes), or of the second of two (n_samples,)."""
@@ -364,7 +367,7 @@ class LinearSVR(RegressorMixin, LinearModel):
         X, y, weight = self._check(X, y, sample_weight)
         (solution,) = self._solve_rows(self._problems(X, y, self._cost(y, weight)), X)
         self._keep_multipliers(solution.beta)
-        self._keep([solution], solution.w[np.newaxis], X)
+        self._keep([solution], X)
         self.coef_ = self.coef_.ravel()
         return self
 
@@ -384,7 +387,8 @@ class LinearSVR(RegressorMixin, LinearModel):
 
     def _problems(self, X, y, cost):
         """Return the problem, to be stated when its turn comes."""
-        return [lambda: regression.LOSSES[self.loss](X, y, cost, self.epsilon)]
+        state = regression.LOSSES[self.loss]
+        return [lambda: state(X, y, cost, self.epsilon, free_intercept=self._intercept is Intercept.FREE)]
 
     def predict(self, X):
         """Return the predicted target of each row."""

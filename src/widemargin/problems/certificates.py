@@ -41,13 +41,13 @@ def combination(X, c):
 
 
 def losses(problem, s):
-    """Return each row's loss at scores s: the best value of b r − ε|b| − ½ shift b² over the row's interval."""
+    """Return each row's loss at scores s: the best value of b r − ε|b| − ½ curvature b² over the row's interval."""
     r = problem.target - s
     beyond = np.sign(r) * np.maximum(np.abs(r) - problem.epsilon, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        b = np.where(beyond == 0.0, 0.0, beyond / problem.shift)
+        b = np.where(beyond == 0.0, 0.0, beyond / problem.curvature)
     b = np.clip(b, problem.lower, problem.upper)
-    return b * r - problem.epsilon * np.abs(b) - 0.5 * problem.shift * b**2
+    return b * r - problem.epsilon * np.abs(b) - 0.5 * problem.curvature * b**2
 
 
 def primal(problem, w):
@@ -62,7 +62,7 @@ def dual(problem, beta):
         i = int(np.argmax(outside))
         raise ValueError(f"beta[{i}] = {beta[i]} lies outside [{problem.lower[i]}, {problem.upper[i]}].")
     v = combination(problem.X, beta)
-    separable = problem.target * beta - problem.epsilon * np.abs(beta) - 0.5 * problem.shift * beta**2
+    separable = problem.target * beta - problem.epsilon * np.abs(beta) - 0.5 * problem.curvature * beta**2
     return separable.sum() - 0.5 * v @ v
 
 
@@ -73,7 +73,7 @@ def certify(problem, w, beta):
 
 def violations(problem, w, beta):
     """Return by how much each multiplier violates its optimality (KKT) condition at scores X w; 0 where it holds."""
-    slope = problem.target - scores(problem.X, w) - problem.shift * beta
+    slope = problem.target - scores(problem.X, w) - problem.curvature * beta
     rise = slope - np.where(beta >= 0, problem.epsilon, -problem.epsilon)
     fall = slope + np.where(beta <= 0, problem.epsilon, -problem.epsilon)
     upwards = np.where(beta < problem.upper, np.maximum(rise, 0.0), 0.0)

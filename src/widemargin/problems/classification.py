@@ -11,25 +11,26 @@ from widemargin.problems.formulations import DualQP, KernelFunction, KernelQP, d
 _LEAST_MARGIN = 1e-150  # below, 1/r² is not a number
 
 
-def hinge(X, sign, cost):
+def hinge(X, sign, cost, free_intercept=False):
     """Σ costᵢ max(0, 1 − signᵢ⟨w, xᵢ⟩): each multiplier stops at its cost."""
-    return _one_sided(X, sign, ceiling=cost, shift=np.zeros_like(cost))
+    return _one_sided(X, sign, ceiling=cost, curvature=np.zeros_like(cost), free_intercept=free_intercept)
 
 
-def squared_hinge(X, sign, cost):
+def squared_hinge(X, sign, cost, free_intercept=False):
     """Σ costᵢ max(0, 1 − signᵢ⟨w, xᵢ⟩)²: no ceiling, a spring of 1/(2 costᵢ) instead."""
-    return _one_sided(X, sign, ceiling=within(cost, np.inf), shift=spring(cost))
+    return _one_sided(X, sign, ceiling=within(cost, np.inf), curvature=spring(cost), free_intercept=free_intercept)
 
 
-def _one_sided(X, sign, ceiling, shift):
+def _one_sided(X, sign, ceiling, curvature, free_intercept):
     """The multiplier of a row has the row's sign: from 0 up to the ceiling, or down to minus it."""
     return DualQP(
         X,
         target=sign,
         lower=np.where(sign < 0, -ceiling, 0.0),
         upper=np.where(sign > 0, ceiling, 0.0),
-        shift=shift,
-        epsilon=np.zeros_like(shift),
+        curvature=curvature,
+        epsilon=np.zeros_like(curvature),
+        free_intercept=free_intercept,
     )
 
 

@@ -2,16 +2,16 @@
 
 `DualQP`: one signed multiplier beta_i per row of X, each in an interval of its own,
 
-    minimise   ½|X'beta|² + Σ_i [ ½ shift_i beta_i² − target_i beta_i + epsilon_i |beta_i| ]
+    minimise   ½|X'beta|² + Σ_i [ ½ curvature_i beta_i² − target_i beta_i + epsilon_i |beta_i| ]
     over       lower_i <= beta_i <= upper_i
 
 It is the dual of   minimise ½|w|² + Σ_i loss_i(<w, x_i>)   with, for the residual r = target_i − score,
 
-    loss_i(r) = max over lower_i <= b <= upper_i of   b r − epsilon_i |b| − ½ shift_i b²
+    loss_i(r) = max over lower_i <= b <= upper_i of   b r − epsilon_i |b| − ½ curvature_i b²
 
 and w = X'beta at the optimum. A loss is five numbers per row, not a function, so one compiled solver serves all:
 
-    | loss                   | target | interval                          | shift      | epsilon |
+    | loss                   | target | interval                          | curvature  | epsilon |
     |------------------------|--------|-----------------------------------|------------|---------|
     | hinge                  | sign   | 0 .. cost, mirrored by the sign   | 0          | 0       |
     | squared hinge          | sign   | 0 .. ∞, mirrored by the sign      | 1/(2 cost) | 0       |
@@ -44,6 +44,7 @@ is the distance between the primal objective at (beta, r) and the dual one, −�
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,32 +53,44 @@ from widemargin.data.matrix import Matrix
 from widemargin.kernels.rows import KernelRows
 
 
+class Intercept(Enum):
+    """What a problem says of its intercept b, the number added to all scores."""
+
+    NONE = "none"
+    PENALISED = "penalised"  # the weight of a constant column
+    FREE = "free"  # not penalised
+
+
 @dataclass(frozen=True)
 class DualQP:
-    """A problem with one signed multiplier per row of X; see the module's formulas. All arrays have n_rows numbers."""
+    """A problem with one signed dual variable per row of X; see the module's formulas.
+
+    All arrays have n_rows numbers. With `free_intercept` the scores of the losses are <w, x_i> + b, where b is not
+    penalised, and the dual variables must sum to zero.
+    """
 
     X: Matrix
     target: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
-    shift: np.ndarray
+    curvature: np.ndarray
     epsilon: np.ndarray
+    free_intercept: bool = False
 
-
-@dataclass(frozen=True)
-class FreeIntercept:
-    """A DualQP with an intercept besides, which is not penalised: multipliers must sum to zero."""
-
-    rows: DualQP
+    @property
+    def intercept(self):
+        """Whether there is an intercept, and whether it is penalised."""
+        if self.free_intercept:
+            return Intercept.FREE
+        return Intercept.PENALISED if self.X.constant else Intercept.NONE
 
 
 def scaled(problem, factor):
-    """Return a DualQP or FreeIntercept with all costs multiplied by a factor."""
+    """Return a DualQP with all costs multiplied by a factor."""
     if factor == 1.0:
         return problem
-    if isinstance(problem, FreeIntercept):
-        return FreeIntercept(scaled(problem.rows, factor))
-    return replace(problem, lower=factor * problem.lower, upper=factor * problem.upper, shift=problem.shift / factor)
+    bounds = {"lower": factor * problem.lower, "upper": factor * problem.upper}
+    return replace(problem, **bounds, curvature=problem.curvature / factor)
 
 
 def is_made_of_hinges(problem):
@@ -86,7 +99,7 @@ def is_made_of_hinges(problem):
     Solvers that work with a risk need that. Huber's loss, quadratic at first and linear beyond, is none of these.
     """
     costly = (problem.lower < 0.0) | (problem.upper > 0.0)
-    curved = problem.shift[costly] > 0.0
+    curved = problem.curvature[costly] > 0.0
     if not curved.any():
         return True
     ends = np.concatenate([problem.lower[costly], problem.upper[costly]])
@@ -101,8 +114,9 @@ def part_of(problem, chosen, X):
         target=problem.target[chosen],
         lower=factor * problem.lower[chosen],
         upper=factor * problem.upper[chosen],
-        shift=problem.shift[chosen] / factor,
+        curvature=problem.curvature[chosen] / factor,
         epsilon=problem.epsilon[chosen],
+        free_intercept=problem.free_intercept,
     )
 
 

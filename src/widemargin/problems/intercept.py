@@ -19,7 +19,7 @@ def best_intercept(problem, scores):
     """Return the minimiser b of the losses of a DualQP at scores + b, the midpoint if there are several."""
     if not is_made_of_hinges(problem):
         return _middle_of_slopes(problem, scores)
-    squared = bool((problem.shift > 0.0).any())
+    squared = bool((problem.curvature > 0.0).any())
     hinges = hinges_of(problem, squared)
     side = np.sign(hinges.signed)
     places, weights = side * hinges.offset - scores, np.abs(hinges.signed)  # z = 0 at b = place
@@ -91,11 +91,11 @@ def _middle_of_slopes(problem, scores):
         r = residual - b
         beyond = np.sign(r) * np.maximum(np.abs(r) - problem.epsilon, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            each = np.where(beyond == 0.0, 0.0, beyond / problem.shift)
+            each = np.where(beyond == 0.0, 0.0, beyond / problem.curvature)
         return -float(np.clip(each, problem.lower, problem.upper).sum())
 
     size = _LEVEL * float(np.abs(np.clip(residual, problem.lower, problem.upper)).sum())
-    reach = float(problem.epsilon.max(initial=0.0)) + float(np.abs(problem.shift * problem.upper).max(initial=0.0))
+    reach = float(problem.epsilon.max(initial=0.0)) + float(np.abs(problem.curvature * problem.upper).max(initial=0.0))
     low, high = float(residual.min()) - reach - 1.0, float(residual.max()) + reach + 1.0
     ends = [_first_above(slope, level, low, high) for level in (-size, size)]
     return 0.5 * (ends[0] + ends[1])

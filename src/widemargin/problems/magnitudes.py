@@ -15,18 +15,16 @@ words that say which and what to do. So no loop ever begins with numbers that be
 
 import numpy as np
 
-from widemargin.problems.formulations import FreeIntercept
-
 _LARGEST = 1e300  # of anything computed on the way; the largest double is 1.8e308
 _WAY_OUT = "Scale the features, or lower C or the weights of rows and classes."
 
 
 def check_rows(problem, norms):
-    """Refuse a DualQP or FreeIntercept whose numbers leave double precision.
+    """Refuse a DualQP whose numbers leave double precision.
 
     Parameters
     ----------
-    problem : DualQP or FreeIntercept
+    problem : DualQP
     norms : ndarray
         |x_i|² of each row.
 
@@ -35,8 +33,6 @@ def check_rows(problem, norms):
     ValueError
         If a number is not legal, or would overflow.
     """
-    if isinstance(problem, FreeIntercept):
-        problem = problem.rows
     _check_norms(norms)
     _check_legal(problem)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -83,7 +79,7 @@ def check_costs(cost, norms):
 def _slopes(problem, residual):
     """Return the steepest slope of each loss at residuals of up to this size."""
     bound = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
-    soft = np.divide(residual, problem.shift, out=np.full(len(bound), np.inf), where=problem.shift > 0.0)
+    soft = np.divide(residual, problem.curvature, out=np.full(len(bound), np.inf), where=problem.curvature > 0.0)
     return np.where(bound > 0.0, np.minimum(bound, soft), 0.0)
 
 
@@ -97,12 +93,12 @@ def _check_norms(norms):
 def _check_legal(problem):
     """Refuse targets that are not finite, and losses that are not those of finite, nonnegative costs."""
     _refuse_where(~np.isfinite(problem.target), "target", problem.target, "be finite")
-    for name in ("epsilon", "shift"):
+    for name in ("epsilon", "curvature"):
         values = getattr(problem, name)
         _refuse_where(~((values >= 0.0) & (values < np.inf)), name, values, "be finite and not negative")
     for name, sign in (("lower", -1.0), ("upper", 1.0)):
         bound = sign * getattr(problem, name)
-        unlimited = (bound == np.inf) & (problem.shift == 0.0)
+        unlimited = (bound == np.inf) & (problem.curvature == 0.0)
         _refuse_where(~(bound >= 0.0) | unlimited, name, getattr(problem, name), "come from a finite, positive cost")
 
 

@@ -14,18 +14,26 @@ from widemargin.problems.formulations import (
 )
 
 
-def epsilon_insensitive(X, y, cost, epsilon):
+def epsilon_insensitive(X, y, cost, epsilon, free_intercept=False):
     """Σ costᵢ max(0, |yᵢ − ⟨w, xᵢ⟩| − epsilon): each multiplier stays within ± its cost."""
-    return _two_sided(X, y, ceiling=cost, shift=np.zeros_like(cost), epsilon=epsilon)
+    return _two_sided(X, y, cost, np.zeros_like(cost), epsilon, free_intercept)
 
 
-def squared_epsilon_insensitive(X, y, cost, epsilon):
+def squared_epsilon_insensitive(X, y, cost, epsilon, free_intercept=False):
     """Σ costᵢ max(0, |yᵢ − ⟨w, xᵢ⟩| − epsilon)²: no ceiling, a spring of 1/(2 costᵢ) instead."""
-    return _two_sided(X, y, ceiling=within(cost, np.inf), shift=spring(cost), epsilon=epsilon)
+    return _two_sided(X, y, within(cost, np.inf), spring(cost), epsilon, free_intercept)
 
 
-def _two_sided(X, y, ceiling, shift, epsilon):
-    return DualQP(X, target=y, lower=-ceiling, upper=ceiling, shift=shift, epsilon=np.full_like(shift, epsilon))
+def _two_sided(X, y, ceiling, curvature, epsilon, free_intercept):
+    return DualQP(
+        X,
+        target=y,
+        lower=-ceiling,
+        upper=ceiling,
+        curvature=curvature,
+        epsilon=np.full_like(curvature, epsilon),
+        free_intercept=free_intercept,
+    )
 
 
 def eps_svr(K, y, cost, epsilon):

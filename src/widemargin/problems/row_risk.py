@@ -19,7 +19,7 @@ sample, which gives a short interval that should hold it; one pass sums up what 
 the kinks in it; they are halved, as a quickselect does, until one is left. Work is n, nothing is sorted, and rows are
 split over threads. Squared hinges have no jumps: Newton's method finds the zero of the slope in a few passes.
 
-An intercept that is not penalised is a shift of all scores to where R is least (`CentredRisk`). Where that is a kink,
+An intercept that is not penalised is added to all scores, where R is least (`CentredRisk`). Where that is a kink,
 the subgradient is the one of those possible there whose entries sum to zero: so it is one for every intercept.
 """
 
@@ -74,7 +74,7 @@ class RowRisk:
     """
 
     def __init__(self, problem, n_jobs=None):
-        self._squared = bool((problem.shift > 0.0).any())
+        self._squared = bool((problem.curvature > 0.0).any())
         self._hinges = hinges_of(problem, self._squared)
         self._n, self._n_jobs = len(problem.target), n_jobs
         self._ranges = ranges_of(self._n)
@@ -108,13 +108,13 @@ class RowRisk:
         return Step(k, *self.along(s, t, k, self._memory[1 if s is self._memory[0] else 0]), None)
 
     def centre(self, s):
-        """Return (shift, R, c): the shift of all scores that makes R least, R there, and c with Σ c = 0."""
-        shift, part = self._zero(s, np.ones(self._n), 0.0, 0.0, -np.inf)
-        risk, c = self.subgradient(s + shift)
+        """Return (intercept, R, c): the number added to all scores that makes R least, R there, and c with Σ c = 0."""
+        intercept, part = self._zero(s, np.ones(self._n), 0.0, 0.0, -np.inf)
+        risk, c = self.subgradient(s + intercept)
         c = c.copy()  # a BracketedStep remembers it
         if not self._squared:
-            self._sum(_slopes_at_kink, s, shift, part, c)
-        return shift, risk, c
+            self._sum(_slopes_at_kink, s, intercept, part, c)
+        return intercept, risk, c
 
     def _zero(self, s, t, curvature, slope, least):
         """Return (k, part): where the slope along the line changes its sign, and which part of its jump is below 0."""
@@ -194,7 +194,7 @@ def hinges_of(problem, squared):
             "takes them as long as the rows are few enough to be held as a dense array."
         )
     if squared:
-        weight = np.divide(0.5, problem.shift, out=np.zeros_like(problem.shift), where=problem.shift > 0.0)
+        weight = np.divide(0.5, problem.curvature, out=np.zeros_like(problem.curvature), where=problem.curvature > 0.0)
         above, below = (np.where(bound != 0.0, weight, 0.0) for bound in (problem.upper, problem.lower))
     else:
         above, below = problem.upper, -problem.lower
@@ -253,11 +253,11 @@ class CentredRisk(BracketedStep):
         self.scale, self._risk = risk.scale, risk
 
     def subgradient(self, s):
-        """Return (R, c) at the best shift."""
+        """Return (R, c) at the best intercept."""
         return self._risk.centre(s)[1:]
 
-    def shift(self, s):
-        """Return the best shift, which is the intercept."""
+    def intercept(self, s):
+        """Return the best intercept."""
         return self._risk.centre(s)[0]
 
 
@@ -323,10 +323,10 @@ def _add_slopes(signed, offset, squared, s, c):
 
 
 @compiled
-def _slopes_at_kink(hinges, squared, start, stop, s, shift, part, c):
-    """Set c_i at a shift of all scores that is a kink: hinges that have it there have come the given part of their way.
+def _slopes_at_kink(hinges, squared, start, stop, s, intercept, part, c):
+    """Set c_i at an intercept that is a kink: hinges that have it there have come the given part of their way.
 
-    On which side of the shift a kink lies is judged as in `_collect`, to the last bit.
+    On which side of the intercept a kink lies is judged as in `_collect`, to the last bit.
     """
     s, c = s[start:stop], c[start:stop]
     c[:] = 0.0
@@ -335,7 +335,7 @@ def _slopes_at_kink(hinges, squared, start, stop, s, shift, part, c):
         for i in range(s.size):
             side = np.copysign(1.0, signed[i])
             place = (offset[i] - side * s[i]) / side
-            passed = part if place == shift else (1.0 if place < shift else 0.0)
+            passed = part if place == intercept else (1.0 if place < intercept else 0.0)
             c[i] -= signed[i] * (1.0 - passed if side > 0.0 else passed)
     return 0.0
 

@@ -51,7 +51,7 @@ class RoundedRisk:
     """
 
     def __init__(self, problem, n_jobs=None):
-        self.squared = bool((problem.shift > 0.0).any())
+        self.squared = bool((problem.curvature > 0.0).any())
         self._n_jobs, self._ranges, self._ones = n_jobs, ranges_of(len(problem.target)), None
         self._problem, self._hinges = problem, hinges_of(problem, self.squared)
         self._centre = np.full(self._hinges.signed.shape, 0.5)
@@ -75,14 +75,14 @@ class RoundedRisk:
         Returns (linear, quadratic) as a Look has them.
         """
         p = self._problem
-        rows = (p.target, p.epsilon, p.shift, p.lower, p.upper)
+        rows = (p.target, p.epsilon, p.curvature, p.lower, p.upper)
         tasks = [(*rows, b, q, t, *ends, out) for ends in self._ranges]
         return np.sum(run(_expect, tasks, self._n_jobs), axis=0)
 
     def worth(self, b):
         """Return (linear, quadratic), as a Look has them, of any multipliers."""
         p = self._problem
-        tasks = [[numbers[slice(*ends)] for numbers in (p.target, p.epsilon, p.shift, b)] for ends in self._ranges]
+        tasks = [[numbers[slice(*ends)] for numbers in (p.target, p.epsilon, p.curvature, b)] for ends in self._ranges]
         return np.sum(run(_worth, tasks, self._n_jobs), axis=0)
 
     def room(self, b):
@@ -243,13 +243,13 @@ def _recentre(hinges, centre, squared, start, stop, s, h):
 
 
 @compiled
-def _expect(target, epsilon, shift, lower, upper, b, q, t, start, stop, out):
-    """Set out = b − q t within the bounds; return Σ target b − epsilon |b|, and Σ ½ shift b²."""
+def _expect(target, epsilon, curvature, lower, upper, b, q, t, start, stop, out):
+    """Set out = b − q t within the bounds; return Σ target b − epsilon |b|, and Σ ½ curvature b²."""
     linear, quadratic = 0.0, 0.0
     for first in range(start, stop, BLOCK):
         here = slice(first, min(first + BLOCK, stop))
         _move(lower[here], upper[here], b[here], q[here], t[here], out[here])
-        sums = _worth(target[here], epsilon[here], shift[here], out[here])
+        sums = _worth(target[here], epsilon[here], curvature[here], out[here])
         linear, quadratic = linear + sums[0], quadratic + sums[1]
     return linear, quadratic
 
@@ -262,9 +262,9 @@ def _move(lower, upper, b, q, t, out):
 
 
 @compiled(fastmath=SUMS)
-def _worth(target, epsilon, shift, b):
+def _worth(target, epsilon, curvature, b):
     linear, quadratic = 0.0, 0.0
     for i in range(b.size):
         linear += target[i] * b[i] - epsilon[i] * abs(b[i])
-        quadratic += 0.5 * shift[i] * b[i] * b[i]
+        quadratic += 0.5 * curvature[i] * b[i] * b[i]
     return linear, quadratic

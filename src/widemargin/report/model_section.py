@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from widemargin.models.base import turns_of
 from widemargin.models.kernel.machines import KERNELS, machine_of
 from widemargin.report import charts, scales
 from widemargin.report.markup import card, facts, section, words
+from widemargin.solvers.registry import counts_of
 
 _UNSPOKEN = ("verbose", "callbacks", "n_jobs")
 _OF_KERNELS = frozenset.union(*KERNELS.values())
@@ -76,7 +76,7 @@ def _certificate(subject):
     proved["status"] = model.status_
     name, _, why = model.solver_.partition(" (")
     proved["solver"] = (name, f"chosen: {why.rstrip(')')}" if why else "")
-    proved[turns_of(model.solver_) or model._turns] = _range_of(np.atleast_1d(model.n_iter_))
+    proved[counts_of(model.solver_)] = _range_of(np.atleast_1d(model.n_iter_))
     claim = f"Proved: the objective is at most a relative {gap:.1e} above the smallest that is possible."
     if model.status_ != "converged":
         claim += f" The solver stopped early: {model.status_}."

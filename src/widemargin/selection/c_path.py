@@ -25,12 +25,14 @@ from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import run
 from widemargin.models.base import refuse_not_finite
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.problems.formulations import FreeIntercept, scaled
-from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS, suits_newton_at_any_cost
+from widemargin.problems.formulations import DualQP, scaled
+from widemargin.solvers.auto import suits_newton_at_any_cost
 from widemargin.solvers.contract import Status
 from widemargin.solvers.finishing import finished, with_intercept
 from widemargin.solvers.newton.active_set import is_small
 from widemargin.solvers.newton.smoothed import newton_path
+from widemargin.solvers.registry import LINEAR_SOLVERS, specs_of
+from widemargin.solvers.spec import Start
 
 _FACTOR = 10.0**0.5  # between the C of a range found here
 _MOST = 40  # of them
@@ -198,8 +200,6 @@ class _Paths:
             if not mine.any():
                 raise ValueError("sample_weight is zero for every row that a fold trains on.")
             self._problems += [state() for state in model._problems(X, target, model._cost(target, mine))]
-        if model._free_intercept:
-            self._problems = [FreeIntercept(problem) for problem in self._problems]
         self._n_outputs = len(self._problems) // (1 + len(folds))
         self.solutions = []
 
@@ -269,11 +269,12 @@ class _Paths:
     def _alone(self, problem, settings, grid):
         """Yield one problem's solution for each C, begun with the last one's weights, or multipliers."""
         name, start = self._model.solver, None
-        name = "ocas" if name == "auto" and self._model._free_intercept else name
+        name = "ocas" if name == "auto" and problem.free_intercept else name
+        by_weights = specs_of(DualQP)[name].starts_from is Start.WEIGHTS
         for C, following in pairwise([*grid, np.inf]):
-            solution = SOLVERS[name](scaled(problem, C), settings, start)
+            solution = LINEAR_SOLVERS[name](scaled(problem, C), settings, start)
             yield [solution]
-            start = solution.w if name in WEIGHT_SOLVERS else _stretched(solution, following / C)
+            start = solution.w if by_weights else _stretched(solution, following / C)
 
     def _read(self, solutions):
         """Return coefficients, intercepts, gap, objective, turns and status on all rows; scores and gaps of folds."""
@@ -286,7 +287,7 @@ class _Paths:
             coef_of_fold, fitted.intercept_ = self._weights(solutions[here])
             fitted.coef_ = self._X.spread(coef_of_fold)
             found = self._X.scores_of_all(np.stack([one.w for one in solutions[here]]), self._model.n_jobs)
-            if self._model._free_intercept:
+            if self._problems[0].free_intercept:
                 found += fitted.intercept_[:, np.newaxis]
             if not is_classifier(fitted):
                 fitted.coef_ = fitted.coef_.ravel()
@@ -299,12 +300,8 @@ class _Paths:
 
     def _weights(self, solutions):
         """Return coefficients and intercepts, a line and a number for each solution."""
-        model, W = self._model, np.stack([solution.w for solution in solutions])
-        if model._free_intercept:
-            return W, np.array([solution.intercept for solution in solutions])
-        if model.fit_intercept:
-            return W[:, :-1], model.intercept_scaling * W[:, -1]
-        return W, np.zeros(len(W))
+        W = np.stack([solution.w for solution in solutions])
+        return W[:, : self._X.n_features], np.array([solution.intercept for solution in solutions])
 
 
 def _stretched(solution, ratio):
@@ -322,9 +319,8 @@ def _is_final(solution):
 
 def _useful_range(problems):
     """Return C from where the first row is had right, at most `_MOST` of them."""
-    each = [problem.rows if isinstance(problem, FreeIntercept) else problem for problem in problems]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        power = np.floor(np.log(min(map(_first_right, each))) / np.log(_FACTOR))
+        power = np.floor(np.log(min(map(_first_right, problems))) / np.log(_FACTOR))
         Cs = _FACTOR ** (power + np.arange(_MOST))
     if not (np.isfinite(Cs).all() and Cs[0] > 0.0):
         raise ValueError(
@@ -337,8 +333,8 @@ def _useful_range(problems):
 def _first_right(problem):
     """Return the factor of costs up to which all rows lose that lose at w = 0, the losses being linear there."""
     side, beyond = np.sign(problem.target), np.maximum(np.abs(problem.target) - problem.epsilon, 0.0)
-    soft, bound = problem.shift > 0.0, np.where(side > 0.0, problem.upper, -problem.lower)
-    pull = np.divide(beyond, problem.shift, out=np.where(soft, 0.0, bound), where=soft)
+    soft, bound = problem.curvature > 0.0, np.where(side > 0.0, problem.upper, -problem.lower)
+    pull = np.divide(beyond, problem.curvature, out=np.where(soft, 0.0, bound), where=soft)
     gain = side * problem.X.scores(problem.X.combine(np.where(beyond > 0.0, side * pull, 0.0)))
     moving = (gain > 0.0) & (beyond > 0.0)
     return float(np.min(beyond[moving] / gain[moving])) if moving.any() else 1.0

@@ -1,4 +1,4 @@
-"""The solvers by name, and which of them takes a problem when the caller leaves the choice to us.
+"""`auto`: which solver takes a problem when the caller leaves the choice to us.
 
 Three numbers decide. The `price` of newton is what 25 of its steps take, in sweeps of dcd (8 for squared losses, and
 where it begins with a part of the rows). The `height` is about how many steps a multiplier has to make from zero to its
@@ -27,14 +27,14 @@ from dataclasses import replace
 import numpy as np
 
 from widemargin.data.gram import row_cost
-from widemargin.problems.formulations import FreeIntercept, is_made_of_hinges
+from widemargin.problems.formulations import DualQP, is_made_of_hinges
 from widemargin.solvers.contract import Status
-from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps, avsf
-from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, ClimbingSweeps, climb, height
-from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps, dcd
+from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
+from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, ClimbingSweeps, height
+from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import Coordinates
-from widemargin.solvers.cutting_planes.methods import ocas, svmperf
+from widemargin.solvers.cutting_planes.methods import ocas
 from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
 from widemargin.solvers.newton.smoothed import (
@@ -44,6 +44,7 @@ from widemargin.solvers.newton.smoothed import (
     newton_together,
     takes_active_set,
 )
+from widemargin.solvers.spec import SolverSpec, Start
 
 _CHEAP, _AFFORDABLE, _MOST = 30.0, 150.0, 1000.0
 _FEW_COLUMNS = 300  # up to which newton is better at any cost, however few the rows
@@ -61,14 +62,13 @@ _FIRST_PASSES = 3.0  # before anything is expected of a gap
 
 
 def auto(problem, settings, start=None):
-    """Minimise a DualQP or FreeIntercept by the solver that suits it; `start` are multipliers.
+    """Minimise a DualQP by the solver that suits it; `start` are multipliers.
 
     Solution.solver tells which, Solution.why the reason.
     """
     solver, why = chosen(problem, settings, start)
-    X = problem.rows.X if isinstance(problem, FreeIntercept) else problem.X
     if solver in (newton, ocas) and start is not None:  # those begin with weights
-        beta, start = start, X.combine(start, settings.n_jobs)
+        beta, start = start, problem.X.combine(start, settings.n_jobs)
         if solver is newton and takes_active_set(problem):
             return replace(active_set_newton(problem, settings, start, beta), why=why)
     solution = solver(problem, settings, start)
@@ -77,31 +77,24 @@ def auto(problem, settings, start=None):
 
 def chosen(problem, settings, start=None):
     """Return the solver for a problem, a function, and the reason."""
-    rows = problem.rows if isinstance(problem, FreeIntercept) else problem
     if settings.stopping == "gap" and suits_active_set(problem) and takes_active_set(problem):
         return newton, "a small problem"
-    if not is_made_of_hinges(rows):
-        free = isinstance(problem, FreeIntercept)
-        return newton if free else _sweeps, "losses that are not hinges"
-    if isinstance(problem, FreeIntercept):
-        if can_be_dense(rows.X) and rows.X.is_wide:
+    if not is_made_of_hinges(problem):
+        return newton if problem.free_intercept else _sweeps, "losses that are not hinges"
+    if problem.free_intercept:
+        if can_be_dense(problem.X) and problem.X.is_wide:
             return newton, "the intercept is not penalised, and rows are few"
-        if suits_newton_at_any_cost(problem.rows.X):
+        if suits_newton_at_any_cost(problem.X):
             return newton, "the intercept is not penalised"
         return ocas, "the intercept is not penalised, and there are many columns"
     if settings.stopping != "gap" or start is not None:
         return _sweeps, "stopping='kkt'" if settings.stopping != "gap" else "a start"
-    price = _price(problem.X, squared=bool(problem.shift.any()))
+    price = _price(problem.X, squared=bool(problem.curvature.any()))
     if price <= _CHEAP:
         return _steps_first, "many rows for each column"
     if np.isfinite(price) and price <= _HEIGHTS * height(problem):
         return _steps_first, "large costs"
     return _sweeps_first, "small costs" if price <= _AFFORDABLE else "many columns or few rows"
-
-
-def takes_newton(problem, settings):
-    """Whether `auto` begins with newton, which takes several problems with the same X together."""
-    return chosen(problem, settings)[0] in (newton, _steps_first)
 
 
 def auto_together(problems, settings, starts):
@@ -157,7 +150,7 @@ def went_on(problem, settings, first):
 
 def _sweeps_first(problem, settings, start=None, after_steps=False):
     """Sweep, and go on by `newton` when that is faster; `after_steps`, by those with an active set."""
-    price, is_dense = _price(problem.X, squared=bool(problem.shift.any())), can_be_dense(problem.X)
+    price, is_dense = _price(problem.X, squared=bool(problem.curvature.any())), can_be_dense(problem.X)
     if not is_dense and np.isinf(price):
         return _sweeps(problem, settings, start)
     patience = _Patience(_LEFT * price, settings)
@@ -255,8 +248,19 @@ class ChoosingSweeps:
         self._chosen, self._open = ShrinkingSweeps(self.coordinates, self._settings), False
 
 
-DUAL_SOLVERS = {"dcd": dcd, "avsf": avsf, "climb": climb}
-PLANE_SOLVERS = {"svmperf": svmperf, "ocas": ocas}
-WEIGHT_SOLVERS = {"newton": newton, **PLANE_SOLVERS}
-"""Those that start from weights; the others start from multipliers."""
-SOLVERS = {"auto": auto, **DUAL_SOLVERS, **WEIGHT_SOLVERS}
+def _is_better_together(problem, settings, start):
+    """Return whether several such problems begin with newton, which shares their passes."""
+    return start is None and not takes_active_set(problem) and chosen(problem, settings)[0] in (newton, _steps_first)
+
+
+AUTO = SolverSpec(
+    name="auto",
+    solve=auto,
+    takes=frozenset({DualQP}),
+    starts_from=Start.DUAL,
+    stopping=("gap", "kkt"),
+    counts="iterations",
+    together=auto_together,
+    is_better_together=_is_better_together,
+    chooses=True,
+)

@@ -34,7 +34,9 @@ class Progress(NamedTuple):
     `primal`, `dual` and `gap` are those of the last measurement; `iteration` counts turns (sweeps), `passes` the
     visits of rows divided by the number of rows. `task` tells which of several problems this is (one per class),
     out of `n_tasks`. `violation`, for solvers that stop by it, is the largest of an optimality condition now; NaN
-    otherwise. A callback that returns a true value stops the solver, which keeps the model so far.
+    otherwise. `counts` is what iterations are called: sweeps, steps, planes.
+
+    A callback that returns a true value stops the solver, which keeps the model so far.
     """
 
     solver: str
@@ -48,6 +50,7 @@ class Progress(NamedTuple):
     task: int
     n_tasks: int
     violation: float = math.nan
+    counts: str = "iterations"
 
 
 @dataclass(frozen=True)
@@ -96,8 +99,8 @@ class Solution:
     `w` are the weights, the constant column's last; `beta` the multipliers that prove `dual`, None if the solver has
     none; dual coordinate solvers have w = X'beta, `newton` about that;
     `history` is an array of type HISTORY, one entry per measurement, the last one that of this point;
-    `why` is the reason for the choice of the solver, if it was chosen; `intercept` is the one that is not penalised,
-    0 if there is none; `is_exact` tells that the point is optimal to full precision.
+    `why` is the reason for the choice of the solver, if it was chosen; `intercept` is the value of the intercept,
+    0 if there is none; `is_exact` tells that the point is optimal to full precision; `counts` is what `n_iter` counts.
     """
 
     w: np.ndarray
@@ -111,6 +114,7 @@ class Solution:
     why: str = ""
     intercept: float = 0.0
     is_exact: bool = False
+    counts: str = "iterations"
 
     @property
     def gap(self):
@@ -146,6 +150,7 @@ class KernelSolution:
     history: np.ndarray
     stretch: float = 1.0
     scale: float = 0.0
+    counts: str = "iterations"
 
     @property
     def gap(self):
@@ -162,8 +167,8 @@ class KernelSolution:
 class Watch:
     """Keeps the time, the history and the limits of one run; `with` catches Ctrl-C and leaves the model intact."""
 
-    def __init__(self, settings):
-        self.settings = settings
+    def __init__(self, settings, counts="iterations"):
+        self.settings, self.counts = settings, counts
         self.status = None
         self._start = time.perf_counter()
         self._history = []
@@ -217,7 +222,7 @@ class Watch:
         settings = self.settings
         progress = Progress(
             solver, iteration, self.seconds, passes, primal, dual, gap,
-            settings.tol, settings.task, settings.n_tasks, violation,
+            settings.tol, settings.task, settings.n_tasks, violation, self.counts,
         )  # fmt: skip
         wishes = [callback(progress) for callback in settings.callbacks]  # each is told, whatever another says
         return any(wishes)

@@ -45,8 +45,8 @@ def _loss(rows, i, beyond):
     if beyond == 0.0:
         return 0.0
     bound, size = (rows.upper[i] if beyond > 0.0 else -rows.lower[i]), abs(beyond)
-    slope = bound if rows.shift[i] == 0.0 else min(size / rows.shift[i], bound)
-    return slope * (size - 0.5 * rows.shift[i] * slope) if slope > 0.0 else 0.0
+    slope = bound if rows.curvature[i] == 0.0 else min(size / rows.curvature[i], bound)
+    return slope * (size - 0.5 * rows.curvature[i] * slope) if slope > 0.0 else 0.0
 
 
 def precise_dual(rows, beta):
@@ -55,7 +55,7 @@ def precise_dual(rows, beta):
     parts = np.concatenate([
         _two_products(rows.target[np.newaxis], beta)[0],
         -_two_products(rows.epsilon[np.newaxis], np.abs(beta))[0],
-        -0.5 * rows.shift * beta * beta,
+        -0.5 * rows.curvature * beta * beta,
         -0.5 * _two_products(v[np.newaxis], v)[0],
     ])  # fmt: skip
     return exact_sum(parts), exact_sum(np.abs(parts))

@@ -27,7 +27,6 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, split
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.formulations import FreeIntercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.solvers.contract import Status
 from widemargin.solvers.exact_sums import SAFE, exact_sum, precise_dual, precise_primal, precise_scores
@@ -41,12 +40,16 @@ _CLOSER = 0.5  # of the tolerance, when a solution misses it by rounding alone
 
 
 def finished(problem, solution, settings, resolve=None):
-    """Return a solver's Solution of a DualQP or FreeIntercept, finished: exact if small, measured, with its intercept.
+    """Return a solver's Solution of a DualQP, finished: exact if small, measured, with its intercept.
 
     `resolve(tol, solution)`, if given, carries on from a solution to another tolerance; it is called where only the
     bound on rounding keeps a gap above the tolerance.
     """
-    best = _measured(problem, with_intercept(problem, solution, settings), settings)
+    return _with_penalised_intercept(problem, _finished(problem, solution, settings, resolve))
+
+
+def _finished(problem, solution, settings, resolve):
+    best = _measured(problem, _with_free_intercept(problem, solution, settings), settings)
     if best.gap > settings.tol:
         best = _constant_if_that_costs_nothing(problem, best, settings)
     if solution.status not in (Status.CONVERGED, Status.STALLED) or solution.is_exact:
@@ -57,7 +60,7 @@ def finished(problem, solution, settings, resolve=None):
         elif resolve is not None and _missed(solution, settings) < best.gap:
             closer = resolve(_CLOSER * settings.tol, solution)
             closer = replace(closer, n_iter=solution.n_iter + closer.n_iter)
-            best = _measured(problem, with_intercept(problem, closer, settings), settings)
+            best = _measured(problem, _with_free_intercept(problem, closer, settings), settings)
     except KeyboardInterrupt:
         settings.interrupt.set()
         best = replace(best, status=Status.INTERRUPTED)
@@ -86,10 +89,6 @@ def finishing_together(solver):
     return solve
 
 
-def _rows_of(problem):
-    return problem.rows if isinstance(problem, FreeIntercept) else problem
-
-
 def _missed(solution, settings):
     """Return the gap above which a solution that its solver called good enough is not."""
     return settings.tol if solution.status is Status.CONVERGED and settings.stopping == "gap" else np.inf
@@ -105,11 +104,22 @@ def _judged(solution, settings):
 
 
 def with_intercept(problem, solution, settings):
-    """Return a solution with its intercept, if that is not penalised: the best one for its weights."""
-    if not isinstance(problem, FreeIntercept):
+    """Return the Solution of a DualQP with the value of its intercept, if there is one."""
+    return _with_penalised_intercept(problem, _with_free_intercept(problem, solution, settings))
+
+
+def _with_free_intercept(problem, solution, settings):
+    """Return a solution with the best intercept for its weights, if the intercept is not penalised."""
+    if not problem.free_intercept:
         return solution
-    scores = problem.rows.X.scores(solution.w, settings.n_jobs)
-    return replace(solution, intercept=best_intercept(problem.rows, scores))
+    scores = problem.X.scores(solution.w, settings.n_jobs)
+    return replace(solution, intercept=best_intercept(problem, scores))
+
+
+def _with_penalised_intercept(problem, solution):
+    """Return a solution with the intercept that the weight of the constant column makes, if there is one."""
+    constant = problem.X.constant
+    return replace(solution, intercept=constant * float(solution.w[-1])) if constant else solution
 
 
 def _sharpened(problem, solution, settings):
@@ -124,30 +134,29 @@ def _sharpened(problem, solution, settings):
 
 def _constant_if_that_costs_nothing(problem, solution, settings):
     """Return w = 0 with the best intercept if its objective is zero, which no relative gap can come close to."""
-    rows = _rows_of(problem)
-    nothing = replace(solution, w=np.zeros_like(solution.w), beta=np.zeros(rows.X.n_rows), dual=0.0, is_exact=True)
-    nothing = _measured(problem, with_intercept(problem, nothing, settings), settings)
+    zeros = {"w": np.zeros_like(solution.w), "beta": np.zeros(problem.X.n_rows), "dual": 0.0}
+    nothing = replace(solution, **zeros, is_exact=True)
+    nothing = _measured(problem, _with_free_intercept(problem, nothing, settings), settings)
     return nothing if nothing.primal == 0.0 else solution
 
 
 def _measured(problem, solution, settings):
     """Return the solution with its objective and its proof measured anew, in the last line of its history too."""
-    rows = _rows_of(problem)
-    norms = np.sqrt(rows.X.squared_norms(settings.n_jobs))
-    primal, above, of_a_plane = _primal(rows, solution, norms, settings.n_jobs)
+    norms = np.sqrt(problem.X.squared_norms(settings.n_jobs))
+    primal, above, of_a_plane = _primal(problem, solution, norms, settings.n_jobs)
     if solution.beta is None:
         dual, below = solution.dual, of_a_plane
     else:
-        dual, below = _dual(rows, solution.beta, norms, settings.n_jobs)
-    if is_small(problem) and _shows(above + below, primal, dual, settings) and _is_safe(rows, solution):
-        primal = precise_primal(rows, solution.w, solution.intercept)
+        dual, below = _dual(problem, solution.beta, norms, settings.n_jobs)
+    if is_small(problem) and _shows(above + below, primal, dual, settings) and _is_safe(problem, solution):
+        primal = precise_primal(problem, solution.w, solution.intercept if problem.free_intercept else 0.0)
         above = _FEW_ROUNDINGS * primal
         if solution.beta is not None:
-            dual, size = precise_dual(rows, solution.beta)
+            dual, size = precise_dual(problem, solution.beta)
             below = _FEW_ROUNDINGS * size
     dual -= above + below
-    if isinstance(problem, FreeIntercept) and solution.beta is not None:
-        reach = np.abs(rows.target).max() + rows.epsilon.max() + norms.max() * math.sqrt(2.0 * primal)
+    if problem.free_intercept and solution.beta is not None:
+        reach = np.abs(problem.target).max() + problem.epsilon.max() + norms.max() * math.sqrt(2.0 * primal)
         dual -= abs(exact_sum(solution.beta)) * reach
     history = solution.history.copy()
     history[-1]["primal"], history[-1]["dual"] = primal, dual
@@ -198,7 +207,7 @@ def _is_safe(rows, solution):
 
 def _primal(rows, solution, norms, n_jobs):
     """Return the objective, by how much it may be larger, and how wrong a plane taken there may be."""
-    w, b = solution.w, solution.intercept
+    w, b = solution.w, solution.intercept if rows.free_intercept else 0.0
     scores = rows.X.scores(w, n_jobs)
     half_norm = 0.5 * float(w @ w)
     size, unit = math.sqrt(2.0 * half_norm), (rows.X.longest_row + 2) * _UNIT
@@ -219,7 +228,7 @@ def _dual(rows, beta, norms, n_jobs):
 
 def _sums(function, rows, n_jobs, *arguments):
     """Return the three sums that a loop makes over all rows."""
-    numbers = rows.target, rows.lower, rows.upper, rows.shift, rows.epsilon
+    numbers = rows.target, rows.lower, rows.upper, rows.curvature, rows.epsilon
     tasks = [(*numbers, *ends, *arguments) for ends in split(len(rows.target), -(-len(rows.target) // _ROWS_OF_A_TASK))]
     return tuple(exact_sum(part) for part in zip(*run(function, tasks, n_jobs), strict=True))
 

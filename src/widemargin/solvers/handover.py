@@ -33,6 +33,7 @@ def joined(first, second, why=""):
         solver=first.solver if first.solver == second.solver else f"{first.solver}, then {second.solver}",
         history=history,
         why=why,
+        counts=first.counts if first.counts == second.counts else "iterations",
         intercept=point.intercept,
         is_exact=second.is_exact and point is second and proof is second,
     )

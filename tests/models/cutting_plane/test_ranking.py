@@ -202,7 +202,7 @@ def test_names_of_features_are_kept_without_a_warning(model, rng):
 
 def test_violation_is_for_plain_planes_only(rng):
     X, y = rng.standard_normal((60, 2)), np.arange(60) % 2
-    with pytest.raises(ValueError, match="stopping='violation' is svmperf's criterion"):
+    with pytest.raises(ValueError, match="stopping='violation' is for solver='svmperf'"):
         ROCAreaSVC(stopping="violation").fit(X, y)
     model = ROCAreaSVC(stopping="violation", solver="svmperf", tol=0.01).fit(X, y)
     assert model.status_ == "converged"

@@ -14,11 +14,11 @@ from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify, violations
 from widemargin.solvers import auto as auto_module
-from widemargin.solvers.auto import SOLVERS
 from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.registry import LINEAR_SOLVERS
 
-SWEEPS = {name: SOLVERS[name] for name in ("dcd", "avsf", "climb")}
-DUAL_SOLVERS = SWEEPS | {"auto": SOLVERS["auto"]}
+SWEEPS = {name: LINEAR_SOLVERS[name] for name in ("dcd", "avsf", "climb")}
+DUAL_SOLVERS = SWEEPS | {"auto": LINEAR_SOLVERS["auto"]}
 LOSSES = sorted(classification.LOSSES) + sorted(regression.LOSSES)
 CONTAINERS = {
     "dense": np.asarray,
@@ -40,12 +40,12 @@ def exact_optimum(problem, exact_qp):
     X = np.asarray(problem.X.values.todense() if hasattr(problem.X.values, "todense") else problem.X.values)
     if problem.X.constant:
         X = np.hstack([X, np.full((len(X), 1), problem.X.constant)])
-    soft = problem.shift > 0
+    soft = problem.curvature > 0
     # The QP solver gets p / reach and q / reach, numbers of one size, and only those that may move at all.
     high = np.concatenate([np.maximum(problem.upper, 0), np.maximum(-problem.lower, 0)])
     free = high > 0
-    reach = np.where(np.tile(soft, 2), np.tile(0.5 / np.where(soft, problem.shift, 1.0), 2), high)[free]
-    K = X @ X.T + np.diag(problem.shift)
+    reach = np.where(np.tile(soft, 2), np.tile(0.5 / np.where(soft, problem.curvature, 1.0), 2), high)[free]
+    K = X @ X.T + np.diag(problem.curvature)
     G = np.block([[K, -K], [-K, K]])[np.ix_(free, free)] * np.outer(reach, reach)
     c = np.concatenate([problem.epsilon - problem.target, problem.epsilon + problem.target])[free] * reach
     value, error = exact_qp(G, c, high[free] / reach)

@@ -15,12 +15,12 @@ from widemargin.problems.formulations import RiskProblem
 from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.ranking import PairRisk
 from widemargin.problems.row_risk import CentredRisk, RowRisk
-from widemargin.solvers.auto import PLANE_SOLVERS, SOLVERS
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.cutting_planes import methods
 from widemargin.solvers.cutting_planes.plane_store import RowPlanes, SparsePlanes
+from widemargin.solvers.registry import LINEAR_SOLVERS, RISK_SOLVERS
 
-EACH_SOLVER = pytest.mark.parametrize("solve", PLANE_SOLVERS.values(), ids=PLANE_SOLVERS.keys())
+EACH_SOLVER = pytest.mark.parametrize("solve", RISK_SOLVERS.values(), ids=RISK_SOLVERS.keys())
 LOSSES = {
     "hinge": classification.hinge,
     "squared_hinge": classification.squared_hinge,
@@ -45,7 +45,7 @@ def test_the_judge_confirms_the_certificate(container, loss, solve, clouds):
     assert solution.status is Status.CONVERGED
     assert solution.gap <= 1e-3
     assert primal(problem, solution.w) == pytest.approx(solution.primal, rel=1e-12)
-    optimum = SOLVERS["dcd"](problem, Settings(tol=1e-10, max_iter=None)).primal
+    optimum = LINEAR_SOLVERS["dcd"](problem, Settings(tol=1e-10, max_iter=None)).primal
     assert solution.dual <= optimum * (1 + 1e-9)
 
 
@@ -53,14 +53,16 @@ def test_the_judge_confirms_the_certificate(container, loss, solve, clouds):
 def test_all_solvers_find_the_same(loss, clouds):
     X, sign, cost = clouds
     problem = loss(Matrix(X, constant=1.0), sign, cost)
-    values = [SOLVERS[name](problem, Settings(tol=1e-7, max_iter=None)).primal for name in ("dcd", "avsf", "ocas")]
+    values = [
+        LINEAR_SOLVERS[name](problem, Settings(tol=1e-7, max_iter=None)).primal for name in ("dcd", "avsf", "ocas")
+    ]
     np.testing.assert_allclose(values, values[0], rtol=1e-6)
 
 
 def test_plain_planes_find_the_same(clouds):
     X, sign, cost = clouds
     problem = classification.hinge(Matrix(X), sign, cost)
-    values = [SOLVERS[name](problem, Settings(tol=1e-7, max_iter=None)).primal for name in ("dcd", "svmperf")]
+    values = [LINEAR_SOLVERS[name](problem, Settings(tol=1e-7, max_iter=None)).primal for name in ("dcd", "svmperf")]
     np.testing.assert_allclose(values, values[0], rtol=1e-6)
 
 
@@ -91,7 +93,7 @@ def test_bounds_close_in_on_the_optimum_from_both_sides(name, solve, clouds):
 
 @pytest.mark.parametrize("name", ["hinge", "free", "pairs", "f1", "precision"])
 def test_both_solvers_agree(name, clouds):
-    a, b = (solve(problems(clouds)[name], Settings(tol=1e-5, max_iter=20_000)) for solve in PLANE_SOLVERS.values())
+    a, b = (solve(problems(clouds)[name], Settings(tol=1e-5, max_iter=20_000)) for solve in RISK_SOLVERS.values())
     assert a.primal == pytest.approx(b.primal, rel=2e-5)
 
 
@@ -218,7 +220,7 @@ from widemargin.problems.formulations import RiskProblem
 from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.ranking import PairRisk
 from widemargin.problems.row_risk import CentredRisk, RowRisk
-from widemargin.solvers.auto import PLANE_SOLVERS
+from widemargin.solvers.registry import RISK_SOLVERS
 from widemargin.solvers.contract import Settings
 rng = np.random.default_rng(0)
 X, ones = Matrix(rng.standard_normal((20, 3))), np.ones(20)
@@ -230,7 +232,7 @@ problems = [
     RiskProblem(X, PairRisk(np.arange(20) % 4, group, 5.0)), RiskProblem(X, MeasureRisk("f1", sign, 20.0)),
 ]
 for problem in problems:
-    for solve in PLANE_SOLVERS.values():
+    for solve in RISK_SOLVERS.values():
         solution = solve(problem, Settings(tol=1e-4, max_iter=300))
         print(solution.status.name, *np.round([solution.primal, solution.dual], 3) + 0.0)
 """

@@ -17,8 +17,8 @@ from widemargin.problems.classification import c_svc, nu_svc
 from widemargin.problems.one_class import one_class
 from widemargin.problems.regression import eps_svr, nu_svr
 from widemargin.solvers.contract import KernelSettings, Status
-from widemargin.solvers.decomposition.svmlight import active_set
-from widemargin.solvers.kernel import KERNEL_SOLVERS
+from widemargin.solvers.decomposition import active_set
+from widemargin.solvers.registry import KERNEL_SOLVERS
 
 NAMES = ["svmlight", "smo"]
 EACH_SOLVER = pytest.mark.parametrize("solve", [KERNEL_SOLVERS[name] for name in NAMES], ids=NAMES)
@@ -225,7 +225,7 @@ from widemargin.kernels.rows import KernelRows
 from widemargin.problems.classification import c_svc, nu_svc
 from widemargin.problems.regression import eps_svr
 from widemargin.solvers.contract import KernelSettings
-from widemargin.solvers.kernel import KERNEL_SOLVERS
+from widemargin.solvers.registry import KERNEL_SOLVERS
 rng = np.random.default_rng(0)
 X = rng.standard_normal((10, 3))
 sign, ones = np.where(np.arange(10) % 2, 1.0, -1.0), np.ones(10)

@@ -18,9 +18,9 @@ from widemargin.problems.classification import c_svc, nu_svc
 from widemargin.problems.one_class import one_class
 from widemargin.problems.regression import eps_svr, nu_svr
 from widemargin.solvers.contract import KernelSettings, Status
+from widemargin.solvers.decomposition import svmlight
 from widemargin.solvers.decomposition.active_set import ActiveSet
-from widemargin.solvers.decomposition.svmlight import svmlight
-from widemargin.solvers.kernel import KERNEL_SOLVERS
+from widemargin.solvers.registry import KERNEL_SOLVERS
 
 NAMES = ["svmlight", "smo"]
 FORMULATIONS = ["c_svc", "nu_svc", "one_class", "eps_svr", "nu_svr"]

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,16 +16,17 @@ from widemargin import LinearSVC, LinearSVR
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify, losses, violations
-from widemargin.problems.formulations import DualQP, FreeIntercept
-from widemargin.solvers.auto import SOLVERS, auto
+from widemargin.problems.formulations import DualQP
+from widemargin.solvers.auto import auto
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finished
+from widemargin.solvers.newton import active_set as module
 from widemargin.solvers.newton.active_set import active_set_newton, exact, is_small
-from widemargin.solvers.newton.smoothed import active_set as module
+from widemargin.solvers.registry import LINEAR_SOLVERS
 
 
 def huber(X, y, cost):
-    return DualQP(X, target=y, lower=-cost, upper=cost, shift=0.5 / cost, epsilon=np.zeros_like(cost))
+    return DualQP(X, target=y, lower=-cost, upper=cost, curvature=0.5 / cost, epsilon=np.zeros_like(cost))
 
 
 LOSSES = {
@@ -71,10 +73,10 @@ DEFECTS = st.sets(st.sampled_from(["separable", "collinear", "constant", "zero",
 def test_awkward_problems_are_solved_exactly(seed, n, d, C, loss, defects, scale, free):
     X, sign, cost = defective(seed, n, d, defects, scale)
     problem = LOSSES[loss](Matrix(X, 0.0 if free else 1.0), sign, C * cost + 1e-9)
-    problem = FreeIntercept(problem) if free else problem
+    problem = replace(problem, free_intercept=True) if free else problem
     settings = Settings(tol=1e-6)
     solution = finished(problem, active_set_newton(problem, settings), settings)
-    rows = problem.rows if free else problem
+    rows = problem
     lengths = np.sqrt(rows.X.squared_norms()) * np.linalg.norm(solution.w) + abs(solution.intercept) + 1.0
     reachable = np.finfo(float).eps * float(C * cost @ lengths) / solution.primal if solution.primal else 0.0
     assert solution.status is (Status.CONVERGED if reachable < 1e-7 else solution.status)
@@ -98,7 +100,7 @@ def test_optimality_conditions_hold_to_the_last_digits(container, loss, clouds):
 def test_lapack_gives_the_same_as_compiled_loops(free, loss, clouds, monkeypatch):
     X, sign, cost = clouds
     problem = loss(Matrix(X, 0.0 if free else 1.0), sign, cost)
-    problem = FreeIntercept(problem) if free else problem
+    problem = replace(problem, free_intercept=True) if free else problem
     compiled = active_set_newton(problem, Settings())
     monkeypatch.setattr(module, "_BLAS_FROM", 0)
     by_lapack = active_set_newton(problem, Settings())
@@ -160,7 +162,7 @@ def test_whatever_a_solver_found_is_carried_on_to_the_exact_solution(solver, clo
     problem = classification.squared_hinge(Matrix(X, constant=1.0), sign, cost)
     assert is_small(problem)
     settings = Settings(tol=1e-2)
-    solution = finished(problem, SOLVERS[solver](problem, settings), settings)
+    solution = finished(problem, LINEAR_SOLVERS[solver](problem, settings), settings)
     np.testing.assert_allclose(solution.w, active_set_newton(problem, settings).w, rtol=1e-9)
 
 
@@ -168,14 +170,14 @@ def test_losses_that_are_no_hinges_are_refused_by_cutting_planes(clouds):
     X, sign, cost = clouds
     for solver in ("ocas", "svmperf"):
         with pytest.raises(ValueError, match="linear beyond a corner for all rows, or quadratic for all rows"):
-            SOLVERS[solver](huber(Matrix(X), sign, cost), Settings())
+            LINEAR_SOLVERS[solver](huber(Matrix(X), sign, cost), Settings())
 
 
 @pytest.mark.parametrize("solver", ["auto", "newton", "dcd", "avsf", "climb"])
 def test_hubers_loss_is_solved_by_the_others(solver, clouds):
     X, sign, cost = clouds
     problem = huber(Matrix(X, constant=1.0), 3.0 * sign, cost)
-    solution = SOLVERS[solver](problem, Settings(tol=1e-8, max_iter=None))
+    solution = LINEAR_SOLVERS[solver](problem, Settings(tol=1e-8, max_iter=None))
     assert certify(problem, solution.w, solution.beta).gap <= 1e-8
 
 
@@ -183,7 +185,9 @@ def test_hubers_loss_may_have_a_free_intercept(clouds):
     X, sign, cost = clouds
     rows = huber(Matrix(X), 3.0 * sign + 1.0, cost)
     settings = Settings(tol=1e-8)
-    solution = finished(FreeIntercept(rows), auto(FreeIntercept(rows), settings), settings)
+    solution = finished(
+        replace(rows, free_intercept=True), auto(replace(rows, free_intercept=True), settings), settings
+    )
     assert solution.status is Status.CONVERGED
     here = losses(rows, X @ solution.w + solution.intercept).sum()
     for shift in (-1e-3, 1e-3):
@@ -209,7 +213,7 @@ def test_an_intercept_that_is_not_unique_is_the_midpoint():
 
 
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
-@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("solver", sorted(LINEAR_SOLVERS))
 def test_targets_of_zero_have_the_zero_solution(solver, loss, rng):
     X = rng.standard_normal((50, 4))
     model = LinearSVR(loss=loss, solver=solver).fit(X, np.zeros(50))
@@ -222,14 +226,13 @@ _PLAIN = """
 import numpy as np
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
-from widemargin.problems.formulations import FreeIntercept
 from widemargin.solvers.contract import Settings
 from widemargin.solvers.newton.active_set import active_set_newton
 rng = np.random.default_rng(0)
 X = rng.standard_normal((30, 3))
 sign = np.where(X[:, 0] + rng.standard_normal(30) > 0, 1.0, -1.0)
 for loss in (classification.hinge, classification.squared_hinge):
-    for problem in (loss(Matrix(X, 1.0), sign, np.ones(30)), FreeIntercept(loss(Matrix(X), sign, np.ones(30)))):
+    for problem in (loss(Matrix(X, 1.0), sign, np.ones(30)), loss(Matrix(X), sign, np.ones(30), free_intercept=True)):
         solution = active_set_newton(problem, Settings())
         print([*solution.w.tolist(), solution.intercept])
 """

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,12 +16,12 @@ from widemargin.data.gram import gram
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify
-from widemargin.problems.formulations import FreeIntercept, part_of
+from widemargin.problems.formulations import part_of
 from widemargin.problems.row_risk import CentredRisk, RowRisk
-from widemargin.solvers.auto import SOLVERS
 from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.newton import smoothed as module
 from widemargin.solvers.newton.smoothed import newton, newton_together
-from widemargin.solvers.newton.smoothed import smoothed as module
+from widemargin.solvers.registry import LINEAR_SOLVERS
 
 LOSSES = {
     "hinge": classification.hinge,
@@ -108,7 +109,7 @@ def test_it_finds_what_coordinate_descent_finds(case):
     problem = stated(case)
     solution = newton(problem, Settings(tol=1e-8, max_iter=3000))
     assert solution.gap <= 1e-8
-    expected = SOLVERS["dcd"](problem, Settings(tol=1e-8, max_iter=300_000))
+    expected = LINEAR_SOLVERS["dcd"](problem, Settings(tol=1e-8, max_iter=300_000))
     assert solution.primal == pytest.approx(expected.primal, rel=2e-8 + max(0.0, expected.gap), abs=1e-12)
     assert certify(problem, solution.w, solution.beta).gap <= 1e-8 * (1 + 1e-6) + 1e-14
 
@@ -117,7 +118,7 @@ def test_it_finds_what_coordinate_descent_finds(case):
 @hypothesis_settings(max_examples=80)
 def test_a_free_intercept_is_that_of_cutting_planes(case):
     problem = stated(case | {"constant": 0.0})
-    solution = newton(FreeIntercept(problem), Settings(tol=1e-6, max_iter=3000))
+    solution = newton(replace(problem, free_intercept=True), Settings(tol=1e-6, max_iter=3000))
     # By rounding smoothed steps come to a standstill now and then; those that test_exact.py is about then carry on.
     tol = 1e-2 if solution.status is Status.STALLED else 1e-6
     assert solution.primal - solution.dual <= tol * solution.primal + 1e-12
@@ -125,7 +126,7 @@ def test_a_free_intercept_is_that_of_cutting_planes(case):
     risk = CentredRisk(RowRisk(problem))
     exact = 0.5 * solution.w @ solution.w + risk.value(problem.X.scores(solution.w))
     assert exact <= solution.primal * (1 + 1e-9) + 1e-12
-    expected = SOLVERS["ocas"](FreeIntercept(problem), Settings(tol=1e-6, max_iter=20_000))
+    expected = LINEAR_SOLVERS["ocas"](replace(problem, free_intercept=True), Settings(tol=1e-6, max_iter=20_000))
     assert solution.dual <= expected.primal * (1 + 1e-9) + 1e-12
     assert expected.dual <= solution.primal * (1 + 1e-9) + 1e-12
 
@@ -152,7 +153,9 @@ def test_a_part_stands_for_all(clouds):
     problem = classification.hinge(Matrix(X), sign, cost)
     twice = classification.hinge(Matrix(np.vstack([X, X])), np.tile(sign, 2), np.tile(cost, 2))
     part = part_of(twice, np.arange(len(sign)), Matrix(X))
-    expected = SOLVERS["dcd"](classification.hinge(Matrix(X), sign, 2 * cost), Settings(tol=1e-10, max_iter=None))
+    expected = LINEAR_SOLVERS["dcd"](
+        classification.hinge(Matrix(X), sign, 2 * cost), Settings(tol=1e-10, max_iter=None)
+    )
     assert newton(part, Settings(tol=1e-9)).primal == pytest.approx(expected.primal, rel=1e-8)
     assert newton(twice, Settings(tol=1e-9)).primal == pytest.approx(expected.primal, rel=1e-8)
     assert problem.X.n_rows == part.X.n_rows

@@ -18,9 +18,9 @@ from widemargin.cli.options.parsing import translate_letters
 from widemargin.cli.precomputed import number_support, read_kernel_rows, square
 from widemargin.cli.progress import reporting
 from widemargin.evaluation.predictions import cross_predict, cross_validation_lines, fit, measure
-from widemargin.models.base import turns_of
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.solvers.contract import Status
+from widemargin.solvers.registry import counts_of
 
 _SHOWN_CLASSES = 8
 _IN_WORDS = (
@@ -182,7 +182,7 @@ def _linear_facts(model):
     """Return what is worth knowing of a fitted linear model."""
     facts = {name: getattr(model, name) for name in ("loss", "measure") if hasattr(model, name)}
     facts["solver"] = model.solver_
-    facts[turns_of(model.solver_) or "sweeps"] = int(model.n_iter_)
+    facts[counts_of(model.solver_)] = int(model.n_iter_)
     if hasattr(model, "thresholds_"):
         facts["thresholds"] = model.thresholds_.tolist()
     return {**facts, "objective": model.objective_}

@@ -4,8 +4,9 @@ import argparse
 
 from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.problems.formulations import DualQP, RiskProblem
 from widemargin.problems.measures import parsed
-from widemargin.solvers.auto import PLANE_SOLVERS, WEIGHT_SOLVERS
+from widemargin.solvers.registry import RISK_SOLVERS, names_of
 
 TASKS = {"rank": RankSVM, "ordinal": OrdinalSVC, "rocarea": ROCAreaSVC, "measure": MeasureSVC}
 FORMATS = {"rank": ("widemargin", "svmlight"), "ordinal": ("widemargin",)}  # others as the first
@@ -39,9 +40,9 @@ def make_plane_model(parser, options):
             parser.error(f"{parser.name(dest)} is not for --task {task}; leave it out")
     if options.format not in FORMATS.get(task, FORMATS["rank"]):
         parser.error(f"--format {options.format} has no place for --task {task}; leave it out")
-    if given.get("solver", "ocas") not in PLANE_SOLVERS:
-        parser.error(f"--solver {options.solver} is not for --task {task}; use {' or '.join(PLANE_SOLVERS)}")
-    check_stopping(parser, given.get("stopping"), given.get("solver", "ocas"))
+    if given.get("solver", "ocas") not in RISK_SOLVERS:
+        parser.error(f"--solver {options.solver} is not for --task {task}; use {' or '.join(RISK_SOLVERS)}")
+    check_stopping(parser, given.get("stopping"), given.get("solver", "ocas"), RiskProblem)
     parameters = {dest: given[dest] for dest in takes if dest in given and dest != "bias"}
     if "bias" in given:
         if options.bias == 0:
@@ -57,9 +58,12 @@ def plane_words(model):
     return f"{words.get(type(model)) or f'MeasureSVC, {model.measure}'}, linear"
 
 
-def check_stopping(parser, stopping, solver):
-    """Refuse a criterion that the solver does not have."""
-    if stopping == "violation" and solver != "svmperf":
-        parser.error(f"--stopping violation is svmperf's criterion, the solver is {solver}; add --solver svmperf")
-    if stopping == "kkt" and solver in WEIGHT_SOLVERS:
-        parser.error(f"--stopping kkt is a rule of dcd, avsf and climb, the solver is {solver}; leave it out")
+def check_stopping(parser, stopping, solver, formulation=DualQP, intercept=None):
+    """Refuse a stopping rule that the solver does not have."""
+    others = names_of(formulation, stopping=stopping, intercept=intercept)
+    if stopping is None or solver in others:
+        return
+    if not others:
+        parser.error(f"--stopping {stopping} is for none of the solvers that would do here; leave it out")
+    words = " or ".join(others)
+    parser.error(f"--stopping {stopping} is a rule of {words}, the solver is {solver}; add --solver {others[0]}")

@@ -7,7 +7,7 @@ import argparse
 
 from widemargin.cli.options import parsing as reading
 from widemargin.models.kernel.machines import KERNELS, MACHINES, machine_of
-from widemargin.solvers.kernel import KERNEL_SOLVERS
+from widemargin.solvers.registry import KERNEL_SOLVERS
 
 _SELECTING = (
     "svm_type", "kernel_type", "kernel", "nu", "gamma", "degree", "coef0",

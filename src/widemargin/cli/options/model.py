@@ -11,8 +11,8 @@ from widemargin.cli.options.parsing import Parser
 from widemargin.cli.progress import add_progress_option
 from widemargin.models.kernel.machines import machine_of
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.solvers.auto import SOLVERS, WEIGHT_SOLVERS
-from widemargin.solvers.kernel import KERNEL_SOLVERS
+from widemargin.problems.formulations import DualQP, Intercept
+from widemargin.solvers.registry import KERNEL_SOLVERS, LINEAR_SOLVERS, names_of
 
 _TASKS = {"classification": LinearSVC, "regression": LinearSVR}
 _LOSSES = {
@@ -114,7 +114,7 @@ def _add_problem_options(group):
 
 
 def _add_solver_options(group):
-    add, solvers = _adding(group), [*SOLVERS, *(name for name in KERNEL_SOLVERS if name not in SOLVERS)]
+    add, solvers = _adding(group), list({**LINEAR_SOLVERS, **KERNEL_SOLVERS})
     add("-e", "--tol", type=reading.non_negative, help="linear: relative duality gap asked for (default: 1e-4, for "
         "rank, ordinal, rocarea and measure 1e-3); kernel machines: largest violation of an optimality condition "
         "(default: 1e-3)")  # fmt: skip
@@ -179,7 +179,7 @@ def in_words(model, options):
 
 def _make_linear_model(parser, options):
     given = {**_LINEAR_DEFAULTS, **vars(options)}
-    if given["solver"] not in SOLVERS:
+    if given["solver"] not in LINEAR_SOLVERS:
         _refuse_kernel(parser, f"--solver {given['solver']}")
     if options.format == "libsvm":
         _refuse_kernel(parser, "--format libsvm")
@@ -209,14 +209,15 @@ def _check_planes(parser, given):
     solver = given["solver"]
     if "penalize_intercept" in given:
         name = parser.name("penalize_intercept")
-        if solver not in ("auto", *WEIGHT_SOLVERS):
-            parser.error(f"{name} needs --solver newton, ocas or svmperf, got {solver}; leave one of them out")
+        takers = names_of(DualQP, intercept=Intercept.FREE)
+        if solver not in takers:
+            parser.error(f"{name} needs --solver {', '.join(takers)}, got {solver}; leave one of them out")
         if "bias" in given:
             parser.error(f"{parser.name('bias')} is for an intercept with a penalty; leave it or {name} out")
         if given.get("multi_class") == "crammer_singer":
             parser.error(f"{name} is not for --multi-class crammer_singer; leave one of them out")
-        solver = "newton" if solver == "auto" else solver
-    cutting_plane_options.check_stopping(parser, given["stopping"], solver)
+    intercept = Intercept.FREE if "penalize_intercept" in given else None
+    cutting_plane_options.check_stopping(parser, given["stopping"], solver, intercept=intercept)
 
 
 def _refuse_kernel(parser, name):

@@ -5,12 +5,12 @@ from numbers import Integral, Real
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from widemargin.data.matrix import Matrix
-from widemargin.models.base import POSITIVE, WeightedModel
+from widemargin.models.base import POSITIVE, WeightedModel, one_by_one
 from widemargin.models.inputs import checked_rows
 from widemargin.models.labels import coded
 from widemargin.problems.formulations import RiskProblem
-from widemargin.solvers.auto import PLANE_SOLVERS
 from widemargin.solvers.finishing import finishing_risk
+from widemargin.solvers.registry import RISK_SOLVERS, check_choice, specs_of
 
 
 class PlaneModel(WeightedModel):
@@ -20,7 +20,7 @@ class PlaneModel(WeightedModel):
         **WeightedModel._parameter_constraints,
         "C": [POSITIVE],
         "tol": [Interval(Real, 0.0, None, closed="left")],
-        "solver": [StrOptions(set(PLANE_SOLVERS))],
+        "solver": [StrOptions(set(RISK_SOLVERS))],
         "stopping": [StrOptions({"gap", "violation"})],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -32,8 +32,7 @@ class PlaneModel(WeightedModel):
     def _check_rows(self, X, y, **options):
         """Return X and y, checked."""
         self._validate_params()
-        if self.stopping == "violation" and self.solver != "svmperf":
-            raise ValueError(f"stopping='violation' is svmperf's criterion; the solver is {self.solver!r}.")
+        check_choice(specs_of(RiskProblem)[self.solver], RiskProblem, stopping=self.stopping)
         return checked_rows(self, X, y, order="C", **options)
 
     def _check_two_classes(self, X, y):
@@ -52,9 +51,8 @@ class PlaneModel(WeightedModel):
         matrix = Matrix.of_columns_that_occur(X, constant)
         last = self._last_weights(1, matrix)
         start = None if last is None else last[0]
-        (solution,) = self._solve(
-            finishing_risk(PLANE_SOLVERS[self.solver]), [lambda: RiskProblem(matrix, risk)], [start]
-        )
+        solve = one_by_one(finishing_risk(RISK_SOLVERS[self.solver]))
+        (solution,) = self._solve(solve, [lambda: RiskProblem(matrix, risk)], [start])
         self.n_iter_ = solution.n_iter
         self._keep_record([solution])
         self._warn([solution], matrix.values)

@@ -25,10 +25,10 @@ from widemargin.data.structure import check_structure
 from widemargin.kernels.expansion import kernel_scores
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, PreparedRows, submatrix
-from widemargin.models.base import SolvedModel
+from widemargin.models.base import SolvedModel, one_by_one
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
 from widemargin.solvers.contract import KernelSettings, KernelSolution, Status
-from widemargin.solvers.kernel import KERNEL_SOLVERS
+from widemargin.solvers.registry import KERNEL_SOLVERS
 
 _MEGABYTE = 1 << 20
 _PART_NUMBERS = 1 << 22  # numbers that prediction holds at a time, besides its result: 32 MB
@@ -161,7 +161,6 @@ class KernelModel(SolvedModel):
         "working_set": [Interval(Integral, 2, None, closed="left"), None],
         "stopping": [StrOptions({"kkt", "gap"})],
     }
-    _turns = "iterations"
 
     @property
     def _stopping(self):
@@ -312,7 +311,7 @@ class KernelModel(SolvedModel):
 
         last = getattr(self, "_last_multipliers", []) if self.warm_start else []
         starts = [*last, *[None] * len(problems)][: len(problems)]
-        return self._solve(train, problems, starts)
+        return self._solve(one_by_one(train), problems, starts)
 
     def _keep_model(self, support, n_support, dual_coef, intercept, training):
         """Set the attributes that make the model, in scikit-learn's layout."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled, prefetch
 from widemargin.data.matrix import row_dot, row_prefetch
+from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import (
     Coordinates,
@@ -29,6 +30,7 @@ from widemargin.solvers.coordinate_descent.state import (
     random_state,
     shuffle,
 )
+from widemargin.solvers.spec import SolverSpec, Start
 
 _RATE, _LEAST, _MOST = 1 / 5, 1 / 20, 20.0
 _NO_GAIN = math.exp(-_RATE)  # the factor for a step that gained nothing
@@ -39,6 +41,17 @@ def avsf(problem, settings, start=None):
     """Minimise a DualQP by coordinate descent with adaptive frequencies; `start` are multipliers to begin with."""
     state = Coordinates(problem, start, settings.n_jobs)
     return descend(AdaptiveSweeps(state, settings), settings)
+
+
+AVSF = SolverSpec(
+    name="avsf",
+    solve=avsf,
+    takes=frozenset({DualQP}),
+    intercepts=frozenset({Intercept.NONE, Intercept.PENALISED}),
+    starts_from=Start.DUAL,
+    stopping=("gap", "kkt"),
+    counts="sweeps",
+)
 
 
 class AdaptiveSweeps:
@@ -139,7 +152,7 @@ def _sweep(X, rows, schedule, total, average, learning, w):
         row_loss, value = loss_and_value(row, score)
         loss += weight * row_loss
         excess += weight * (row_loss - value + row["beta"] * score)
-        slope = row["target"] - score - row["shift"] * row["beta"]
+        slope = row["target"] - score - row["curvature"] * row["beta"]
         rise, fall = one_sided_slopes(row, slope)
         if row["beta"] < row["upper"]:
             violation = max(violation, rise)
@@ -149,7 +162,9 @@ def _sweep(X, rows, schedule, total, average, learning, w):
         beta = best_beta(row, slope)
         if beta != row["beta"]:
             step = beta - row["beta"]
-            gain = step * (slope - 0.5 * step * row["curvature"]) - row["epsilon"] * (abs(beta) - abs(row["beta"]))
+            gain = step * (slope - 0.5 * step * row["total_curvature"]) - row["epsilon"] * (
+                abs(beta) - abs(row["beta"])
+            )
             move(X, i, row, beta, w)
             moved = True
         if learning and average > 0.0:

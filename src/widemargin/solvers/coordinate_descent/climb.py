@@ -15,9 +15,11 @@ instead of more than 15,000, covertype 45 where coordinate descent alone has a g
 
 import numpy as np
 
+from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import Coordinates
+from widemargin.solvers.spec import SolverSpec, Start
 
 _STEP = 10.0
 _MOST_HEIGHT = 1e18
@@ -32,6 +34,17 @@ def climb(problem, settings, start=None):
     return descend(ClimbingSweeps(state, settings), settings)
 
 
+CLIMB = SolverSpec(
+    name="climb",
+    solve=climb,
+    takes=frozenset({DualQP}),
+    intercepts=frozenset({Intercept.NONE, Intercept.PENALISED}),
+    starts_from=Start.DUAL,
+    stopping=("gap", "kkt"),
+    counts="sweeps",
+)
+
+
 def height(problem, norms=None):
     """Return about how many steps a multiplier has to make from zero to its bound, or to where its spring holds it.
 
@@ -39,8 +52,8 @@ def height(problem, norms=None):
     """
     norms = problem.X.squared_norms() if norms is None else norms
     reach = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
-    soft = problem.shift > 0.0
-    reach[soft] = 0.5 / problem.shift[soft]
+    soft = problem.curvature > 0.0
+    reach[soft] = 0.5 / problem.curvature[soft]
     size = float(np.abs(problem.target).mean())
     steps = float((reach * norms).mean()) / size if size > 0.0 else 1.0  # without targets, zero is the solution
     return min(max(steps, 1.0), _MOST_HEIGHT)

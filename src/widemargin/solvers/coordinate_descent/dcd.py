@@ -12,6 +12,7 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled, prefetch
 from widemargin.data.matrix import row_dot, row_prefetch
+from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import (
     Coordinates,
@@ -23,6 +24,7 @@ from widemargin.solvers.coordinate_descent.state import (
     random_state,
     shuffle,
 )
+from widemargin.solvers.spec import SolverSpec, Start
 
 _AHEAD = 16  # rows ahead that a row's record is prefetched
 
@@ -31,6 +33,17 @@ def dcd(problem, settings, start=None):
     """Minimise a DualQP by dual coordinate descent; `start` are multipliers to begin with."""
     state = Coordinates(problem, start, settings.n_jobs)
     return descend(ShrinkingSweeps(state, settings), settings)
+
+
+DCD = SolverSpec(
+    name="dcd",
+    solve=dcd,
+    takes=frozenset({DualQP}),
+    intercepts=frozenset({Intercept.NONE, Intercept.PENALISED}),
+    starts_from=Start.DUAL,
+    stopping=("gap", "kkt"),
+    counts="sweeps",
+)
 
 
 class ShrinkingSweeps:
@@ -113,7 +126,7 @@ def _sweep(X, rows, active, inward_limit, outward_limit, w):
         score = row_dot(X, i, w)
         row_loss, value = loss_and_value(row, score)
         excess += row_loss - value + row["beta"] * score
-        slope = row["target"] - score - row["shift"] * row["beta"]
+        slope = row["target"] - score - row["curvature"] * row["beta"]
         rise, fall = one_sided_slopes(row, slope)
         if row["beta"] < row["upper"] and rise > 0.0:
             pull = rise

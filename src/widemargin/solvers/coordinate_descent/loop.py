@@ -37,7 +37,7 @@ def descend(method, settings):
     settings : Settings
     """
     state = method.coordinates
-    loop = _Loop(method, settings, Watch(settings))
+    loop = _Loop(method, settings, Watch(settings, "sweeps"))
     with loop.watch as watch:
         while not loop.done():
             loop.turn()
@@ -55,6 +55,7 @@ def descend(method, settings):
         status=watch.status,
         solver=method.name,
         history=watch.history(),
+        counts="sweeps",
     )
 
 

@@ -1,7 +1,7 @@
 """One multiplier at a time: what dual coordinate methods share.
 
-For row i with score s = <w, x_i> the dual rises along beta_i with the slope  target − s − shift beta ∓ epsilon, and
-has its exact maximum at   clip( soft(slope + curvature beta, epsilon) / curvature ),   curvature = |x_i|² + shift.
+For row i with score s = <w, x_i> the dual rises along beta_i with the slope  target − s − curvature beta ∓ epsilon,
+and has its exact maximum at   clip( soft(slope + total beta, epsilon) / total ),   total = |x_i|² + curvature.
 By Fenchel's inequality the duality gap is a sum over rows of terms that are never negative, the `excess` of a row.
 A sweep sees each row's excess in passing: their sum tells when it is worth measuring the gap.
 
@@ -24,9 +24,9 @@ ROW = np.dtype(
         ("target", "f8"),
         ("lower", "f8"),
         ("upper", "f8"),
-        ("shift", "f8"),
-        ("epsilon", "f8"),
         ("curvature", "f8"),
+        ("epsilon", "f8"),
+        ("total_curvature", "f8"),
         ("preference", "f8"),
     ]
 )
@@ -68,8 +68,8 @@ class Coordinates:
         self.factor = factor
         self.rows["lower"] = self.problem.lower * factor
         self.rows["upper"] = self.problem.upper * factor
-        self.rows["shift"] = self.problem.shift / factor
-        self.rows["curvature"] = self.norms + self.rows["shift"]
+        self.rows["curvature"] = self.problem.curvature / factor
+        self.rows["total_curvature"] = self.norms + self.rows["curvature"]
 
     def stretch(self, times):
         """Multiply all multipliers by `times` and bring them back into their intervals."""
@@ -138,12 +138,12 @@ def best_beta(row, slope):
 
     A row of zeros has no curvature and a constant slope: the division gives an infinity, the interval its bound.
     """
-    z = slope + row["curvature"] * row["beta"]
+    z = slope + row["total_curvature"] * row["beta"]
     beta = 0.0
     if z > row["epsilon"]:
-        beta = (z - row["epsilon"]) / row["curvature"]
+        beta = (z - row["epsilon"]) / row["total_curvature"]
     elif z < -row["epsilon"]:
-        beta = (z + row["epsilon"]) / row["curvature"]
+        beta = (z + row["epsilon"]) / row["total_curvature"]
     return min(max(beta, row["lower"]), row["upper"])
 
 
@@ -160,13 +160,13 @@ def one_sided_slopes(row, slope):
 def loss_and_value(row, score):
     """Return the row's loss at `score`, and what its multiplier earns in the dual without the quadratic form."""
     residual = row["target"] - score
-    epsilon, shift, beta = row["epsilon"], row["shift"], row["beta"]
+    epsilon, curvature, beta = row["epsilon"], row["curvature"], row["beta"]
     beyond = max(residual - epsilon, 0.0) + min(residual + epsilon, 0.0)
     peak = 0.0
     if beyond != 0.0:
-        peak = min(max(beyond / shift, row["lower"]), row["upper"])
-    loss = peak * beyond - 0.5 * shift * peak * peak
-    return loss, row["target"] * beta - epsilon * abs(beta) - 0.5 * shift * beta * beta
+        peak = min(max(beyond / curvature, row["lower"]), row["upper"])
+    loss = peak * beyond - 0.5 * curvature * peak * peak
+    return loss, row["target"] * beta - epsilon * abs(beta) - 0.5 * curvature * beta * beta
 
 
 @compiled

@@ -24,13 +24,14 @@ import numpy as np
 
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.formulations import FreeIntercept, RiskProblem
+from widemargin.problems.formulations import DualQP, RiskProblem
 from widemargin.problems.magnitudes import check_mean_risk, check_rows
 from widemargin.problems.row_risk import BLOCK, CentredRisk, RowRisk, blend
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.cutting_planes.plane_store import planes_like
 from widemargin.solvers.cutting_planes.reduced_qp import ReducedProblem
+from widemargin.solvers.spec import Losses, SolverSpec, Start
 
 _TOWARDS = 0.1  # how far from the best point towards w_t the next plane is taken
 _SINGLE = 4  # turns at the beginning that take one plane only
@@ -42,18 +43,28 @@ _FUTILE = 20  # turns in a row in which neither bound moves, before the end
 
 
 def svmperf(problem, settings, start=None):
-    """Minimise a RiskProblem, DualQP or FreeIntercept by plain cutting planes; `start` are weights."""
+    """Minimise a RiskProblem or DualQP by plain cutting planes; `start` are weights."""
     return _solve(_PlainPlanes(problem, settings, start), settings)
 
 
 def ocas(problem, settings, start=None):
-    """Minimise a RiskProblem, DualQP or FreeIntercept by optimised cutting planes; `start` are weights."""
+    """Minimise a RiskProblem or DualQP by optimised cutting planes; `start` are weights."""
     return _solve(_OptimisedPlanes(problem, settings, start), settings)
+
+
+_CUTTING_PLANES = {
+    "takes": frozenset({DualQP, RiskProblem}),
+    "losses": Losses.HINGES,
+    "starts_from": Start.WEIGHTS,
+    "counts": "planes",
+}
+SVMPERF = SolverSpec(name="svmperf", solve=svmperf, stopping=("gap", "violation"), **_CUTTING_PLANES)
+OCAS = SolverSpec(name="ocas", solve=ocas, stopping=("gap",), **_CUTTING_PLANES)
 
 
 def _solve(method, settings):
     """Let a method take turns until its gap, or its violation, is within the tolerance."""
-    watch = Watch(settings)
+    watch = Watch(settings, "planes")
     # What overflows in spite of the check at the door is not kept: comparisons with it are false, and its plane is not
     # taken.
     with watch, single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
@@ -80,6 +91,7 @@ def _solve(method, settings):
         status=status,
         solver=method.name,
         history=history,
+        counts="planes",
     )
 
 
@@ -89,11 +101,10 @@ def _as_risk(problem, n_jobs):
         norms = problem.X.squared_norms(n_jobs)
         check_mean_risk(problem.risk.scale, norms)
         return problem, norms
-    rows = problem.rows if isinstance(problem, FreeIntercept) else problem
-    norms = rows.X.squared_norms(n_jobs)
-    check_rows(rows, norms)
-    risk = RowRisk(rows, n_jobs)
-    return RiskProblem(rows.X, CentredRisk(risk) if isinstance(problem, FreeIntercept) else risk), norms
+    norms = problem.X.squared_norms(n_jobs)
+    check_rows(problem, norms)
+    risk = RowRisk(problem, n_jobs)
+    return RiskProblem(problem.X, CentredRisk(risk) if problem.free_intercept else risk), norms
 
 
 class Point:

@@ -13,11 +13,13 @@ The steps are compiled; they return to Python when a kernel row is missing, or w
 import numpy as np
 
 from widemargin._runtime.compile import compiled
+from widemargin.problems.formulations import KernelQP
 from widemargin.solvers.contract import Status
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.pair_step import best_partner, first_to_rise, move_pair, multipliers
 from widemargin.solvers.decomposition.stopping import Futility, StoppingRule
 from widemargin.solvers.decomposition.svmlight import solve
+from widemargin.solvers.spec import SolverSpec, Start
 
 _SHRINK_EVERY = 1000
 _MOST_STEPS, _MOST_STEPS_OF_A_ROW = 1_000_000, 1000
@@ -28,6 +30,16 @@ _LEAST_ROWS = 4  # two candidates, one per group, and their partners
 def smo(problem, settings, start=None):
     """Solve a KernelQP; return a KernelSolution. Parameters as those of `svmlight`."""
     return solve(_PairMethod(problem, settings, start), settings)
+
+
+SMO = SolverSpec(
+    name="smo",
+    solve=smo,
+    takes=frozenset({KernelQP}),
+    starts_from=Start.DUAL,
+    stopping=("gap", "kkt"),
+    counts="iterations",
+)
 
 
 class _PairMethod:

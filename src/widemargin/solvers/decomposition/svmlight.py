@@ -21,12 +21,14 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.kernels.cache import rows_that_fit
+from widemargin.problems.formulations import KernelQP
 from widemargin.solvers.contract import KernelSolution, Status, Watch
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import Direction, optimise_block
 from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_cost
 from widemargin.solvers.decomposition.pair_step import multipliers
 from widemargin.solvers.decomposition.stopping import Futility, StoppingRule
+from widemargin.solvers.spec import SolverSpec, Start
 
 WORKING_SET = 1024  # at the beginning; of 128 .. 2048, by measurement: benchmarks/results/kernel.md
 _LARGEST_WORKING_SET = 2048
@@ -58,6 +60,16 @@ def svmlight(problem, settings, start=None):
         Multipliers to start from.
     """
     return solve(_Decomposition(problem, settings, start), settings)
+
+
+_KERNEL = {
+    "takes": frozenset({KernelQP}),
+    "starts_from": Start.DUAL,
+    "stopping": ("gap", "kkt"),
+    "counts": "iterations",
+}
+SVMLIGHT = SolverSpec(name="svmlight", solve=svmlight, **_KERNEL)
+KERNEL_AUTO = SolverSpec(name="auto", solve=svmlight, **_KERNEL)
 
 
 def solve(method, settings):

@@ -18,7 +18,6 @@ from scipy.linalg.lapack import dposv
 from scipy.sparse import issparse
 
 from widemargin._runtime.threads import single_threaded_blas
-from widemargin.problems.formulations import FreeIntercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.problems.magnitudes import check_rows
 from widemargin.solvers.contract import Solution, Status, Watch
@@ -64,8 +63,8 @@ class Exact(NamedTuple):
 
 
 def is_small(problem):
-    """Return whether a DualQP or FreeIntercept is to be solved to full precision, whoever solves it."""
-    return is_small_matrix(_rows_of(problem).X) and suits_active_set(problem)
+    """Return whether a DualQP is to be solved to full precision, whoever solves it."""
+    return is_small_matrix(problem.X) and suits_active_set(problem)
 
 
 def is_small_matrix(X):
@@ -74,10 +73,10 @@ def is_small_matrix(X):
 
 
 def suits_active_set(problem):
-    """Return whether these steps are the fastest way to solve a DualQP or FreeIntercept."""
-    rows = _rows_of(problem)
-    entries, most = _n_entries(rows.X), _MOST_SQUARED_PRODUCTS if rows.shift.any() else _MOST_PRODUCTS
-    return entries <= _MEDIUM and entries * min(rows.X.n_rows, rows.X.n_columns) <= most
+    """Return whether these steps are the fastest way to solve a DualQP."""
+    X, most = problem.X, _MOST_SQUARED_PRODUCTS if problem.curvature.any() else _MOST_PRODUCTS
+    entries = _n_entries(X)
+    return entries <= _MEDIUM and entries * min(X.n_rows, X.n_columns) <= most
 
 
 def can_be_dense(X):
@@ -85,16 +84,12 @@ def can_be_dense(X):
     return _n_entries(X) <= _LARGE and min(X.n_rows, X.n_columns) <= _MOST_DIMENSIONS
 
 
-def _rows_of(problem):
-    return problem.rows if isinstance(problem, FreeIntercept) else problem
-
-
 def _n_entries(X):
     return X.n_rows * min(X.n_columns, X.n_stored + 1)
 
 
 def exact(problem, w, beta=None):
-    """Return the Exact solution of a small DualQP or FreeIntercept.
+    """Return the Exact solution of a small DualQP.
 
     `w` and `beta` are weights and dual variables to start from; without `beta` the start is zero.
     """
@@ -109,12 +104,12 @@ def exact(problem, w, beta=None):
 
 
 def active_set_newton(problem, settings, start=None, beta=None):
-    """Minimise a DualQP or FreeIntercept that can be dense, a small one to full precision; return a Solution.
+    """Minimise a DualQP that can be dense, a small one to full precision; return a Solution.
 
     `start` are weights and `beta` dual variables to start from.
     """
-    check_rows(_rows_of(problem), _rows_of(problem).X.squared_norms(settings.n_jobs))
-    watch, to_the_end, n_optimal = Watch(settings), is_small(problem), 0
+    check_rows(problem, problem.X.squared_norms(settings.n_jobs))
+    watch, to_the_end, n_optimal = Watch(settings, "steps"), is_small(problem), 0
     with watch, single_threaded_blas() if _needs_lapack(problem) else nullcontext():
         point = _new_point(problem, start, beta)
         for _ in range(_OUTER_ITERATIONS + 1):
@@ -136,7 +131,7 @@ def active_set_newton(problem, settings, start=None, beta=None):
     primal, dual = point.best_bounds
     return Solution(
         w, beta, primal, dual, point.n_steps, status, "newton", watch.history(),
-        intercept=intercept, is_exact=point.is_optimal,
+        intercept=intercept, is_exact=point.is_optimal, counts="steps",
     )  # fmt: skip
 
 
@@ -154,8 +149,8 @@ class _Point:
     """
 
     def __init__(self, problem, w, beta=None):
-        self._has_intercept = isinstance(problem, FreeIntercept)
-        self._rows = _rows_of(problem)
+        self._has_intercept = problem.free_intercept
+        self._rows = problem
         self._values, self._columns = _dense(self._rows.X)
         self._middle = np.zeros(self._values.shape[1])
         if self._has_intercept:  # a shift of the columns is taken up by the intercept, and saves digits
@@ -328,8 +323,8 @@ def _solve(A, right):
 
 
 def _needs_lapack(problem):
-    """Return whether the linear systems of a DualQP or FreeIntercept are too large for compiled loops."""
-    X = _rows_of(problem).X
+    """Return whether the linear systems of a DualQP are too large for compiled loops."""
+    X = problem.X
     return min(X.n_rows, X.n_columns) >= _BLAS_FROM
 
 
@@ -364,7 +359,7 @@ def _terms_of(rows, values):
         row=row,
         low=np.concatenate([rows.lower[whole], np.zeros(len(above)), rows.lower[below]]),
         high=np.concatenate([rows.upper[whole], rows.upper[above], np.zeros(len(below))]),
-        curvature=rows.shift[row],
+        curvature=rows.curvature[row],
         target=rows.target[row] - tube,
         square=squares[row],
     )

@@ -27,7 +27,7 @@ from scipy.linalg.lapack import dposv
 from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin.data.gram import gram
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.formulations import FreeIntercept, is_made_of_hinges, part_of, scaled
+from widemargin.problems.formulations import DualQP, is_made_of_hinges, part_of, scaled
 from widemargin.problems.magnitudes import check_rows
 from widemargin.problems.smoothed_risk import RoundedRisk
 from widemargin.solvers.combination import Combination
@@ -35,6 +35,7 @@ from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, height
 from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
+from widemargin.solvers.spec import SolverSpec, Start
 
 MOST_COLUMNS = 3000
 _HEIGHT = 100.0  # of costs to begin with, see `climb`
@@ -55,7 +56,7 @@ _MANY_STEPS = 100  # before others are tried that know which dual variables are 
 
 
 def newton(problem, settings, start=None):
-    """Minimise a DualQP or FreeIntercept; `start` are weights."""
+    """Minimise a DualQP; `start` are weights."""
     return newton_together([problem], [settings], [start])[0]
 
 
@@ -64,23 +65,54 @@ def newton_together(problems, settings, starts):
     return next(newton_path(problems, [1.0], settings, starts))
 
 
+def _refuses(problem):
+    """Return why a DualQP is refused, or None: a step works with a matrix of columns x columns, or of rows x rows."""
+    X = problem.X
+    if X.n_columns > MOST_COLUMNS and not (X.is_wide and can_be_dense(X)):
+        return (
+            f"is for up to {MOST_COLUMNS} columns, or few rows, X is {X.n_rows} x {X.n_columns}: a step works with a "
+            "matrix of columns x columns"
+        )
+    if not can_be_dense(X) and not is_made_of_hinges(problem):
+        return f"takes losses that are no hinges only of small problems, X is {X.n_rows} x {X.n_columns}"
+    return None
+
+
+def _is_better_together(problem, settings, start):
+    """Return whether several such problems share their passes: those with an active set are solved one by one."""
+    return not takes_active_set(problem)
+
+
+NEWTON = SolverSpec(
+    name="newton",
+    solve=newton,
+    takes=frozenset({DualQP}),
+    starts_from=Start.WEIGHTS,
+    stopping=("gap",),
+    counts="steps",
+    refuses=_refuses,
+    together=newton_together,
+    is_better_together=_is_better_together,
+)
+
+
 def newton_path(problems, factors, settings, starts=None):
     """Minimise problems with the same X, their costs multiplied by one factor after the other, each from the last.
 
     Yields, for each factor, the problems' Solutions; ends after an interruption.
     """
     starts = starts or [None] * len(problems)
-    rows = _rows_of(problems[0])
+    rows = problems[0]
     if takes_active_set(problems[0]):
         yield from _active_set_path(problems, factors, settings, starts)
         return
     norms = rows.X.squared_norms(settings[0].n_jobs)
     for problem in problems:
-        check_rows(_rows_of(problem), norms)
+        check_rows(problem, norms)
     descents, last = [], 1.0
     for factor in factors:
         stated = problems if factor == 1.0 else [scaled(problem, factor) for problem in problems]
-        watches = [Watch(one) for one in settings]
+        watches = [Watch(one, "steps") for one in settings]
         with watches[0], single_threaded_blas():
             for descent, problem in zip(descents, stated, strict=False):
                 descent.count_anew()
@@ -100,7 +132,7 @@ def newton_path(problems, factors, settings, starts=None):
 
 def _carried_on(problem, solution, settings):
     """Return a solution that came to a standstill carried on by steps that know which dual variables are free."""
-    if solution.status is not Status.STALLED or not can_be_dense(_rows_of(problem).X):
+    if solution.status is not Status.STALLED or not can_be_dense(problem.X):
         return solution
     rest = rest_of(settings, solution)
     return joined(solution, active_set_newton(problem, rest, solution.w, solution.beta))
@@ -131,18 +163,19 @@ def _solution(descent, watch):
         status=watch.status or Status.INTERRUPTED,
         solver="newton",
         history=watch.history(),
+        counts="steps",
     )
 
 
 def _begun(problems, starts, settings, watch):
     """Return descents on all rows; without a start, begun by a part of them if there are many, and by small costs."""
-    X, n_jobs = _rows_of(problems[0]).X, settings.n_jobs
+    X, n_jobs = problems[0].X, settings.n_jobs
     if starts[0] is not None:
         return [_Descent(*one, _FIRST, n_jobs) for one in zip(problems, starts, strict=True)]
     if not begins_with_a_part(X):
         return _climbed(problems, settings, watch)
     chosen = np.sort(np.random.default_rng(settings.seed).choice(X.n_rows, X.n_rows // _PART, replace=False))
-    descents = _begun(_parts(problems, chosen, X.part(chosen)), starts, settings, watch)
+    descents = _begun([part_of(one, chosen, X.part(chosen)) for one in problems], starts, settings, watch)
     _approach(descents, settings, watch)
     return [
         _Descent(problem, part.best_w, part.h, n_jobs, part.passes / _PART)
@@ -152,15 +185,10 @@ def _begun(problems, starts, settings, watch):
 
 def takes_active_set(problem):
     """Whether a problem is solved from the beginning by steps that know which dual variables are free."""
-    rows = _rows_of(problem)
+    rows = problem
     if suits_active_set(rows):
         return not begins_with_a_part(rows.X)
     return can_be_dense(rows.X) and (rows.X.is_wide or not is_made_of_hinges(rows))
-
-
-def takes_columns(X):
-    """Whether the columns are few enough: a step works with a matrix of columns x columns, or of rows x rows."""
-    return X.n_columns <= MOST_COLUMNS or (X.is_wide and can_be_dense(X))
 
 
 def begins_with_a_part(X):
@@ -173,7 +201,7 @@ def _climbed(problems, settings, watch):
 
     Rows that can be had right have to be brought up step by step; where losses prevail one step is enough.
     """
-    tens = max(0, round(np.log10(height(_rows_of(problems[0])) / _HEIGHT)))
+    tens = max(0, round(np.log10(height(problems[0]) / _HEIGHT)))
     factors = [10.0**-tens] * len(problems)
     descents = [
         _Descent(scaled(problem, factor), None, _FIRST, settings.n_jobs)
@@ -198,17 +226,6 @@ def _approach(descents, settings, watch):
         if not left or watch.seconds >= limit or settings.interrupt.is_set():
             return
         _step(left, settings.n_jobs)
-
-
-def _rows_of(problem):
-    return problem.rows if isinstance(problem, FreeIntercept) else problem
-
-
-def _parts(problems, chosen, X):
-    return [
-        FreeIntercept(part_of(one.rows, chosen, X)) if isinstance(one, FreeIntercept) else part_of(one, chosen, X)
-        for one in problems
-    ]
 
 
 def _step(descents, n_jobs):
@@ -258,7 +275,7 @@ class _Descent:
     """
 
     def __init__(self, problem, start, h, n_jobs, passes=0.0):
-        self._free, problem = isinstance(problem, FreeIntercept), _rows_of(problem)
+        self._free = problem.free_intercept
         self.X, self._n_jobs = problem.X, n_jobs
         self._risk, self._multipliers = RoundedRisk(problem, n_jobs), Combination(self.X, n_jobs)
         self._s, self._b, self._q, self.best_b, self.memory = np.zeros((5, self.X.n_rows))
@@ -274,7 +291,7 @@ class _Descent:
         """Go on with a problem that differs in its costs only, which are `ratio` times as large."""
         stretch = min(1.0 + self.burden, ratio) / ratio  # of the multipliers, D is largest at 1 + burden
         inside = stretch * self._risk.recentre(self._s, self.h)
-        self._risk.restate(_rows_of(problem), stretch)
+        self._risk.restate(problem, stretch)
         self._fineness = max(self._fineness, _AGAIN)
         self._set_width(inside)
         self._damping = 0.0
