@@ -142,11 +142,11 @@ def before_compilation(call, then=_nothing):
 @contextmanager
 def announcing_compilation(tell):
     """Within the block, call `tell()` once, before the first compilation, so that the wait can be explained."""
-    told = []
+    announced = []
 
     def first():
-        if not told:
-            told.append(True)
+        if not announced:
+            announced.append(True)
             tell()
 
     with before_compilation(first):
