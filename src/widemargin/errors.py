@@ -1,7 +1,7 @@
 """Exceptions and warnings of the package.
 
 ValueError
- ├── FormatError      a data or model file breaks a rule of its format
+ └── FormatError          a data or model file breaks a rule of its format
 UserWarning
  └── ConvergenceWarning   (scikit-learn's) a solver stopped before it reached the requested tolerance
 """

@@ -1,4 +1,4 @@
-"""Warnings about data that is valid but looks wrong, each with a remedy, in one line each."""
+"""Warnings about data that is valid but looks wrong: one line each, with a remedy."""
 
 import os
 import shlex

@@ -40,7 +40,7 @@ class KernelRows:
     n_rows : int
     diagonal : ndarray of shape (n_rows,), float64
     bound : float
-        An upper bound of |K(x, z)|; for a callable kernel, the largest value on the diagonal.
+        An upper bound of |K(x, z)|; for a callable kernel, the largest |K(x, x)|, since no other values are known.
     dtype : numpy dtype
         Precision of the blocks, as used.
     cheap : bool
