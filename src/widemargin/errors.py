@@ -1,9 +1,9 @@
-"""What can go wrong, by name.
+"""Exceptions and warnings of the package.
 
 ValueError
- ├── FormatError      a data or model file breaks a rule of its format
+ └── FormatError          a data or model file breaks a rule of its format
 UserWarning
- └── ConvergenceWarning   (scikit-learn's) a solver stopped short of the tolerance asked for
+ └── ConvergenceWarning   (scikit-learn's) a solver stopped before it reached the requested tolerance
 """
 
 from sklearn.exceptions import ConvergenceWarning
@@ -17,11 +17,11 @@ class FormatError(ValueError):
     Attributes
     ----------
     path : str
-        The file, or `<stream>`.
+        Path of the file, or `<stream>` for a file object without a name.
     line, column : int or None
-        Where, both counted from 1 (column in bytes); None where a place makes no sense.
+        Position of the error, counted from 1, the column in bytes. None if the error has no single position.
     rule : str
-        What was broken, with the offending token.
+        The rule that is broken, with the text that breaks it.
     """
 
     def __init__(self, path, rule, line=None, column=None):

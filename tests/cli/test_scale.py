@@ -457,7 +457,7 @@ def test_wrong_usage_is_one_line_and_status_2(words, message, call, put):
         (["empty"], "empty: holds no rows"),
         (["-r", "labels", "data"], "data: y must be 5 everywhere, the only label the ranges know, got 1.0"),
         (["-r", "narrow", "huge"], r"huge: column 1: 1e\+300 cannot be scaled by the range from 0 to 1e-300"),
-        (["--method", "variance", "huge"], "huge: column 1: values from -1e.300 to 1e.300 have no variance"),
+        (["--method", "variance", "huge"], "huge: column 1: the variance of values from -1e.300 to 1e.300"),
         (["wide"], "wide: X must have at most 268435456 columns to be scaled, got 2000000001"),
     ],
 )

@@ -39,7 +39,7 @@ def test_verbs_agree_with_numpy(stored, constant, rng):
 
 @pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "sparse"])
 def test_threads_change_no_bit(container, rng, monkeypatch):
-    monkeypatch.setattr("widemargin.data.matrix._WORTH_THREADS", 0)
+    monkeypatch.setattr("widemargin.data.matrix._VALUES_WORTH_THREADS", 0)
     X = rng.standard_normal((80_000, 9)) * (rng.random((80_000, 9)) < 0.5)
     matrix = Matrix(container(X), 1.0)
     assert len(matrix.ranges()) > 2

@@ -89,7 +89,7 @@ def load(tmp_path, monkeypatch):
     source = "from widemargin._runtime.compile import compiled\n\n\n@compiled\ndef twice(x):\n    return 2 * x\n"
     (tmp_path / "tiny.py").write_text(source)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(warning, "_said", set())
+    monkeypatch.setattr(warning, "_issued_keys", set())
 
     def load():
         spec = importlib.util.spec_from_file_location("tiny", tmp_path / "tiny.py")

@@ -203,7 +203,7 @@ def test_text_cut_short_anywhere_is_refused(text, tmp_path):
         (b"-1 0.25\n", b"-1 0.25\n-1 0.25\n", 7, "total_sv is 4, but 5 lines follow `SV`"),
         (b"-1 0.25\n", b"-1\r0.25\n", 16, "a carriage return stands alone"),
         (b"1:1 2:2 3:3", b"1:1 3:2 2:3", 17, "indices must increase, got 2 after 3"),
-        (b"1:1 2:2 3:3", b"1:1 2:2 2:3", 17, "index 2 stands twice in the row"),
+        (b"1:1 2:2 3:3", b"1:1 2:2 2:3", 17, "index 2 occurs twice in the row"),
         (b"3:3 \n", b"3:3 ", 17, "the last line does not end with a newline"),
         (b"3:3 \n", b"3:3 \n\n", 7, "total_sv is 4, but 5 lines follow `SV`"),
     ],

@@ -1,1 +1,1 @@
-"""What the package stands on: compilation, threads, registers, files that are replaced whole, warnings, progress."""
+"""Infrastructure without mathematics: compilation, threads, SIMD registers, atomic file writes, warnings, progress."""

@@ -1,8 +1,9 @@
-"""Files are replaced whole or not at all: readers see the old content or the new, never half of it.
+"""Atomic replacement of files: readers see the complete old content or the complete new content.
 
-The new content is written to `.NAME.PID-UNIQUE.widemargin-part` beside `NAME`, which then takes its place. A process
-that is killed leaves that file behind. Its writer holds a lock on it (`flock`), which the system releases with the
-process, so the next writer of `NAME` can tell the files of dead processes from those of living ones, and removes them.
+The new content is written to the temporary file `.NAME.PID-UNIQUE.widemargin-part` in the same directory, which is
+then renamed to `NAME`. A process that is killed leaves its temporary file behind. The writer holds a lock (`flock`) on
+the temporary file, which the operating system releases when the process ends. The next writer of `NAME` therefore
+recognises the files of dead processes by the missing lock, and removes them.
 """
 
 import os
@@ -13,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 try:
     import fcntl
-except ImportError:  # Windows, which refuses to remove a file that is open: it needs no lock
+except ImportError:  # Windows refuses to remove an open file, so no lock is needed there
     fcntl = None
 
 SUFFIX = ".widemargin-part"
@@ -23,10 +24,10 @@ _UNIQUE = re.compile(rb"\.[0-9]+-[0-9a-f]{12}" + SUFFIX.encode())
 
 @contextmanager
 def replacing(path):
-    """Open a binary file to write; when the block ends well it takes the place of `path`, else it vanishes.
+    """Open a binary file for writing that replaces `path` when the block ends, and is removed if the block raises.
 
-    What a link points to is replaced, not the link; an old file's permissions are kept. A pipe or a device cannot be
-    replaced and is written to as it is.
+    If `path` is a symbolic link, its target is replaced. The permissions of an existing file are kept. A pipe or a
+    device cannot be replaced and is written to directly.
     """
     path = os.fsdecode(path)
     if os.path.exists(path) and not os.path.isfile(path):
@@ -53,7 +54,7 @@ def replacing(path):
 
 @contextmanager
 def _keeping_lock(file):
-    """Within the block, an open file stays locked although it is closed: until it has its final name."""
+    """Keep the lock of an open file within the block even when the file is closed, until it has its final name."""
     if fcntl is None:
         yield
         return
@@ -65,12 +66,12 @@ def _keeping_lock(file):
 
 
 def remove_stale(path):
-    """Remove what writers of `path` that were killed have left beside it."""
+    """Remove the temporary files of writers of `path` that were killed."""
     directory, stem = os.path.dirname(path), _stem(path)
     try:
         with os.scandir(os.fsencode(directory)) as entries:
             names = [entry.name for entry in entries if entry.name.startswith(stem)]
-    except OSError:  # a directory that may be written to but not listed: there is nothing to be seen
+    except OSError:  # the directory may be written but not listed
         return
     for name in names:
         if _UNIQUE.fullmatch(name, len(stem)):
@@ -78,15 +79,16 @@ def remove_stale(path):
 
 
 def _stem(path):
-    """Return how the names of temporary files for `path` begin, as bytes: a dot and its name, cut if it is long."""
+    """Return the start of the names of temporary files for `path`, as bytes: a dot and its name, shortened if long."""
     room = _LONGEST_NAME - len(f".{2**32}-{'0' * 12}{SUFFIX}") - 1
     return b"." + os.fsencode(os.path.basename(path))[:room]
 
 
 def _create(path):
-    """Return the name of a new temporary file for `path`, and the file, locked.
+    """Return the name of a new temporary file for `path`, and the file, open and locked.
 
-    Whoever looks for stale files may lock this one, and remove it, before its writer does: then there is another.
+    Another process that looks for stale files may lock and remove the new file before we lock it; in that case the
+    next name is tried.
     """
     while True:
         unique = f".{os.getpid()}-{uuid.uuid4().hex[:12]}{SUFFIX}"
@@ -98,20 +100,20 @@ def _create(path):
 
 
 def _lock(descriptor):
-    """Lock an open file: True, or False if another process has it locked, or None where files cannot be locked."""
+    """Lock an open file. Return True, False if another process holds the lock, or None if locks are not supported."""
     if fcntl is None:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # some network file systems have no locks
+    except OSError:  # some network file systems do not support locks
         return None
     return True
 
 
 def _remove_unlocked(path):
-    """Remove a temporary file unless its writer is alive, or somebody else's rights forbid it."""
+    """Remove a temporary file, unless its writer holds the lock or we lack the permission."""
     with suppress(OSError):
         if fcntl is None:
             os.unlink(path)

@@ -1,15 +1,16 @@
-"""How every compiled loop of the package is compiled: the one place that says so.
+"""The decorators by which all compiled functions of the package are compiled, and their options.
 
-Cached on disk, the interpreter's lock released, serial (threads live outside, in `_threads`). No signatures,
-so that importing compiles nothing. Division follows NumPy: dividing by zero gives an infinity, not an exception.
+Machine code is cached on disk. Compiled functions release the GIL and are serial; threads are created outside of them,
+in `_runtime.threads`. No signatures are given, so that importing the package compiles nothing. Division follows NumPy:
+a division by zero gives an infinity, not an exception.
 
-Compiled without Numba's reference counts (`_nrt=False`): a loop gets all its memory from the caller and allocates
-none (views are fine). Counting costs two atomic operations per array and helper call, which on rows of a dozen
-values took three quarters of the time, and would make threads that share a matrix wait for each other.
+Functions are compiled without Numba's reference counting (`_nrt=False`). They get all memory from the caller and
+allocate no arrays (views are fine). Reference counting costs two atomic operations per array and inner call, which on
+rows of a dozen values took three quarters of the time, and makes threads that share a matrix wait for each other.
 
-Private interfaces of Numba are used here and nowhere else: the option `_nrt`, the classes of the cache and
-`dispatcher._cache`, the intrinsic below. Tested with Numba 0.61.0 (llvmlite 0.44.0) and 0.68.1 (llvmlite 0.50.0);
-pyproject.toml also allows what lies between, which is not tested, and nothing newer.
+Private interfaces of Numba are used only in this file: the option `_nrt`, the classes of the cache,
+`dispatcher._cache`, and the intrinsic below. Tested with Numba 0.61.0 (llvmlite 0.44.0) and 0.68.1 (llvmlite 0.50.0).
+pyproject.toml also allows the versions between these, which are not tested, and no newer ones.
 """
 
 from contextlib import contextmanager
@@ -25,14 +26,14 @@ from widemargin._runtime.warning import warn_once
 SUMS = frozenset({"reassoc", "contract"})
 """fastmath flags for sums: terms may be reordered and fused; NaN and infinities keep their meaning."""
 
-
 _OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 def compiled(function=None, *, fastmath=frozenset()):
-    """Compile a loop over arrays, numbers and NamedTuples of arrays; `fastmath=SUMS` only on plain sums.
+    """Compile a function of arrays, numbers and NamedTuples of arrays; use `fastmath=SUMS` only on plain sums.
 
-    With compilation off (NUMBA_DISABLE_JIT), the plain body is as silent about infinities as machine code is.
+    If compilation is disabled (NUMBA_DISABLE_JIT), the Python body runs without NumPy's floating point warnings, as
+    machine code does.
     """
 
     def compile_with_cache(function):
@@ -52,38 +53,38 @@ _ADVICE = (
 
 
 def _cache_of(function):
-    """Return the cache of the function on disk, or one that keeps nothing if no folder can be written."""
+    """Return the disk cache of a function, or a cache that stores nothing if no folder is writable."""
     try:
         return _DiskCache(function)
-    except RuntimeError as error:  # Numba's "no locator available", found out while importing
+    except RuntimeError as error:  # Numba's "no locator available", raised while the package is imported
         return _NoCache(str(error))
 
 
 class _DiskCache(caching.FunctionCache):
-    """Numba's cache on disk; a fault of the disk costs a compilation and a warning, never the fit.
+    """Numba's disk cache, in which a disk error leads to a compilation and a warning instead of an exception.
 
-    Numba raises when an index (.nbi) or machine code (.nbc) cannot be read back, as after a power failure, and when
-    a file cannot be written, as on a full disk.
+    Numba itself raises if an index file (.nbi) or a file of machine code (.nbc) cannot be read, as after a power
+    failure, and if a file cannot be written, as on a full disk.
     """
 
     def load_overload(self, sig, target_context):
-        """Return the machine code for the signature, or None: not compiled before, or not readable."""
+        """Return the machine code for the signature, or None if it is not in the cache or cannot be read."""
         try:
             return super().load_overload(sig, target_context)
-        except Exception as error:  # pickle raises almost anything on a damaged file
+        except Exception as error:  # a damaged pickle can raise almost any exception
             warn_once(f"A file of compiled code in {self.cache_path} cannot be read ({error!r}): compiling again.")
             self._discard()
             return None
 
     def _discard(self):
-        """Empty the index, so that what is compiled next replaces the damaged files."""
+        """Empty the index, so that the next compilation replaces the damaged files."""
         try:
             self.flush()
         except OSError as error:
             self._keep_nothing(error)
 
     def save_overload(self, sig, data):
-        """Write the machine code for the signature, if it can be written."""
+        """Write the machine code for the signature; if that fails, warn and disable the cache."""
         try:
             super().save_overload(sig, data)
         except OSError as error:
@@ -95,23 +96,23 @@ class _DiskCache(caching.FunctionCache):
 
 
 class _NoCache(caching.NullCache):
-    """Compiled code is kept in memory only; said when the first function is compiled, not on import."""
+    """Keeps compiled code in memory only, and warns of it when the first function is compiled, not on import."""
 
     def __init__(self, reason):
         self._reason = reason
 
     def load_overload(self, sig, target_context):
-        """Return None: nothing was kept. The first time, say why."""
+        """Return None, since nothing is stored; the first call warns and gives the reason."""
         warn_once(f"Compiled code is kept in memory only ({self._reason}). {_ADVICE}", key="no cache folder")
 
 
 def compiled_choice(function):
-    """Let compiled loops call `function` by another body, chosen from the argument types: `@overload`, our way."""
+    """Choose the body that compiled code calls in place of `function` from the argument types (Numba's `overload`)."""
     return overload(function, inline="always", jit_options=_OPTIONS)
 
 
 class _Compilations(event.Listener):
-    """Calls functions before and after one is compiled; functions loaded from the disk cache do not count."""
+    """Calls two functions before and after each compilation; loading from the disk cache is not a compilation."""
 
     def __init__(self, before, after):
         self._before, self._after = before, after
@@ -129,7 +130,7 @@ def _nothing():
 
 @contextmanager
 def before_compilation(call, then=_nothing):
-    """Within the block, call `call()` whenever a function has to be compiled, before it is, and `then()` after it."""
+    """Within the block, call `call()` before each compilation of a function, and `then()` after it."""
     listener = _Compilations(call, then)
     event.register("numba:compile", listener)
     try:
@@ -140,12 +141,12 @@ def before_compilation(call, then=_nothing):
 
 @contextmanager
 def announcing_compilation(tell):
-    """Within the block, call `tell()` once if anything has to be compiled: the wait needs an explanation."""
-    told = []
+    """Within the block, call `tell()` once, before the first compilation, so that the wait can be explained."""
+    announced = []
 
     def first():
-        if not told:
-            told.append(True)
+        if not announced:
+            announced.append(True)
             tell()
 
     with before_compilation(first):
@@ -153,12 +154,12 @@ def announcing_compilation(tell):
 
 
 def prefetch(array, i):
-    """Ask the processor to fetch the cache line of array[i] before it is needed; no effect on any result."""
+    """Ask the processor to load the cache line of array[i] in advance; this has no effect on any result."""
 
 
 @intrinsic
 def _prefetch_line(typing_context, array, i):
-    """Emit LLVM's prefetch instruction for the address of array[i] (first axis; read, keep in all caches)."""
+    """Emit LLVM's prefetch instruction for the address of array[i] on the first axis: for reading, into all caches."""
 
     def generate(context, builder, signature, arguments):
         array_type, index_type = signature.args

@@ -1,8 +1,9 @@
-"""Ctrl-C that is heard: raised as KeyboardInterrupt, and once more if whatever was running has swallowed it.
+"""Reliable Ctrl-C: KeyboardInterrupt is raised again if the code that was running has swallowed it.
 
-Python raises KeyboardInterrupt between two instructions of the main thread. If that is within a destructor or a
-callback of the compiler, it is printed and forgotten there, or comes out as a failure of the compiler's own, and the
-fit goes on.
+Python raises KeyboardInterrupt between two bytecode instructions of the main thread. If a destructor or a callback of
+Numba's compiler is running at that moment, the exception is printed and discarded there, or replaced by an internal
+error of the compiler, and the fit continues. The two context managers below record that Ctrl-C was pressed and raise
+KeyboardInterrupt again.
 """
 
 import signal
@@ -12,16 +13,17 @@ from contextlib import contextmanager
 
 from widemargin._runtime.compile import before_compilation
 
-_AGAIN = 0.15  # seconds after which Ctrl-C that nobody has heard is raised again
+_SECONDS_BETWEEN_SIGNALS = 0.15  # between repeated signals, until the event `handled` is set
 
 
 @contextmanager
 def remembering_interrupts():
-    """Within the block, an event that tells whether Ctrl-C was pressed; KeyboardInterrupt is raised as ever.
+    """Provide an event that is set when Ctrl-C is pressed within the block; KeyboardInterrupt is raised as usual.
 
-    If the compiler has swallowed it, it is raised again when that function has been compiled.
+    If the exception is lost during a compilation, it is raised again when that compilation ends.
     """
-    pressed, moments = threading.Event(), []  # how often Ctrl-C had been pressed when each compilation began
+    pressed = threading.Event()
+    counts_at_start = []  # for each compilation in progress, the number of interrupts before it started
 
     def interrupt(number, frame):
         pressed.set()
@@ -30,13 +32,15 @@ def remembering_interrupts():
 
     def begin():
         if threading.current_thread() is threading.main_thread():
-            moments.append(interrupt.count)
+            counts_at_start.append(interrupt.count)
 
     def end():
-        if threading.current_thread() is threading.main_thread() and moments and moments.pop() != interrupt.count:
+        if threading.current_thread() is not threading.main_thread() or not counts_at_start:
+            return
+        if counts_at_start.pop() != interrupt.count:
             raise KeyboardInterrupt
 
-    if not _ours():
+    if not _may_handle_interrupts():
         yield pressed
         return
     interrupt.raises, interrupt.count = True, 0
@@ -45,22 +49,23 @@ def remembering_interrupts():
 
 
 @contextmanager
-def insisting_interrupts(heard):
-    """Within the block, Ctrl-C raises KeyboardInterrupt again and again until someone sets the event `heard`.
+def insisting_interrupts(handled):
+    """Repeat Ctrl-C within the block: KeyboardInterrupt is raised again and again until the event `handled` is set.
 
-    Once it was pressed nothing is compiled any more: that takes seconds, and raises KeyboardInterrupt instead.
+    After Ctrl-C was pressed no function is compiled any more, because a compilation takes seconds; instead of
+    compiling, the main thread raises KeyboardInterrupt.
     """
-    if not _ours():
+    if not _may_handle_interrupts():
         yield
         return
-    pressed, over = threading.Event(), threading.Event()
+    pressed, block_ended = threading.Event(), threading.Event()
     former = signal.getsignal(signal.SIGINT)
 
     def interrupt(number, frame):
-        if not over.is_set():
+        if not block_ended.is_set():
             if not pressed.is_set():
                 pressed.set()
-                threading.Thread(target=_insist, args=(heard, over), daemon=True).start()
+                threading.Thread(target=_repeat_signal, args=(handled, block_ended), daemon=True).start()
             former(number, frame)
 
     def refuse():
@@ -72,21 +77,21 @@ def insisting_interrupts(heard):
         with _handling(interrupt), before_compilation(refuse):
             yield
     except Exception as error:
-        if pressed.is_set() and not heard.is_set():  # the compiler's way of telling
+        if pressed.is_set() and not handled.is_set():  # the compiler turned the interrupt into its own error
             raise KeyboardInterrupt from error
         raise
     finally:
-        over.set()
+        block_ended.set()
 
 
-def _insist(heard, over):
-    """Send Ctrl-C to the main thread until it is heard, or the block is over."""
-    while not over.wait(_AGAIN) and not heard.is_set():
+def _repeat_signal(handled, block_ended):
+    """Send SIGINT to this process until one of the two events is set."""
+    while not block_ended.wait(_SECONDS_BETWEEN_SIGNALS) and not handled.is_set():
         signal.raise_signal(signal.SIGINT)
 
 
-def _ours():
-    """Whether Ctrl-C is ours to handle: not outside the main thread, nor if the caller or the shell handles it."""
+def _may_handle_interrupts():
+    """Return whether we may install a handler: in the main thread, and if nobody else handles or ignores SIGINT."""
     handler = signal.getsignal(signal.SIGINT)
     raises = handler is signal.default_int_handler or getattr(handler, "raises", False)
     return raises and threading.current_thread() is threading.main_thread()
@@ -94,7 +99,7 @@ def _ours():
 
 @contextmanager
 def _handling(handler):
-    """Within the block, handle Ctrl-C by a function, and print nothing where KeyboardInterrupt is swallowed."""
+    """Handle SIGINT by `handler` within the block, and print nothing where a KeyboardInterrupt cannot be raised."""
 
     def report(failure, otherwise=sys.unraisablehook):
         if failure.exc_type is not KeyboardInterrupt:

@@ -1,11 +1,12 @@
-"""A line of 32 numbers that compiled loops keep in the processor's registers.
+"""Vectors of 32 numbers that compiled loops keep in SIMD registers.
 
     sums = no_lanes(panel)                     zeros, of the panel's type
     sums = add_line(sums, x, panel, k)         sums + x * panel[k], all 32 at once
     put_lanes(sums, out, j)                    out[j] = sums
 
-Numba has no such type: sums kept in an array are loaded and stored at every step, which took four times as long. The
-plain bodies below say what each verb means; compiled code gets vector instructions.
+Numba has no such type. Partial sums in an array would be loaded and stored at every step, which took four times as
+long. The Python bodies below define what each function does; in compiled code they are replaced by LLVM vector
+instructions.
 """
 
 import numpy as np
@@ -16,11 +17,11 @@ from numba.extending import intrinsic
 
 from widemargin._runtime.compile import compiled_choice
 
-LANES = 32
+LANES = 32  # numbers in a vector
 
 
 def no_lanes(panel):
-    """Return zeros, a line as the panel's are."""
+    """Return LANES zeros of the panel's type."""
     return np.zeros(LANES, panel.dtype)
 
 
@@ -35,7 +36,7 @@ def put_lanes(sums, out, j):
 
 
 class _LaneType(types.Type):
-    """Numba's type of a line of numbers."""
+    """The Numba type of a vector of LANES numbers."""
 
     def __init__(self, number):
         self.number = number
@@ -44,7 +45,7 @@ class _LaneType(types.Type):
 
 @register_default(_LaneType)
 class _LaneModel(models.PrimitiveModel):
-    """In machine code: a vector."""
+    """Represents a _LaneType as an LLVM vector."""
 
     def __init__(self, manager, lane_type):
         super().__init__(manager, lane_type, ir.VectorType(_machine_type(lane_type.number), LANES))
@@ -55,7 +56,7 @@ def _machine_type(number):
 
 
 def _line_pointer(context, builder, array_type, array, index):
-    """Return the address of array[index], a row of LANES numbers, as that of a vector."""
+    """Return the address of array[index], a row of LANES numbers, as a pointer to an LLVM vector."""
     data = context.make_array(array_type)(context, builder, array)
     line_bytes = builder.extract_value(data.strides, 0)
     bytes_pointer = builder.bitcast(data.data, ir.IntType(8).as_pointer())

@@ -1,7 +1,7 @@
-"""The one pool of threads. Compiled loops release the interpreter's lock, so threads over row ranges run in parallel.
+"""The thread pool of the package. Compiled loops release the GIL, so tasks on different row ranges run in parallel.
 
-Ranges depend on the amount of work alone, never on the number of threads, so that sums over ranges come out the
-same to the bit however many threads there are.
+The ranges depend only on the amount of work, never on the number of threads. Sums over ranges are therefore the same
+to the last bit for any number of threads.
 """
 
 import os
@@ -17,13 +17,13 @@ from threadpoolctl import ThreadpoolController
 _lock = threading.Lock()
 _pool = None
 _inside = threading.local()
-_blas = None  # the controller of BLAS's own threads
-_blas_limit = None  # in force while any block of `single_threaded_blas` is open
-_blas_blocks = 0
+_blas = None  # threadpoolctl's controller of the BLAS threads
+_blas_limit = None  # the limit in force while any block of `single_threaded_blas` is open
+_blas_blocks = 0  # number of open blocks
 
 
 def _forget_pool():
-    """Give a forked child no pool: the parent's threads do not exist there."""
+    """Drop the pool in a forked child process, where the threads of the parent do not exist."""
     global _pool, _lock
     _pool, _lock = None, threading.Lock()
 
@@ -42,9 +42,10 @@ def _get_pool():
 
 @contextmanager
 def single_threaded_blas():
-    """Within the block BLAS uses no threads of its own: ours call it, and its threads would wait by spinning.
+    """Limit BLAS to one thread within the block.
 
-    Blocks may nest and overlap in several threads; BLAS gets its threads back when the last one ends.
+    Several of our threads call BLAS at the same time; threads of its own would compete with them and busy-wait.
+    Blocks may nest, and overlap in several threads; the limit is lifted when the last block ends.
     """
     global _blas, _blas_limit, _blas_blocks
     with _lock:
@@ -64,11 +65,15 @@ def single_threaded_blas():
 
 
 def n_threads(n_jobs):
-    """Return how many threads `n_jobs` means: joblib's meaning, but threads may be had in any process, daemons too."""
+    """Return the number of threads for `n_jobs`.
+
+    The meaning is that of joblib, except that a positive or negative number is also honoured in daemon processes,
+    where joblib would allow one worker only.
+    """
     if n_jobs is None:
         return effective_n_jobs(None)
     if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0: a number of threads, −1 for all cores, or None.")
+        raise ValueError("n_jobs must be a number of threads, −1 for all cores, or None, got 0.")
     return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
 
 
@@ -82,14 +87,15 @@ def split(total, n_parts):
 def run(function, argument_lists, n_jobs=None, interrupt=None):
     """Return [function(*arguments) for arguments in argument_lists], in order, on at most `n_jobs` threads.
 
-    `n_jobs` has joblib's meaning (None is 1 unless a joblib context says otherwise, -1 all cores). The caller's
-    thread works too. A call from inside a worker runs serially: the outer call already owns the cores.
-    An exception stops the handing out of work and is raised here. If an `interrupt` event is given, Ctrl-C while
-    waiting for other threads sets it and waits on, for functions that watch the event and return early.
+    `n_jobs` has the meaning of joblib (None is 1 unless a joblib context sets another default, -1 is all cores). The
+    calling thread is one of the workers. A call from inside a worker runs serially, because the outer call already
+    uses the cores. After an exception no further task is started, and the exception is raised here. If an event is
+    given as `interrupt`, Ctrl-C during the wait for other threads sets the event and waits on: the functions are
+    expected to check the event and return early.
     """
     argument_lists = list(argument_lists)
-    alone = len(argument_lists) <= 1 or getattr(_inside, "worker", False)
-    n_workers = 1 if alone else min(n_threads(n_jobs), len(argument_lists))
+    serial = len(argument_lists) <= 1 or getattr(_inside, "worker", False)
+    n_workers = 1 if serial else min(n_threads(n_jobs), len(argument_lists))
     if n_workers <= 1:
         return [function(*arguments) for arguments in argument_lists]
 
@@ -103,7 +109,7 @@ def run(function, argument_lists, n_jobs=None, interrupt=None):
     def work():
         _inside.worker = True
         if threading.get_ident() != own_thread:
-            _inside.handed_out_by = sys._getframe().f_code, caller  # not `work`: a function that knows itself stays
+            _inside.handed_out_by = sys._getframe().f_code, caller  # `work.__code__` would be a cycle
         try:
             while not failed.is_set():
                 with todo_lock:
@@ -124,9 +130,9 @@ def run(function, argument_lists, n_jobs=None, interrupt=None):
         failed.set()
         raise
     finally:
-        # A worker still waiting in the queue has nothing left to do here.
+        # Workers that have not started yet are cancelled: there is nothing left for them to do.
         errors = [_outcome(future, interrupt) for future in others if not future.cancel()]
-        caller = None  # a frame that knows itself would stay in memory, with all of this
+        caller = None  # breaks the reference cycle of the frame with itself, so that its variables are freed
     for error in errors:
         if error is not None:
             raise error
@@ -134,13 +140,13 @@ def run(function, argument_lists, n_jobs=None, interrupt=None):
 
 
 def outer_frame(frame):
-    """Return the frame that called this one; of a worker, that of `run` in the thread that handed out the work."""
+    """Return the frame that called `frame`; for a worker's outermost frame, that of `run` in the calling thread."""
     code, caller = getattr(_inside, "handed_out_by", None) or (None, None)
     return caller if frame.f_code is code else frame.f_back
 
 
 def _outcome(future, interrupt):
-    """Wait for a worker; return the exception it ended with, or None."""
+    """Wait for a worker and return the exception that ended it, or None; see `run` for `interrupt`."""
     try:
         return future.exception()
     except KeyboardInterrupt:

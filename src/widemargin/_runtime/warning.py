@@ -1,7 +1,8 @@
-"""The one function that warns. A warning points to the line outside this package that called into it.
+"""All warnings of the package are issued here, and point to the line of the user's code that called the package.
 
-The line is found by walking out of the package, however deep the call is, and from a worker thread on into the thread
-that handed out the work. Python 3.12 has `skip_file_prefixes` for this, 3.11 has not.
+That line is found by following the stack outwards until a frame is outside the package, however deep the call is. From
+a worker thread the search continues in the thread that called `threads.run`. (Python 3.12 has `skip_file_prefixes`
+for a single thread; Python 3.11 does not.)
 """
 
 import os
@@ -12,14 +13,14 @@ import numba
 
 from widemargin._runtime.threads import outer_frame
 
-# Numba compiles, and may have something to be warned of, between our frames.
+# Frames of Numba are skipped too: its compiler may be on the stack between two frames of this package.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _INSIDE = tuple(folder + os.sep for folder in (_PACKAGE, os.path.dirname(os.path.abspath(numba.__file__))))
-_said = set()
+_issued_keys = set()
 
 
 def warn_caller(message, category=UserWarning):
-    """Warn, pointing to the caller of this package.
+    """Issue a warning that points to the line outside the package that called it.
 
     Parameters
     ----------
@@ -42,8 +43,8 @@ def warn_caller(message, category=UserWarning):
 
 
 def warn_once(message, key=None):
-    """Warn, unless this process has said it before; `key` stands for messages that say the same of several things."""
+    """Warn once per process and message; messages with the same `key` count as the same message."""
     key = key or message
-    if key not in _said:
-        _said.add(key)
+    if key not in _issued_keys:
+        _issued_keys.add(key)
         warn_caller(message)

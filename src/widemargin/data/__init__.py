@@ -1,1 +1,1 @@
-"""Rows as they arrive: matrices in memory, and the text files they come from."""
+"""The data: matrices in memory, their statistics and scaling, and SVM-light / LIBSVM text files."""

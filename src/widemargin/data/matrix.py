@@ -1,12 +1,12 @@
-"""The matrix X in memory, dense or CSR, with the verbs that solvers need.
+"""The data matrix X in memory, dense or CSR, with the operations that solvers need.
 
     scores(w)  = X w        combine(c) = X'c        squared_norms() = |x_i|²
 
-and, for compiled loops, `row_dot`, `row_axpy` and `row_prefetch` on `Matrix.rows`. This is the only room that knows
-how rows are stored. A constant column for the intercept exists only as a number: it is never copied into the data.
+and, for compiled loops, `row_dot`, `row_axpy` and `row_prefetch` on `Matrix.rows`. Code above `data/` does not know
+whether rows are dense or sparse. The constant column of an intercept is a number and is never copied into the data.
 
-Arrays are viewed read-only, so that memory maps and other read-only inputs need no second compilation, and indices
-unsigned, so that compiled loops pay nothing for negative ones.
+Arrays are passed to compiled code as read-only views, so that memory maps and other read-only inputs do not cause a
+second compilation. Indices are viewed as unsigned integers, so that compiled code does not test for negative indices.
 """
 
 from functools import cached_property
@@ -20,12 +20,12 @@ from widemargin._runtime.compile import SUMS, compiled, compiled_choice, prefetc
 from widemargin._runtime.threads import run, split
 from widemargin.data.columns import at_columns, occurring_columns
 
-_RANGE_WORK = 1 << 17  # stored values in one range of a threaded pass: about a tenth of a millisecond
+_VALUES_PER_RANGE = 1 << 17  # stored values in one task of a threaded pass, which take about 0.1 milliseconds
 _MAX_RANGES = 64
-_WORTH_THREADS = 1 << 21  # stored values from which on threads save more than it takes to call them
-_LONG_ROW = 64  # stored values from which on a vectorised sum pays (measured: 0.7x at 12, 1.3x at 370)
-_BLOCK = 1 << 11  # rows that `combine` looks through at once
-_EARLY, _LATE = 16, 8  # rows ahead: when a row's bookkeeping is prefetched, and when its values are
+_VALUES_WORTH_THREADS = 1 << 21  # stored values of X from which on threads save time
+_VALUES_OF_LONG_ROW = 64  # from which on a vectorised sum is faster (measured: speed 0.7x at 12 values, 1.3x at 370)
+_ROWS_PER_BLOCK = 1 << 11  # rows among which `combine` selects those with a nonzero coefficient at a time
+_ROWS_AHEAD_OFFSETS, _ROWS_AHEAD_VALUES = 16, 8  # how far ahead offsets (indptr) and values of rows are prefetched
 
 
 class DenseRows(NamedTuple):
@@ -36,7 +36,7 @@ class DenseRows(NamedTuple):
 
 
 class SparseRows(NamedTuple):
-    """Rows in CSR form (uint32 indices, uint64 offsets), followed by a constant column if `constant` is not zero."""
+    """CSR rows (uint32 indices, uint64 offsets), followed by a constant column if `constant` is not zero."""
 
     data: np.ndarray
     indices: np.ndarray
@@ -50,23 +50,23 @@ class Matrix:
     Parameters
     ----------
     X : ndarray or scipy sparse
-        Two-dimensional, finite. float32 and float64 are taken as they are, anything else becomes float64.
-        Copied only if it is not row-major, or is sparse with unsorted or repeated indices.
+        Two-dimensional, finite. float32 and float64 are kept, other types are converted to float64. X is copied only
+        if its type or layout requires it: not C-ordered, or sparse with unsorted or duplicate indices.
     constant : float, default=0
-        Value of an additional last column, the intercept's; 0 means that there is none.
+        Value of an additional last column for the intercept; 0 means that there is no such column.
 
     Attributes
     ----------
     n_rows, n_features, n_columns : int
         `n_columns` counts the constant column.
     columns : ndarray of ints, or None
-        If only the columns that occur are kept, `of_columns_that_occur`, their numbers; None if all are.
+        The columns of the original X that are kept, if `of_columns_that_occur` removed others; None if all are kept.
     width : int
-        How many columns there were, `n_features` if all are kept.
+        Number of columns of the original X.
     values : ndarray or csr_array
         The data without the constant column, read-only.
     rows : DenseRows or SparseRows
-        What compiled loops get.
+        The data in the form for compiled loops.
     """
 
     def __init__(self, X, constant=0.0):
@@ -81,9 +81,9 @@ class Matrix:
 
     @classmethod
     def of_columns_that_occur(cls, X, constant=0.0):
-        """Return a Matrix without the columns that hold no entry, if X is sparse and far wider than those that do.
+        """Return a Matrix without the empty columns of X, if X is sparse and nearly all of very many columns are empty.
 
-        Weights of columns without entries are zero in every solution; `spread` puts them back.
+        The weights of empty columns are zero in every solution; `spread` adds them again.
         """
         if not issparse(X):
             return cls(X, constant)
@@ -94,28 +94,28 @@ class Matrix:
         values = matrix.values
         entries = values.data[: len(indices)], indices, values.indptr
         narrow = csr_array(entries, shape=(matrix.n_rows, len(columns)))
-        narrow.has_canonical_format = True  # numbers change, their order does not
+        narrow.has_canonical_format = True  # the numbers of columns change, their order does not
         narrow = cls(narrow, constant)
         narrow.columns, narrow.width = columns, matrix.width
         return narrow
 
     def spread(self, W):
-        """Return weights of all columns, zero where no entry occurs, from those of the columns kept (last axis).
+        """Return weights of all columns from weights of the kept columns (last axis); the others are zero.
 
-        The weight of the constant column, if it is there, stays the last. Pages of memory that hold nothing but zeros
-        are not touched.
+        The weight of the constant column, if there is one, stays last. Memory pages that hold zeros only are not
+        written, so that the operating system need not provide them.
         """
         if self.columns is None:
             return W
-        n_behind = W.shape[-1] - self.n_features
-        full = np.zeros((*W.shape[:-1], self.width + n_behind))
+        n_constant = W.shape[-1] - self.n_features
+        full = np.zeros((*W.shape[:-1], self.width + n_constant))
         full[..., self.columns] = W[..., : self.n_features]
-        if n_behind:
-            full[..., -n_behind:] = W[..., -n_behind:]
+        if n_constant:
+            full[..., -n_constant:] = W[..., -n_constant:]
         return full
 
     def kept(self, W):
-        """Return the weights of the columns kept, from those of all (array or sparse, a line per output)."""
+        """Return the weights of the kept columns from weights of all columns (array or sparse, a row per output)."""
         if issparse(W):
             return (W if self.columns is None else at_columns(csr_array(W), self.columns)).toarray()
         return W if self.columns is None else W[:, self.columns]
@@ -142,29 +142,29 @@ class Matrix:
         self.n_stored = X.nnz
 
     def scores(self, w, n_jobs=None, out=None):
-        """Return X w, one number per row, in float64, written to `out` if given; rows are split over threads."""
+        """Return X w in float64, one number per row; it is written to `out` if given. Threads share the rows."""
         w = np.ascontiguousarray(w, dtype=np.float64)
         out = np.empty(self.n_rows) if out is None else out
         run(_scores, [(self.rows, w, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
         return out
 
     def scores_of_all(self, W, n_jobs=None):
-        """Return X w for each line w of W, a line of scores each, by one pass."""
+        """Return W X', a row of scores X w for each row w of W, in one pass over X."""
         out = np.empty((len(W), self.n_rows))
         run(_all_scores, [(self.rows, W, *ends, out) for ends in self.ranges()], self._threads(n_jobs))
         return out
 
     def combine(self, c, n_jobs=None):
-        """Return X'c, one number per column, in float64; equal to the bit whatever the number of threads."""
+        """Return X'c in float64, one number per column; the same to the last bit for any number of threads."""
         c = np.ascontiguousarray(c, dtype=np.float64)
         ranges = self._combine_ranges()
-        parts, chosen = np.zeros((len(ranges), self.n_columns)), np.empty((len(ranges), _BLOCK), np.int64)
+        parts, chosen = np.zeros((len(ranges), self.n_columns)), np.empty((len(ranges), _ROWS_PER_BLOCK), np.int64)
         arguments = [(self.rows, c, *ends, *memory) for ends, *memory in zip(ranges, chosen, parts, strict=True)]
         run(_combine, arguments, self._threads(n_jobs))
         return parts.sum(axis=0) if len(parts) > 1 else parts[0]
 
     def squared_norms(self, n_jobs=None):
-        """Return the squared Euclidean norm of each row, constant column included."""
+        """Return the squared Euclidean norm of each row, the constant column included."""
         out = np.empty(self.n_rows)
         run(_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
         return out
@@ -176,38 +176,38 @@ class Matrix:
 
     @cached_property
     def squared_lengths(self):
-        """Mean square of the number of values that a row stores."""
+        """Mean of the squared number of stored values of a row."""
         if isinstance(self.rows, DenseRows):
             return float(self.n_features**2)
         return float(np.mean(np.square(np.diff(self.values.indptr), dtype=np.float64))) if self.n_rows else 0.0
 
     @cached_property
     def longest_row(self):
-        """Most values that a row stores, the constant column included: the terms of a score."""
+        """Largest number of values of a row, the constant column included: the number of terms of a score."""
         stored = np.diff(self.values.indptr).max(initial=0) if issparse(self.values) else self.n_features
         return int(stored) + (self.constant != 0.0)
 
     @property
     def longest_sum(self):
-        """Most terms that are added one after the other in an entry of `combine`."""
+        """Largest number of terms added sequentially in an entry of `combine`; rounding errors are bounded by it."""
         n_ranges = len(self._combine_ranges())
         return -(-self.n_rows // n_ranges) + n_ranges
 
     def part(self, chosen):
-        """Return a Matrix of some of the rows."""
+        """Return a Matrix of the chosen rows."""
         return Matrix(self.values[chosen], self.constant)
 
     def _combine_ranges(self):
-        """Cut the rows for `combine`: each range sums into a vector of its own, no more than the pass is worth."""
+        """Divide the rows for `combine`, into so few ranges that their separate sums cost little compared with X."""
         return self.ranges(max(1, self.n_stored // (4 * max(1, self.n_columns))))
 
     def _threads(self, n_jobs):
-        return n_jobs if self.n_stored >= _WORTH_THREADS else 1
+        return n_jobs if self.n_stored >= _VALUES_WORTH_THREADS else 1
 
     def ranges(self, most=_MAX_RANGES):
-        """Cut the rows into (start, stop) ranges for threads; how many depends on the data alone."""
+        """Divide the rows into (start, stop) ranges for threads; their number depends on the data only."""
         work = self.n_stored + self.n_rows
-        return split(self.n_rows, min(most, -(-work // _RANGE_WORK)))
+        return split(self.n_rows, min(most, -(-work // _VALUES_PER_RANGE)))
 
 
 def _real_type(dtype):
@@ -221,7 +221,7 @@ def _read_only(array):
 
 
 def _is_sparse(rows):
-    """Whether compiled code was given SparseRows, judged by the Numba type."""
+    """Return whether the Numba type `rows` is that of SparseRows."""
     return isinstance(rows, types.NamedTuple) and rows.instance_class is SparseRows
 
 
@@ -251,7 +251,7 @@ def row_axpys(rows, i, a, W):
 
 
 def row_prefetch(rows, order, k):
-    """Fetch ahead for a loop that visits rows in the sequence `order` and now stands at position k."""
+    """Prefetch rows for a loop that visits rows in the sequence `order` and is at position k."""
 
 
 @compiled_choice(row_dot)
@@ -286,10 +286,10 @@ def _typed_row_prefetch(rows, order, k):
 
 def _sparse_dot(rows, i, w):
     start, stop = rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]
-    if stop - start < np.uint64(_LONG_ROW):
-        total = _sum_in_order(rows.data, rows.indices, start, stop, w)
+    if stop - start < np.uint64(_VALUES_OF_LONG_ROW):
+        total = _sequential_sum(rows.data, rows.indices, start, stop, w)
     else:
-        total = _sum_in_lanes(rows.data, rows.indices, start, stop, w)
+        total = _vectorised_sum(rows.data, rows.indices, start, stop, w)
     if rows.constant != 0.0:
         total += rows.constant * w[w.size - 1]
     return total
@@ -362,17 +362,17 @@ def _dense_axpys(rows, i, a, W):
 
 
 def _sparse_prefetch(rows, order, k):
-    if k + _EARLY < order.size:
-        prefetch(rows.indptr, np.uint64(order[k + _EARLY]))
-        first = rows.indptr[np.uint64(order[k + _LATE])]
+    if k + _ROWS_AHEAD_OFFSETS < order.size:
+        prefetch(rows.indptr, np.uint64(order[k + _ROWS_AHEAD_OFFSETS]))
+        first = rows.indptr[np.uint64(order[k + _ROWS_AHEAD_VALUES])]
         prefetch(rows.indices, first)
         prefetch(rows.data, first)
         prefetch(rows.data, first + np.uint64(8))
 
 
 def _dense_prefetch(rows, order, k):
-    if k + _LATE < order.size:
-        prefetch(rows.values, np.uint64(order[k + _LATE]))
+    if k + _ROWS_AHEAD_VALUES < order.size:
+        prefetch(rows.values, np.uint64(order[k + _ROWS_AHEAD_VALUES]))
 
 
 @compiled
@@ -383,8 +383,11 @@ def _add_scaled(a, x, y):
 
 
 @compiled(fastmath=frozenset({"contract"}))
-def _sum_in_order(data, indices, start, stop, w):
-    """Σ data[k] w[indices[k]], one after the other: short rows overlap with their neighbours instead."""
+def _sequential_sum(data, indices, start, stop, w):
+    """Return Σ data[k] w[indices[k]], added in order.
+
+    The processor overlaps the sums of consecutive short rows, which is faster than vectorising each of them.
+    """
     total = 0.0
     for k in range(start, stop):
         total += np.float64(data[k]) * w[indices[k]]
@@ -392,8 +395,8 @@ def _sum_in_order(data, indices, start, stop, w):
 
 
 @compiled(fastmath=SUMS)
-def _sum_in_lanes(data, indices, start, stop, w):
-    """Σ data[k] w[indices[k]], several partial sums at once: faster once they have enough terms each."""
+def _vectorised_sum(data, indices, start, stop, w):
+    """Return Σ data[k] w[indices[k]] by several partial sums at once, which is faster for long rows."""
     total = 0.0
     for k in range(start, stop):
         total += np.float64(data[k]) * w[indices[k]]
@@ -402,7 +405,7 @@ def _sum_in_lanes(data, indices, start, stop, w):
 
 @compiled(fastmath=SUMS)
 def _dense_sum(x, w):
-    """Σ x[j] w[j] over the length of x."""
+    """Return Σ x[j] w[j] over the length of x."""
     total = 0.0
     for j in range(x.size):
         total += np.float64(x[j]) * w[j]
@@ -426,16 +429,16 @@ def _all_scores(rows, W, start, stop, out):
 
 @compiled
 def _combine(rows, c, start, stop, chosen, out):
-    """Add Σ c_i x_i over start <= i < stop to out; rows with c_i = 0 are not touched.
+    """Add Σ c_i x_i over start <= i < stop to out; rows with c_i = 0 are not read.
 
-    A block's other rows are chosen first, without a branch to guess, so that they can be fetched ahead.
+    In each block the rows with c_i ≠ 0 are listed first, by a loop without branches, so that they can be prefetched.
     """
-    for first in range(start, stop, _BLOCK):
-        last, n = min(first + _BLOCK, stop), 0
+    for first in range(start, stop, _ROWS_PER_BLOCK):
+        last, n = min(first + _ROWS_PER_BLOCK, stop), 0
         for i in range(first, last):
             chosen[np.uint64(n)] = i
             n += c[np.uint64(i)] != 0.0
-        ahead = chosen[: n if n < last - first else 0]  # all rows of a block are fetched without being asked for
+        ahead = chosen[: n if n < last - first else 0]  # the hardware prefetches consecutive rows by itself
         for k in range(n):
             row_prefetch(rows, ahead, k)
             row_axpy(rows, chosen[k], c[np.uint64(chosen[k])], out)

@@ -1,7 +1,7 @@
 """Rows of a precomputed kernel, as LIBSVM writes them: `label 0:serial 1:K(x, x1) ... L:K(x, xL)`.
 
-They are recognised by three things that rows of features hardly ever have together: index 0 is in use, every value is
-written, and the values of index 0 are whole numbers that each name another column.
+They are recognised by three properties that rows of features hardly ever have together: index 0 is used, every row has
+all indices, and the values of index 0 are distinct whole numbers, each of which is the index of a column.
 """
 
 import numpy as np
@@ -10,20 +10,20 @@ KERNEL_WORDS = "the rows look like a precomputed kernel (0:serial 1:K(x, x1) ...
 
 
 class KernelRecogniser:
-    """Tells whether rows look like those of a precomputed kernel, from all blocks of them together."""
+    """Decides whether rows that arrive in blocks look like those of one precomputed kernel matrix."""
 
     def __init__(self):
         self._width, self._serials, self._may_be = None, [], True
 
     def update(self, X):
-        """Take notice of some rows, CSR, the first column being index 0."""
+        """Take a block of rows into account: a CSR matrix whose first column is index 0."""
         n_rows, width = X.shape
         if not self._may_be or n_rows == 0:
             return
         self._width = width if self._width is None else self._width
         serials = X.data[::width] if width >= 2 and X.nnz == n_rows * width else np.zeros(1)
-        name_columns = np.all((serials == np.round(serials)) & (serials >= 1) & (serials < width))
-        self._may_be = bool(name_columns) and width == self._width
+        are_columns = np.all((serials == np.round(serials)) & (serials >= 1) & (serials < width))
+        self._may_be = bool(are_columns) and width == self._width
         if self._may_be:
             self._serials.append(np.array(serials))
 
@@ -37,7 +37,7 @@ class KernelRecogniser:
 
 
 def is_kernel(X):
-    """Tell whether rows look like those of a precomputed kernel, the first column being index 0."""
+    """Return whether the rows of a CSR matrix look like a precomputed kernel; its first column is index 0."""
     recogniser = KernelRecogniser()
     recogniser.update(X)
     return recogniser.is_kernel

@@ -1,8 +1,9 @@
-"""Some of the rows, at random: each as likely as another, by label, or queries as a whole. Rows come in their order.
+"""Random samples of rows: uniform, stratified by label, or of whole queries. Sampled rows are in ascending order.
 
-By label means: as many of each class as its part of all rows, rounded by largest remainders so that the sum is right,
-and one at least where there is room for it. Labels that are quantities are put in order and cut into as many groups of
-neighbours as rows are wanted, of which one is taken from each, so that small and large ones come in proportion.
+A sample stratified by classes has the class proportions of the data, rounded by the method of largest remainders, with
+at least one row of each class if the sample is large enough for that. If the labels are real-valued targets, the rows
+are sorted by target and divided into as many groups of consecutive targets as rows are requested; one row is drawn from
+each group, so that the sample has the distribution of the targets.
 """
 
 import numpy as np
@@ -11,14 +12,14 @@ from widemargin.data.summary import are_classes
 
 
 def random_rows(y, number, seed=0):
-    """Return `number` rows, each set of them as likely as another, in their order.
+    """Return the indices of `number` rows, ascending; every set of so many rows has the same probability.
 
     Parameters
     ----------
     y : array of shape (n_rows,)
-        Labels; only their number matters.
+        Labels; only the length of y is used.
     number : int
-        How many rows, at most as many as there are.
+        Number of rows, at most len(y).
     seed : int, default=0
         The same seed gives the same rows.
     """
@@ -26,20 +27,20 @@ def random_rows(y, number, seed=0):
 
 
 def stratified_rows(y, number, seed=0):
-    """Return `number` rows, in their order, in which labels come in the proportion they have in y.
+    """Return the indices of `number` rows, ascending, with labels in the same proportions as in y.
 
     Parameters
     ----------
     y : array of shape (n_rows,)
-        Labels; `are_classes` tells whether they are classes or quantities.
+        Labels; `are_classes` decides whether they are classes or real-valued targets.
     number : int
-        How many rows, at most as many as there are.
+        Number of rows, at most len(y).
     seed : int, default=0
         The same seed gives the same rows.
     """
     rng = np.random.default_rng(seed)
     if not are_classes(y):
-        return _one_of_each_group(y, number, rng)
+        return _one_row_per_group(y, number, rng)
     _, group, counts = np.unique(y, return_inverse=True, return_counts=True)
     shuffled = rng.permutation(len(y))
     by_class = shuffled[np.argsort(group[shuffled], kind="stable")]
@@ -48,14 +49,16 @@ def stratified_rows(y, number, seed=0):
 
 
 def query_rows(qid, number, seed=0):
-    """Return the rows of whole queries, taken at random until there are as nearly `number` as that gives.
+    """Return the indices of all rows of randomly chosen queries, about `number` rows, ascending.
+
+    Queries are taken in random order, and so many of them that the number of rows is closest to `number`.
 
     Parameters
     ----------
     qid : array of shape (n_rows,)
-        Queries.
+        Query of each row.
     number : int
-        About how many rows; there is one query at least.
+        Approximate number of rows; at least one query is returned.
     seed : int, default=0
         The same seed gives the same rows.
     """
@@ -66,9 +69,9 @@ def query_rows(qid, number, seed=0):
 
 
 def apportion(counts, number):
-    """Divide `number` in the proportion of counts, by largest remainders; each gets one if there is enough for all."""
+    """Divide `number` in proportion to `counts` by largest remainders; each share is at least 1 if that is possible."""
     counts = np.asarray(counts, dtype=np.int64)
-    quota = [divmod(int(count) * number, int(counts.sum())) for count in counts]  # exact, however large
+    quota = [divmod(int(count) * number, int(counts.sum())) for count in counts]  # Python integers do not overflow
     seats = np.array([whole for whole, _ in quota])
     remainders = np.array([rest for _, rest in quota])
     seats[np.lexsort((-counts, -remainders))[: number - seats.sum()]] += 1
@@ -78,8 +81,8 @@ def apportion(counts, number):
     return seats
 
 
-def _one_of_each_group(y, number, rng):
-    """Return a row out of each of `number` groups of neighbours by label; equal labels are neighbours at random."""
+def _one_row_per_group(y, number, rng):
+    """Return a random row of each of `number` groups of rows with consecutive targets; ties are broken at random."""
     shuffled = rng.permutation(len(y))
     in_order = shuffled[np.argsort(y[shuffled], kind="stable")]
     edges = np.arange(number + 1) * len(y) // number

@@ -1,22 +1,24 @@
-"""Feature ranges: learned once, in one pass over blocks of rows, and applied anywhere.
+"""Feature scaling by ranges, which are learned in one pass over blocks of rows and can be applied to other rows.
 
-Feature j is mapped by the straight line that takes its range to limits which all features share,
+Feature j is mapped by the affine function that takes its range to limits common to all features,
 
     x  →  lower + (upper − lower) (x − low_j) / (high_j − low_j),
 
-and `low_j` and `high_j` are, by method,
+where `low_j` and `high_j` depend on the method:
 
-    "range"      the least and the largest value                        into [lower, upper]
-    "magnitude"  ∓ the largest absolute value                           a factor: 0 stays 0
+    method       low_j, high_j                                          effect
+    "range"      the smallest and the largest value                     values in [lower, upper]
+    "magnitude"  ∓ the largest absolute value                           multiplication by a factor: 0 stays 0
     "variance"   ∓ the standard deviation                               a factor: 0 stays 0, variance 1
     "standard"   the mean ∓ the standard deviation                      mean 0, variance 1
 
-with `lower` and `upper` −1 and 1 for the last two. So every method is a range file of LIBSVM, which its `svm-scale`
-applies too. An entry that is not stored is a zero like any other. A feature that never varies is left out: its values
-become 0.
+For the last two, `lower` and `upper` are −1 and 1. Every method can therefore be stored as a range file of LIBSVM,
+which its `svm-scale` can apply too. Values that are not stored are zeros like any other. A feature with the same value
+in every row is removed: its values become 0.
 
-Moments are updated entry by entry (Welford 1962), as distances from the feature's first value, so that nothing is lost
-of values far from zero; the zeros that are not stored enter at the end, in one step.
+Means and variances are updated value by value (B. P. Welford, Technometrics 4, 1962), relative to the first value of
+the feature, so that no digits are lost if all values are far from zero. Zeros that are not stored are added at the
+end, in one step.
 """
 
 from dataclasses import dataclass
@@ -30,12 +32,12 @@ from widemargin._runtime.compile import compiled
 from widemargin.data.matrix import DenseRows, Matrix
 from widemargin.data.structure import check_structure
 
-MOST_FEATURES = 1 << 28  # ranges are tables over all columns
-_DENSE_ENTRIES = 1 << 18  # of an array, looked at in one go
+MOST_FEATURES = 1 << 28  # limit of the number of columns, since ranges are arrays over all columns
+_DENSE_VALUES_PER_PASS = 1 << 18  # values of a dense array that are processed at a time
 
 
 class LabelRange(NamedTuple):
-    """How labels are mapped: those from `low` to `high` into [lower, upper]."""
+    """The scaling of labels, which maps [low, high] to [lower, upper]."""
 
     lower: float
     upper: float
@@ -45,18 +47,18 @@ class LabelRange(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FeatureRanges:
-    """One range per feature, and the limits into which it is mapped.
+    """The range of each feature, and the limits to which the ranges are mapped.
 
-    Made by `learn_ranges` or `read_ranges`.
+    Created by `learn_ranges` or `read_ranges`.
 
     Parameters
     ----------
     lower, upper : float
         The limits.
     low, high : ndarray of shape (n_features,)
-        The ranges. A feature of which they are equal is left out: its values become 0.
+        The ranges. A feature with low = high is removed: its values become 0.
     labels : LabelRange, default=None
-        How labels are mapped, if they are.
+        The scaling of the labels; None if they are not scaled.
     """
 
     lower: float
@@ -68,21 +70,21 @@ class FeatureRanges:
     def __post_init__(self):
         check_limits(self.lower, self.upper)
         if len(self.low) != len(self.high) or not np.all(self.low <= self.high):
-            raise ValueError("low must be as long as high, and nowhere above it.")
+            raise ValueError("low and high must have the same length, and low <= high for every feature.")
 
     @property
     def n_features(self):
-        """Number of features, those left out included."""
+        """Number of features, including removed ones."""
         return len(self.low)
 
     @cached_property
     def kept(self):
-        """Columns that are not left out, rising."""
+        """Columns that are not removed, ascending."""
         return np.flatnonzero(self.low != self.high)
 
     @cached_property
     def filled(self):
-        """Columns in which 0 does not stay 0, rising: a sparse matrix becomes dense there."""
+        """Columns in which 0 is mapped to another value, ascending; a sparse matrix becomes dense in these columns."""
         return self.kept[self._scale(self.kept, np.zeros(len(self.kept))) != 0.0]
 
     def apply(self, X):
@@ -91,19 +93,19 @@ class FeatureRanges:
         Parameters
         ----------
         X : array or sparse matrix
-            As many columns as there are features, or fewer: the others are 0. Values beyond the ranges are mapped
-            beyond the limits.
+            With at most `n_features` columns; missing columns are 0. Values outside of the ranges are mapped to values
+            outside of the limits.
 
         Returns
         -------
         array, or csr_array of a sparse X, of shape (n_rows, n_features)
-            float32 if X is, else float64. Zeros are not stored.
+            float32 if X is float32, else float64. Zeros are not stored in a sparse result.
         """
         X = _check_rows(X)
         if X.shape[1] > self.n_features:
             raise ValueError(
-                f"X must have at most {self.n_features} columns, those with ranges, got {X.shape[1]}; "
-                f"X[:, :{self.n_features}] leaves the others out."
+                f"X must have at most {self.n_features} columns, as many as there are ranges, got {X.shape[1]}; "
+                f"use X[:, :{self.n_features}] to leave the others out."
             )
         if issparse(X):
             return self._apply_sparse(X)
@@ -116,7 +118,7 @@ class FeatureRanges:
         return scaled
 
     def _apply_sparse(self, X):
-        """Return a sparse X scaled; first it is given the zeros that do not stay zeros."""
+        """Return a sparse X scaled; zeros that are mapped to other values are stored first."""
         rows = Matrix(X).rows
         indices, values, indptr = rows.indices, rows.data, rows.indptr
         if len(self.filled) > 0:
@@ -130,22 +132,22 @@ class FeatureRanges:
         return result
 
     def _scale(self, columns, values):
-        """Return values of the given columns, scaled; of the type of the values."""
+        """Return the scaled values of entries in the given columns, with the type of `values`."""
         scaled = np.empty(len(values), dtype=values.dtype)
         arrays = _read_only(columns.astype(np.uint32, copy=False), values, self.low, self.high)
-        with np.errstate(over="ignore", invalid="ignore"):  # uncompiled, what is looked into below would warn
+        with np.errstate(over="ignore", invalid="ignore"):  # checked below; uncompiled code would warn
             _scale_entries(*arrays, (float(self.lower), float(self.upper)), scaled)
         if not np.isfinite(scaled).all():
             k = np.flatnonzero(~np.isfinite(scaled))[0]
             j = columns[k]
             raise ValueError(
                 f"column {j}: {values[k]} cannot be scaled by the range from {self.low[j]:g} to {self.high[j]:g}: "
-                "the result is no finite number."
+                "the result is not finite."
             )
         return scaled
 
     def apply_to_labels(self, y):
-        """Return labels scaled, or as they are if `labels` is None."""
+        """Return scaled labels, or the labels themselves if `labels` is None."""
         y = np.asarray(y, dtype=np.float64)
         if self.labels is None:
             return y
@@ -159,55 +161,55 @@ class FeatureRanges:
 
 
 def check_limits(lower, upper, names=("lower", "upper")):
-    """Refuse limits that are not finite or not in order."""
+    """Raise ValueError unless lower < upper and both are finite."""
     with np.errstate(over="ignore"):
         if not (lower < upper and np.isfinite(np.float64(upper) - lower)):
             raise ValueError(f"{names[0]} must be below {names[1]}, both finite, got {lower} and {upper}.")
 
 
 class Moments(NamedTuple):
-    """Of each feature its first value, and how the values other than 0 lie around it."""
+    """First value, mean and sum of squared deviations of the nonzero values of each feature."""
 
     first: np.ndarray
     mean: np.ndarray  # of value − first
-    spread: np.ndarray  # the sum of (value − first − mean)²
+    squares: np.ndarray  # Σ (value − first − mean)²
 
 
 class FeatureStatistics:
-    """What ranges are made of, gathered from blocks of rows: 24 bytes per feature, 48 with moments.
+    """Statistics from which ranges are computed, updated by blocks of rows; 24 bytes per feature, 48 with moments.
 
     Parameters
     ----------
     moments : bool, default=False
-        Whether to gather mean and variance too, for the methods "variance" and "standard".
+        Whether to compute means and variances too, for the methods "variance" and "standard".
 
     Attributes
     ----------
     n_rows, n_features, n_entries : int
-        Of all rows so far; entries are values other than 0.
+        Of all rows so far; entries are nonzero values.
     """
 
     def __init__(self, *, moments=False):
         self.moments, self.n_rows, self.n_features = moments, 0, 0
-        self._count = np.zeros(0, dtype=np.int64)  # values other than 0 of each feature, whose statistics follow
-        self._low, self._high = np.zeros((2, 0))
+        self._count = np.zeros(0, dtype=np.int64)  # number of nonzero values of each feature
+        self._low, self._high = np.zeros((2, 0))  # these and the moments are of the nonzero values
         self._moments = Moments(*np.zeros((3, 0)))
         self._label_low, self._label_high = np.inf, -np.inf
 
     @property
     def n_entries(self):
-        """Number of values other than 0."""
+        """Number of nonzero values."""
         return int(self._count.sum())
 
     def update(self, X, y=None):
-        """Take further rows into account, and their labels if there are any; return the statistics."""
+        """Update the statistics by further rows, and their labels if they are given; return self."""
         X = _check_rows(X)
         self._grow(X.shape[1])
         for columns, values in _entries(X):
             if not np.isfinite(values).all():
                 raise ValueError(f"X must be finite, got {values[~np.isfinite(values)][0]}.")
-            with np.errstate(over="ignore", invalid="ignore"):  # uncompiled, moments that overflow would warn
-                _note_entries(columns, values, self._count, self._low, self._high, self._moments)
+            with np.errstate(over="ignore", invalid="ignore"):  # moments may overflow; uncompiled code would warn
+                _update_statistics(columns, values, self._count, self._low, self._high, self._moments)
         self.n_rows += X.shape[0]
         if y is not None and len(y) > 0:
             self._label_low, self._label_high = min(self._label_low, np.min(y)), max(self._label_high, np.max(y))
@@ -218,37 +220,39 @@ class FeatureStatistics:
             raise ValueError(f"X must have at most {MOST_FEATURES} columns to be scaled, got {n_features}.")
         self.n_features = max(self.n_features, n_features)
         if self.n_features > len(self._count):
-            room = max(self.n_features, min(2 * len(self._count), MOST_FEATURES))
-            self._count, self._low, self._high = (_longer(a, room) for a in (self._count, self._low, self._high))
+            length = max(self.n_features, min(2 * len(self._count), MOST_FEATURES))
+            self._count, self._low, self._high = (_longer(a, length) for a in (self._count, self._low, self._high))
             if self.moments:
-                self._moments = Moments(*(_longer(array, room) for array in self._moments))
+                self._moments = Moments(*(_longer(array, length) for array in self._moments))
 
     def extremes(self):
-        """Return (least, largest) value of each feature."""
-        n, some_zeros = self.n_features, self._count[: self.n_features] < self.n_rows
+        """Return the smallest and the largest value of each feature, zeros included."""
+        n, has_zeros = self.n_features, self._count[: self.n_features] < self.n_rows
         low, high = self._low[:n], self._high[:n]
-        return np.where(some_zeros, np.minimum(low, 0.0), low), np.where(some_zeros, np.maximum(high, 0.0), high)
+        return np.where(has_zeros, np.minimum(low, 0.0), low), np.where(has_zeros, np.maximum(high, 0.0), high)
 
     def deviations(self):
-        """Return (mean, standard deviation) of each feature; a deviation is 0 if and only if no value differs."""
+        """Return mean and standard deviation of each feature; a deviation is 0 if and only if all values are equal."""
         if not self.moments:
             raise ValueError("deviations need FeatureStatistics(moments=True).")
         low, high = self.extremes()
-        count, first, mean, spread = (array[: self.n_features] for array in (self._count, *self._moments))
+        count, first, mean, squares = (array[: self.n_features] for array in (self._count, *self._moments))
         mean = first + mean
-        part = count / max(self.n_rows, 1)  # of the values, the others are 0
+        part = count / max(self.n_rows, 1)  # the fraction of nonzero values
         with np.errstate(over="ignore", invalid="ignore"):
-            within = np.sqrt(part * (spread / np.maximum(count, 1)))
+            within = np.sqrt(part * (squares / np.maximum(count, 1)))
             deviation = np.hypot(within, np.sqrt(part * (1.0 - part)) * mean)
-        lost = np.flatnonzero((low != high) & ~((deviation > 0.0) & np.isfinite(deviation)))
-        if len(lost) > 0:
-            j = lost[0]
-            span = f"from {low[j]:g} to {high[j]:g}"
-            raise ValueError(f'column {j}: values {span} have no variance in double precision; use the method "range".')
+        failed = np.flatnonzero((low != high) & ~((deviation > 0.0) & np.isfinite(deviation)))
+        if len(failed) > 0:
+            j = failed[0]
+            raise ValueError(
+                f"column {j}: the variance of values from {low[j]:g} to {high[j]:g} underflows or overflows in double "
+                'precision; use the method "range".'
+            )
         return part * mean, deviation
 
     def ranges(self, method="range", *, lower=-1.0, upper=1.0, label_limits=None):
-        """Return the FeatureRanges of the rows so far; the parameters are those of `learn_ranges`."""
+        """Return the FeatureRanges of all rows so far; the parameters are those of `learn_ranges`."""
         _check_method(method, lower, upper, label_limits)
         if self.n_rows == 0:
             raise ValueError("there must be at least one row to learn ranges from.")
@@ -258,12 +262,12 @@ class FeatureStatistics:
         labels = None
         if label_limits is not None:
             if self._label_high < self._label_low:
-                raise ValueError("label_limits need labels: blocks of (X, y, qid).")
+                raise ValueError("label_limits need labels: give blocks (X, y, qid).")
             labels = LabelRange(*label_limits, float(self._label_low), float(self._label_high))
         return FeatureRanges(float(lower), float(upper), low, high, labels)
 
     def n_entries_scaled(self, ranges):
-        """Return how many entries the rows have once scaled, at most: values that become 0 are not known."""
+        """Return how many entries the scaled rows have at most; the bound ignores that values may become 0."""
         count = self._count[: self.n_features].copy()
         filled = ranges.filled
         count[filled[filled < self.n_features]] = 0
@@ -271,11 +275,11 @@ class FeatureStatistics:
         return len(filled) * self.n_rows + int(count[kept[kept < self.n_features]].sum())
 
     def seen(self):
-        """Return the columns that hold a value other than 0, rising."""
+        """Return the columns that have a nonzero value, ascending."""
         return np.flatnonzero(self._count)
 
     def varying(self):
-        """Return the columns whose values are not all equal, rising."""
+        """Return the columns whose values are not all equal, ascending."""
         return np.flatnonzero(np.not_equal(*self.extremes()))
 
 
@@ -286,12 +290,12 @@ def _around_zero(radius):
 def _around_mean(statistics):
     mean, deviation = statistics.deviations()
     low, high = mean - deviation, mean + deviation
-    lost = np.flatnonzero((deviation > 0.0) & (low >= high))
-    if len(lost) > 0:
-        j = lost[0]
+    rounded_away = np.flatnonzero((deviation > 0.0) & (low >= high))
+    if len(rounded_away) > 0:
+        j = rounded_away[0]
         raise ValueError(
-            f"column {j}: its deviation {deviation[j]:g} is lost beside its mean {mean[j]:g}; "
-            'subtract a constant from it, or use the method "range".'
+            f"column {j}: the standard deviation {deviation[j]:g} is too small compared with the mean {mean[j]:g}; "
+            'subtract a constant from the column, or use the method "range".'
         )
     return low, high
 
@@ -306,7 +310,7 @@ NEED_MOMENTS = frozenset({"variance", "standard"})
 
 
 def _check_method(method, lower, upper, label_limits):
-    """Refuse a method and limits that do not go together."""
+    """Raise ValueError unless the method exists and allows these limits."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
     check_limits(lower, upper)
@@ -324,21 +328,21 @@ def learn_ranges(rows, *, method="range", lower=-1.0, upper=1.0, label_limits=No
     Parameters
     ----------
     rows : array, sparse matrix, or iterable of blocks
-        All rows, or blocks of them: each a matrix, or a tuple (X, y, qid) as of `SvmlightBlocks`.
+        All rows, or blocks of them, each a matrix or a tuple (X, y, qid) as from `SvmlightBlocks`.
     method : {"range", "magnitude", "variance", "standard"}, default="range"
-        "range" maps the least value of a feature to `lower` and the largest to `upper`; "magnitude" divides by the
-        largest absolute value, then multiplies by `upper`; "variance" divides by the standard deviation (whose
-        denominator is the number of rows); "standard" subtracts the mean first. "magnitude" and "variance" keep zeros,
-        and with them a sparse matrix sparse.
+        "range" maps the smallest value of a feature to `lower` and the largest to `upper`. "magnitude" divides by the
+        largest absolute value and multiplies by `upper`. "variance" divides by the standard deviation (with the number
+        of rows as the denominator). "standard" subtracts the mean first. "magnitude" and "variance" keep zeros, so
+        that a sparse matrix stays sparse.
     lower, upper : float, default=-1 and 1
-        Limits of "range"; of "magnitude" `lower` is `-upper`; else they cannot be chosen.
+        Limits of "range". For "magnitude", `lower` must be `-upper`; for the other methods they must be -1 and 1.
     label_limits : (float, float), default=None
-        Limits for the labels, of which the blocks are asked then; None leaves labels as they are.
+        Limits of the labels; the blocks must contain labels then. None does not scale labels.
 
     Returns
     -------
     FeatureRanges
-        To be applied to these or other rows.
+        Its method `apply` scales these or other rows.
 
     Examples
     --------
@@ -360,7 +364,7 @@ def learn_ranges(rows, *, method="range", lower=-1.0, upper=1.0, label_limits=No
 
 
 def _check_rows(X):
-    """Return a sparse matrix as it is, anything else as an array of two dimensions."""
+    """Return a valid sparse matrix unchanged, and anything else as an array; refuse what is not two-dimensional."""
     X = X if issparse(X) else np.asarray(X)
     check_structure(X)
     if X.ndim != 2:
@@ -369,7 +373,7 @@ def _check_rows(X):
 
 
 def _read_only(*arrays):
-    """Return views that cannot be written to: loops are compiled for these alone."""
+    """Return read-only views, for which the compiled loops are compiled."""
     views = [array.view() for array in arrays]
     for view in views:
         view.flags.writeable = False
@@ -377,13 +381,13 @@ def _read_only(*arrays):
 
 
 def _entries(X):
-    """Yield (columns, values) of a matrix: the stored entries of a sparse one, some rows of an array at a time."""
+    """Yield (columns, values): all stored entries of a sparse matrix, or those of some rows of an array at a time."""
     rows = Matrix(X).rows
     if not isinstance(rows, DenseRows):
         yield rows.indices, rows.data
         return
     n_columns = max(X.shape[1], 1)
-    n_rows = max(1, _DENSE_ENTRIES // n_columns)
+    n_rows = max(1, _DENSE_VALUES_PER_PASS // n_columns)
     (columns,) = _read_only(np.tile(np.arange(X.shape[1], dtype=np.uint32), min(n_rows, X.shape[0])))
     for start in range(0, X.shape[0], n_rows):
         values = rows.values[start : start + n_rows].reshape(-1)
@@ -391,14 +395,14 @@ def _entries(X):
 
 
 def _longer(array, length):
-    """Return a copy with zeros behind it."""
+    """Return a copy of an array, extended by zeros to the given length."""
     longer = np.zeros(length, dtype=array.dtype)
     longer[: len(array)] = array
     return longer
 
 
 def _store_zeros(rows, columns, n_features):
-    """Return (indices, values, indptr) of sparse rows that have an entry in each of the columns, zero if need be."""
+    """Return (indices, values, indptr) of sparse rows with a stored entry, possibly zero, in each of the columns."""
     chosen = np.zeros(n_features, dtype=bool)
     chosen[columns] = True
     chosen_before = np.concatenate([[0], np.cumsum(chosen[rows.indices])])
@@ -410,12 +414,13 @@ def _store_zeros(rows, columns, n_features):
 
 
 @compiled
-def _note_entries(columns, values, count, low, high, moments):
-    """Update the statistics of each column by its values other than 0; no moments if there is no room for them.
+def _update_statistics(columns, values, count, low, high, moments):
+    """Update the statistics of each column by its nonzero values; moments are skipped if their arrays are empty.
 
-    Kept true: count_j is the number of these values so far, and the others are what `Moments` says they are.
+    Invariant: count_j is the number of nonzero values of column j so far; low_j, high_j and the fields of `Moments` are
+    the statistics of these values.
     """
-    first, mean, spread = moments
+    first, mean, squares = moments
     for k in range(len(columns)):
         j, value = columns[k], np.float64(values[k])
         if value == 0.0:
@@ -428,12 +433,12 @@ def _note_entries(columns, values, count, low, high, moments):
                 first[j] = value
             step = value - first[j] - mean[j]
             mean[j] += step / count[j]
-            spread[j] += step * (value - first[j] - mean[j])
+            squares[j] += step * (value - first[j] - mean[j])
 
 
 @compiled
 def _merge_zeros(indices, values, indptr, columns, out_indices, out_values):
-    """Copy rows one after the other, each with zeros in those of the rising `columns` where it has no entry."""
+    """Copy all rows and add a zero in each of the ascending `columns` in which a row has no entry."""
     place = np.uint64(0)
     for row in range(np.uint64(len(indptr) - 1)):
         k, stop = indptr[row], indptr[row + np.uint64(1)]
@@ -455,8 +460,10 @@ def _merge_zeros(indices, values, indptr, columns, out_indices, out_values):
 
 @compiled
 def _scale_entries(columns, values, lows, highs, limits, scaled):
-    """Scale each value by the range of its column; the ends of a range go to the limits exactly, and zero to zero
-    if range and limits lie around it alike."""
+    """Scale each value by the range of its column.
+
+    The ends of a range are mapped exactly to the limits, and 0 exactly to 0 if range and limits are symmetric about 0.
+    """
     lower, upper = limits
     for k in range(len(columns)):
         x, low, high = np.float64(values[k]), lows[columns[k]], highs[columns[k]]

@@ -1,9 +1,10 @@
-"""Sparse matrices as others hand them over: structure and values are checked before any compiled loop relies on them.
+"""Validation of sparse matrices from the caller, before compiled code relies on their structure and values.
 
-A CSR matrix is sound if indptr begins with 0, never falls and ends within the stored entries, if every index is a
-column, and if every value is finite. SciPy checks some of it when a matrix is made, and nothing of it if the arrays are
-edited afterwards; its own compiled code then reads and writes outside of them. One compiled pass over each array tells,
-and on the way whether indices ascend strictly in each row, so that nobody has to look again.
+A CSR matrix is valid if indptr starts with 0, never decreases and does not exceed the number of stored entries, if
+every index is a column, and if every value is finite. SciPy checks a part of this when a matrix is constructed, and
+nothing if its arrays are modified afterwards; its compiled code then reads and writes outside of the arrays. Here one
+compiled pass over each array checks everything. The same pass finds whether the indices of each row ascend strictly
+(SciPy's canonical format), so that this need not be checked again.
 """
 
 import numpy as np
@@ -11,15 +12,16 @@ from scipy.sparse import issparse
 
 from widemargin._runtime.compile import compiled
 
-_EXPONENTS = {4: np.uint32(0x7F800000), 8: np.uint64(0x7FF0000000000000)}  # all ones: infinity or NaN
-_LINES = {"csr": "row", "csc": "column", "bsr": "row of blocks"}
+# By item size, the bits of the exponent of a floating point number, which are all set in infinity and NaN.
+_EXPONENT_MASKS = {4: np.uint32(0x7F800000), 8: np.uint64(0x7FF0000000000000)}
+_LINES = {"csr": "row", "csc": "column", "bsr": "row of blocks"}  # what two consecutive entries of indptr delimit
 
 
 def checked_csr(X, *, finite=True):
-    """Return a sparse matrix as CSR of float32 or float64 in canonical format; ValueError if it is not sound.
+    """Return a sparse matrix as CSR of float32 or float64 in canonical format; raise ValueError if it is not valid.
 
-    The caller's matrix and its arrays stay as they are; the result shares them where nothing had to be changed. Indices
-    out of order are sorted, and values of the same place added up.
+    The caller's matrix and its arrays are not modified; the result shares the arrays that need no change. Unsorted
+    indices are sorted, and duplicate entries are summed.
 
     Parameters
     ----------
@@ -33,7 +35,7 @@ def checked_csr(X, *, finite=True):
     is_canonical = _is_canonical(X)
     _check_type(X.dtype)
     if X.format == "csr":
-        X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # flags of its own
+        X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # a new object, since its flags are set below
     else:
         X, is_canonical = X.tocsr(), None
     if X.dtype not in (np.float64, np.float32):
@@ -50,7 +52,7 @@ def checked_csr(X, *, finite=True):
 
 
 def check_structure(X):
-    """Raise ValueError if a sparse matrix, in whatever format, has indices or offsets that lead out of its arrays."""
+    """Raise ValueError if a sparse matrix of any format has indices or offsets outside of its shape or arrays."""
     if issparse(X) and X.ndim == 2:
         _is_canonical(X)
 
@@ -63,18 +65,18 @@ def _check_type(dtype):
 
 
 def _made_canonical(X, finite):
-    """Return a copy whose indices ascend strictly in each row."""
+    """Return a copy of a CSR matrix in canonical format."""
     X = X.copy()
-    X.has_sorted_indices = X.has_canonical_format = False  # whatever somebody noted of them earlier
+    X.has_sorted_indices = X.has_canonical_format = False  # flags set earlier may be wrong
     with np.errstate(over="ignore"):
         X.sum_duplicates()
     if finite:
-        _check_finite(X)  # sums may be too large
+        _check_finite(X)  # sums of duplicates may overflow
     return X
 
 
 def _is_canonical(X):
-    """Return whether indices of a CSR matrix ascend strictly in each row; ValueError if the structure is not sound."""
+    """Return whether X is a CSR matrix whose indices ascend strictly in each row; ValueError if X is not valid."""
     if X.format == "coo":
         _check_coordinates(X)
     if X.format == "lil":
@@ -83,18 +85,18 @@ def _is_canonical(X):
         return False
     n_across = _check_sizes(X)
     indptr, indices = _plain(X.indptr), _plain(X.indices)
-    falls = _falls_between_lines(indptr, indices)
-    if falls < 0:
-        _refuse_offsets(X, indptr, -1 - falls)
+    descents_at_starts = _descents_at_line_starts(indptr, indices)
+    if descents_at_starts < 0:
+        _refuse_offsets(X, indptr, -1 - descents_at_starts)
     indices = indices[: indptr[-1]]
-    largest, all_falls = _largest_and_falls(indices.view(f"u{indices.itemsize}"))
+    largest, descents = _largest_and_descents(indices.view(f"u{indices.itemsize}"))  # negative indices become large
     if largest >= n_across and len(indices):
         _refuse_index(X, indptr, indices, n_across)
-    return X.format == "csr" and all_falls == falls
+    return X.format == "csr" and descents == descents_at_starts
 
 
 def _check_sizes(X):
-    """Return what indices must stay below, the columns of CSR; ValueError if sizes or types of arrays do not fit."""
+    """Return the upper limit of the indices (of CSR, the number of columns); check sizes and types of the arrays."""
     n_lines, n_across = X.shape if X.format != "csc" else X.shape[::-1]
     n_dimensions = 1
     if X.format == "bsr":
@@ -129,7 +131,7 @@ def _check_coordinates(X):
 
 
 def _check_lists(X):
-    """Raise ValueError unless a LIL matrix has as many indices as values in each row; they are checked as CSR later."""
+    """Raise ValueError unless each row of a LIL matrix has as many indices as values; indices are checked as CSR."""
     if X.rows.shape != (X.shape[0],) or X.data.shape != (X.shape[0],):
         raise ValueError(f"{_named(X)}: there must be {X.shape[0]} lists, got {X.rows.shape} and {X.data.shape}.")
     for i, (indices, values) in enumerate(zip(X.rows, X.data, strict=True)):
@@ -138,16 +140,16 @@ def _check_lists(X):
 
 
 def _refuse_offsets(X, indptr, line):
-    """Raise a ValueError for the line whose offsets are wrong."""
+    """Raise a ValueError for the line (row or column) whose offsets in indptr are invalid."""
     begin, end, size = int(indptr[line]), int(indptr[line + 1]), len(X.indices)
     if line == 0 and begin != 0:
         raise ValueError(f"{_named(X)}: indptr must begin with 0, got {begin}.")
-    rule = f"indptr must not fall, and not exceed the {size} stored entries"
-    raise ValueError(f"{_named(X)}: {_LINES[X.format]} {line} is said to go from {begin} to {end}; {rule}.")
+    rule = f"indptr must not decrease, and not exceed the {size} stored entries"
+    raise ValueError(f"{_named(X)}: {_LINES[X.format]} {line} goes from {begin} to {end} in indptr; {rule}.")
 
 
 def _refuse_index(X, indptr, indices, n_across):
-    """Raise a ValueError for the first index that is no column (no row of a CSC matrix)."""
+    """Raise a ValueError for the first index that is not a column (for CSC, not a row)."""
     entry = int(np.flatnonzero((indices < 0) | (indices >= n_across))[0])
     line = int(np.searchsorted(indptr, entry, side="right")) - 1
     across = {"csc": "row", "bsr": "column of blocks"}.get(X.format, "column")
@@ -158,14 +160,14 @@ def _refuse_index(X, indptr, indices, n_across):
 
 
 def _named(X):
-    return f"X is not a sound {X.format.upper()} matrix"
+    return f"X is not a valid {X.format.upper()} matrix"
 
 
 def _check_finite(X):
-    """Raise ValueError, in scikit-learn's words, if a stored value of a CSR matrix is NaN or infinite."""
+    """Raise ValueError with scikit-learn's wording if a stored value of a CSR matrix is NaN or infinite."""
     values = _plain(X.data[: X.indptr[-1]])
-    exponents = _EXPONENTS[values.itemsize]
-    if _largest_under(values.view(exponents.dtype), exponents) != exponents:
+    exponent_mask = _EXPONENT_MASKS[values.itemsize]
+    if _largest_masked(values.view(exponent_mask.dtype), exponent_mask) != exponent_mask:
         return
     entry = int(np.flatnonzero(~np.isfinite(values))[0])
     row, column = int(np.searchsorted(X.indptr, entry, side="right")) - 1, int(X.indices[entry])
@@ -174,7 +176,7 @@ def _check_finite(X):
 
 
 def _plain(array):
-    """Return a contiguous array of 32 or 64 bits, as a view that cannot be written to: loops are compiled for these."""
+    """Return a contiguous read-only view or copy with 32 or 64 bits per item, as the compiled loops expect."""
     if array.itemsize not in (4, 8) or array.dtype.kind == "u":
         array = array.astype(np.int64)
     array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")).view()
@@ -183,9 +185,9 @@ def _plain(array):
 
 
 @compiled
-def _falls_between_lines(indptr, indices):
-    """Return how many lines begin with an index that is not above the entry before; −1 − i if line i is not sound."""
-    falls = 0
+def _descents_at_line_starts(indptr, indices):
+    """Return how many lines start with an index not above the entry before it, or −1 − i if line i is not valid."""
+    n_descents = 0
     if indptr[0] != 0:
         return -1
     for i in range(indptr.size - 1):
@@ -193,25 +195,25 @@ def _falls_between_lines(indptr, indices):
         if end < begin or end > indices.size:
             return -1 - i
         if 0 < begin < end and indices[begin] <= indices[begin - 1]:
-            falls += 1
-    return falls
+            n_descents += 1
+    return n_descents
 
 
 @compiled
-def _largest_and_falls(indices):
-    """Return the largest index, and how many are not above the one before."""
+def _largest_and_descents(indices):
+    """Return the largest index, and how many indices are not above the one before."""
     if indices.size == 0:
         return np.uint64(0), 0
-    largest, falls = indices[0], 0
+    largest, n_descents = indices[0], 0
     for k in range(1, indices.size):
         largest = max(largest, indices[k])
-        falls += indices[k] <= indices[k - 1]
-    return np.uint64(largest), falls
+        n_descents += indices[k] <= indices[k - 1]
+    return np.uint64(largest), n_descents
 
 
 @compiled
-def _largest_under(bits, mask):
-    """Return the largest of the numbers after an `and` with a mask."""
+def _largest_masked(bits, mask):
+    """Return the largest of the numbers `bits[k] & mask`."""
     largest = mask & ~mask
     for k in range(bits.size):
         largest = max(largest, bits[k] & mask)

@@ -1,6 +1,6 @@
-"""What is worth knowing about a data set before anything is learned from it: plain numbers, one pass or two.
+"""Summary statistics of a data set: labels, features, repeated rows and queries, in a few passes over the data.
 
-Features are counted as the file counts them (`first_index`), rows by their lines if these are given.
+Features are numbered as in the file, from `first_index`. Rows are named by their line numbers, if these are given.
 """
 
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ from widemargin.data.matrix import Matrix
 from widemargin.data.precomputed_rows import is_kernel
 from widemargin.data.repeats import Repeats, find_repeats
 
-_SHOWN_FEATURES = 5
-_FEW_CLASSES, _MOST_CLASSES = 10, 1000
-_ROWS_PER_CLASS = 10  # on average, from which on many distinct whole numbers are taken for classes
-_LARGEST_EXACT = 2.0**53  # whole numbers up to this are all doubles
-_NO_CHANCE = 10  # rows, beyond log2 of the number of features, that agree with a copy of the label by chance
-_PERFECT = 1.0 - 1e-9  # squared correlation of a feature that is the label again
+_LISTED_FEATURES = 5  # features named in each list of the summary
+_FEW_CLASSES = 10  # up to so many distinct whole labels are classes
+_MAX_CLASSES, _ROWS_PER_CLASS = 1000, 10  # and up to so many, if they have so many rows each on average
+_LARGEST_EXACT_INTEGER = 2.0**53  # every whole number up to this is a double
+_ROWS_BEYOND_CHANCE = 10  # rows needed, beyond log2 of the number of features, to call a feature a copy of the label
+_COPY_CORRELATION = 1.0 - 1e-9  # squared correlation with the label from which on a feature is a copy of it
 
 
 @dataclass(frozen=True)
 class Labels:
-    """How labels are distributed.
+    """The distribution of the labels.
 
-    `classes` holds (label, count) pairs by rising label, and is None if the labels are taken for quantities.
+    `classes` holds (label, count) pairs by ascending label; it is None if the labels are regression targets.
     """
 
     n_distinct: int
@@ -39,10 +39,11 @@ class Labels:
 
 @dataclass(frozen=True)
 class Features:
-    """Ranges of the features; a value that is not written is 0. Lists hold the first few only.
+    """Statistics of the features, where a value that is not stored is 0. Tuples of features hold the first few only.
 
-    `widest` and `narrowest` are (range, feature) among those that are not constant, `largest` is (absolute value,
-    feature); None if there is none.
+    `constant` features have the same value in every row, `absent` ones have no stored value, and `label_copies` are
+    affine functions of the label. `widest` and `narrowest` are (range, feature) among the features that are not
+    constant, `largest` is (absolute value, feature); they are None if there is no such feature.
     """
 
     n_constant: int
@@ -58,20 +59,20 @@ class Features:
 
 @dataclass(frozen=True)
 class Queries:
-    """Sizes of the queries; how many are scattered over the file, and how many hold one label only."""
+    """Sizes of the queries, and how many are scattered over the file or have the same label in all rows (flat)."""
 
     n_queries: int
     smallest: int
     median: float
     largest: int
     n_scattered: int
-    first_scattered: tuple | None  # (query, line where it comes back)
+    first_scattered: tuple | None  # (query, line in which it occurs again after other queries)
     n_flat: int
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What is worth knowing about a data set; see `summarise`."""
+    """Summary statistics of a data set; the fields are described in `summarise`."""
 
     n_rows: int
     n_features: int
@@ -89,7 +90,7 @@ class Summary:
     queries: Queries | None
 
 
-@np.errstate(over="ignore", invalid="ignore")  # sums of numbers near the largest are infinite, and say so
+@np.errstate(over="ignore", invalid="ignore")  # sums of very large values become infinite and are reported so
 def summarise(X, y, qid=None, *, task=None, first_index=1, lines=None):
     """Summarise a data set.
 
@@ -98,22 +99,23 @@ def summarise(X, y, qid=None, *, task=None, first_index=1, lines=None):
     X : array or sparse matrix of shape (n_rows, n_features)
         Finite, with at least one row.
     y : array of shape (n_rows,)
-        Labels, numbers.
+        Labels.
     qid : array of shape (n_rows,), default=None
         Queries, integers.
     task : {"classification", "regression"}, default=None
-        Whether labels are classes or quantities; None tells by `are_classes`.
+        Whether labels are classes or regression targets; None decides by `are_classes`.
     first_index : int, default=1
-        What the file calls the first column.
+        The index of the first column in the file.
     lines : array of shape (n_rows,), default=None
-        Where the rows stand; None counts rows from 1.
+        Line numbers of the rows; None numbers them from 1.
 
     Returns
     -------
     summary : Summary
-        `n_entries` counts what is stored, `density` is its part of all cells, `n_zeros` are zeros among it; `n_empty`
-        rows have no value but 0; `n_first_index` rows have an entry in the first column. Rows of unit length
-        (`has_unit_rows`) are scaled already; `is_kernel` says that it looks like a file of LIBSVM's precomputed kernel.
+        `n_entries` is the number of stored values, `density` is n_entries / (n_rows n_features), and `n_zeros` is the
+        number of stored zeros. `n_empty` rows have no value other than 0. `n_first_index` rows have an entry in the
+        first column. `has_unit_rows` says that nearly all rows have norm 1, so that the data is scaled already.
+        `is_kernel` says that the rows look like LIBSVM's format of precomputed kernels.
     """
     if task not in (None, "classification", "regression"):
         raise ValueError(f'task must be "classification", "regression" or None, got {task!r}.')
@@ -142,21 +144,21 @@ def summarise(X, y, qid=None, *, task=None, first_index=1, lines=None):
 
 
 def are_classes(y):
-    """Tell whether labels look like classes: whole numbers, ten distinct ones, or more if each has ten rows or so."""
+    """Return whether labels look like classes: whole numbers, at most ten distinct ones, or ten rows for each."""
     return _look_like_classes(np.unique(y), len(y))
 
 
 def _look_like_classes(distinct, n_rows):
-    most = max(_FEW_CLASSES, min(_MOST_CLASSES, n_rows // _ROWS_PER_CLASS))
-    return len(distinct) <= most and _are_whole(distinct)
+    limit = max(_FEW_CLASSES, min(_MAX_CLASSES, n_rows // _ROWS_PER_CLASS))
+    return len(distinct) <= limit and _are_whole(distinct)
 
 
 def _are_whole(labels):
-    return bool(np.all((labels == np.round(labels)) & (np.abs(labels) <= _LARGEST_EXACT)))
+    return bool(np.all((labels == np.round(labels)) & (np.abs(labels) <= _LARGEST_EXACT_INTEGER)))
 
 
 def _summarise_labels(y, task):
-    """Return the Labels of a task; None tells it from them."""
+    """Return the Labels of a task; if it is None, it is guessed from the labels."""
     distinct, counts = np.unique(y, return_counts=True)
     classes, whole = None, _are_whole(distinct)
     if task == "classification" or (task is None and _look_like_classes(distinct, len(y))):
@@ -167,7 +169,7 @@ def _summarise_labels(y, task):
 
 
 def _summarise_features(rows, shape, y, first_index):
-    """Return the Features of some rows."""
+    """Return the Features of sparse rows."""
     n_rows, n_features = shape
     columns, present = _compact(rows.indices, n_features)
     counts, sums = np.zeros(len(present), np.int64), np.zeros(len(present))
@@ -186,19 +188,19 @@ def _summarise_features(rows, shape, y, first_index):
 
     return Features(
         n_constant=len(constant),
-        constant=tuple((present[constant[:_SHOWN_FEATURES]] + first_index).tolist()),
+        constant=tuple((present[constant[:_LISTED_FEATURES]] + first_index).tolist()),
         n_absent=n_features - int(np.sum(counts > 0)),
         absent=tuple((absent + first_index).tolist()),
         largest=extreme(largest, np.argmax(largest)) if len(rows.data) else None,
         widest=extreme(ranges, varied[np.argmax(ranges[varied])]) if len(varied) else None,
         narrowest=extreme(ranges, varied[np.argmin(ranges[varied])]) if len(varied) else None,
         median_range=float(np.median(ranges[varied])) if len(varied) else 0.0,
-        label_copies=tuple((present[copies[:_SHOWN_FEATURES]] + first_index).tolist()),
+        label_copies=tuple((present[copies[:_LISTED_FEATURES]] + first_index).tolist()),
     )
 
 
 def _compact(indices, n_features):
-    """Return (a number per entry, the column of each number): columns themselves, unless far more than entries."""
+    """Return (column number of each entry, column of each number); empty columns are skipped if there are very many."""
     if n_features <= 2 * len(indices) + (1 << 20):
         return indices, np.arange(n_features)
     present, columns = np.unique(indices, return_inverse=True)
@@ -206,29 +208,29 @@ def _compact(indices, n_features):
 
 
 def _absent(present, n_features):
-    """Return the first few columns that are not among those present."""
-    candidates = np.ones(min(n_features, len(present) + _SHOWN_FEATURES), bool)
+    """Return the first `_LISTED_FEATURES` columns that are not in `present`."""
+    candidates = np.ones(min(n_features, len(present) + _LISTED_FEATURES), bool)
     candidates[present[present < len(candidates)]] = False
-    return np.flatnonzero(candidates)[:_SHOWN_FEATURES]
+    return np.flatnonzero(candidates)[:_LISTED_FEATURES]
 
 
 def _label_copies(rows, columns, y, moments):
-    """Return which columns are the label again, but for origin and unit; too few rows can agree by chance."""
+    """Return the columns that are affine functions of the label; none if there are so few rows that this is chance."""
     counts, means, varied = moments
     target = y - y.mean()
     length = np.sqrt(np.sum(target**2))
-    if len(y) < _NO_CHANCE + np.log2(len(counts) + 1) or not 0 < length < np.inf:
+    if len(y) < _ROWS_BEYOND_CHANCE + np.log2(len(counts) + 1) or not 0 < length < np.inf:
         return np.empty(0, np.intp)
     squares, products, covered = np.zeros((3, len(counts)))
     target /= length
     _correlate_columns(rows.indptr, columns, rows.data, target, means, squares, products, covered)
-    squares += (len(y) - counts) * means**2  # of the rows without an entry
+    squares += (len(y) - counts) * means**2  # the contribution of rows without an entry
     products += means * covered
-    return varied[products[varied] ** 2 >= _PERFECT * squares[varied]]
+    return varied[products[varied] ** 2 >= _COPY_CORRELATION * squares[varied]]
 
 
 def _summarise_queries(qid, y, lines):
-    """Return the Queries of some rows."""
+    """Return the statistics of the queries."""
     _, group, sizes = np.unique(qid, return_inverse=True, return_counts=True)
     begins = np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]]))
     _, first_begins, n_pieces = np.unique(group[begins], return_index=True, return_counts=True)
@@ -249,7 +251,7 @@ def _summarise_queries(qid, y, lines):
 
 @compiled
 def _measure_rows(data, indptr, squared_norms, n_values):
-    """Set the squared length of each row, and its number of values that are not 0."""
+    """Set the squared norm of each row, and its number of nonzero values."""
     for i in range(n_values.size):
         total, n = 0.0, 0
         for k in range(indptr[i], indptr[i + 1]):
@@ -260,7 +262,7 @@ def _measure_rows(data, indptr, squared_norms, n_values):
 
 @compiled
 def _measure_columns(columns, data, counts, sums, low, high):
-    """Add number, sum, smallest and largest of the entries of each column."""
+    """Update number, sum, smallest and largest value of the entries of each column."""
     for k in range(data.size):
         j, value = columns[k], data[k]
         counts[j] += 1
@@ -275,7 +277,7 @@ def _correlate_columns(indptr, columns, data, target, means, squares, products, 
     for i in range(target.size):
         for k in range(indptr[i], indptr[i + 1]):
             j = columns[k]
-            away = data[k] - means[j]
-            squares[j] += away * away
-            products[j] += away * target[i]
+            deviation = data[k] - means[j]
+            squares[j] += deviation * deviation
+            products[j] += deviation * target[i]
             covered[j] += target[i]

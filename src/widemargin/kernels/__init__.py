@@ -1,1 +1,1 @@
-"""K(x, z): kernel functions, blocks of kernel rows, and what is kept of them."""
+"""Kernels K(x, z): functions, blocks of kernel rows, a cache of rows, and the scores of kernel models."""

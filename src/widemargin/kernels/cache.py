@@ -1,45 +1,46 @@
-"""Kernel rows that are kept: as many as fit into a given memory, the least recently used ones making room.
+"""A least-recently-used cache of kernel rows in a fixed amount of memory.
 
-The rows lie in one piece of memory, as lines of the columns that are still of interest. When columns are given up the
-lines move together, and more rows fit into the same memory.
+All rows are stored in one array, a slot for each, with the columns that are currently needed (the active set of the
+solver). When columns are dropped, the slots are compacted, and more rows fit into the same memory.
 
-Memory that has never been written is slow: the system has to find and clear it, which can take several times as long
-as computing a cheap kernel's values. So for cheap kernels the lines in use begin with as many as are needed at the
-same time, and grow by one for every few rows that have to be computed again.
+Memory that has never been written is slow: the operating system has to provide and clear each page, which can take
+several times as long as computing the values of a cheap kernel. For cheap kernels the cache therefore starts with as
+many slots as are needed at the same time. One more is used for every `_RECOMPUTED_ROWS_PER_NEW_SLOT` rows that had to
+be computed again.
 """
 
 import numpy as np
 
 from widemargin._runtime.compile import compiled
 
-_AGAIN = 4  # rows of a cheap kernel computed again for which the cache gets a line more
-
-_LEAST_LENT = 64  # lines for passing use, however small the cache: kernel rows are computed several at a time
+_RECOMPUTED_ROWS_PER_NEW_SLOT = 4  # of a cheap kernel
+_FEWEST_LENT_LINES = 64  # even if the cache is smaller, since kernel rows are computed several at a time
 
 
 class RowCache:
-    """Rows of a KernelRows.
+    """A cache of rows of a kernel matrix.
 
     Parameters
     ----------
     K : KernelRows
+        The kernel matrix.
     megabytes : float
-        Memory for rows; what `least` rows need is taken anyway.
+        Memory for the rows. If `least` rows need more, their memory is allocated all the same.
     least : int
-        Rows that have to fit at the same time.
+        Number of rows that must fit at the same time.
 
     Attributes
     ----------
     values : ndarray of shape (n_slots, n_columns)
-        The memory; row i lies in values[slot_of[i]].
+        The stored rows; row i is values[slot_of[i]].
     slot_of : ndarray of int32
-        −1 for rows that are not here.
+        The slot of each row, −1 for rows that are not in the cache.
     used : ndarray of int64
-        When each slot was used last; for loops that find rows by themselves.
+        Time of the last use of each slot, as `tick` returned it; compiled loops that look up rows update it.
     columns : Columns
-        The columns that are kept.
+        The columns that are stored.
     n_computed : float
-        Rows computed so far; a row of a part of the columns counts in proportion.
+        Number of rows computed so far; a row with a part of the columns counts in proportion.
     """
 
     def __init__(self, K, megabytes, least):
@@ -50,16 +51,16 @@ class RowCache:
         self.slot_of = np.full(K.n_rows, -1, np.int32)
         self.n_computed = 0.0
         self._clock = 0
-        self._seen = np.zeros(K.n_rows, bool)
-        self._again = 0
-        self._open = least if K.cheap else n_slots  # lines in use
+        self._was_computed = np.zeros(K.n_rows, bool)
+        self._n_recomputed = 0  # since the last new slot
+        self._n_slots_in_use = least if K.cheap else n_slots
         self._lay_out(np.empty(0, np.int64), np.empty(0, np.int64))
 
     def _lay_out(self, rows, used):
-        """Divide the memory into lines, the first of which hold `rows`."""
+        """Divide the memory into slots, the first of which hold `rows`."""
         n_columns = max(1, self.columns.n_columns)
         n_slots = min(self._memory.size // n_columns, self.K.n_rows)
-        self._open = min(n_slots, max(self._open, len(rows)))
+        self._n_slots_in_use = min(n_slots, max(self._n_slots_in_use, len(rows)))
         self.values = self._memory[: n_slots * n_columns].reshape(n_slots, n_columns)
         self._row_of = np.full(n_slots, -1, np.int64)
         self.used = np.full(n_slots, -1, np.int64)
@@ -69,7 +70,7 @@ class RowCache:
 
     @property
     def n_slots(self):
-        """How many rows fit."""
+        """Number of rows that fit."""
         return len(self.used)
 
     def tick(self):
@@ -78,7 +79,7 @@ class RowCache:
         return self._clock
 
     def fetch(self, rows):
-        """Return the slots of distinct rows, no more than there are slots, computed if they are not here."""
+        """Return the slots of distinct rows, at most `n_slots` of them; rows not in the cache are computed."""
         if len(rows) > self.n_slots:
             raise ValueError(f"{len(rows)} rows do not fit into {self.n_slots} slots at the same time.")
         self.tick()
@@ -87,26 +88,26 @@ class RowCache:
         self.used[slots[~missing]] = self._clock
         n_missing = int(missing.sum())
         if n_missing:
-            self._again += int(self._seen[rows[missing]].sum())
-            grown, self._again = divmod(self._again, _AGAIN)
-            self._open = min(self.n_slots, max(self._open + grown, len(rows)))
-            self._seen[rows[missing]] = True
-            slots[missing] = self._make_room(n_missing)
+            self._n_recomputed += int(self._was_computed[rows[missing]].sum())
+            n_new, self._n_recomputed = divmod(self._n_recomputed, _RECOMPUTED_ROWS_PER_NEW_SLOT)
+            self._n_slots_in_use = min(self.n_slots, max(self._n_slots_in_use + n_new, len(rows)))
+            self._was_computed[rows[missing]] = True
+            slots[missing] = self._evict(n_missing)
             self._compute(rows[missing], slots[missing])
         return slots
 
-    def _make_room(self, n_rows):
-        """Return the slots least recently used, emptied."""
+    def _evict(self, n_rows):
+        """Empty the `n_rows` least recently used slots and return them."""
         if n_rows == 1:
-            slots = np.array([np.argmin(self.used[: self._open])])
+            slots = np.array([np.argmin(self.used[: self._n_slots_in_use])])
         else:
-            slots = np.sort(np.argpartition(self.used[: self._open], n_rows - 1)[:n_rows])
+            slots = np.sort(np.argpartition(self.used[: self._n_slots_in_use], n_rows - 1)[:n_rows])
         evicted = self._row_of[slots]
         self.slot_of[evicted[evicted >= 0]] = -1
         return slots
 
     def _compute(self, rows, slots):
-        self._row_of[slots] = -1  # if computing fails or is interrupted, nothing half-made stays
+        self._row_of[slots] = -1  # if the computation fails or is interrupted, the slots are empty
         self.used[slots] = -1
         self.K.fill(rows, self.columns, self.values, slots)
         self._row_of[slots], self.used[slots] = rows, self._clock
@@ -114,30 +115,33 @@ class RowCache:
         self.n_computed += len(rows) * self.columns.n_columns / self.K.n_rows
 
     def keep_columns(self, chosen, positions):
-        """Give up all columns but those of the rows `chosen`, which are at `positions` at present (ascending)."""
+        """Drop all columns but those of the rows `chosen`, whose present positions are `positions`, ascending."""
         n_before = self.values.shape[1]
         full = np.flatnonzero(self._row_of >= 0)
         rows, used = self._row_of[full], self.used[full]
-        _move_together(self._memory, n_before, full, positions)
+        _compact(self._memory, n_before, full, positions)
         self.columns = self.K.columns(chosen)
         self._lay_out(rows, used)
 
     def lend(self, n_lines, n_columns):
-        """Return n_lines lines for passing use, less if the cache's own memory holds a panel; no row is kept."""
+        """Return a temporary array of at most n_lines lines in the memory of the cache, which is emptied.
+
+        If the cache is too small for `_FEWEST_LENT_LINES` lines, new memory is allocated for these.
+        """
         self.all_columns()
-        n_lines = min(n_lines, max(self._memory.size // n_columns, _LEAST_LENT))
+        n_lines = min(n_lines, max(self._memory.size // n_columns, _FEWEST_LENT_LINES))
         if n_lines * n_columns > self._memory.size:
             return np.empty((n_lines, n_columns), self.K.dtype)
         return self._memory[: n_lines * n_columns].reshape(n_lines, n_columns)
 
     def all_columns(self):
-        """Have all columns again; no row is kept."""
+        """Store all columns from now on; the cache is emptied."""
         self.columns = self.K.columns()
         self._lay_out(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class HeldRows:
-    """The rows of a matrix that lies in memory whole, behind the verbs of a RowCache; columns are never given up."""
+    """The rows of a kernel matrix that is complete in memory, with the methods of a RowCache that solvers need."""
 
     def __init__(self, K):
         self.K, self.values = K, K.held
@@ -151,21 +155,24 @@ class HeldRows:
         return self._clock
 
     def fetch(self, rows):
-        """Return the slots of rows: where they lie."""
+        """Return the slots of rows, which are their own indices."""
         return np.asarray(rows)
 
     def all_columns(self):
-        """Have all columns, as ever."""
+        """Do nothing, since all columns are always present."""
 
 
 def rows_that_fit(K, megabytes):
-    """Return how many rows of a KernelRows fit into a memory."""
+    """Return how many rows of a KernelRows fit into so many megabytes."""
     return int(megabytes * 2**20) // (K.dtype.itemsize * max(1, K.n_rows))
 
 
 @compiled
-def _move_together(memory, n_before, slots, positions):
-    """Move the chosen positions of the given lines to the front; both ascend, so nothing is overwritten too early."""
+def _compact(memory, n_before, slots, positions):
+    """Move the given positions of the given slots, of length n_before, to the front of the memory.
+
+    Slots and positions ascend, so that no value is overwritten before it is moved.
+    """
     target = 0
     for slot in slots:
         line = slot * n_before

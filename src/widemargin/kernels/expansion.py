@@ -1,7 +1,8 @@
-"""Weighted sums of kernel values, Σ_i coef_i K(x_i, z), for many rows z: what kernel models predict with.
+"""Kernel expansions Σ_i coef_i K(x_i, z) for many rows z: the scores of kernel models.
 
-Kernel values are computed in tiles and summed at once, so that memory stays bounded whatever the number of rows and of
-support vectors; all outputs share each tile. The linear kernel needs none: its sums are <Σ_i coef_i x_i, z>.
+Kernel values are computed in tiles, and each tile is multiplied by the coefficients as soon as it is computed. Memory
+is therefore bounded for any number of rows and support vectors, and all outputs use the same tile. The linear kernel
+needs no kernel values: its scores are <Σ_i coef_i x_i, z>.
 """
 
 import numpy as np
@@ -10,8 +11,8 @@ from scipy.sparse import issparse
 from widemargin._runtime.threads import run, single_threaded_blas, split
 from widemargin.data.products import InnerProducts, squared_norms
 
-_CHUNK_VALUES = 1 << 22  # kernel values that a function K(A, B) is asked for at once
-_TASK_PANELS = 4  # panels of rows in one task for a thread
+_KERNEL_VALUES_PER_CALL = 1 << 22  # at most, in one call of a kernel function K(A, B)
+_PANELS_PER_TASK = 4  # panels of rows in one task of the thread pool
 
 
 def kernel_scores(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):
@@ -21,15 +22,15 @@ def kernel_scores(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, a
     ----------
     kernel : Kernel
     support : ndarray or scipy sparse of shape (n_support, n_features)
-        For "precomputed" it is not used.
+        The support vectors; not used if the kernel is "precomputed".
     coefficients : ndarray of shape (n_outputs, n_support)
     Z : ndarray or scipy sparse of shape (n_rows, n_features)
-        For "precomputed" the kernel values (n_rows, n_support).
+        The rows to score; if the kernel is "precomputed", the kernel values of shape (n_rows, n_support).
     ends : ndarray of int or None
-        Offsets of blocks of support vectors, ends[0] = 0 up to ends[-1] = n_support, each summed apart.
+        Offsets of blocks of support vectors, from ends[0] = 0 to ends[-1] = n_support. Each block has its own sum.
     n_jobs : int or None
     advance : function or None
-        Called with a number of rows whenever so many more are done, by any thread.
+        Progress callback: called with a number of rows whenever so many more are done, from any thread.
 
     Returns
     -------
@@ -39,22 +40,22 @@ def kernel_scores(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, a
     blocks = _Blocks(coefficients, np.array([0, coefficients.shape[1]]) if ends is None else np.asarray(ends))
     out = np.zeros((Z.shape[0], blocks.count, coefficients.shape[0]))
     if coefficients.shape[1] and Z.shape[0]:
-        _SCORERS.get(kernel.name, _by_tiles)(kernel, support, blocks, Z, out, n_jobs, advance or _tell_nobody)
+        _SCORERS.get(kernel.name, _by_tiles)(kernel, support, blocks, Z, out, n_jobs, advance or _no_progress)
     return out[:, 0] if ends is None else out
 
 
-def _tell_nobody(n_rows):
-    """Nobody wants to know how many rows are done."""
+def _no_progress(n_rows):
+    """Ignore the number of rows that are done: the default of `advance`."""
 
 
 class _Blocks:
-    """Coefficients of support vectors in blocks that are summed apart."""
+    """The coefficients of the support vectors, divided into blocks with a sum for each."""
 
     def __init__(self, coefficients, ends):
         self.coefficients, self.ends, self.count = coefficients, ends, len(ends) - 1
 
     def add(self, values, start, out):
-        """Add the sums of kernel values (n_rows, n) of the support vectors from `start` on to out."""
+        """Add the contributions of n support vectors from `start` on, with kernel values (n_rows, n), to `out`."""
         stop = start + values.shape[1]
         for block in range(self.count):
             begin, end = max(start, self.ends[block]), min(stop, self.ends[block + 1])
@@ -63,7 +64,7 @@ class _Blocks:
 
 
 def _by_tiles(kernel, support, blocks, Z, out, n_jobs, advance):
-    """Inner products in tiles, the kernel's function of them, then the sums."""
+    """Compute the scores from tiles of inner products, turned into kernel values and multiplied by coefficients."""
     if kernel.name == "rbf" and not issparse(support) and not issparse(Z):
         centre = support.mean(axis=0, dtype=np.float64).astype(support.dtype)
         support, Z = support - centre, Z - centre
@@ -90,13 +91,17 @@ def _by_tiles(kernel, support, blocks, Z, out, n_jobs, advance):
                     blocks.add(tile, start, out[begin + here.start : begin + here.stop])
                 advance(n_panel)
 
-    n_tasks = -(-Z.shape[0] // (_TASK_PANELS * products.panel_rows))
+    n_tasks = -(-Z.shape[0] // (_PANELS_PER_TASK * products.panel_rows))
     with single_threaded_blas():
         run(score, split(Z.shape[0], n_tasks), n_jobs)
 
 
 def _by_weights(kernel, support, blocks, Z, out, n_jobs, advance):
-    """<Σ coef_i x_i, z>: the linear kernel, unless there are more columns than values, of which few occur."""
+    """Compute the scores of the linear kernel as <Σ coef_i x_i, z>.
+
+    If a sparse matrix has more columns than stored values, the weight vector would be longer than the data: then the
+    scores are computed by tiles.
+    """
     if issparse(support) and support.shape[1] > support.nnz:
         return _by_tiles(kernel, support, blocks, Z, out, n_jobs, advance)
     for block in range(blocks.count):
@@ -107,8 +112,8 @@ def _by_weights(kernel, support, blocks, Z, out, n_jobs, advance):
 
 
 def _by_function(kernel, support, blocks, Z, out, n_jobs, advance):
-    """K(Z, support) by the caller's function, some rows at a time."""
-    step = max(1, _CHUNK_VALUES // support.shape[0])
+    """Compute the scores from values of the caller's kernel function, for some rows at a time."""
+    step = max(1, _KERNEL_VALUES_PER_CALL // support.shape[0])
     for begin in range(0, Z.shape[0], step):
         values = np.asarray(kernel.function(Z[begin : begin + step], support), dtype=np.float64)
         expected = (min(step, Z.shape[0] - begin), support.shape[0])
@@ -121,7 +126,7 @@ def _by_function(kernel, support, blocks, Z, out, n_jobs, advance):
 
 
 def _by_values(kernel, support, blocks, Z, out, n_jobs, advance):
-    """The values are there already."""
+    """Compute the scores from the given kernel values Z."""
     blocks.add(np.asarray(Z, dtype=np.float64), 0, out)
     advance(Z.shape[0])
 

@@ -1,10 +1,11 @@
-"""exp(x) that the compiler can do for several numbers at once; NumPy's and the C library's cannot be fused into loops.
+"""exp(x) in a form that the compiler can vectorise within loops, which it cannot do for calls of the C library.
 
     exp(x) = 2ⁿ exp(r),   n = round(x / ln 2),   |r| <= ½ ln 2
 
-exp(r) by its power series, to one unit in the last place or two. n is found by adding a number so large that its
-last bit counts ones; the sum's own bits, shifted into the place of the exponent, then make 2ⁿ. Arguments below the
-logarithm of the smallest normal number, about −87 or −708, give that number instead of something smaller.
+exp(r) is computed by its Taylor series; the error is one or two units in the last place. n is found by adding a number
+so large that the last bit of the sum has the value 1, which rounds to an integer. The low bits of the sum are n;
+shifted into the exponent field of a floating point number they give 2ⁿ. Arguments below the logarithm of the smallest
+normal number, about −87 in single and −708 in double precision, are replaced by this logarithm.
 """
 
 import math
@@ -17,11 +18,12 @@ from numba.extending import intrinsic
 from widemargin._runtime.compile import compiled_choice
 
 _LOG2E = 1.4426950408889634
-_LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440054690583e-4  # the high part has so few bits that n times it is exact
+# The sum of the two is ln 2; the first has so few bits that its product with n is exact.
+_LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440054690583e-4
 
 
 def fast_exp(x):
-    """Return exp(x) for a float32 or float64 of at most 80 or 700."""
+    """Return exp(x) for a float32 of at most 80 or a float64 of at most 700."""
     return type(x)(math.exp(max(x, -87.0 if isinstance(x, np.float32) else -708.0)))
 
 

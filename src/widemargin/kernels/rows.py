@@ -1,9 +1,12 @@
-"""Blocks of kernel rows K(x_i, x_j), i in a set of rows, j in all or in the columns still of interest.
+"""Blocks of rows of the kernel matrix: K(x_i, x_j) for a set of rows i, and for all columns j or some of them.
 
-Blocks are computed in tiles by several threads: the inner products of a panel of rows with a range of columns, then
-the kernel's function of them on the way into the caller's memory, single precision if asked for. The exponent of the
-rbf kernel, |x|² + |z|² − 2 <x, z>, loses digits where norms are large against distances: dense rows are moved so
-that their mean is 0, and where that does not help the products are computed in double precision.
+Blocks are computed in tiles by several threads. A tile is the inner products of a panel of rows with a range of
+columns; the kernel function is applied to it while it is in the processor's cache, and the values are written to the
+caller's memory in the requested precision.
+
+The squared distance in the exponent of the rbf kernel, |x|² + |z|² − 2 <x, z>, suffers from cancellation if the norms
+are large compared with the distances. Dense rows are therefore centred first, and if the norms are still too large
+the inner products are computed in double precision.
 """
 
 import numpy as np
@@ -13,23 +16,23 @@ from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, single_threaded_blas, split
 from widemargin.data.products import InnerProducts, squared_norms
 
-_CHEAP = 4.0  # nanoseconds for an inner product
-_PANELS = 16  # that are made at a time
-_TASK_COLUMNS = 8192  # columns of one task for a thread
+_CHEAP_NANOSECONDS = 4.0  # a kernel is cheap if an inner product takes less
+_PANELS_IN_MEMORY = 16  # panels of rows that exist at the same time
+_COLUMNS_PER_TASK = 8192  # columns of the kernel matrix in one task of the thread pool
 
 
 class KernelRows:
-    """The kernel matrix of the rows X[subset], row blocks of it computed when asked for.
+    """The kernel matrix of the rows X[subset], of which blocks of rows are computed on request.
 
     Parameters
     ----------
     kernel : Kernel
     X : ndarray, scipy sparse or PreparedRows
-        The rows; for "precomputed" the square kernel matrix itself.
+        The rows; if the kernel is "precomputed", the square kernel matrix.
     subset : ndarray of int or None
-        Which rows; None for all.
+        Indices of the rows; None means all.
     dtype : numpy dtype
-        Precision of the blocks, float32 or float64. float32 gives way to float64 if values would not fit.
+        Precision of the blocks, float32 or float64. If values would overflow in float32, float64 is used.
     n_jobs : int or None
 
     Attributes
@@ -37,19 +40,19 @@ class KernelRows:
     n_rows : int
     diagonal : ndarray of shape (n_rows,), float64
     bound : float
-        No |K(x, z)| is larger; for a callable kernel, of those that it has been asked for.
+        An upper bound of |K(x, z)|; for a callable kernel, the largest |K(x, x)|, since no other values are known.
     dtype : numpy dtype
-        Precision of the blocks.
+        Precision of the blocks, as used.
     cheap : bool
-        Whether values take less time to compute than memory for them takes to get.
+        Whether computing a value takes less time than the system takes to provide new memory for it.
     held : ndarray or None
-        The whole matrix, if it was given and lies in memory row by row.
+        The complete kernel matrix, if it was given as a C-ordered array and all rows are used.
 
     Raises
     ------
     ValueError
-        If a precomputed matrix is not square, a callable returns another shape than asked for, or a value of the
-        kernel is not finite.
+        If a precomputed matrix is not square, a callable returns an array of the wrong shape, or a kernel value is
+        not finite.
     """
 
     def __init__(self, kernel, X, *, subset=None, dtype=np.float32, n_jobs=None):
@@ -60,21 +63,21 @@ class KernelRows:
         self.dtype = np.dtype(dtype)
         if kernel.from_products:
             self._prepare_products()
-            self.cheap = self._products.cost < _CHEAP
+            self.cheap = self._products.cost < _CHEAP_NANOSECONDS
         else:
             self.cheap = kernel.name == "precomputed"
-            self.dtype = np.dtype(np.float64)  # values of any size, as they come
+            self.dtype = np.dtype(np.float64)  # the values are the user's and may be of any size
             self._block = _PrecomputedBlock(X) if kernel.name == "precomputed" else _CallableBlock(kernel.function, X)
             self.diagonal = self._block.diagonal(self._chosen(np.arange(self.n_rows)))
             self.bound = self._block.bound(self.diagonal)
-        lies_there = kernel.name == "precomputed" and subset is None and isinstance(X, np.ndarray)
-        self.held = X if lies_there and X.flags.c_contiguous else None
+        is_array = kernel.name == "precomputed" and subset is None and isinstance(X, np.ndarray)
+        self.held = X if is_array and X.flags.c_contiguous else None
         if not np.isfinite(self.diagonal).all():
             i = int(np.argmin(np.isfinite(self.diagonal)))
             raise ValueError(f"K(x, x) of row {i} is {self.diagonal[i]}; every kernel value must be finite.")
 
     def _prepare_products(self):
-        """Set `_products`, `_norms`, `diagonal` and the precision."""
+        """Set `_products`, `_norms`, `diagonal`, `bound` and `dtype`."""
         rows = self._X if isinstance(self._X, PreparedRows) else PreparedRows(self.kernel, self._X, self.dtype)
         everything = slice(None) if self._subset is None else self._subset
         self._products, norms = InnerProducts(rows.X[everything], rows.X.dtype), rows.norms[everything]
@@ -86,7 +89,7 @@ class KernelRows:
         return rows if self._subset is None else self._subset[rows]
 
     def columns(self, chosen=None):
-        """Return the columns that `fill` is to compute: those of the rows `chosen`, in their order, or all."""
+        """Return the Columns for `fill`: those that belong to the rows `chosen`, in that order, or all."""
         if chosen is not None:
             chosen = np.ascontiguousarray(chosen, dtype=np.uint32)
         if not self.kernel.from_products:
@@ -96,7 +99,7 @@ class KernelRows:
         return Columns(self.n_rows if chosen is None else len(chosen), chosen, norms)
 
     def whole(self):
-        """Return the whole matrix."""
+        """Return the complete kernel matrix."""
         every, out = np.arange(self.n_rows), np.empty((self.n_rows, self.n_rows), self.dtype)
         self.fill(every, self.columns(), out, every)
         return out
@@ -106,15 +109,15 @@ class KernelRows:
         if not self.kernel.from_products:
             self._block.fill(self._chosen(rows), columns.chosen, out, slots)
             return
-        step = _PANELS * self._products.panel_rows
+        step = _PANELS_IN_MEMORY * self._products.panel_rows
         with single_threaded_blas():
             for begin in range(0, len(rows), step):
                 self._fill_panels(rows[begin : begin + step], columns, out, slots[begin : begin + step])
 
     def _fill_panels(self, rows, columns, out, slots):
-        """As `fill`, with all panels in memory at the same time."""
+        """Fill a block whose panels are all in memory at the same time."""
         step = self._products.panel_rows
-        ranges = split(columns.n_columns, -(-columns.n_columns // _TASK_COLUMNS))
+        ranges = split(columns.n_columns, -(-columns.n_columns // _COLUMNS_PER_TASK))
         tasks = []
         for k, panel in enumerate(self._products.panels(rows)):
             here = slice(k * step, (k + 1) * step)
@@ -129,14 +132,14 @@ class KernelRows:
 
 
 class PreparedRows:
-    """Rows made ready for blocks, once for all problems that are about parts of them.
+    """Rows centred and converted once, for all kernel problems on subsets of the same rows.
 
     Attributes
     ----------
     X : ndarray or csr_array
-        The rows in the precision in which products are computed; dense ones moved to the mean 0 for the rbf kernel.
+        The rows in the precision of the inner products; centred, if they are dense and the kernel is rbf.
     norms : ndarray
-        Their squared norms, in float64.
+        Squared norms of the rows of X, in float64.
     dtype : numpy dtype
         Precision of the blocks.
     """
@@ -144,22 +147,25 @@ class PreparedRows:
     def __init__(self, kernel, X, dtype):
         centre = X.mean(axis=0, dtype=np.float64) if kernel.name == "rbf" and not issparse(X) else None
         self.dtype = np.dtype(dtype)
-        self.X = _moved(X, centre, self.dtype)
+        self.X = _centred(X, centre, self.dtype)
         self.norms = squared_norms(self.X)
         if self.dtype == np.float32 and not kernel.exact_in_single(self.norms):
-            self.X = _moved(X, centre, np.float64)
+            self.X = _centred(X, centre, np.float64)
             self.norms = squared_norms(self.X)
             if not kernel.largest(self.norms) < float(np.finfo(np.float32).max):
                 self.dtype = np.dtype(np.float64)
 
     @property
     def shape(self):
-        """That of X."""
+        """The shape of X."""
         return self.X.shape
 
 
-def _moved(X, centre, dtype):
-    """Return X − centre in another precision, X itself if there is nothing to do; too large values become infinite."""
+def _centred(X, centre, dtype):
+    """Return X − centre in the given precision; values that overflow become infinite.
+
+    If `centre` is None and the precision is right, X itself is returned.
+    """
     with np.errstate(over="ignore"):
         if centre is None:
             return X.astype(dtype, copy=False)
@@ -167,14 +173,14 @@ def _moved(X, centre, dtype):
 
 
 class Columns:
-    """Which columns of the kernel matrix a block has, and their squared norms."""
+    """The columns of a block of the kernel matrix, and the squared norms of the rows that they belong to."""
 
     def __init__(self, n_columns, chosen, norms):
         self.n_columns, self.chosen, self.norms = n_columns, chosen, norms
 
 
 class _PrecomputedBlock:
-    """Blocks of a kernel matrix that is there already."""
+    """Blocks of a precomputed kernel matrix."""
 
     def __init__(self, K):
         if K.shape[0] != K.shape[1]:
@@ -195,7 +201,7 @@ class _PrecomputedBlock:
 
 
 class _CallableBlock:
-    """Blocks that a function of two blocks of rows returns."""
+    """Blocks computed by a kernel function K(A, B) of two blocks of rows."""
 
     def __init__(self, function, X):
         self._function, self._X = function, X
@@ -219,7 +225,7 @@ class _CallableBlock:
 
 
 def submatrix(K, rows, columns):
-    """Return K[rows][:, columns], a copy."""
+    """Return a copy of K[rows][:, columns]."""
     out = np.empty((len(rows), len(columns)), K.dtype)
     _gather(K, np.asarray(rows), np.asarray(columns), out, np.arange(len(rows)))
     return out

@@ -192,18 +192,18 @@ def test_a_pipe_is_read_once():
         assert blocks.size is None
         assert_same_rows(join(blocks), read_svmlight(io.BytesIO(TEXT)))
         assert blocks.position == len(COMPRESS[".gz"](TEXT))
-        with pytest.raises(ValueError, match="the pipe can be read once only"):
+        with pytest.raises(ValueError, match="the pipe can be read only once"):
             list(blocks)
 
 
 def test_position_rises_with_the_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(blocks, "_READ_AT_ONCE", 100)
+    monkeypatch.setattr(blocks, "_BYTES_PER_READ", 100)
     (tmp_path / "rows").write_bytes(TEXT * 10)
     rows = SvmlightBlocks(tmp_path / "rows", block_bytes=300)
     positions = [rows.position for _ in rows]
     assert positions == sorted(positions)
     assert len(set(positions)) > 5
-    assert positions[-1] == blocks.size
+    assert positions[-1] == rows.size
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)

@@ -23,7 +23,7 @@ from widemargin.data.svmlight.lines import read_lines
 from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.errors import FormatError
 
-_SPEC = importlib.util.spec_from_file_location("textparser_tests", Path(__file__).parent / "test_textparser.py")
+_SPEC = importlib.util.spec_from_file_location("parser_tests", Path(__file__).parent / "test_parser.py")
 generated = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(generated)
 
@@ -66,7 +66,7 @@ PLANTS = [
     (b"1 1.5:2 3:4", 3, "index must be an integer, got '1.5'"),
     (b"1 a:2 3:4", 3, "index must be an integer, got 'a'"),
     (b"1 1:2 2147483647:1", 7, "is too large; the largest is 2147483646"),
-    (b"1 1:2 3:1 3:1 4:1", 11, "index 3 stands twice"),
+    (b"1 1:2 3:1 3:1 4:1", 11, "index 3 occurs twice"),
     (b"1 5:1 3:1 4:1 6:1", 7, "indices must increase, got 3 after 5"),
     (b"1 1:x 2:3", 3, "value must be a number, got 'x'"),
     (b"1 1:2 2: 3:4", 7, "value must be a number, got ''"),
@@ -88,7 +88,7 @@ QUERY_PLANTS = [
     (b"1 qid:9223372036854775808 1:2", 3, "qid must fit 64 bits"),
     (b"1 qid:1 qid:2 1:2", 9, "'qid:2' must come right after the label"),
     (b"qid:1 1:2", 1, "the label is missing"),
-    (b"1 qid:1 1:2 1:3", 13, "index 1 stands twice"),
+    (b"1 qid:1 1:2 1:3", 13, "index 1 occurs twice"),
 ]
 planted = pytest.mark.parametrize(
     ("line", "column", "rule", "with_queries"),
@@ -191,7 +191,7 @@ def test_a_utf_8_mark_is_one_mistake_and_the_rows_after_it_are_checked():
     [
         (b"\x93NUMPY\x01\x00v\x00{'descr'}\n\x00\x01", "is a NumPy array, not text"),
         (b"PK\x03\x04\x14\x00\n1 2\n", "is a zip archive, not text"),
-        ("1 1:2\n".encode("utf-16-le"), "binary, or text in UTF-16"),
+        (("1 1:2\n" * 3).encode("utf-16-le"), "binary, or text in UTF-16"),
         (bytes(range(256)) * 4, "binary, or text in UTF-16"),
         (b"a,b,c\n1,2,3\n", "looks like comma-separated values (CSV)"),
         (b"# made by hand, today\n\n1,2,3\n", "looks like comma-separated values (CSV)"),

@@ -84,7 +84,7 @@ def test_labels_that_were_all_equal_are_read():
         ("x\n-1 1\n1 0\n", "3: expected index, low and high, got '1 0'"),
         ("x\n-1 1\n1 0 1 9\n", "3: expected index, low and high, got '1 0 1 9'"),
         ("x\n-1 1\n-1 0 1\n", "3: expected index, low and high, got '-1 0 1'"),
-        ("x\n-1 1\n0 0 1\n", "3: index 0 among features that count from 1"),
+        ("x\n-1 1\n0 0 1\n", "3: index 0 in a file whose indices count from 1"),
         ("x\n-1 1\n1 5 2\n", "3: a range must begin with its lower end, got 5 and 2"),
         ("x\n-1 1\n2 0 1\n1 0 1\n", "4: indices must increase, got 1 after 2"),
         ("x\n-1 1\n2 0 1\n2 0 1\n", "4: indices must increase, got 2 after 2"),

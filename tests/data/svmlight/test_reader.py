@@ -109,7 +109,7 @@ MISTAKES = [
     (b"1 1.5:2\n", 1, 3, "index must be an integer"),
     (b"1 :2\n", 1, 3, "index must be an integer, got ''"),
     (b"1 3:1 2:1\n", 1, 7, "indices must increase, got 2 after 3"),
-    (b"1 2:1 2:1\n", 1, 7, "index 2 stands twice"),
+    (b"1 2:1 2:1\n", 1, 7, "index 2 occurs twice"),
     (b"1 -2:1\n", 1, 3, "index '-2' is negative"),
     (b"1 2147483647:1\n", 1, 3, "too large; the largest is 2147483646"),
     (b"1 18446744073709551617:1\n", 1, 3, "too large; the largest is 2147483646"),  # 2^64 + 1
@@ -144,7 +144,8 @@ MISTAKES = [
     (b"1 1:2 # a\r2 1:3\n", 1, 10, "carriage return stands alone"),
     (b"1 1:2\x00 2:0.5 3:0.25\n", 1, 3, r"value must be a number, got '2\\x00'"),
     (b"1 1:\xff\n", 1, 3, r"value must be a number, got '\\xff'"),
-    (b"\x00\x00\x00", 1, 1, "the file is binary"),
+    (b"\x00\x00\x00", 1, 1, r"label must be a number, got '\\x00\\x00\\x00'"),
+    (b"\x00" * 17, 1, 1, "the file is binary"),
     (b"\xef\xbb\xbf1 1:2\n", 1, 1, "UTF-8 byte order mark"),
     (b"\xff\xfe1\x00", 1, 1, "UTF-16 byte order mark"),
     (b"", None, None, "holds no rows"),
@@ -360,7 +361,7 @@ def test_blocks_of_rows_make_no_difference(monkeypatch, rng):
     X, y = csr_array(rng.random((50, 7)) * (rng.random((50, 7)) < 0.4)), np.arange(50)
     whole, parts = io.BytesIO(), io.BytesIO()
     write_svmlight(whole, X, y, qid=y)
-    monkeypatch.setattr(writer, "_BLOCK_ENTRIES", 3)
+    monkeypatch.setattr(writer, "_ENTRIES_PER_BLOCK", 3)
     write_svmlight(parts, X, y, qid=y)
     assert whole.getvalue() == parts.getvalue()
 

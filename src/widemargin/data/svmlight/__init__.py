@@ -1,1 +1,1 @@
-"""SVM-light / LIBSVM text: read, checked, written, in memory or in blocks, and LIBSVM's range files."""
+"""SVM-light / LIBSVM text: reading, checking and writing, as a whole or in blocks, and LIBSVM's range files."""

@@ -1,7 +1,8 @@
-"""SVM-light / LIBSVM text of any size, a block of whole lines at a time: memory is that of one block.
+"""Reading and writing of SVM-light / LIBSVM text of any size in blocks of lines, with the memory of one block.
 
-A block is read (and decompressed) into memory, cut at its last newline, and parsed as `textfile` parses a whole
-file; what follows the newline is carried to the next block. A mistake is named by its line in the whole file.
+A block is read into memory, decompressed if necessary, divided at its last newline, and parsed as `reader` parses a
+complete file. The text after the newline becomes the start of the next block. Errors are reported by the line number in
+the complete file.
 """
 
 import io
@@ -20,21 +21,21 @@ from widemargin.data.svmlight.reader import (
     Text,
     check_path,
     check_type,
+    damage_as_format_error,
     make_matrix,
     parse_text,
     refuse_byte_order_mark,
-    refusing_damage,
     starts_with_query,
 )
 from widemargin.data.svmlight.writer import format_text, write_text
 from widemargin.errors import FormatError
 
-_BLOCK_BYTES = 1 << 23
-_READ_AT_ONCE = 1 << 18
+_BYTES_PER_BLOCK = 1 << 23  # of decompressed text, by default
+_BYTES_PER_READ = 1 << 18  # of the file, before decompression
 
 
 class Block(NamedTuple):
-    """Some rows of a file: what `read_svmlight` returns, of a part."""
+    """Some rows of a file, in the form in which `read_svmlight` returns a complete file."""
 
     X: csr_array
     y: np.ndarray
@@ -42,37 +43,37 @@ class Block(NamedTuple):
 
 
 class SvmlightBlocks:
-    """The rows of SVM-light / LIBSVM text as an iterable of blocks `(X, y, qid)`, read one at a time.
+    """The rows of SVM-light / LIBSVM text as an iterable of blocks `(X, y, qid)`, which are read one at a time.
 
-    Every block has at least one row. A path is opened anew by each `for`; a file object is rewound to where it was,
-    if it can be.
+    Every block has at least one row. Each iteration opens a path again, and rewinds a file object to its first position
+    if it is seekable.
 
     Parameters
     ----------
     path_or_file : str, path or binary file object
-        Plain text, or compressed with gzip, bzip2, xz or zstandard, which is told from the first bytes.
+        Plain text, or text compressed with gzip, bzip2, xz or zstandard, which is recognised by its first bytes.
     dtype : float64 or float32, default=float64
         Type of the values.
     zero_based : bool, default=False
-        Whether indices count from 0 rather than from 1. Which of them a file does cannot be told from its first part.
+        Whether indices count from 0 rather than from 1. This cannot be decided from the first block of a file.
     block_bytes : int, default=8 MB
-        Length of the (decompressed) text of a block. A longer line is a block of its own.
+        Length of the text of a block, decompressed. A longer line is a block of its own.
     name : str, default=None
-        What the file is called in error messages; None takes its path, or the file object's name.
+        Name of the file in error messages; None uses its path, or the name of the file object.
 
     Attributes
     ----------
     size : int or None
-        Bytes of the file as it is stored; None if that is not known, as of a pipe.
+        Number of bytes of the file as stored; None if it is unknown, as for a pipe.
     position : int
-        Bytes of it read so far. With `size`, what a progress bar needs.
+        Number of these bytes read so far. A progress bar can show it relative to `size`.
     n_features : int
-        Columns of the block read last: the largest index up to there.
+        Number of columns of the last block, which is given by the largest index so far.
 
     Raises
     ------
     FormatError
-        While iterating, at the first place where the file breaks a rule of the format.
+        During the iteration, at the first place where the file breaks a rule of the format.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class SvmlightBlocks:
     [((1, 3), [1.0]), ((1, 3), [-1.0])]
     """
 
-    def __init__(self, path_or_file, *, dtype=np.float64, zero_based=False, block_bytes=_BLOCK_BYTES, name=None):
+    def __init__(self, path_or_file, *, dtype=np.float64, zero_based=False, block_bytes=_BYTES_PER_BLOCK, name=None):
         check_type(dtype)
         if not isinstance(zero_based, bool):
             raise ValueError(f"zero_based must be True or False, got {zero_based!r}.")
@@ -98,25 +99,25 @@ class SvmlightBlocks:
             yield from self._blocks(reading)
 
     def _blocks(self, reading):
-        with_queries, lines_before, self.n_features, told = None, 0, 0, 0
+        with_queries, lines_before, self.n_features, reported = None, 0, 0, 0
         for buffer in self._read_lines():
-            reading.advance(self.position - told)
-            told = self.position
+            reading.advance(self.position - reported)
+            reported = self.position
             if lines_before == 0:
                 refuse_byte_order_mark(self.name, buffer)
             queries = starts_with_query(buffer) if with_queries is None else with_queries
             rows = parse_text(Text(self.name, buffer, queries, None, lines_before), self._dtype, self._zero_based)
             lines_before += buffer.count(b"\n")
             if len(rows.labels) > 0:
-                with_queries = queries  # as the first row of the file has one or not
+                with_queries = queries  # the first row of the file decides
                 self.n_features = max(self.n_features, rows.largest + int(self._zero_based))
                 yield Block(make_matrix(rows, self.n_features), rows.labels, rows.queries)
         if with_queries is None:
             raise FormatError(self.name, NO_ROWS)
 
     def _read_lines(self):
-        """Yield the text, cut after newlines into parts of about `block_bytes`."""
-        with self._open() as stored, io.BufferedReader(stored, _READ_AT_ONCE) as plain:
+        """Yield the text in parts of about `block_bytes` that end with a newline."""
+        with self._open() as stored, io.BufferedReader(stored, _BYTES_PER_READ) as plain:
             method, file = open_decompressed(plain)
             pieces = []
             with file:
@@ -132,21 +133,21 @@ class SvmlightBlocks:
                 yield b"".join(pieces)
 
     def _check_line(self, pieces, method):
-        """Refuse a line that has grown beyond belief for the compressed bytes read so far."""
+        """Raise FormatError if an unfinished line is longer than the compressed bytes read so far may expand to."""
         if method is not None:
-            with refusing_damage(self.name, method):
+            with damage_as_format_error(self.name, method):
                 check_expansion(sum(map(len, pieces)), self.position)
 
     def _read(self, file, method):
-        """Read the next bytes of a file."""
+        """Read up to `block_bytes` of a file that is compressed by `method`, if it is not None."""
         if method is None:
             return file.read(self._block_bytes)
-        with refusing_damage(self.name, method):
+        with damage_as_format_error(self.name, method):
             return read_decompressed(file, self._block_bytes)
 
     @contextmanager
     def _open(self):
-        """Open the path, or rewind the file object: a raw file from its first byte."""
+        """Open the path, or rewind the file object; provide it as a raw file that counts bytes."""
         if not hasattr(self._source, "read"):
             with open(self._source, "rb", buffering=0) as file:
                 yield _CountedFile(file)
@@ -154,22 +155,22 @@ class SvmlightBlocks:
         if self._start is not None:
             self._source.seek(self._start)
         elif self.position > 0:
-            raise ValueError(f"{self.name} can be read once only, as it cannot be rewound.")
+            raise ValueError(f"{self.name} can be read only once, because it cannot be rewound.")
         yield _CountedFile(self._source)
 
 
 class _CountedFile(io.RawIOBase):
-    """A binary file object that counts what is read of it, and leaves it open when it is closed itself."""
+    """A wrapper of a binary file object that counts the bytes read; closing it does not close the file object."""
 
     def __init__(self, file):
         self._file, self.position = file, 0
 
     def readable(self):
-        """Yes."""
+        """Return True."""
         return True
 
     def readinto(self, buffer):
-        """Read into `buffer`; return the number of bytes."""
+        """Read into `buffer` and return the number of bytes."""
         data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         self.position += len(data)
@@ -177,7 +178,7 @@ class _CountedFile(io.RawIOBase):
 
 
 def _inspect(path_or_file):
-    """Return (name, bytes or None, where a file object is rewound to or None) of a path or file object."""
+    """Return (name, size in bytes or None, start position of a file object or None) of a path or file object."""
     if not hasattr(path_or_file, "read"):
         check_path(path_or_file)
         status = os.stat(path_or_file)
@@ -193,14 +194,15 @@ def _inspect(path_or_file):
 
 
 def write_svmlight_blocks(path_or_file, blocks, *, zero_based=False):
-    """Write blocks of rows as SVM-light / LIBSVM text, one after the other; memory is that of one block.
+    """Write blocks of rows as SVM-light / LIBSVM text, with the memory of one block.
 
     Parameters
     ----------
     path_or_file : str, path or file object
-        As of `write_svmlight`: a path is replaced when the new file is complete, and compressed by its suffix.
+        As for `write_svmlight`: an existing file is replaced when the new one is complete, and the suffix decides
+        about compression.
     blocks : iterable of (X, y, qid)
-        Rows, labels and queries or None, as of `SvmlightBlocks`.
+        Rows, labels, and queries or None, as from `SvmlightBlocks`.
     zero_based : bool, default=False
         Whether indices count from 0 rather than from 1.
     """

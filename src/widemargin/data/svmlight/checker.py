@@ -1,8 +1,9 @@
-"""All mistakes of a file of SVM-light text, and the rows that have none.
+"""A check of SVM-light text that finds all mistakes, and returns the rows without mistakes.
 
-The text is parsed in chunks by threads, as `read_svmlight` parses it, but the compiled code goes on after a line that
-breaks a rule. The lines it refused, usually few, are then read again by Python, slowly, for every mistake they hold. If
-more are refused than are listed, those after the first `_EXPLAINED_BYTES` are not read again and count once each.
+The text is parsed in chunks by threads, as by `read_svmlight`, but the compiled code continues after a line that breaks
+a rule. The refused lines, usually few, are then read again by Python code (`mistakes`), which is slow but finds every
+mistake. When `limit` mistakes are listed and `_EXPLAINED_BYTES` of refused lines have been read again, each further
+refused line counts as one mistake.
 """
 
 from dataclasses import dataclass
@@ -17,23 +18,30 @@ from widemargin.data.svmlight.parser import (
     N_ENTRIES,
     N_ROWS,
     N_UNDECIDED,
-    Place,
+    ParserOutput,
     Rules,
     count_lines,
     count_queries,
     parse_good_rows,
 )
-from widemargin.data.svmlight.reader import MARKED, byte_order_mark, cut, decided, load_bytes, starts_with_query
+from widemargin.data.svmlight.reader import (
+    BYTE_ORDER_MARK_RULE,
+    byte_order_mark,
+    convert_undecided,
+    load_bytes,
+    split_into_chunks,
+    starts_with_query,
+)
 from widemargin.errors import FormatError
 
-_EXPLAINED_BYTES = 1 << 23  # about two seconds' work
-_SHORTEST_ENTRY = 4  # a blank, a digit, a colon, a digit
-_LARGEST = float(np.finfo(np.float64).max)
-_LISTED_UNDECIDED = 64
+_EXPLAINED_BYTES = 1 << 23  # of refused lines, which take about two seconds
+_BYTES_OF_SHORTEST_ENTRY = 4  # a blank, a digit, a colon, a digit
+_LARGEST_VALUE = float(np.finfo(np.float64).max)
+_UNDECIDED_NUMBERS_LISTED = 64  # of a chunk, in the first attempt; a chunk with more is parsed again with a longer list
 
 
 class Mistake(NamedTuple):
-    """A rule of the format that a file breaks, and where, both counted from 1; None where a place makes no sense."""
+    """A rule that a file breaks, and its line and column, counted from 1; None if it concerns the whole file."""
 
     line: int | None
     column: int | None
@@ -42,24 +50,24 @@ class Mistake(NamedTuple):
 
 @dataclass(frozen=True)
 class Checked:
-    """What `check_svmlight` found.
+    """The result of `check_svmlight`.
 
     Attributes
     ----------
     name : str
-        The file, or `<stream>`.
+        Path of the file, or `<stream>`.
     mistakes : tuple of Mistake
-        In the order of the text, at most as many as asked for.
+        In the order of the text, at most `limit` of them.
     n_mistakes : int
-        How many there are.
+        Number of all mistakes.
     n_refused : int
-        How many lines they are in.
+        Number of lines with mistakes.
     is_exact : bool
-        Whether `n_mistakes` counts every one; if not, lines far behind count once each.
+        Whether `n_mistakes` counts every mistake; if not, some lines with mistakes were counted once.
     X, y, qid : csr_array, ndarray, ndarray or None
-        The rows without mistakes, as `read_svmlight` returns them; X and y are None if there is no such row.
+        The rows without mistakes, as `read_svmlight` returns them; X and y are None if there are no such rows.
     lines : ndarray
-        The line of each of these rows, from 1.
+        The line number of each of these rows, from 1.
     zero_based : bool
         Whether indices were taken to count from 0.
     """
@@ -77,21 +85,21 @@ class Checked:
 
 
 def check_svmlight(path_or_file, *, zero_based="auto", limit=None):
-    """Find every mistake of SVM-light / LIBSVM text; a text without one is read by `read_svmlight`, any other refused.
+    """Find every mistake of SVM-light / LIBSVM text; `read_svmlight` accepts a text if and only if it has none.
 
     Parameters
     ----------
     path_or_file : str, path or file object
         As for `read_svmlight`.
     zero_based : "auto" or bool, default="auto"
-        Whether indices count from 0 rather than from 1; "auto" says so if index 0 occurs.
+        Whether indices count from 0 rather than from 1; with "auto" they count from 0 if index 0 occurs.
     limit : int, default=None
-        How many mistakes to list; the others are counted. None lists all.
+        Number of mistakes to list; further ones are only counted. None lists all.
 
     Returns
     -------
     checked : Checked
-        The mistakes, and the rows that have none.
+        The mistakes, and the rows without mistakes.
     """
     if not (isinstance(zero_based, bool) or zero_based == "auto"):
         raise ValueError(f'zero_based must be True, False or "auto", got {zero_based!r}.')
@@ -101,12 +109,12 @@ def check_svmlight(path_or_file, *, zero_based="auto", limit=None):
         return Checked(error.path, (Mistake(None, None, error.rule),)[:limit], 1)
     mark, encoding = byte_order_mark(data)
     if encoding == "UTF-16":
-        return Checked(name, (Mistake(1, 1, MARKED.format(encoding)),)[:limit], 1)
-    chunks = cut(data[len(mark) :] if mark else data)
-    expected = Expected(make_rules(data, chunks, zero_based), norm="most rows have")
+        return Checked(name, (Mistake(1, 1, BYTE_ORDER_MARK_RULE.format(encoding)),)[:limit], 1)
+    chunks = split_into_chunks(data[len(mark) :] if mark else data)
+    expected = Expected(make_rules(data, chunks, zero_based), queries_set_by="most rows have")
     parts = run(parse_chunk, [(chunk, expected.rules) for chunk in chunks], n_jobs=-1)
-    refused, rows = places(parts, "refused", len(mark)), _join(parts, zero_based)
-    found = [Mistake(1, 1, MARKED.format(encoding))] if mark else []
+    refused, rows = line_positions(parts, "refused", len(mark)), _join_chunks(parts, zero_based)
+    found = [Mistake(1, 1, BYTE_ORDER_MARK_RULE.format(encoding))] if mark else []
     found, n_found, is_exact = _list_mistakes(data, refused, expected, found, limit)
     foreign = foreign_format(bytes(data[:HEAD_BYTES]), bool(rows)) if n_found else None
     if foreign is not None:
@@ -116,8 +124,8 @@ def check_svmlight(path_or_file, *, zero_based="auto", limit=None):
     return Checked(name, tuple(found[:limit]), n_found, len(refused), is_exact, **rows)
 
 
-class Part(NamedTuple):
-    """What became of a chunk: the rows that break no rule, and where its lines are, as (start, number) from 0."""
+class ParsedChunk(NamedTuple):
+    """The rows of a chunk that break no rule, and (start, number) of the good and the refused lines, from 0."""
 
     labels: np.ndarray
     queries: np.ndarray
@@ -131,7 +139,7 @@ class Part(NamedTuple):
 
 
 def make_rules(data, chunks, zero_based="auto"):
-    """State what a row may hold; whether rows have queries is what most rows say, and of equally many the first."""
+    """Return the Rules for a text; rows must have queries if most rows have them, or in a tie if the first row has."""
     with_queries = False
     if data.find(b"qid:") >= 0:
         n_rows, n_queries = np.sum(run(count_queries, [(chunk,) for chunk in chunks], n_jobs=-1), axis=0)
@@ -140,50 +148,50 @@ def make_rules(data, chunks, zero_based="auto"):
         lowest_index=int(zero_based is False),
         highest_index=LARGEST_INDEX,
         first_column=int(zero_based is not True),
-        largest_value=_LARGEST,
+        largest_value=_LARGEST_VALUE,
         with_queries=bool(with_queries),
     )
 
 
 def parse_chunk(chunk, rules):
-    """Parse the rows of a chunk that break no rule; return them as a Part."""
+    """Parse the rows of a chunk that break no rule; return a ParsedChunk."""
     n_lines, n_colons = count_lines(chunk)
-    room = min(n_colons, len(chunk) // _SHORTEST_ENTRY)
+    max_entries = min(n_colons, len(chunk) // _BYTES_OF_SHORTEST_ENTRY)
     arrays = [np.empty(n_lines), np.empty(n_lines * rules.with_queries, np.int64), np.empty(n_lines, np.int64)]
-    arrays += [np.empty(room, np.int32), np.empty(room)]
+    arrays += [np.empty(max_entries, np.int32), np.empty(max_entries)]
     good, refused = np.empty((n_lines, 2), np.int64), np.empty((n_lines, 2), np.int64)
-    n_listed = _LISTED_UNDECIDED
+    n_listed = _UNDECIDED_NUMBERS_LISTED
     while True:
-        place = Place(*arrays, undecided=np.empty((n_listed, 2), np.int64), tally=np.empty(6, np.int64))
-        with np.errstate(over="ignore"):  # uncompiled, integers that are meant to wrap would warn
-            n_refused = parse_good_rows(chunk, rules, place, good, refused)
-        n_rows, n_entries, n_undecided = place.tally[[N_ROWS, N_ENTRIES, N_UNDECIDED]].tolist()
+        out = ParserOutput(*arrays, undecided=np.empty((n_listed, 2), np.int64), tally=np.empty(6, np.int64))
+        with np.errstate(over="ignore"):  # integer overflow is intended; uncompiled code would warn
+            n_refused = parse_good_rows(chunk, rules, out, good, refused)
+        n_rows, n_entries, n_undecided = out.tally[[N_ROWS, N_ENTRIES, N_UNDECIDED]].tolist()
         if n_undecided <= n_listed:
             break
         n_listed = n_undecided
-    too_large = _decide(chunk, place, n_rows, n_undecided)
-    rows = (place.labels[:n_rows], place.queries[:n_rows], place.row_ends[:n_rows])
-    part = Part(*rows, place.indices[:n_entries], place.values[:n_entries], good[:n_rows], refused[:n_refused].copy(),
-                len(chunk), n_lines)  # fmt: skip
-    return _without(part, too_large) if too_large else part
+    too_large = _store_undecided(chunk, out, n_rows, n_undecided)
+    rows = (out.labels[:n_rows], out.queries[:n_rows], out.row_ends[:n_rows])
+    entries = (out.indices[:n_entries], out.values[:n_entries])
+    part = ParsedChunk(*rows, *entries, good[:n_rows], refused[:n_refused].copy(), len(chunk), n_lines)
+    return _refuse_rows(part, too_large) if too_large else part
 
 
-def _decide(chunk, place, n_rows, n_undecided):
-    """Put the numbers that the parser left to Python in their places; return the rows in which one is too large."""
+def _store_undecided(chunk, out, n_rows, n_undecided):
+    """Convert and store the undecided numbers; return the set of rows in which a number is too large."""
     too_large = set()
-    for _, owner, value in decided(chunk, place.undecided[:n_undecided]):
-        row = -1 - owner if owner < 0 else np.searchsorted(place.row_ends[:n_rows], owner, side="right")
-        if abs(value) > _LARGEST:
+    for _, owner, value in convert_undecided(chunk, out.undecided[:n_undecided]):
+        row = -1 - owner if owner < 0 else np.searchsorted(out.row_ends[:n_rows], owner, side="right")
+        if abs(value) > _LARGEST_VALUE:
             too_large.add(int(row))
         elif owner < 0:
-            place.labels[row] = value
+            out.labels[row] = value
         else:
-            place.values[owner] = value
+            out.values[owner] = value
     return too_large
 
 
-def _without(part, rows):
-    """Return a Part in which some of the rows are refused after all."""
+def _refuse_rows(part, rows):
+    """Return a ParsedChunk in which the given rows are among the refused lines."""
     rows = sorted(rows)
     keep = np.ones(len(part.labels), bool)
     keep[rows] = False
@@ -201,8 +209,11 @@ def _without(part, rows):
     )
 
 
-def places(parts, which, skipped=0):
-    """Return (start in the text, number from 0) of the "good" or the "refused" lines of all parts."""
+def line_positions(parts, which, skipped=0):
+    """Return (start in the text, number from 0) of the "good" or the "refused" lines of all chunks.
+
+    `skipped` is the number of bytes before the first chunk.
+    """
     found, start = [np.empty((0, 2), np.int64)], np.array([skipped, 0])
     for part in parts:
         found.append(getattr(part, which) + start)
@@ -211,11 +222,11 @@ def places(parts, which, skipped=0):
 
 
 def _list_mistakes(data, refused, expected, found, limit):
-    """Return the mistakes of all refused lines after those found before: (list, number, whether it is exact)."""
+    """Append the mistakes of the refused lines to `found`; return (found, number of mistakes, whether it is exact)."""
     n_found, n_explained = len(found), 0
     for k, (start, number) in enumerate(refused.tolist()):
         line = line_at(data, start)
-        before = start if number == 0 else 0  # a byte order mark
+        before = start if number == 0 else 0  # in the first line, the length of a byte order mark
         for column, rule in mistakes(line, expected):
             if limit is None or n_found < limit:
                 found.append(Mistake(number + 1, before + column, rule))
@@ -227,13 +238,13 @@ def _list_mistakes(data, refused, expected, found, limit):
 
 
 def line_at(data, start):
-    """Return the line that starts at a place of a text, without its newline."""
+    """Return the line that starts at a position of a text, without its newline."""
     stop = data.find(b"\n", start)
     return data[start : stop if stop >= 0 else len(data)]
 
 
-def _join(parts, zero_based):
-    """Return the rows of all parts as fields of Checked; nothing if there is no row."""
+def _join_chunks(parts, zero_based):
+    """Return the rows of all chunks as a dict of fields of Checked, which is empty if there are no rows."""
     y = np.concatenate([part.labels for part in parts]) if parts else np.empty(0)
     if len(y) == 0:
         return {}
@@ -243,10 +254,10 @@ def _join(parts, zero_based):
     indices = np.concatenate([part.indices for part in parts])
     if zero_based == "auto":
         zero_based = len(indices) > 0 and int(indices.min()) < 0
-        indices += zero_based  # parsed as if from 1
+        indices += zero_based  # they were parsed as if they counted from 1
     n_features = int(indices.max()) + 1 if len(indices) else 0
     X = csr_array((np.concatenate([part.values for part in parts]), indices, indptr), shape=(len(y), n_features))
-    X.has_canonical_format = True  # indices increase in each row: the parser saw to it
+    X.has_canonical_format = True  # the parser accepts ascending indices only
     queries = np.concatenate([part.queries for part in parts])
-    lines = places(parts, "good")[:, 1] + 1
+    lines = line_positions(parts, "good")[:, 1] + 1
     return {"X": X, "y": y, "qid": queries if len(queries) else None, "lines": lines, "zero_based": zero_based}

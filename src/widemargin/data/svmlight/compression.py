@@ -1,8 +1,8 @@
-"""Compressed text: told from its first bytes when read, chosen by its suffix when written.
+"""Compressed text: the format is recognised by the first bytes in reading, and chosen by the suffix in writing.
 
-A few kilobytes can be made to expand to any size. Text may therefore expand to 256 MB whatever it is made of, and
-beyond that to 100 times its compressed size; real data sets stay below 40 times. The environment variable
-WIDEMARGIN_MAX_DECOMPRESSED, a number of bytes, is put in the place of the 256 MB.
+A few kilobytes can be crafted to expand to any size (a decompression bomb). Therefore text may expand to at most
+256 MB, or 100 times its compressed size if that is more; real data sets expand to less than 40 times their compressed
+size. The environment variable WIDEMARGIN_MAX_DECOMPRESSED, a number of bytes, replaces the 256 MB.
 """
 
 import bz2
@@ -26,41 +26,41 @@ _FORMATS = {  # first bytes of a file: name, module
     b"\x28\xb5\x2f\xfd": ("zstandard", zstd),
 }
 _SUFFIXES = {".gz": gzip, ".bz2": bz2, ".xz": lzma, ".zst": zstd}
-_DAMAGE = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, zstd.ZstdError)
-_BLOCK_BYTES = 1 << 20
-_FREE_BYTES = 1 << 28
-_HIGHEST_RATIO = 100
-_VARIABLE = "WIDEMARGIN_MAX_DECOMPRESSED"
+_DAMAGE_ERRORS = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, zstd.ZstdError)
+_BYTES_PER_READ = 1 << 20
+_DEFAULT_ALLOWED_BYTES = 1 << 28  # decompressed bytes that are allowed for any compressed size
+_MAX_EXPANSION_RATIO = 100  # decompressed to compressed bytes, beyond that
+_LIMIT_VARIABLE = "WIDEMARGIN_MAX_DECOMPRESSED"
 LONGEST_MAGIC = max(len(magic) for magic in _FORMATS)
 
 
 class ExpansionError(ValueError):
-    """Compressed text expands to more than is believed of it."""
+    """Compressed text expands to more than the allowed size."""
 
 
 def check_expansion(n_bytes, n_compressed):
-    """Raise ExpansionError if so many bytes may not come from so many compressed ones."""
-    if n_bytes <= max(_HIGHEST_RATIO * n_compressed, _free_bytes()):
+    """Raise ExpansionError if n_bytes are more than n_compressed bytes may expand to."""
+    if n_bytes <= max(_MAX_EXPANSION_RATIO * n_compressed, _allowed_bytes()):
         return
     raise ExpansionError(
-        f"{n_compressed:,} compressed bytes expand to {n_bytes:,} or more, beyond the limit of {_HIGHEST_RATIO} times "
-        f"and {_free_bytes():,} bytes. If you trust the file, decompress it first, or set the environment variable "
-        f"{_VARIABLE} to the number of bytes that it may expand to"
+        f"{n_compressed:,} compressed bytes expand to {n_bytes:,} or more, beyond the limit of "
+        f"{_MAX_EXPANSION_RATIO} times and {_allowed_bytes():,} bytes. If you trust the file, decompress it "
+        f"first, or set the environment variable {_LIMIT_VARIABLE} to the number of bytes that it may expand to"
     )
 
 
-def _free_bytes():
-    """Return how many bytes are allowed whatever they come from."""
-    given = os.environ.get(_VARIABLE, "")
+def _allowed_bytes():
+    """Return how many decompressed bytes are allowed for any compressed size."""
+    given = os.environ.get(_LIMIT_VARIABLE, "")
     if not given:
-        return _FREE_BYTES
+        return _DEFAULT_ALLOWED_BYTES
     if not given.isascii() or not given.isdigit():
-        raise ExpansionError(f"the environment variable {_VARIABLE} must be a number of bytes, got {given!r}")
+        raise ExpansionError(f"the environment variable {_LIMIT_VARIABLE} must be a number of bytes, got {given!r}")
     return int(given)
 
 
 def compression_of(head):
-    """Return (name, module) of the compression that the first bytes of a file announce, or None."""
+    """Return (name, module) of the compression format that starts with these bytes, or None."""
     for magic, compression in _FORMATS.items():
         if head.startswith(magic):
             return compression
@@ -68,10 +68,10 @@ def compression_of(head):
 
 
 def decompress(data, module, advance=None):
-    """Decompress bytes or a memory map; a ValueError says what is wrong with damaged or truncated ones.
+    """Return the decompressed content of bytes, a memory map or a binary file.
 
-    An ExpansionError, also a ValueError, says that they expand to more than is believed of them.
-    `advance`, if given, is called with a number of compressed bytes whenever so many more are done.
+    Raises ValueError if the data is damaged or truncated, and ExpansionError, a subclass, if it expands to more than
+    the allowed size. `advance`, if given, is called with a number of compressed bytes whenever so many more are done.
     """
     source, blocks, done, n_bytes = data if hasattr(data, "read") else io.BytesIO(data), [], 0, 0
     with module.open(source) as file:
@@ -87,13 +87,16 @@ def decompress(data, module, advance=None):
 
 def _read_block(file):
     try:
-        return file.read(_BLOCK_BYTES)
-    except _DAMAGE as error:  # no file is read here, so an OSError too speaks of the data
+        return file.read(_BYTES_PER_READ)
+    except _DAMAGE_ERRORS as error:  # the data is in memory, so that an OSError is about the data too
         raise ValueError(str(error) or type(error).__name__) from error
 
 
 def open_decompressed(file):
-    """Return (name of the compression or None, a file of what `file` holds); `file` can peek, and stays open."""
+    """Return (name of the compression or None, file object of the decompressed content); `file` must have `peek`.
+
+    Closing the returned object does not close `file`, unless the content is not compressed: then it is `file` itself.
+    """
     compression = compression_of(file.peek(LONGEST_MAGIC))
     if compression is None:
         return None, file
@@ -102,20 +105,23 @@ def open_decompressed(file):
 
 
 def read_decompressed(file, size):
-    """Read up to `size` bytes; a ValueError says what is wrong with damaged or truncated ones."""
+    """Read up to `size` bytes of a decompressing file; raise ValueError if the data is damaged or truncated."""
     try:
         return file.read(size)
-    except _DAMAGE as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the system could not read
+    except _DAMAGE_ERRORS as error:
+        if isinstance(error, OSError) and error.errno is not None:  # an error of the operating system
             raise
         raise ValueError(str(error) or type(error).__name__) from error
 
 
 def open_compressed(file, path):
-    """Return a context whose file compresses into the binary `file` as the suffix of `path` says; `file` stays open."""
+    """Return a context manager of a file that compresses into the binary `file`, in the format of the suffix of `path`.
+
+    `file` stays open.
+    """
     module = _SUFFIXES.get(os.path.splitext(path)[1].lower())
     if module is None:
         return nullcontext(file)
-    # The others carry a checksum without being asked.
+    # The other formats contain a checksum by default.
     options = {"options": {zstd.CompressionParameter.checksum_flag: True}} if module is zstd else {}
     return module.open(file, "wb", **options)

@@ -1,4 +1,4 @@
-"""The rows of SVM-light text as lines: what each is labelled and where it stands, so that lines can be copied."""
+"""The lines of SVM-light text with their labels, queries and positions, so that lines can be copied unchanged."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from widemargin._runtime.threads import run
-from widemargin.data.svmlight.checker import line_at, make_rules, parse_chunk, places
+from widemargin.data.svmlight.checker import line_at, line_positions, make_rules, parse_chunk
 from widemargin.data.svmlight.mistakes import HEAD_BYTES, Expected, explain, foreign_format
-from widemargin.data.svmlight.reader import cut, load_text
+from widemargin.data.svmlight.reader import load_text, split_into_chunks
 from widemargin.errors import FormatError
 
 
 @dataclass(frozen=True)
 class TextLines:
-    """Rows that are kept as text; a plain file stays on the disk, and only what is listed here is in memory.
+    """Rows of SVM-light text. An uncompressed file is memory-mapped; only the arrays below are in memory.
 
     Attributes
     ----------
@@ -23,11 +23,11 @@ class TextLines:
     queries : ndarray of shape (n_rows,), int64, or None
         The queries, if the rows have any.
     starts : ndarray of shape (n_rows,), int64
-        Where the lines of the rows start in the text.
+        Byte offsets of the lines of the rows in the text.
     n_others : int
-        How many lines are no rows: blank ones, and comments that stand alone.
+        Number of lines without a row: blank lines, and lines with a comment only.
     text : bytes or memory map
-        All of it, decompressed.
+        The complete text, decompressed.
     """
 
     labels: np.ndarray
@@ -37,7 +37,7 @@ class TextLines:
     text: Any
 
     def copy(self, rows):
-        """Yield the lines of some rows as bytes, just as they are; only a last one without a newline is given one."""
+        """Yield the lines of some rows as bytes, unchanged; a newline is added to the last line if it has none."""
         for start in self.starts[rows].tolist():
             stop = self.text.find(b"\n", start) + 1
             yield self.text[start:stop] if stop else self.text[start:] + b"\n"
@@ -54,7 +54,7 @@ def read_lines(path_or_file):
     Returns
     -------
     lines : TextLines
-        Labels, queries and places of the rows.
+        Labels, queries and positions of the rows.
 
     Raises
     ------
@@ -62,16 +62,16 @@ def read_lines(path_or_file):
         At the first place where the file breaks a rule of the format.
     """
     name, text = load_text(path_or_file)
-    chunks = cut(text)
+    chunks = split_into_chunks(text)
     rules = make_rules(text, chunks)
     parts = run(_parse_lines, [(chunk, rules) for chunk in chunks], n_jobs=-1)
-    refused, good = places(parts, "refused"), places(parts, "good")
+    refused, good = line_positions(parts, "refused"), line_positions(parts, "good")
     if len(refused):
         start, number = refused[0].tolist()
         foreign = foreign_format(bytes(text[:HEAD_BYTES]), len(good) > 0)
         if foreign is not None:
             raise FormatError(name, foreign, 1, 1)
-        column, rule = explain(line_at(text, start), Expected(rules, norm="most rows have"))
+        column, rule = explain(line_at(text, start), Expected(rules, queries_set_by="most rows have"))
         raise FormatError(name, rule, number + 1, column)
     if len(good) == 0:
         raise FormatError(name, "holds no rows")
@@ -81,6 +81,6 @@ def read_lines(path_or_file):
 
 
 def _parse_lines(chunk, rules):
-    """Parse a chunk for labels, queries and places; the entries are forgotten."""
+    """Parse a chunk and keep labels, queries and positions of lines, but not the entries."""
     part = parse_chunk(chunk, rules)
     return part._replace(indices=part.indices[:0].copy(), values=part.values[:0].copy(), row_ends=part.row_ends[:0])

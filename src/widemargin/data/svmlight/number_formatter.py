@@ -1,10 +1,10 @@
-"""Rows of SVM-light text from arrays, in compiled code: numbers in the fewest digits that read back the same.
+"""Compiled formatting of rows as SVM-light text, with numbers in the fewest digits that read back as the same number.
 
-A double x is first spelled with 18 digits: x · 10^s has them before the point, and the leading 64 bits of its
-product with the kept power of five give them but for the last. Then 15, 16 and 17 digits are tried in turn (6
-to 9 for float32), and the first that the reader's own conversion (`textnumbers`) takes back to x is written.
-So whatever is written has been read back; a number for which that cannot be decided, such as a subnormal, is
-left to the caller.
+A double x is first written as 18 digits times a power of ten, from the leading 64 bits of its product with a power of
+five of the table in `numbers`; the last digit may be wrong. Then 15, 16 and 17 digits are tried (6 to 9 for float32),
+and the first decimal is written that the conversion of the reader, `numbers.nearest_double`, turns into x. So every
+number that is written has been read back. If this cannot be decided, as for subnormal numbers, the caller has to
+format the number.
 """
 
 import numpy as np
@@ -12,8 +12,8 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin.data.svmlight.numbers import DECIDED, leading_product, nearest_double
 
-LONGEST_ENTRY = 48  # bytes: a blank, 10 digits, a colon and a number, with room to spare
-LONGEST_HEAD = 80  # bytes: a number, a query and a newline, with room to spare
+LONGEST_ENTRY = 48  # bytes, at most, of a blank, an index of 10 digits, a colon and a number
+LONGEST_HEAD = 80  # bytes, at most, of a label, a query and a newline
 
 _MINUS, _POINT, _ZERO, _E, _PLUS, _SPACE, _COLON, _NEWLINE = (np.uint8(ord(sign)) for sign in "-.0e+ :\n")
 _QUERY = np.frombuffer(b" qid:", dtype=np.uint8)
@@ -23,7 +23,7 @@ _LOG10_OF_2 = 0.30102999566398120
 
 @compiled
 def _leading_digits(x):
-    """Spell x > 0 with 18 digits: (d, q), x being d · 10^q and a little; d is 0 if that is out of reach."""
+    """Return (d, q) with a d of 18 digits and x ≈ d · 10^q, rounded down, for x > 0; d is 0 if that is not possible."""
     bits = np.float64(x).view(np.uint64)
     binary = np.int64(bits >> np.uint64(52)) - 1075
     if binary == -1075:
@@ -46,17 +46,17 @@ def _leading_digits(x):
 
 
 @compiled
-def _shortest(x, narrow):
-    """Find the fewest digits of x > 0, a float32 if `narrow`: (d, q, whether d · 10^q reads back as x)."""
+def _shortest(x, is_float32):
+    """Return (d, q, whether one was found) with the fewest digits d for which d · 10^q reads back as x > 0."""
     digits, scale = _leading_digits(x)
-    fewest, most = (6, 9) if narrow else (15, 17)
+    fewest, most = (6, 9) if is_float32 else (15, 17)
     for n_digits in range(fewest, most + 1):
         unit = _TEN_POWERS[18 - n_digits]
         below = digits // unit
         nearer = below + np.int64(2 * (digits - below * unit) >= unit)
         for candidate in (nearer, 2 * below + 1 - nearer):
             value, verdict = nearest_double(np.uint64(candidate), scale + 18 - n_digits)
-            if narrow:
+            if is_float32:
                 value = np.float64(np.float32(value))
             if verdict == DECIDED and value == x:
                 scale += 18 - n_digits
@@ -78,7 +78,7 @@ def _count_digits(number):
 
 @compiled
 def _put_digits(buffer, position, number, n_digits):
-    """Write `number` in n_digits digits, zeros before it; return the position after it."""
+    """Write `number` with n_digits digits, padded with zeros; return the position after it."""
     for k in range(position + n_digits - 1, position - 1, -1):
         buffer[k] = _ZERO + np.uint8(number % 10)
         number //= 10
@@ -87,7 +87,7 @@ def _put_digits(buffer, position, number, n_digits):
 
 @compiled
 def _put_decimal(buffer, position, digits, scale):
-    """Write digits · 10^scale as Python would, but without a last ".0"; return the position after it."""
+    """Write digits · 10^scale as Python's `repr` does, but without ".0" at the end; return the position after it."""
     n_digits = _count_digits(digits)
     exponent = n_digits - 1 + scale
     if -4 <= exponent < 16:
@@ -110,22 +110,22 @@ def _put_decimal(buffer, position, digits, scale):
 
 
 @compiled
-def _put_number(buffer, position, x, narrow):
-    """Write a finite number; return the position after it, or -1 if it is left to the caller."""
+def _put_number(buffer, position, x, is_float32):
+    """Write a finite number; return the position after it, or -1 if the caller has to format it."""
     if np.signbit(x):
         buffer[position] = _MINUS
         position += 1
         x = -x
-    if x < (1e7 if narrow else 1e15) and x == np.floor(x):
+    if x < (1e7 if is_float32 else 1e15) and x == np.floor(x):
         whole = np.int64(x)
         return _put_digits(buffer, position, whole, _count_digits(whole))
-    digits, scale, found = _shortest(x, narrow)
+    digits, scale, found = _shortest(x, is_float32)
     return _put_decimal(buffer, position, digits, scale) if found else np.int64(-1)
 
 
 @compiled
 def _put_head(buffer, position, row, labels, queries):
-    """Write label and query of a row; return the position after them, or -1 if one is left to the caller."""
+    """Write label and query of a row; return the position after them, or -1 if the caller has to format them."""
     position = _put_number(buffer, position, labels[row], False)
     if position >= 0 and len(queries) > 0:
         for byte in _QUERY:
@@ -143,8 +143,8 @@ def _put_head(buffer, position, row, labels, queries):
 
 @compiled
 def format_rows(labels, queries, indptr, indices, values, buffer):
-    """Write rows into `buffer`, long enough; return the bytes written, or -1 if one is left to the caller."""
-    narrow = values.itemsize == 4
+    """Write rows to `buffer`, which must be long enough; return the bytes written, or -1 if a number is undecided."""
+    is_float32 = values.itemsize == 4
     position = np.int64(0)
     for row in range(len(labels)):
         position = _put_head(buffer, position, row, labels, queries)
@@ -155,7 +155,7 @@ def format_rows(labels, queries, indptr, indices, values, buffer):
             index = np.int64(indices[k])
             position = _put_digits(buffer, position + 1, index, _count_digits(index))
             buffer[position] = _COLON
-            position = _put_number(buffer, position + 1, np.float64(values[k]), narrow)
+            position = _put_number(buffer, position + 1, np.float64(values[k]), is_float32)
             if position < 0:
                 return position
         buffer[position] = _NEWLINE

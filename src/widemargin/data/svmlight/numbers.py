@@ -1,14 +1,15 @@
-"""Decimal text to the nearest double, in compiled code.
+"""Compiled conversion of decimal text to the nearest double.
 
-A number is m · 10^q with an integer m of at most 19 digits. Three ways, tried in this order:
+A number is written as m · 10^q with an integer m of at most 19 digits. Three methods are tried in this order:
 
-1. m <= 2^53 and |q| <= 22: both m and 10^|q| are doubles, so one multiplication or division rounds once.
-2. m · 10^q = m · 5^q · 2^q, with 5^q kept to 128 bits, rounded down. The product is then known from below to
-   within two units of its last word; unless a tie of two doubles lies in that narrow gap, it is decided.
-3. What is left (ties, subnormals, the edge of overflow, a 20th digit that matters) is reported as undecided,
-   and the caller asks Python's `float`.
+1. If m <= 2^53 and |q| <= 22, both m and 10^|q| are doubles, and one multiplication or division rounds correctly.
+2. Otherwise m · 10^q = m · 5^q · 2^q is computed with the leading 128 bits of 5^q, rounded down. The product is then
+   a lower bound, with an error of less than two units of its last word. Unless the midpoint of two doubles lies within
+   this error, the nearest double is known.
+3. The remaining numbers (ties, subnormals, numbers near the overflow threshold, numbers whose 20th digit matters) are
+   reported as UNDECIDED, and the caller converts them by Python's `float`.
 
-References: W. Clinger, How to read floating point numbers accurately, PLDI 1990, for the first way;
+References: W. Clinger, How to read floating point numbers accurately, PLDI 1990, for the first method;
 D. Lemire, Number parsing at a gigabyte per second, Softw. Pract. Exper. 51, 2021, for the second.
 """
 
@@ -18,8 +19,8 @@ from widemargin._runtime.compile import compiled
 
 DECIDED, UNDECIDED, MALFORMED = 0, 1, 2
 
-_LOWEST_POWER, _HIGHEST_POWER = -342, 308  # beyond these, 19 digits are zero or infinite as doubles
-_MOST_DIGITS = 19  # 10^19 < 2^64
+_LOWEST_POWER, _HIGHEST_POWER = -342, 308  # beyond these q, m · 10^q is 0 or infinite as a double
+_MAX_DIGITS = 19  # digits of m, since 10^19 < 2^64
 
 _PLUS, _MINUS, _POINT, _E = (np.uint8(ord(sign)) for sign in "+-.e")
 _LOWER_CASE = np.uint8(0x20)  # the bit that turns E into e
@@ -32,7 +33,7 @@ _ALMOST_FULL = np.uint64(2**64 - 2)
 
 
 def _powers_of_five():
-    """Return for each q the leading 128 bits of 5^q in two words, and e: 10^q = (high, low) / 2^128 · 2^e."""
+    """Return for each q the leading 128 bits of 5^q, as high and low words, and e: 10^q ≈ (high, low) / 2^128 · 2^e."""
     high, low, binary = [], [], []
     for q in range(_LOWEST_POWER, _HIGHEST_POWER + 1):
         five = 5 ** abs(q)
@@ -47,15 +48,15 @@ def _powers_of_five():
     return np.array(high, dtype=np.uint64), np.array(low, dtype=np.uint64), np.array(binary, dtype=np.int64)
 
 
-# Constants of the compiled code rather than arguments: nobody who reads a number need know them.
+# These tables are constants of the compiled code rather than arguments, so that callers need not pass them.
 _FIVE_HIGH, _FIVE_LOW, _BINARY_EXPONENT = _powers_of_five()
 TENS = np.array([float(10**q) for q in range(23)])
 
 
 @compiled
 def read_digits(text, position, integer):
-    """Append the digits at `position` to `integer`: (integer, position after them). It wraps past 18."""
-    # One by one, since the length of most numbers can be foreseen: eight at once, as a word, were slower.
+    """Append the digits at `position` to `integer`, which overflows past 18; return (integer, position after them)."""
+    # Digit by digit: the branches are predicted well, and reading eight digits at once as a word was slower.
     while True:
         digit = np.int64(text[np.uint64(position)]) - 48
         if digit < 0 or digit > 9:
@@ -66,7 +67,7 @@ def read_digits(text, position, integer):
 
 @compiled
 def _read_exponent(text, start):
-    """Read [+-]digits: (exponent, position after it or -1 if there is none), held near 10^17."""
+    """Read an exponent [+-]digits, limited to about 10^17; return (exponent, position after it or -1 if missing)."""
     sign = text[np.uint64(start)]
     if sign in (_PLUS, _MINUS):
         start += 1
@@ -85,7 +86,11 @@ def _read_exponent(text, start):
 
 @compiled
 def _leading_digits(text, start):
-    """Read digits with perhaps a point: (m of 19 digits, q, whether m · 10^q is all of it, end or -1)."""
+    """Read digits and an optional decimal point.
+
+    Returns m of at most 19 digits, q, whether m · 10^q is the exact value, and the position after it, or -1 if there
+    are no digits.
+    """
     mantissa = _U0
     n_kept, scale = 0, np.int64(0)
     after_point, complete = 0, True
@@ -97,7 +102,7 @@ def _leading_digits(text, start):
             after_point = 1
         elif digit < 0 or digit > 9:
             break
-        elif n_kept < _MOST_DIGITS:
+        elif n_kept < _MAX_DIGITS:
             mantissa = mantissa * _TEN + np.uint64(digit)
             n_kept += mantissa != _U0
             scale -= after_point
@@ -121,7 +126,7 @@ def _high_product(a, b):
 
 @compiled
 def leading_product(shifted, power):
-    """Return (p, e) such that shifted · 10^power is p · 2^e or less than p + 2 of it; (0, 0) out of reach."""
+    """Return (p, e) with p · 2^e <= shifted · 10^power < (p + 2) · 2^e, or (0, 0) if the power is not in the table."""
     if power < _LOWEST_POWER or power > _HIGHEST_POWER:
         return _U0, np.int64(0)
     row = np.uint64(power - _LOWEST_POWER)
@@ -130,7 +135,7 @@ def leading_product(shifted, power):
 
 @compiled
 def _round_product(mantissa, row):
-    """Round mantissa · 10^q, mantissa > 0, by way of the leading bits of the product: (double, verdict)."""
+    """Return (nearest double of mantissa · 10^q, verdict) by the second method; mantissa > 0, `row` is that of q."""
     top = (np.float64(mantissa).view(np.uint64) >> _U52) - np.uint64(1023)
     if (mantissa >> top) == _U0:  # the conversion rounded up to the next power of two
         top -= _U1
@@ -139,7 +144,7 @@ def _round_product(mantissa, row):
     drop = np.uint64(10) + (high >> _U63)
     half = _U1 << (drop - _U1)
     rest = high & ((_U1 << drop) - _U1)
-    if rest == half or rest == half - _U1:  # 64 bits of the power cannot tell; take all 128
+    if rest == half or rest == half - _U1:  # 64 bits of the power do not decide; use all 128
         first = shifted * _FIVE_HIGH[row]
         low = first + _high_product(shifted, _FIVE_LOW[row])
         if low < first:
@@ -152,14 +157,14 @@ def _round_product(mantissa, row):
     exponent = _BINARY_EXPONENT[row] - np.int64(_U63 - top) + np.int64(drop) + 52 + 1023
     if exponent <= 0 or exponent >= 2046:
         return 0.0, UNDECIDED
-    # Rounding up to 2^53 carries into the exponent, as it should.
+    # If rounding up gives 2^53, the carry increments the exponent, which is correct.
     fraction = (high >> drop) - _HIDDEN_BIT + (_U1 if rest >= half else _U0)
     return np.uint64((np.uint64(exponent) << _U52) + fraction).view(np.float64), DECIDED
 
 
 @compiled
 def nearest_double(mantissa, scale):
-    """Round mantissa · 10^scale to the nearest double, ties to even: (double, verdict)."""
+    """Return (nearest double of mantissa · 10^scale with ties to even, verdict)."""
     if mantissa <= _LARGEST_EXACT and -22 <= scale <= 22:
         exact = np.float64(np.int64(mantissa))
         if scale < 0:
@@ -174,7 +179,7 @@ def nearest_double(mantissa, scale):
 
 @compiled
 def read_number(text, start):
-    """Read a number of any form: (double, position after it, verdict); the double counts only if DECIDED."""
+    """Read a number of any form; return (double, position after it, verdict). The double is valid only if DECIDED."""
     sign = text[np.uint64(start)]
     if sign in (_PLUS, _MINUS):
         start += 1
@@ -187,7 +192,7 @@ def read_number(text, start):
             return 0.0, start, MALFORMED
         scale += exponent
     value, verdict = nearest_double(mantissa, scale)
-    if not complete and verdict == DECIDED:  # the digits left out matter if one more in the last would
+    if not complete and verdict == DECIDED:  # the ignored digits do not matter if m and m + 1 round to the same double
         above, verdict = nearest_double(mantissa + _U1, scale)
         if value != above:
             verdict = UNDECIDED

@@ -1,14 +1,14 @@
-"""LIBSVM's range files: what `svm-scale -s` writes and `svm-scale -r` applies.
+"""Range files of LIBSVM, which `svm-scale -s` writes and `svm-scale -r` applies.
 
     y                  these three lines only if labels are scaled
     lower upper            limits of the labels
-    low high               their range
+    low high               range of the labels
     x
     lower upper            limits of the features
-    index low high         the range of a feature, by rising index, from 1; of those that vary only
+    index low high         range of a feature, by ascending index from 1; constant features are omitted
     ...
 
-with 17 digits, which read back as the same numbers.
+Numbers are written with 17 digits, so that they read back as the same numbers.
 """
 
 import io
@@ -24,7 +24,7 @@ from widemargin.errors import FormatError
 
 _INDEX = re.compile(r"[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_LONGEST_SHOWN = 40
+_CHARACTERS_QUOTED = 40  # of a line, at most, in a message
 
 
 def write_ranges(path_or_file, ranges, *, zero_based=False):
@@ -33,11 +33,11 @@ def write_ranges(path_or_file, ranges, *, zero_based=False):
     Parameters
     ----------
     path_or_file : str, path or file object
-        A path is replaced when the new file is complete. A file object may be open in binary or text mode.
+        An existing file is replaced when the new one is complete. A file object may be open in binary or text mode.
     ranges : FeatureRanges
-        Features that are left out are not written.
+        The ranges. Removed features are not written.
     zero_based : bool, default=False
-        Whether the first feature has the index 0 rather than 1, as in data whose indices count from 0.
+        Whether the first feature has index 0 rather than 1, as in data whose indices count from 0.
 
     Examples
     --------
@@ -55,9 +55,9 @@ def write_ranges(path_or_file, ranges, *, zero_based=False):
         with replacing(path_or_file) as file:
             write_ranges(file, ranges, zero_based=zero_based)
         return
-    in_text = isinstance(path_or_file, io.TextIOBase)
+    is_text_mode = isinstance(path_or_file, io.TextIOBase)
     for line in _lines(ranges, 0 if zero_based else 1):
-        path_or_file.write(line if in_text else line.encode())
+        path_or_file.write(line if is_text_mode else line.encode())
 
 
 def _lines(ranges, first_index):
@@ -77,14 +77,14 @@ def read_ranges(path_or_file, *, zero_based=False):
     Parameters
     ----------
     path_or_file : str, path or file object
-        As `svm-scale -s` or `write_ranges` wrote it.
+        A file written by `svm-scale -s` or `write_ranges`.
     zero_based : bool, default=False
-        Whether the index 0 rather than 1 is that of the first feature.
+        Whether the first feature has index 0 rather than 1.
 
     Returns
     -------
     FeatureRanges
-        With as many features as the largest index says; those that are not in the file are left out.
+        The largest index is the number of features; features that are not in the file are removed by the scaling.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def read_ranges(path_or_file, *, zero_based=False):
 
 
 class _Reader:
-    """Reads the lines of a range file and says where it breaks a rule."""
+    """Reads a range file line by line, and raises FormatError with the line that breaks a rule."""
 
     def __init__(self, name, file):
         self._name, self._number = name, 0
@@ -122,14 +122,14 @@ class _Reader:
         return FeatureRanges(lower, upper, low, high, labels)
 
     def _read_features(self, first_index):
-        """Return columns, lows and highs of all lines that are left."""
+        """Return columns, lows and highs from the remaining lines."""
         columns, lows, highs = [], [], []
         for words in iter(self._next_words, None):
             if len(words) != 3 or not _INDEX.fullmatch(words[0]):
                 self._refuse(f"expected index, low and high, got {_show(words)}")
-            column = int(words[0][:_LONGEST_SHOWN]) - first_index
+            column = int(words[0][:_CHARACTERS_QUOTED]) - first_index
             if column < 0:
-                self._refuse("index 0 among features that count from 1")
+                self._refuse("index 0 in a file whose indices count from 1")
             if column >= MOST_FEATURES:
                 self._refuse(f"index {_show(words[:1])} is too large; the largest is {MOST_FEATURES - 1 + first_index}")
             if columns and column <= columns[-1]:
@@ -148,21 +148,21 @@ class _Reader:
         return lower, upper
 
     def _read_range(self, words):
-        """Return the two numbers of some words, which may be equal."""
+        """Return the two numbers, which may be equal, of the words of a line."""
         low, high = self._read_numbers(words)
         if low > high:
             self._refuse(f"a range must begin with its lower end, got {low:g} and {high:g}")
         return low, high
 
     def _read_numbers(self, words):
-        """Return two finite numbers."""
+        """Return two finite numbers from the words of a line."""
         numbers = [float(word) for word in words or [] if _NUMBER.fullmatch(word)]
         if len(words or []) != 2 or len(numbers) != 2 or math.inf in map(abs, numbers):
             self._refuse(f"expected two finite numbers, got {_show(words)}")
         return numbers
 
     def _next_words(self):
-        """Return the words of the next line that is not blank, None at the end of the file."""
+        """Return the words of the next line that is not blank, or None at the end of the file."""
         for line in self._lines:
             self._number += 1
             words = (line if isinstance(line, str) else line.decode("ascii", "backslashreplace")).split()
@@ -175,8 +175,8 @@ class _Reader:
 
 
 def _show(words):
-    """Quote a line for a message, cut short if it is long."""
+    """Quote a line for a message, shortened if it is long."""
     if words is None:
         return "the end of the file"
     text = " ".join(words)
-    return repr(text[:_LONGEST_SHOWN] + "..." if len(text) > _LONGEST_SHOWN else text)
+    return repr(text[:_CHARACTERS_QUOTED] + "..." if len(text) > _CHARACTERS_QUOTED else text)

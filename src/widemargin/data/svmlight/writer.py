@@ -1,6 +1,6 @@
-"""Writing SVM-light / LIBSVM text: every number in the fewest digits that read back as the same number.
+"""Writing of SVM-light / LIBSVM text, with every number in the fewest digits that read back as the same number.
 
-A file is replaced only when the new one is complete. For the format see `textfile`.
+An existing file is replaced only when the new one is complete. The format is described in `reader`.
 """
 
 import io
@@ -17,20 +17,20 @@ from widemargin.data.structure import check_structure
 from widemargin.data.svmlight.compression import open_compressed
 from widemargin.data.svmlight.number_formatter import LONGEST_ENTRY, LONGEST_HEAD, format_rows
 
-_BLOCK_ENTRIES = 1 << 16
-_BLOCKS_AT_ONCE = 16
+_ENTRIES_PER_BLOCK = 1 << 16  # about
+_BLOCKS_FORMATTED_TOGETHER = 16  # by the threads, before they are written
 
 
 def write_svmlight(path_or_file, X, y, *, qid=None, zero_based=False, comment=None):
-    """Write rows as SVM-light / LIBSVM text; `read_svmlight` gives the same numbers back, to the bit.
+    """Write rows as SVM-light / LIBSVM text, from which `read_svmlight` returns exactly the same numbers.
 
     Parameters
     ----------
     path_or_file : str, path or file object
-        A path is replaced when the new file is complete, and compressed if it ends with .gz, .bz2, .xz or
-        .zst. A file object may be open in binary or text mode.
+        An existing file is replaced when the new one is complete. The file is compressed if its name ends with .gz,
+        .bz2, .xz or .zst. A file object may be open in binary or text mode.
     X : array or sparse matrix of shape (n_rows, n_features)
-        Of a sparse matrix every stored entry is written, of an array every entry but positive zero.
+        All stored entries of a sparse matrix are written, and all entries of an array except positive zeros.
     y : array of shape (n_rows,)
         Labels, finite.
     qid : array of shape (n_rows,), default=None
@@ -38,12 +38,12 @@ def write_svmlight(path_or_file, X, y, *, qid=None, zero_based=False, comment=No
     zero_based : bool, default=False
         Whether indices count from 0 rather than from 1.
     comment : str, default=None
-        Written before the rows, each line after a `#`.
+        Text that is written before the rows, with a `#` at the start of each line.
 
     Raises
     ------
     ValueError
-        If a number is not finite, or lengths differ; nothing is written then.
+        If a number is not finite, or if lengths differ; then nothing is written.
     """
     blocks = format_text(X, y, qid, zero_based)
     if comment is not None:
@@ -52,16 +52,16 @@ def write_svmlight(path_or_file, X, y, *, qid=None, zero_based=False, comment=No
 
 
 def format_text(X, y, qid, zero_based):
-    """Return the text of rows as an iterator of strings; what cannot be written is refused here and now."""
+    """Return the text of rows as an iterator of strings; the arguments are checked by the call itself."""
     return _format_blocks(*_check_rows(X, y, qid), 0 if zero_based else 1)
 
 
 def write_text(path_or_file, blocks, n_rows=None):
-    """Write blocks of text to a file object, or to a path: compressed as its name says, whole or not at all."""
+    """Write blocks of text to a file object, or atomically to a path, compressed according to its suffix."""
     if hasattr(path_or_file, "write"):
-        in_text = isinstance(path_or_file, io.TextIOBase)
+        is_text_mode = isinstance(path_or_file, io.TextIOBase)
         for block in blocks:
-            path_or_file.write(block if in_text else block.encode())
+            path_or_file.write(block if is_text_mode else block.encode())
         return
     path = os.fsdecode(path_or_file)
     writing = task(f"writing {os.path.basename(path)}", n_rows, "rows")
@@ -72,7 +72,7 @@ def write_text(path_or_file, blocks, n_rows=None):
 
 
 def _check_rows(X, y, qid):
-    """Return X as CSR with sorted, single entries, y and qid as arrays; refuse what cannot be written."""
+    """Return X as CSR in canonical format, and y and qid as arrays; raise ValueError if they cannot be written."""
     if issparse(X):
         check_structure(X)
         X = X.tocsr()
@@ -106,19 +106,19 @@ def _check_rows(X, y, qid):
 
 
 def _format_blocks(X, y, qid, first_index):
-    """Yield the text of the rows, about `_BLOCK_ENTRIES` entries at a time; threads format several at once."""
+    """Yield the text of the rows in blocks; threads format several blocks at the same time."""
     queries = np.empty(0, dtype=np.int64) if qid is None else qid
     parts = _cut_rows(X.indptr)
-    while some := list(islice(parts, _BLOCKS_AT_ONCE)):
+    while some := list(islice(parts, _BLOCKS_FORMATTED_TOGETHER)):
         yield from run(_format_part, [(X, y, queries, first_index, *part) for part in some], n_jobs=-1)
 
 
 def _cut_rows(indptr):
-    """Yield (start, stop) of consecutive rows that hold about `_BLOCK_ENTRIES` entries."""
+    """Yield (start, stop) of consecutive rows that have about `_ENTRIES_PER_BLOCK` entries."""
     n_rows, start = len(indptr) - 1, 0
     while start < n_rows:
-        stop = int(np.searchsorted(indptr, indptr[start] + _BLOCK_ENTRIES, side="right")) - 1
-        stop = min(max(stop, start + 1), start + _BLOCK_ENTRIES, n_rows)
+        stop = int(np.searchsorted(indptr, indptr[start] + _ENTRIES_PER_BLOCK, side="right")) - 1
+        stop = min(max(stop, start + 1), start + _ENTRIES_PER_BLOCK, n_rows)
         yield start, stop
         start = stop
 
@@ -132,11 +132,11 @@ def _format_part(X, y, queries, first_index, start, stop):
 
 
 def _format_rows(labels, queries, edges, indices, values):
-    """Return the text of rows: by compiled code, or by Python where that leaves a number to us."""
+    """Return the text of rows, by compiled code if it can format all numbers, else by Python."""
     if values.dtype in (np.float64, np.float32) and queries.dtype == np.int64:
-        room = len(labels) * LONGEST_HEAD + len(values) * LONGEST_ENTRY
-        buffer = np.empty(room, dtype=np.uint8)
-        with np.errstate(over="ignore"):  # uncompiled, integers that are meant to wrap would warn
+        max_bytes = len(labels) * LONGEST_HEAD + len(values) * LONGEST_ENTRY
+        buffer = np.empty(max_bytes, dtype=np.uint8)
+        with np.errstate(over="ignore"):  # integer overflow is intended; uncompiled code would warn
             n_bytes = format_rows(labels, queries, edges, indices, values, buffer)
         if n_bytes >= 0:
             return buffer[:n_bytes].tobytes().decode("ascii")
@@ -145,12 +145,12 @@ def _format_rows(labels, queries, edges, indices, values):
     if len(queries) > 0:
         heads = [f"{label} qid:{query}" for label, query in zip(heads, queries.tolist(), strict=True)]
     rows = [" ".join([head, *pairs[a:b]]) for head, (a, b) in zip(heads, pairwise(edges.tolist()), strict=True)]
-    # "1.0" is longer than need be; a repr ends with ".0" only if the number is whole.
+    # A repr ends with ".0" only if the number is whole; these two characters are not needed.
     return ("\n".join(rows) + "\n").replace(".0 ", " ").replace(".0\n", "\n")
 
 
 def _shortest(numbers):
-    """Return the shortest texts that read back as these numbers, but for a last ".0"."""
+    """Return the shortest texts that read back as these numbers, with ".0" at the end of whole numbers."""
     if numbers.dtype.kind == "f" and numbers.itemsize < 8:
-        return numbers.astype(str).tolist()  # NumPy knows the shortest for narrow floats, Python for doubles
+        return numbers.astype(str).tolist()  # NumPy formats float32 and float16, `repr` doubles
     return list(map(repr, numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.int64).tolist()))
