@@ -57,8 +57,16 @@ def clouds(rng):
     return X, sign, rng.uniform(0.1, 2.0, 80)
 
 
+@pytest.fixture
+def read_bundled():
+    """Return a function that reads one of scikit-learn's bundled data sets by name, "iris" for one: X, y."""
+    from sklearn import datasets
+
+    return lambda name: getattr(datasets, f"load_{name}")(return_X_y=True)
+
+
 def shared_data(name):
-    """Return the path of a shared data set, or skip the test by the name of what is missing."""
+    """Return the path of a shared data set, or skip the test; for tests that are about that very set."""
     folder = Path(os.environ.get("WIDEMARGIN_DATA", _ROOT.parent / "shared" / "data"))
     path = folder / f"{name}.svm.xz"
     if not path.exists():
