@@ -392,7 +392,7 @@ def test_a_ranking_of_real_data_is_good_on_queries_it_has_not_seen(call, read_bu
     facts = json.loads(call("predict", "-q", "--json", "test", "model", "out")[1])
     assert (facts["rows"], facts["queries"]) == (np.sum(~seen), len(np.unique(qid[~seen])))
     assert facts["concordance"] > 0.7  # 0.5 is chance
-    assert facts["ndcg@10"] > 0.8
+    assert facts["ndcg@10"] > 0.75
 
 
 def test_rows_whose_order_is_linear_are_put_in_order(call, read_bundled, tmp_path):
