@@ -1,25 +1,22 @@
-# Everything a fresh machine needs: python3, make and the package index.
-#   make demo    a model, its certificate and a picture, in a minute
-#   make test    lint and all tests
-#   make test-oldest    all tests with the oldest versions of everything that pyproject.toml allows
-#   make test-nightly   random examples and the long campaigns; bounds checked; uncompiled (long)
-#   make docs    the documentation site, in site/
-#   make bench   the benchmark tables (some hours; needs the shared data sets)
+# Everything a fresh machine needs: python3, make and the package index. `make help` lists the targets with a comment.
 
 PYTHON ?= python3
 VENV   := .venv
 OLDEST := .venv-oldest
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-oldest test-nightly lint docs bench clean
+.PHONY: help demo test test-oldest test-nightly lint docs bench clean
 
-demo: $(VENV)/.installed-plot
+help:  ## list the targets; so does make without one
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.installed-plot  ## a model, its certificate and a picture, in a minute
 	$(BIN)/widemargin demo
 
-test: $(VENV)/.installed-test lint
+test: $(VENV)/.installed-test lint  ## lint and all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-oldest: $(OLDEST)/.installed
+test-oldest: $(OLDEST)/.installed  ## all tests with the oldest versions of everything that pyproject.toml allows
 	WIDEMARGIN_OLDEST=1 $(OLDEST)/bin/python -m pytest -n 2 --dist worksteal
 
 # Loops run as plain Python are much slower: the tests whose data are small.
@@ -28,20 +25,20 @@ UNCOMPILED := $(wildcard $(addsuffix .py,$(addprefix tests/data/test_,matrix pro
 	tests/solvers/cutting_planes/test_reduced_qp)) tests/problems
 COMPILED := tests/data tests/kernels tests/problems tests/solvers tests/models $(wildcard tests/certificates tests/faults)
 
-test-nightly: $(VENV)/.installed-test
+test-nightly: $(VENV)/.installed-test  ## random examples and the long campaigns; bounds checked; uncompiled (long)
 	WIDEMARGIN_NIGHTLY=1 WIDEMARGIN_HYPOTHESIS=nightly $(BIN)/python -m pytest -n 2 --dist worksteal
 	NUMBA_BOUNDSCHECK=1 WIDEMARGIN_HYPOTHESIS=nightly $(BIN)/python -m pytest -n 2 --dist worksteal $(COMPILED)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(UNCOMPILED)
 
-lint: $(VENV)/.installed-test
+lint: $(VENV)/.installed-test  ## check the style of the code, and change nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 # The theme's notice about its successor is no warning of ours.
-docs: $(VENV)/.installed-docs
+docs: $(VENV)/.installed-docs  ## the documentation site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-bench: $(VENV)/.installed-bench
+bench: $(VENV)/.installed-bench  ## the benchmark tables (some hours; needs the shared data sets)
 	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.linear_dual
 	$(BIN)/python -m benchmarks.linear
@@ -66,5 +63,5 @@ $(VENV):
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "widemargin needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
-clean:
-	rm -rf $(VENV) $(OLDEST) demo site .pytest_cache .ruff_cache .hypothesis
+clean:  ## remove the environments and everything that was built
+	rm -rf $(VENV) $(OLDEST) demo site .pytest_cache .ruff_cache .hypothesis .numba_cache

@@ -1,33 +1,17 @@
 """Fixtures for all rooms; compiled code is cached by a hash of the sources, so that no stale loop is ever tested."""
 
-import hashlib
 import os
 import signal
-import tempfile
-from importlib.metadata import version
 from pathlib import Path
+
+from tests.cache_folder import digest_of_compiled_code, remove_unused, used_now
 
 _ROOT = Path(__file__).parents[1]
 
-
-def _digest_of_compiled_code():
-    """Return a hash of all that decides how loops are compiled: the sources, Numba, and its settings.
-
-    Numba itself notices neither an edited helper in another file nor a setting such as NUMBA_BOUNDSCHECK, and two of
-    its versions would overwrite each other's files.
-    """
-    digest = hashlib.sha256(f"{version('numba')} {version('llvmlite')} {version('numpy')}".encode())
-    for path in sorted((_ROOT / "src").rglob("*.py")):
-        digest.update(path.read_bytes())
-    for name in sorted(name for name in os.environ if name.startswith("NUMBA_")):
-        digest.update(f"{name}={os.environ[name]}".encode())
-    return digest.hexdigest()[:16]
-
-
-# Set before anything imports numba.
-os.environ.setdefault(
-    "NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"widemargin-numba-{_digest_of_compiled_code()}")
-)
+# Set before anything imports numba. Processes that tests start inherit the folder, and leave the others alone.
+if "NUMBA_CACHE_DIR" not in os.environ:
+    os.environ["NUMBA_CACHE_DIR"] = str(used_now(digest_of_compiled_code()))
+    remove_unused()
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and all they start; tests of Ctrl-C need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -73,8 +57,16 @@ def clouds(rng):
     return X, sign, rng.uniform(0.1, 2.0, 80)
 
 
+@pytest.fixture
+def read_bundled():
+    """Return a function that reads one of scikit-learn's bundled data sets by name, "iris" for one: X, y."""
+    from sklearn import datasets
+
+    return lambda name: getattr(datasets, f"load_{name}")(return_X_y=True)
+
+
 def shared_data(name):
-    """Return the path of a shared data set, or skip the test by the name of what is missing."""
+    """Return the path of a shared data set, or skip the test; for tests that are about that very set."""
     folder = Path(os.environ.get("WIDEMARGIN_DATA", _ROOT.parent / "shared" / "data"))
     path = folder / f"{name}.svm.xz"
     if not path.exists():

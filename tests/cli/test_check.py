@@ -3,15 +3,11 @@
 import gzip
 import json
 import lzma
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from widemargin import write_svmlight
-
-DATA = Path(os.environ.get("WIDEMARGIN_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def write(path, X, y, **options):
@@ -254,8 +250,9 @@ def test_every_warning_is_one_line_with_a_cure(call, tmp_path, rng):
     assert all(line.startswith("much: warning: ") and "; " in line for line in lines)
 
 
-def test_real_files_that_libsvm_scaled_have_neither_defects_nor_wrong_scales(kinds):
-    if not (DATA / "heart_scale.svm.xz").exists():
-        pytest.skip("shared data sets are not there (set WIDEMARGIN_DATA)")
-    assert kinds(DATA / "heart_scale.svm.xz") == []
-    assert kinds(DATA / "heart.svm.xz") == kinds(DATA / "svmguide1.svm.xz")[:1] == ["scales"]
+@pytest.mark.parametrize("name", ["breast_cancer", "wine"])
+def test_real_data_have_wrong_scales_until_they_are_scaled(name, read_bundled, call, kinds, tmp_path):
+    write(tmp_path / "raw", *read_bundled(name))
+    assert kinds("raw") == ["scales"]
+    assert call("scale", "-q", "-o", "scaled", "raw")[0] == 0
+    assert kinds("scaled") == []

@@ -1,5 +1,6 @@
 """SVM-light's text: read to the bit and summed; what it has no place for is refused, and broken text by line."""
 
+import os
 import re
 from pathlib import Path
 
@@ -104,19 +105,20 @@ def test_the_text_is_what_svm_lights_reader_expects(name, fitted, X, tmp_path):
     np.testing.assert_allclose(X @ w - b, scores, rtol=1e-12, atol=1e-14)
 
 
-ORIGINALS = Path(__file__).parents[3] / "shared" / "originals"
+SHARED = Path(os.environ.get("WIDEMARGIN_DATA", Path(__file__).parents[3] / "shared" / "data")).parent
+ORIGINALS = sorted(SHARED.joinpath("originals").glob("*.model"))
 
 
-@pytest.mark.skipif(not ORIGINALS.exists(), reason="the files of the original programs are not here")
-@pytest.mark.parametrize("name", CASES)
-def test_the_header_is_that_of_the_original_programs(name, fitted, tmp_path):
-    originals = [path.read_text().split("\n")[:11] for path in sorted(ORIGINALS.glob("*.model"))]
+@pytest.mark.skipif(not ORIGINALS, reason="model files of the original programs are not beside WIDEMARGIN_DATA")
+def test_headers_are_those_of_the_original_programs(fitted, tmp_path):
+    originals = [path.read_text().split("\n")[:11] for path in ORIGINALS]
     assert len(originals) >= 10
     layouts = {tuple(re.sub(r"^[^#]*(?=#)", "", line) for line in lines) for lines in originals}
-    save_model(fitted[name], tmp_path / "model", format="svmlight")
-    lines = (tmp_path / "model").read_text().split("\n")[:11]
-    assert layouts == {tuple(re.sub(r"^[^#]*(?=#)", "", line) for line in lines)}
-    assert {line for lines in originals for line in lines[:1]} == {lines[0]}
+    for name in CASES:
+        save_model(fitted[name], tmp_path / "model", format="svmlight")
+        lines = (tmp_path / "model").read_text().split("\n")[:11]
+        assert layouts == {tuple(re.sub(r"^[^#]*(?=#)", "", line) for line in lines)}, name
+        assert {line for lines in originals for line in lines[:1]} == {lines[0]}, name
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

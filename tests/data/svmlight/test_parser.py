@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_svmlight_file
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from widemargin.data.svmlight import reader
 from widemargin.data.svmlight.reader import read_svmlight
@@ -23,8 +23,6 @@ _HERE = Path(__file__).parent
 _SPEC = importlib.util.spec_from_file_location("reference_reader", _HERE / "reference_reader.py")
 reference = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(reference)
-
-DATA = Path(os.environ.get("WIDEMARGIN_DATA", _HERE.parents[2] / "shared" / "data"))
 
 
 def read_bytes(data, **options):
@@ -264,18 +262,21 @@ def test_uncompiled_reader_and_writer_agree_with_the_compiled_ones(tmp_path):
     assert written[0] == written[1]
 
 
-@pytest.mark.parametrize("name", ["a9a", "heart_scale", "MQ2008.S1", "svmrank-example3.train"])
-def test_real_files_are_read_as_scikit_learn_reads_them(name):
-    path = DATA / f"{name}.svm.xz"
-    if not path.exists():
-        pytest.skip(f"{path.name} is not in the data directory")
-    X, y, qid = read_svmlight(path)
-    expected, labels, *queries = load_svmlight_file(
-        io.BytesIO(lzma.decompress(path.read_bytes())), query_id=qid is not None
-    )
+@pytest.mark.parametrize("queries", [False, True])
+@pytest.mark.parametrize("name", ["breast_cancer", "diabetes", "digits", "iris", "wine"])
+def test_real_files_are_read_as_scikit_learn_reads_them(name, queries, read_bundled, tmp_path):
+    X, y = read_bundled(name)
+    query_id = np.arange(len(y)) // 7 if queries else None
+    text = io.BytesIO()
+    dump_svmlight_file(X, y, text, zero_based=False, comment=f"{name}\nwith two lines", query_id=query_id)
+    (tmp_path / "file.xz").write_bytes(lzma.compress(text.getvalue()))
+    X, y, qid = read_svmlight(tmp_path / "file.xz")
+    text.seek(0)
+    expected, labels, *query_ids = load_svmlight_file(text, query_id=queries)
     assert X.shape == expected.shape
     assert same_bits(X.data, expected.data)
     assert np.array_equal(X.indices, expected.indices)
     assert np.array_equal(X.indptr, expected.indptr)
     assert np.array_equal(y, labels)
-    assert qid is None or np.array_equal(qid, queries[0])
+    assert (qid is None) == (not queries)
+    assert qid is None or np.array_equal(qid, query_ids[0])

@@ -1,17 +1,23 @@
-"""A real browser: the system's Chromium, installed once if it is absent and may be, driven by Playwright."""
+"""A real browser: the system's Chromium, driven by Playwright.
+
+Where it is absent, these tests are skipped. They install it only where that was asked for, by the environment variable
+WIDEMARGIN_INSTALL_CHROMIUM=1 or by CI, which continuous integration sets; as root, on a system with apt-get.
+"""
 
 import os
 import shutil
 import subprocess
-import tempfile
-from pathlib import Path
 
 import pytest
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _INSTALLING = ("apt-get update", "apt-get install -y --no-install-recommends chromium")
 _SECONDS = 400
-_ABSENT = "chromium is not there and could not be installed"
+_ABSENT = (
+    "Chromium is not there: install it (Debian: apt-get install chromium), or set WIDEMARGIN_INSTALL_CHROMIUM=1 and "
+    "run the tests as root"
+)
+_NOT_INSTALLED = "Chromium is not there, and the tests could not install it: that takes root, apt-get and its index"
 
 
 def _found():
@@ -31,14 +37,19 @@ def _install():
     return True
 
 
-def _found_or_installed():
-    """Return the path of a browser or None; of several processes that run tests, one installs and the others wait."""
+def _may_install(environment=os.environ):
+    """Tell whether the caller, or continuous integration, lets the tests install a system package."""
+    asked = (environment.get(name, "").lower() for name in ("WIDEMARGIN_INSTALL_CHROMIUM", "CI"))
+    return any(value not in ("", "0", "no", "false") for value in asked)
+
+
+def _found_or_installed(folder):
+    """Return the path of a browser or None; of several processes that share the folder, one installs, others wait."""
     if _found() is not None:
         return _found()
-    fcntl = pytest.importorskip("fcntl", reason=_ABSENT)
-    session = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    failed = Path(tempfile.gettempdir(), f"widemargin-no-chromium-{session}")
-    with open(Path(tempfile.gettempdir(), "widemargin-chromium.lock"), "w", encoding="utf-8") as lock:
+    fcntl = pytest.importorskip("fcntl", reason=_NOT_INSTALLED)
+    failed = folder / "chromium-not-installed"
+    with open(folder / "chromium.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _found() is None and not failed.exists() and not _install():
             failed.touch()
@@ -46,12 +57,15 @@ def _found_or_installed():
 
 
 @pytest.fixture(scope="session")
-def browser():
+def browser(tmp_path_factory):
     """A headless Chromium."""
     playwright = pytest.importorskip("playwright.sync_api")
-    path = _found_or_installed()
-    if path is None:
+    if _found() is None and not _may_install():
         pytest.skip(_ABSENT)
+    own = tmp_path_factory.getbasetemp()  # of this process; of parallel ones, in a folder that belongs to the run
+    path = _found_or_installed(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own)
+    if path is None:
+        pytest.skip(_NOT_INSTALLED)
     with playwright.sync_playwright() as started:
         chromium = started.chromium.launch(executable_path=path, args=["--headless=new", "--no-sandbox"])
         yield chromium
