@@ -11,7 +11,7 @@ from widemargin.data.matrix import Matrix
 from widemargin.problems import classification
 from widemargin.problems.certificates import certify
 from widemargin.solvers import auto as module
-from widemargin.solvers.auto import auto, chosen, takes_newton
+from widemargin.solvers.auto import AUTO, auto, chosen
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.cutting_planes.methods import ocas
 from widemargin.solvers.newton import smoothed as newton_module
@@ -56,7 +56,7 @@ def test_costs_decide_in_between(rng, no_active_set):
 
 def test_wide_rows_are_swept(rng, no_active_set):
     assert auto(problem_of(rng, 100, 400, 0.01), Settings()).solver == "dcd"
-    assert not takes_newton(problem_of(rng, 100, 400, 100.0), Settings())
+    assert not AUTO.is_better_together(problem_of(rng, 100, 400, 100.0), Settings(), None)
 
 
 def test_a_start_and_the_kkt_rule_are_for_sweeps(rng, no_active_set):
