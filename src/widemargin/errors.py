@@ -14,14 +14,16 @@ __all__ = ["ConvergenceWarning", "FormatError"]
 class FormatError(ValueError):
     """A file breaks a rule of its format.
 
-    Attributes
+    The parameters are attributes, too.
+
+    Parameters
     ----------
     path : str
         The file, or `<stream>`.
-    line, column : int or None
-        Where, both counted from 1 (column in bytes); None where a place makes no sense.
     rule : str
         What was broken, with the offending token.
+    line, column : int or None, default=None
+        Where, both counted from 1 (column in bytes); None where there is no such place.
     """
 
     def __init__(self, path, rule, line=None, column=None):

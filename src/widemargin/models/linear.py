@@ -24,53 +24,76 @@ from widemargin.problems.multiclass import CrammerSinger
 from widemargin.solvers.auto import WEIGHT_SOLVERS
 from widemargin.solvers.coordinate_descent.crammer_singer import crammer_singer
 
-_SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
-        Kept for compatibility. The optimum is the same either way and the certificate proves it;
-        `dual=False` with a loss that scikit-learn cannot solve that way is refused as there.
+
+class LinearSVC(ClassifierMixin, LinearModel):
+    """Linear support vector classification, two classes or more, with a proof of how good the model is.
+
+    Parameters
+    ----------
+    penalty : {"l2"}, default="l2"
+        Only ½|w|²; scikit-learn's "l1" is refused.
+    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
+        The loss of one row; with `multi_class="crammer_singer"` it has no effect, as in scikit-learn.
+    dual : bool or "auto", default="auto"
+        Kept for compatibility: the optimum is the same either way, and the certificate proves it. `dual=False` with a
+        loss that scikit-learn cannot solve that way is refused as there.
     tol : float, default=1e-4
-        Stop when the relative duality gap, (primal − dual) / primal, is at most this.
-        With `stopping="kkt"`: when no optimality condition is violated by this much.
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="kkt"`, stop when
+        no optimality condition is violated by more than this.
     C : float, default=1.0
         Weight of the losses against ½|w|².
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        With three classes or more: one problem per class against the rest, solved in parallel, or all at once.
     fit_intercept : bool, default=True
-        Whether to have an intercept.
+        Whether to fit an intercept.
     intercept_scaling : float, default=1.0
         Value of the constant feature whose weight is the intercept; the larger, the less the intercept is penalised.
+    class_weight : dict, "balanced" or None, default=None
+        Factor of C for each class.
     verbose : int, default=0
-        1 shows progress: bars on a terminal or in a notebook, elsewhere lines on standard error; 2 is more lines.
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
     random_state : int, RandomState or None, default=None
-        Seeds the order in which rows are visited. The same seed gives the same model, bit for bit.
+        Seed of the order in which rows are visited. The same seed gives the same model, bit for bit.
     max_iter : int or None, default=1000
-        Most sweeps over the rows, steps of "newton", or planes; None is no limit.
+        Largest number of sweeps over the rows, of Newton steps, or of cutting planes; None is no limit.
     solver : {"auto", "dcd", "avsf", "climb", "newton", "ocas", "svmperf"}, default="auto"
         "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
-        instead; "climb" comes to a large C by way of small ones. "newton" is for many rows and up to 3,000 columns;
+        instead; "climb" is continuation from small C to a large one. "newton" is for many rows and up to 3,000 columns;
         its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
-        chooses by a measured rule, and may change from "dcd" to "newton" on the way.
+        chooses by a measured rule and may switch from "dcd" to "newton" during the fit.
     stopping : {"gap", "kkt", "violation"}, default="gap"
-        What `tol` is compared with: the relative duality gap; "kkt", for dual solvers, the largest violation of an
-        optimality condition; "violation", for "svmperf", by how much the mean loss is above the planes.
+        What `tol` is compared with: "gap" is the relative duality gap; "kkt", for dual solvers, the largest violation
+        of an optimality condition; "violation", for "svmperf", by how much the mean loss exceeds its cutting-plane
+        model.
     penalize_intercept : bool, default=True
-        Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf"
-        or "auto", and `intercept_scaling` has no effect.
+        Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf" or
+        "auto", and `intercept_scaling` then has no effect.
     warm_start : bool, default=False
-        Start from the last fit if there are as many rows and classes: from its multipliers, or from its weights with
-        "newton", "ocas" and "svmperf".
+        Whether to start from the last fit, if there are as many rows and classes: from its dual variables, or from its
+        weights with "newton", "ocas" and "svmperf".
     max_seconds : float or None, default=None
-        Stop after about this time, with what has been reached.
+        Stop after about this many seconds and keep the best model found until then.
     n_jobs : int or None, default=None
-        Threads: over classes, or over rows where a pass allows it. None is 1 unless in a joblib context; -1 all cores.
-        The model does not depend on it.
+        Number of threads, over classes or, where the solver allows it, over rows. None is 1 unless in a joblib context;
+        -1 is all cores. The model does not depend on it.
     callbacks : callable or list of callables, default=None
-        Called after each turn with a `Progress`; one that returns a true value stops the fit. With several classes
-        and threads they are called from several threads."""
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
+        classes and threads they are called from several threads.
 
-_SHARED_ATTRIBUTES = """dual_coef_ : ndarray
-        The signed multipliers, one per row, that prove the gap: coef_ = dual_coef_ @ X, up to rounding with dual
-        coordinate solvers, up to what the gap allows with "newton". Cutting planes have none, except for
-        small problems.
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights of the features.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The intercepts; 0.0 if there is none.
+    classes_ : ndarray
+        The class labels, ascending.
+    dual_coef_ : ndarray
+        The signed dual variables, one per row, that prove the gap: coef_ = dual_coef_ @ X, up to rounding with dual
+        coordinate solvers, up to what the gap allows with "newton". Cutting planes have none, except for small
+        problems.
     n_iter_ : int
-        Sweeps, steps or planes; the largest number over classes.
+        Number of sweeps, Newton steps or cutting planes; the largest over classes.
     gap_ : float
         The relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
         The largest over classes.
@@ -82,41 +105,11 @@ _SHARED_ATTRIBUTES = """dual_coef_ : ndarray
         The solver that ran and, if "auto" chose it, the reason in parentheses; several, separated by semicolons, if
         classes were solved differently.
     status_ : str
-        Why it stopped.
+        Why the solver stopped.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray
-        Names of the features, if X had string column names."""
-
-
-def _documented(cls):
-    """Fill what both estimators share into the class's docstring."""
-    cls.__doc__ = cls.__doc__.replace("{parameters}", _SHARED_PARAMETERS).replace("{attributes}", _SHARED_ATTRIBUTES)
-    return cls
-
-
-@_documented
-class LinearSVC(ClassifierMixin, LinearModel):
-    """Linear support vector classification, two classes or more, with a proof of how good the model is.
-
-    Parameters
-    ----------
-    penalty : {"l2"}, default="l2"
-        Only ½|w|²; scikit-learn's "l1" is refused.
-    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
-        The loss of one row; with `multi_class="crammer_singer"` it has no effect, as in scikit-learn.
-    multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        With three classes or more: one problem per class against the rest, solved in parallel, or all at once.
-    class_weight : dict, "balanced" or None, default=None
-        Factor of C for each class.
-    {parameters}
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,); 0.0 without an intercept
-    classes_ : ndarray of the class labels
-    {attributes}
+        Names of the features, if X had string column names.
 
     Examples
     --------
@@ -272,23 +265,85 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return self
 
 
-@_documented
 class LinearSVR(RegressorMixin, LinearModel):
     """Linear support vector regression, with a proof of how good the model is.
 
     Parameters
     ----------
     epsilon : float, default=0.0
-        Residuals up to this size are free.
+        Residuals of at most this size have zero loss.
+    tol : float, default=1e-4
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="kkt"`, stop when
+        no optimality condition is violated by more than this.
+    C : float, default=1.0
+        Weight of the losses against ½|w|².
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
         The loss of one row.
-    {parameters}
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    intercept_scaling : float, default=1.0
+        Value of the constant feature whose weight is the intercept; the larger, the less the intercept is penalised.
+    dual : bool or "auto", default="auto"
+        Kept for compatibility: the optimum is the same either way, and the certificate proves it. `dual=False` with a
+        loss that scikit-learn cannot solve that way is refused as there.
+    verbose : int, default=0
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    random_state : int, RandomState or None, default=None
+        Seed of the order in which rows are visited. The same seed gives the same model, bit for bit.
+    max_iter : int or None, default=1000
+        Largest number of sweeps over the rows, of Newton steps, or of cutting planes; None is no limit.
+    solver : {"auto", "dcd", "avsf", "climb", "newton", "ocas", "svmperf"}, default="auto"
+        "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
+        instead; "climb" is continuation from small C to a large one. "newton" is for many rows and up to 3,000 columns;
+        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
+        chooses by a measured rule and may switch from "dcd" to "newton" during the fit.
+    stopping : {"gap", "kkt", "violation"}, default="gap"
+        What `tol` is compared with: "gap" is the relative duality gap; "kkt", for dual solvers, the largest violation
+        of an optimality condition; "violation", for "svmperf", by how much the mean loss exceeds its cutting-plane
+        model.
+    penalize_intercept : bool, default=True
+        Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf" or
+        "auto", and `intercept_scaling` then has no effect.
+    warm_start : bool, default=False
+        Whether to start from the last fit, if there are as many rows and classes: from its dual variables, or from its
+        weights with "newton", "ocas" and "svmperf".
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads, over classes or, where the solver allows it, over rows. None is 1 unless in a joblib context;
+        -1 is all cores. The model does not depend on it.
+    callbacks : callable or list of callables, default=None
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
+        classes and threads they are called from several threads.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-    intercept_ : ndarray of shape (1,); 0.0 without an intercept
-    {attributes}
+        Weights of the features.
+    intercept_ : ndarray of shape (1,)
+        The intercept; 0.0 if there is none.
+    dual_coef_ : ndarray
+        The signed dual variables, one per row, that prove the gap: coef_ = dual_coef_ @ X, up to rounding with dual
+        coordinate solvers, up to what the gap allows with "newton". Cutting planes have none, except for small
+        problems.
+    n_iter_ : int
+        Number of sweeps, Newton steps or cutting planes; the largest over classes.
+    gap_ : float
+        The relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
+        The largest over classes.
+    objective_ : float
+        The objective at the model, summed over classes.
+    history_ : structured ndarray, or a list of them, one per class
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran and, if "auto" chose it, the reason in parentheses; several, separated by semicolons, if
+        classes were solved differently.
+    status_ : str
+        Why the solver stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
 
     Examples
     --------

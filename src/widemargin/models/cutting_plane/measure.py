@@ -10,34 +10,67 @@ from sklearn.base import ClassifierMixin
 
 from widemargin.models.base import POSITIVE
 from widemargin.models.cutting_plane.base import PlaneModel
-from widemargin.models.cutting_plane.docs import documented
 from widemargin.problems.measures import MeasureRisk
 
 
-@documented
 class MeasureSVC(ClassifierMixin, PlaneModel):
     """Linear classification of two classes by a measure that is not a sum over rows.
 
     Parameters
     ----------
     measure : str, default="f1"
-        "f1"; "prbep", the precision where it equals the recall; "precision@K" and "recall@K", of the K rows with
-        the largest scores, K a number; "error", the error rate.
+        "f1"; "prbep", the precision where it equals the recall; "precision@K" and "recall@K", of the K rows with the
+        largest scores, where K is a number; "error", the error rate.
     C : float, default=1.0
-        Multiplies the measure's loss, which is between 0 and 1.
+        Weight of the measure's loss, which is between 0 and 1, against ½|w|².
     fit_intercept : bool, default=True
-        Whether to have an intercept, penalised with the weights.
+        Whether to fit an intercept, which is penalised with the weights.
     intercept_scaling : float, default=1.0
-        Value of the constant feature whose weight is the intercept; the larger, the less it is penalised.
-    {parameters}
+        Value of the constant feature whose weight is the intercept; the larger, the less the intercept is penalised.
+    tol : float, default=1e-3
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="violation"`, stop
+        when the mean loss exceeds its cutting-plane model by at most this, as in SVM-Perf.
+    solver : {"ocas", "svmperf"}, default="ocas"
+        Cutting planes with line search ("ocas") or without ("svmperf").
+    stopping : {"gap", "violation"}, default="gap"
+        What `tol` is compared with; "violation" needs `solver="svmperf"`.
+    max_iter : int or None, default=1000
+        Largest number of cutting planes; None is no limit.
+    warm_start : bool, default=False
+        Whether to start from the weights of the last fit, if there are as many features.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads over rows. None is 1 unless in a joblib context; -1 is all cores.
+    verbose : int, default=0
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    callbacks : callable or list of callables, default=None
+        Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
+        Weights of the features.
     intercept_ : ndarray of shape (1,)
+        The intercept; 0.0 if there is none.
     classes_ : ndarray
         The two labels; the second is the positive one.
-    {attributes}
+    n_iter_ : int
+        Number of cutting planes.
+    gap_ : float
+        The relative duality gap: the objective is proved to be at most this fraction above the optimum.
+    objective_ : float
+        The objective at the model.
+    history_ : structured ndarray
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why the solver stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
 
     Examples
     --------

@@ -14,28 +14,60 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
 from widemargin.models.cutting_plane.base import PlaneModel
-from widemargin.models.cutting_plane.docs import documented
 from widemargin.models.inputs import finite_targets, refuse_missing
 from widemargin.models.labels import coded
 from widemargin.problems.ranking import concordance, pair_risk, thresholds
 
 
-@documented
 class RankSVM(PlaneModel):
     """Ranking within queries: rows of a query should be scored in the order of their targets.
 
     Parameters
     ----------
     C : float, default=1.0
-        Multiplies the mean loss over pairs.
-    {parameters}
+        Weight of the mean loss over pairs against ½|w|².
+    tol : float, default=1e-3
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="violation"`, stop
+        when the mean loss exceeds its cutting-plane model by at most this, as in SVM-Perf.
+    solver : {"ocas", "svmperf"}, default="ocas"
+        Cutting planes with line search ("ocas") or without ("svmperf").
+    stopping : {"gap", "violation"}, default="gap"
+        What `tol` is compared with; "violation" needs `solver="svmperf"`.
+    max_iter : int or None, default=1000
+        Largest number of cutting planes; None is no limit.
+    warm_start : bool, default=False
+        Whether to start from the weights of the last fit, if there are as many features.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads over rows. None is 1 unless in a joblib context; -1 is all cores.
+    verbose : int, default=0
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    callbacks : callable or list of callables, default=None
+        Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
+        Weights of the features.
     intercept_ : float
         0.0: no order depends on it.
-    {attributes}
+    n_iter_ : int
+        Number of cutting planes.
+    gap_ : float
+        The relative duality gap: the objective is proved to be at most this fraction above the optimum.
+    objective_ : float
+        The objective at the model.
+    history_ : structured ndarray
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why the solver stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
 
     Examples
     --------
@@ -123,7 +155,6 @@ class RankSVM(PlaneModel):
         return float(parts.mean()) if len(parts) else float("nan")
 
 
-@documented
 class OrdinalSVC(ClassifierMixin, PlaneModel):
     """Ordinal regression: classes that have an order, told apart by thresholds of one score.
 
@@ -133,19 +164,53 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
     Parameters
     ----------
     C : float, default=1.0
-        Multiplies the mean loss over pairs.
-    {parameters}
+        Weight of the mean loss over pairs against ½|w|².
+    tol : float, default=1e-3
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="violation"`, stop
+        when the mean loss exceeds its cutting-plane model by at most this, as in SVM-Perf.
+    solver : {"ocas", "svmperf"}, default="ocas"
+        Cutting planes with line search ("ocas") or without ("svmperf").
+    stopping : {"gap", "violation"}, default="gap"
+        What `tol` is compared with; "violation" needs `solver="svmperf"`.
+    max_iter : int or None, default=1000
+        Largest number of cutting planes; None is no limit.
+    warm_start : bool, default=False
+        Whether to start from the weights of the last fit, if there are as many features.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads over rows. None is 1 unless in a joblib context; -1 is all cores.
+    verbose : int, default=0
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    callbacks : callable or list of callables, default=None
+        Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
+        Weights of the features.
     intercept_ : float
         0.0: see `thresholds_`.
     thresholds_ : ndarray of shape (n_classes − 1,)
-        Ascending; a row is of the class that is as many from the lowest as there are thresholds below its score.
+        Ascending. The class of a row is `classes_[k]`, where k is the number of thresholds below its score.
     classes_ : ndarray
         The labels in ascending order.
-    {attributes}
+    n_iter_ : int
+        Number of cutting planes.
+    gap_ : float
+        The relative duality gap: the objective is proved to be at most this fraction above the optimum.
+    objective_ : float
+        The objective at the model.
+    history_ : structured ndarray
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why the solver stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
 
     Examples
     --------
@@ -239,7 +304,6 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         return self.classes_[np.searchsorted(self.thresholds_, position, side="left")]
 
 
-@documented
 class ROCAreaSVC(ClassifierMixin, PlaneModel):
     """Two classes, told apart such that the area under the ROC curve is large: every pair of rows should be in order.
 
@@ -248,16 +312,51 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
     Parameters
     ----------
     C : float, default=1.0
-        Multiplies the mean loss over pairs.
-    {parameters}
+        Weight of the mean loss over pairs against ½|w|².
+    tol : float, default=1e-3
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="violation"`, stop
+        when the mean loss exceeds its cutting-plane model by at most this, as in SVM-Perf.
+    solver : {"ocas", "svmperf"}, default="ocas"
+        Cutting planes with line search ("ocas") or without ("svmperf").
+    stopping : {"gap", "violation"}, default="gap"
+        What `tol` is compared with; "violation" needs `solver="svmperf"`.
+    max_iter : int or None, default=1000
+        Largest number of cutting planes; None is no limit.
+    warm_start : bool, default=False
+        Whether to start from the weights of the last fit, if there are as many features.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads over rows. None is 1 unless in a joblib context; -1 is all cores.
+    verbose : int, default=0
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    callbacks : callable or list of callables, default=None
+        Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
+        Weights of the features.
     intercept_ : ndarray of shape (1,)
+        The intercept: it makes the fewest errors on the training rows.
     classes_ : ndarray
-        The two labels; scores of the second are to be larger.
-    {attributes}
+        The two labels; rows of the second should have larger scores.
+    n_iter_ : int
+        Number of cutting planes.
+    gap_ : float
+        The relative duality gap: the objective is proved to be at most this fraction above the optimum.
+    objective_ : float
+        The objective at the model.
+    history_ : structured ndarray
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why the solver stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
 
     Examples
     --------
