@@ -29,12 +29,28 @@ class Status(Enum):
 
 
 class Progress(NamedTuple):
-    """What a callback is given after each turn of a solver's loop.
+    """What a callback is given after each iteration of a solver.
 
-    `primal`, `dual` and `gap` are those of the last measurement; `iteration` counts turns (sweeps), `passes` the
-    visits of rows divided by the number of rows. `task` tells which of several problems this is (one per class),
-    out of `n_tasks`. `violation`, for solvers that stop by it, is the largest of an optimality condition now; NaN
-    otherwise. A callback that returns a true value stops the solver, which keeps the model so far.
+    A callback that returns a true value stops the solver, which keeps the model so far.
+
+    Attributes
+    ----------
+    solver : str
+        Name of the solver.
+    iteration : int
+        Number of iterations: sweeps, Newton steps or cutting planes.
+    seconds : float
+        Time since the solver began.
+    passes : float
+        Visits of rows divided by the number of rows.
+    primal, dual, gap : float
+        Primal and dual objective and their relative gap, at the last measurement.
+    tol : float
+        The tolerance asked for.
+    task, n_tasks : int
+        Which of several problems this is, one per class for instance, counted from 0, and how many there are.
+    violation : float
+        The largest violation of an optimality condition, for solvers that stop by it; NaN for others.
     """
 
     solver: str
