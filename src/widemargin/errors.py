@@ -6,6 +6,8 @@ UserWarning
  └── ConvergenceWarning   (scikit-learn's) a solver stopped short of the tolerance asked for
 """
 
+from typing import Any
+
 from sklearn.exceptions import ConvergenceWarning
 
 __all__ = ["ConvergenceWarning", "FormatError"]
@@ -26,10 +28,10 @@ class FormatError(ValueError):
         Where, both counted from 1 (column in bytes); None where there is no such place.
     """
 
-    def __init__(self, path, rule, line=None, column=None):
+    def __init__(self, path: object, rule: str, line: int | None = None, column: int | None = None) -> None:
         self.path, self.line, self.column, self.rule = str(path), line, column, rule
         place = ":".join(str(part) for part in (path, line, column) if part is not None)
         super().__init__(f"{place}: {rule}")
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.path, self.rule, self.line, self.column))

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 try:
     import fcntl
 except ImportError:  # Windows, which refuses to remove a file that is open: it needs no lock
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
 SUFFIX = ".widemargin-part"
 _LONGEST_NAME = 255  # bytes of a file name, on nearly all file systems

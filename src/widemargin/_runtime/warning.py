@@ -15,7 +15,7 @@ from widemargin._runtime.threads import outer_frame
 # Numba compiles, and may have something to be warned of, between our frames.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _INSIDE = tuple(folder + os.sep for folder in (_PACKAGE, os.path.dirname(os.path.abspath(numba.__file__))))
-_said = set()
+_said: set[tuple[object, ...]] = set()
 
 
 def warn_caller(message, category=UserWarning):

@@ -8,14 +8,25 @@ with C_i = C * class_weight[y_i] * sample_weight[i]. The intercept is the weight
 """
 
 from numbers import Real
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._runtime.argument_types import Floats, Rows
+from widemargin.models.argument_types import (
+    Callbacks,
+    ClassificationLoss,
+    ClassWeight,
+    LinearStopping,
+    RandomState,
+    RegressionLoss,
+)
 from widemargin.models.base import LinearModel
 from widemargin.models.inputs import check_class_weight
 from widemargin.models.labels import coded
@@ -128,30 +139,31 @@ class LinearSVC(ClassifierMixin, LinearModel):
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "class_weight": [None, dict, StrOptions({"balanced"})],
     }
+    classes_: NDArray[Any]
 
     def __init__(
         self,
-        penalty="l2",
-        loss="squared_hinge",
+        penalty: Literal["l2"] = "l2",
+        loss: ClassificationLoss = "squared_hinge",
         *,
-        dual="auto",
-        tol=1e-4,
-        C=1.0,
-        multi_class="ovr",
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        class_weight=None,
-        verbose=0,
-        random_state=None,
-        max_iter=1000,
-        solver="auto",
-        stopping="gap",
-        penalize_intercept=True,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        dual: bool | Literal["auto"] = "auto",
+        tol: float = 1e-4,
+        C: float = 1.0,
+        multi_class: Literal["ovr", "crammer_singer"] = "ovr",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: ClassWeight = None,
+        verbose: int = 0,
+        random_state: RandomState = None,
+        max_iter: int | None = 1000,
+        solver: str = "auto",
+        stopping: LinearStopping = "gap",
+        penalize_intercept: bool = True,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.penalty = penalty
         self.loss = loss
         self.dual = dual
@@ -172,7 +184,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self.n_jobs = n_jobs
         self.callbacks = callbacks
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -242,23 +254,23 @@ class LinearSVC(ClassifierMixin, LinearModel):
         positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         return [lambda k=k: state(X, np.where(label == k, 1.0, -1.0), cost) for k in positives]
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> Floats:
         """Return the score of each row for each class (n_samples, n_classes), or of the second of two (n_samples,)."""
         scores = self._scores(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> NDArray[Any]:
         """Return the class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
-    def sparsify(self):
+    def sparsify(self) -> Self:
         """Turn `coef_` into a sparse matrix; predictions stay the same."""
         check_is_fitted(self)
         self.coef_ = csr_matrix(self.coef_)
         return self
 
-    def densify(self):
+    def densify(self) -> Self:
         """Turn `coef_` back into an array."""
         check_is_fitted(self)
         self.coef_ = self.coef_.toarray() if issparse(self.coef_) else self.coef_
@@ -364,24 +376,24 @@ class LinearSVR(RegressorMixin, LinearModel):
     def __init__(
         self,
         *,
-        epsilon=0.0,
-        tol=1e-4,
-        C=1.0,
-        loss="epsilon_insensitive",
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        dual="auto",
-        verbose=0,
-        random_state=None,
-        max_iter=1000,
-        solver="auto",
-        stopping="gap",
-        penalize_intercept=True,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        epsilon: float = 0.0,
+        tol: float = 1e-4,
+        C: float = 1.0,
+        loss: RegressionLoss = "epsilon_insensitive",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        dual: bool | Literal["auto"] = "auto",
+        verbose: int = 0,
+        random_state: RandomState = None,
+        max_iter: int | None = 1000,
+        solver: str = "auto",
+        stopping: LinearStopping = "gap",
+        penalize_intercept: bool = True,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.epsilon = epsilon
         self.tol = tol
         self.C = C
@@ -400,7 +412,7 @@ class LinearSVR(RegressorMixin, LinearModel):
         self.n_jobs = n_jobs
         self.callbacks = callbacks
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -441,6 +453,6 @@ class LinearSVR(RegressorMixin, LinearModel):
         """Return the problem, to be stated when its turn comes."""
         return [lambda: regression.LOSSES[self.loss](X, y, cost, self.epsilon)]
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> Floats:
         """Return the predicted target of each row."""
         return self._scores(X).ravel()

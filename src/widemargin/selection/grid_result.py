@@ -5,6 +5,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from widemargin._runtime.argument_types import Floats
 
 
 @dataclass(frozen=True)
@@ -27,52 +30,52 @@ class GridResult:
         Fitted to all rows with the best parameters, if that was asked for.
     """
 
-    names: tuple
-    points: tuple
-    scores: np.ndarray
+    names: tuple[str, ...]
+    points: tuple[dict[str, Any], ...]
+    scores: Floats
     scoring: str
-    seconds: np.ndarray
+    seconds: Floats
     best_model: Any = field(default=None, compare=False)
 
     @property
-    def means(self):
+    def means(self) -> Floats:
         """The mean score of each point over its folds."""
         return self.scores.mean(axis=1)
 
     @property
-    def best(self):
+    def best(self) -> int:
         """The position of the point with the best mean score; of equals that with the smallest C, then gamma."""
         means = np.round(self.means, 12)  # sums in another order are no better
         candidates = np.flatnonzero(means == np.nanmax(means))
         return int(min(candidates, key=lambda k: [ordering(self.points[k][name]) for name in self.names]))
 
     @property
-    def best_params(self):
+    def best_params(self) -> dict[str, Any]:
         """The best point, as keyword arguments for an estimator."""
         return dict(self.points[self.best])
 
     @property
-    def best_score(self):
+    def best_score(self) -> float:
         """Its mean score."""
         return float(self.means[self.best])
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         shape = f"{len(self.points)} points, {self.scores.shape[1]} folds" if self.points else "no point"
         found = f", best {self.best_params}: {self.scoring} {self.best_score:.6g}" if self._has_best else ""
         model = "" if self.best_model is None else f", best_model {type(self.best_model).__name__}"
         return f"GridResult({', '.join(self.names)}: {shape}{found}{model})"
 
     @property
-    def _has_best(self):
+    def _has_best(self) -> bool:
         return bool(self.points) and not np.isnan(self.means).all()
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         """Return the picture for a notebook, with what the mouse is over in words."""
         from widemargin.plots.grid import grid_fragment  # rarely needed, and slow to import
 
         return grid_fragment(self)
 
-    def matrix(self, across="C", down="gamma"):
+    def matrix(self, across: str = "C", down: str = "gamma") -> tuple[NDArray[Any], NDArray[Any], Floats]:
         """Return (values of `across`, values of `down`, mean scores of shape (n_down, n_across)).
 
         Both ascend. If further parameters vary, the score is the best over them; NaN where no point is done.
@@ -86,13 +89,13 @@ class GridResult:
         return np.array(xs), np.array(ys), table
 
 
-class Weights(dict):
+class Weights(dict[Any, float]):
     """A dict as the value of a parameter, such as `class_weight`: it can be a key, and so a part of a point."""
 
-    def __hash__(self):
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
 
 
-def ordering(value):
+def ordering(value: Any) -> tuple[int, float, str]:
     """Return what values of a parameter are sorted by: numbers by size, then others such as "scale" by their text."""
     return (0, float(value), "") if isinstance(value, Real) else (1, 0.0, str(value))

@@ -10,15 +10,19 @@ import threading
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite
 
+from widemargin._runtime.argument_types import FilePath, Folds, Rows, Scoring
 from widemargin._runtime.threads import n_threads, run, single_threaded_blas
 from widemargin._runtime.warning import warn_caller
 from widemargin.errors import ConvergenceWarning
@@ -27,6 +31,7 @@ from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.selection.c_path import c_path
 from widemargin.selection.fold_walk import FoldWalk, Ground, bytes_to_share, rows_of
+from widemargin.selection.grid_result import GridResult
 from widemargin.selection.live_table import GridReport
 from widemargin.selection.parameter_ranges import checked_grid, default_grid, grown, refined
 from widemargin.selection.results_file import GridFile, encoded, fingerprint, result_of
@@ -36,25 +41,25 @@ _MEGABYTE = 1 << 20
 
 
 def grid_search(
-    estimator,
-    X,
-    y,
-    grid=None,
+    estimator: Any,
+    X: Rows,
+    y: ArrayLike,
+    grid: Mapping[str, Iterable[Any]] | None = None,
     *,
-    cv=5,
-    scoring=None,
-    extend=0,
-    refine=0,
-    refit=True,
-    n_jobs=None,
-    memory=2000.0,
-    results=None,
-    resume=False,
-    fit_parameters=None,
-    groups=None,
-    verbose=0,
-    callback=None,
-):
+    cv: Folds = 5,
+    scoring: Scoring | None = None,
+    extend: int = 0,
+    refine: int = 0,
+    refit: bool = True,
+    n_jobs: int | None = None,
+    memory: float = 2000.0,
+    results: FilePath | None = None,
+    resume: bool = False,
+    fit_parameters: Mapping[str, ArrayLike] | None = None,
+    groups: ArrayLike | None = None,
+    verbose: int = 0,
+    callback: Callable[[GridResult], object] | None = None,
+) -> GridResult:
     """Score an estimator by cross-validation at each point of a grid, and fit it with the best parameters.
 
     Parameters
@@ -157,7 +162,7 @@ def _points(grid):
 class _Walk:
     """Points that differ in C alone, C ascending; of one fold, or of all (fold None) if they go along together."""
 
-    points: list
+    points: list[dict[str, Any]]
     fold: int | None
 
 

@@ -1,9 +1,15 @@
 """`LinearSVCCV` and `LinearSVRCV`: linear models whose C is chosen by cross-validation along a warm-started path."""
 
+from collections.abc import Callable
+from typing import Any, Literal, Self
+
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._runtime.argument_types import Floats, Folds, Rows, Scoring
+from widemargin.models.argument_types import Callbacks, ClassificationLoss, ClassWeight, RandomState, RegressionLoss
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.selection.c_path import c_path
+from widemargin.selection.c_path import CPath, c_path
 
 _KEPT = ["coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_", "n_iter_", "gap_", "objective_"]
 _KEPT += ["history_", "solver_", "status_"]
@@ -13,6 +19,12 @@ class _Chosen:
     """Chooses C, and keeps the model for it."""
 
     _parameter_constraints: dict = {"Cs": ["array-like", None], "cv": ["cv_object"], "scoring": [str, callable, None]}
+
+    get_params: Callable[..., dict[str, Any]]
+    C_: float
+    Cs_: Floats
+    scores_: Floats
+    path_: CPath
 
     def _choose(self, kind, X, y, sample_weight, groups):
         """Set the fitted attributes; `kind` is the estimator for one C."""
@@ -32,10 +44,10 @@ class _Chosen:
         self.n_iter_, self.solver_, self.status_ = int(path.n_iters[best]), path.solver, str(path.statuses[best])
         return self
 
-    def chosen(self):
+    def chosen(self) -> Any:
         """Return the model for C_ as a fitted LinearSVC or LinearSVR; this is what `save_model` saves."""
         check_is_fitted(self)
-        kind = type(self).__mro__[2]
+        kind: Any = type(self).__mro__[2]
         shared = {name: value for name, value in self.get_params().items() if name in kind._get_param_names()}
         model = kind(**shared, C=self.C_)
         for name in _KEPT:
@@ -142,26 +154,26 @@ class LinearSVCCV(_Chosen, LinearSVC):
 
     def __init__(
         self,
-        Cs=None,
+        Cs: ArrayLike | None = None,
         *,
-        cv=None,
-        scoring=None,
-        penalty="l2",
-        loss="squared_hinge",
-        dual="auto",
-        tol=1e-4,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        class_weight=None,
-        verbose=0,
-        random_state=None,
-        max_iter=1000,
-        solver="auto",
-        penalize_intercept=True,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        cv: Folds | None = None,
+        scoring: Scoring | None = None,
+        penalty: Literal["l2"] = "l2",
+        loss: ClassificationLoss = "squared_hinge",
+        dual: bool | Literal["auto"] = "auto",
+        tol: float = 1e-4,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: ClassWeight = None,
+        verbose: int = 0,
+        random_state: RandomState = None,
+        max_iter: int | None = 1000,
+        solver: str = "auto",
+        penalize_intercept: bool = True,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
@@ -183,7 +195,9 @@ class LinearSVCCV(_Chosen, LinearSVC):
 
     multi_class, stopping, warm_start = "ovr", "gap", False
 
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(
+        self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Choose C by cross-validation, and keep the model for it that was fitted to all rows.
 
         Parameters
@@ -297,25 +311,25 @@ class LinearSVRCV(_Chosen, LinearSVR):
 
     def __init__(
         self,
-        Cs=None,
+        Cs: ArrayLike | None = None,
         *,
-        cv=None,
-        scoring=None,
-        epsilon=0.0,
-        loss="epsilon_insensitive",
-        dual="auto",
-        tol=1e-4,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        verbose=0,
-        random_state=None,
-        max_iter=1000,
-        solver="auto",
-        penalize_intercept=True,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        cv: Folds | None = None,
+        scoring: Scoring | None = None,
+        epsilon: float = 0.0,
+        loss: RegressionLoss = "epsilon_insensitive",
+        dual: bool | Literal["auto"] = "auto",
+        tol: float = 1e-4,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        verbose: int = 0,
+        random_state: RandomState = None,
+        max_iter: int | None = 1000,
+        solver: str = "auto",
+        penalize_intercept: bool = True,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
@@ -336,7 +350,9 @@ class LinearSVRCV(_Chosen, LinearSVR):
 
     stopping, warm_start = "gap", False
 
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(
+        self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Choose C by cross-validation, and keep the model for it that was fitted to all rows.
 
         Parameters

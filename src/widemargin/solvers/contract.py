@@ -8,11 +8,13 @@ measured at the returned point, never estimated.
 import math
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from widemargin.problems.certificates import relative_gap
 
@@ -78,9 +80,9 @@ class Settings:
     stopping: str = "gap"
     max_iter: int | None = None
     max_seconds: float | None = None
-    seed: int = 0
+    seed: int | tuple[int, ...] = 0
     n_jobs: int | None = None
-    callbacks: tuple = ()
+    callbacks: tuple[Callable[[Progress], object], ...] = ()
     interrupt: threading.Event = field(default_factory=threading.Event)
     task: int = 0
     n_tasks: int = 1
@@ -116,25 +118,25 @@ class Solution:
     0 if there is none; `is_exact` tells that the point is optimal to full precision.
     """
 
-    w: np.ndarray
-    beta: np.ndarray | None
+    w: NDArray[np.float64]
+    beta: NDArray[np.float64] | None
     primal: float
     dual: float
     n_iter: int
     status: Status
     solver: str
-    history: np.ndarray
+    history: NDArray[np.void]
     why: str = ""
     intercept: float = 0.0
     is_exact: bool = False
 
     @property
-    def gap(self):
+    def gap(self) -> float:
         """Relative duality gap of this point."""
         return relative_gap(self.primal, self.dual)
 
     @property
-    def is_finite(self):
+    def is_finite(self) -> bool:
         """Whether the point, its multipliers and its objective are; a bound below may be −∞, which proves nothing."""
         parts = (self.w, self.intercept, self.primal, 0.0 if self.beta is None else self.beta)
         return all(np.isfinite(part).all() for part in parts) and not np.isnan(self.dual)
@@ -150,8 +152,8 @@ class KernelSolution:
     is then relative to `scale`, the objective's size if nothing cancelled.
     """
 
-    beta: np.ndarray
-    offsets: np.ndarray
+    beta: NDArray[np.float64]
+    offsets: NDArray[np.float64]
     primal: float
     dual: float
     violation: float
@@ -159,17 +161,17 @@ class KernelSolution:
     n_computed: float
     status: Status
     solver: str
-    history: np.ndarray
+    history: NDArray[np.void]
     stretch: float = 1.0
     scale: float = 0.0
 
     @property
-    def gap(self):
+    def gap(self) -> float:
         """Relative duality gap of this point."""
         return relative_gap(self.primal, self.dual, self.scale)
 
     @property
-    def is_finite(self):
+    def is_finite(self) -> bool:
         """Whether multipliers, offsets and the objective are; a bound below may be −∞, which proves nothing."""
         parts = (self.beta, self.offsets, self.primal)
         return all(np.isfinite(part).all() for part in parts) and not np.isnan(self.dual)

@@ -7,12 +7,15 @@ file; what follows the newline is carried to the next block. A mistake is named 
 import io
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import csr_array
 
+from widemargin._runtime.argument_types import FilePath, PathOrFile, Rows
 from widemargin._runtime.progress import task
 from widemargin.data.svmlight.compression import check_expansion, open_decompressed, read_decompressed
 from widemargin.data.svmlight.reader import (
@@ -37,8 +40,8 @@ class Block(NamedTuple):
     """Some rows of a file: what `read_svmlight` returns, of a part."""
 
     X: csr_array
-    y: np.ndarray
-    qid: np.ndarray | None
+    y: NDArray[np.float64]
+    qid: NDArray[np.int64] | None
 
 
 class SvmlightBlocks:
@@ -83,7 +86,15 @@ class SvmlightBlocks:
     [((1, 3), [1.0]), ((1, 3), [-1.0])]
     """
 
-    def __init__(self, path_or_file, *, dtype=np.float64, zero_based=False, block_bytes=_BLOCK_BYTES, name=None):
+    def __init__(
+        self,
+        path_or_file: FilePath | IO[bytes],
+        *,
+        dtype: DTypeLike = np.float64,
+        zero_based: bool = False,
+        block_bytes: int = _BLOCK_BYTES,
+        name: str | None = None,
+    ) -> None:
         check_type(dtype)
         if not isinstance(zero_based, bool):
             raise ValueError(f"zero_based must be True or False, got {zero_based!r}.")
@@ -93,7 +104,7 @@ class SvmlightBlocks:
         self._source, self.name, self.position, self.n_features = path_or_file, name or own_name, 0, 0
         self._dtype, self._zero_based, self._block_bytes = np.dtype(dtype), zero_based, int(block_bytes)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Block]:
         with task(f"reading {os.path.basename(self.name)}", self.size, "bytes") as reading:
             yield from self._blocks(reading)
 
@@ -192,7 +203,12 @@ def _inspect(path_or_file):
     return name if isinstance(name, str) else "<stream>", size, start
 
 
-def write_svmlight_blocks(path_or_file, blocks, *, zero_based=False):
+def write_svmlight_blocks(
+    path_or_file: PathOrFile,
+    blocks: Iterable[tuple[Rows, ArrayLike, ArrayLike | None]],
+    *,
+    zero_based: bool = False,
+) -> None:
     """Write blocks of rows as SVM-light / LIBSVM text, one after the other; memory is that of one block.
 
     Parameters

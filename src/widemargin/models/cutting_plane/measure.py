@@ -5,9 +5,14 @@
 The loss, 1 − F1 for instance, is between 0 and 1; see `widemargin.problems.measures`.
 """
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
+from widemargin._runtime.argument_types import Floats, Rows
+from widemargin.models.argument_types import Callbacks, PlaneStopping
 from widemargin.models.base import POSITIVE
 from widemargin.models.cutting_plane.base import PlaneModel
 from widemargin.problems.measures import MeasureRisk
@@ -92,21 +97,21 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
 
     def __init__(
         self,
-        measure="f1",
-        C=1.0,
+        measure: str = "f1",
+        C: float = 1.0,
         *,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        tol=1e-3,
-        solver="ocas",
-        stopping="gap",
-        max_iter=1000,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        verbose=0,
-        callbacks=None,
-    ):
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        tol: float = 1e-3,
+        solver: str = "ocas",
+        stopping: PlaneStopping = "gap",
+        max_iter: int | None = 1000,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.measure = measure
         self.C = C
         self.fit_intercept = fit_intercept
@@ -126,7 +131,7 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X, y):
+    def fit(self, X: Rows, y: ArrayLike) -> Self:
         """Fit the model.
 
         Parameters
@@ -149,11 +154,11 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
             self.coef_, self.intercept_ = w[np.newaxis], 0.0
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> Floats:
         """Return the score of each row (n_samples,)."""
         return self._scores(X).ravel()
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> NDArray[Any]:
         """Return the class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0.0).astype(int)]

@@ -8,11 +8,15 @@ would cancel out of every pair. Training takes O(n log n) time a plane, however 
 """
 
 from numbers import Real
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
+from widemargin._runtime.argument_types import Floats, Rows
+from widemargin.models.argument_types import Callbacks, PlaneStopping
 from widemargin.models.cutting_plane.base import PlaneModel
 from widemargin.models.inputs import finite_targets, refuse_missing
 from widemargin.models.labels import coded
@@ -82,18 +86,18 @@ class RankSVM(PlaneModel):
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        tol=1e-3,
-        solver="ocas",
-        stopping="gap",
-        max_iter=1000,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        verbose=0,
-        callbacks=None,
-    ):
+        tol: float = 1e-3,
+        solver: str = "ocas",
+        stopping: PlaneStopping = "gap",
+        max_iter: int | None = 1000,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.C = C
         self.tol = tol
         self.solver = solver
@@ -110,7 +114,7 @@ class RankSVM(PlaneModel):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X, y, qid=None):
+    def fit(self, X: Rows, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -128,22 +132,22 @@ class RankSVM(PlaneModel):
         """
         X, y = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
         rank = np.unique(finite_targets(y), return_inverse=True)[1]
-        risk = pair_risk(rank, queries(qid, len(y)), self.C, self.n_jobs)
+        risk = pair_risk(rank, queries(qid, len(rank)), self.C, self.n_jobs)
         if risk.n_pairs == 0:
             where = "" if qid is None else " within any query"
             raise ValueError(f"y has no two different values{where}: there is no pair to put in order.")
         self.coef_, self.intercept_ = self._minimise(X, risk), 0.0
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> Floats:
         """Return the score of each row (n_samples,)."""
         return self._scores(X).ravel()
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> Floats:
         """Return the score of each row: only the order of scores has a meaning."""
         return self.decision_function(X)
 
-    def score(self, X, y, qid=None):
+    def score(self, X: Rows, y: ArrayLike, qid: ArrayLike | None = None) -> float:
         """Return the mean over queries of the part of its pairs that are in order; equal scores count half.
 
         Queries whose rows all have the same target have no pair and do not count; NaN if there is no other.
@@ -151,7 +155,7 @@ class RankSVM(PlaneModel):
         refuse_missing(y, "y")
         y, scores = finite_targets(y), self.decision_function(X)
         check_consistent_length(scores, y)
-        parts = concordance(scores, y, queries(qid, len(y)))
+        parts = concordance(scores, y, queries(qid, len(scores)))
         return float(parts.mean()) if len(parts) else float("nan")
 
 
@@ -225,18 +229,18 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        tol=1e-3,
-        solver="ocas",
-        stopping="gap",
-        max_iter=1000,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        verbose=0,
-        callbacks=None,
-    ):
+        tol: float = 1e-3,
+        solver: str = "ocas",
+        stopping: PlaneStopping = "gap",
+        max_iter: int | None = 1000,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.C = C
         self.tol = tol
         self.solver = solver
@@ -253,7 +257,7 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         tags.classifier_tags.poor_score = True  # classes without an order are not for one score
         return tags
 
-    def fit(self, X, y):
+    def fit(self, X: Rows, y: ArrayLike) -> Self:
         """Fit the model.
 
         Parameters
@@ -283,11 +287,11 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         self.coef_, self.intercept_ = self._minimise(X, risk), 0.0
         self.thresholds_ = thresholds(self._scores_of_checked(X).ravel(), rank, len(self.classes_))
 
-    def position(self, X):
+    def position(self, X: Rows) -> Floats:
         """Return the score <w, x> of each row (n_samples,), by which rows are ordered."""
         return self._scores(X).ravel()
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> Floats:
         """Return how far each row is inside each class's interval (n_samples, n_classes), negative outside.
 
         Of two classes: how far it is above the threshold (n_samples,).
@@ -298,7 +302,7 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         edges = np.concatenate([[-np.inf], self.thresholds_, [np.inf]])
         return np.minimum(position[:, np.newaxis] - edges[:-1], edges[1:] - position[:, np.newaxis])
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> NDArray[Any]:
         """Return the class of each row."""
         position = self.position(X)
         return self.classes_[np.searchsorted(self.thresholds_, position, side="left")]
@@ -372,18 +376,18 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        tol=1e-3,
-        solver="ocas",
-        stopping="gap",
-        max_iter=1000,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        verbose=0,
-        callbacks=None,
-    ):
+        tol: float = 1e-3,
+        solver: str = "ocas",
+        stopping: PlaneStopping = "gap",
+        max_iter: int | None = 1000,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.C = C
         self.tol = tol
         self.solver = solver
@@ -400,7 +404,7 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X, y):
+    def fit(self, X: Rows, y: ArrayLike) -> Self:
         """Fit the model.
 
         Parameters
@@ -420,11 +424,11 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         self.intercept_ = -thresholds(self._scores_of_checked(X).ravel(), label, 2)
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> Floats:
         """Return the score of each row (n_samples,)."""
         return self._scores(X).ravel()
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> NDArray[Any]:
         """Return the class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0.0).astype(int)]

@@ -7,8 +7,10 @@ f(x) = <w, φ(x)> − r is positive where most of the rows are: all but about th
 
 from dataclasses import replace
 from numbers import Real
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
@@ -16,6 +18,8 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
+from widemargin._runtime.argument_types import Floats, Rows
+from widemargin.models.argument_types import Callbacks, Gamma, KernelChoice, KernelStopping, RandomState
 from widemargin.models.calibration import density_marks, marks_probability
 from widemargin.models.kernel.base import KernelModel, kernel_sums
 from widemargin.problems.one_class import one_class
@@ -139,29 +143,33 @@ class OneClassSVM(OutlierMixin, KernelModel):
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     }
 
+    offset_: Floats
+    n_iter_: int
+    density_marks_: Floats
+
     def __init__(
         self,
         *,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        tol=1e-3,
-        nu=0.5,
-        shrinking=True,
-        cache_size=200,
-        verbose=False,
-        max_iter=-1,
-        probability=False,
-        random_state=None,
-        stopping="kkt",
-        solver="auto",
-        working_set=None,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        kernel: KernelChoice = "rbf",
+        degree: int = 3,
+        gamma: Gamma = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        nu: float = 0.5,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        probability: bool | Literal["libsvm"] = False,
+        random_state: RandomState = None,
+        stopping: KernelStopping = "kkt",
+        solver: str = "auto",
+        working_set: int | None = None,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -182,7 +190,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         self.n_jobs = n_jobs
         self.callbacks = callbacks
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -243,7 +251,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         sizes = kernel_sums(kernel, of_vectors[:, np.newaxis], coefficients, norms, n_jobs=self.n_jobs).ravel()
         return sizes[:-1] + sizes[-1]
 
-    def score_samples(self, X):
+    def score_samples(self, X: Rows) -> Floats:
         """Return <w, φ(x)> of each row: the decision function without its offset.
 
         Parameters
@@ -258,7 +266,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         with self._showing("predicting", _num_samples(X)) as advance:
             return self._settled(self._sums(X, advance=advance).ravel(), X)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> Floats:
         """Return how far each row is inside the region: positive for inliers, negative for outliers.
 
         Parameters
@@ -271,7 +279,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         """
         return self.score_samples(X) - self.offset_[0]
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> NDArray[np.int64]:
         """Return 1 for inliers, those on the boundary included, −1 for outliers.
 
         Parameters
@@ -285,7 +293,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
     @available_if(_fits_probabilities)
-    def predict_proba(self, X):
+    def predict_proba(self, X: Rows) -> Floats:
         """Return the probabilities of being an inlier and an outlier, if fitted with probability=True.
 
         By the bin that the decision value falls in, bins of equal counts of training rows (Que and Lin).

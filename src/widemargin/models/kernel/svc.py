@@ -9,12 +9,14 @@ classes there is such a problem for each pair of them; see `multiclass`.
 
 from dataclasses import replace
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from widemargin._runtime.warning import warn_caller
 from widemargin.errors import ConvergenceWarning
+from widemargin.models.argument_types import Callbacks, ClassWeight, Gamma, KernelChoice, KernelStopping, RandomState
 from widemargin.models.base import POSITIVE
 from widemargin.models.kernel.classifier import KernelClassifier
 from widemargin.models.multiclass import largest_nu
@@ -148,29 +150,29 @@ class SVC(KernelClassifier):
     def __init__(
         self,
         *,
-        C=1.0,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        shrinking=True,
-        probability=None,
-        tol=1e-3,
-        cache_size=200,
-        class_weight=None,
-        verbose=False,
-        max_iter=-1,
-        decision_function_shape="ovr",
-        break_ties=False,
-        random_state=None,
-        stopping="kkt",
-        solver="auto",
-        working_set=None,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        C: float = 1.0,
+        kernel: KernelChoice = "rbf",
+        degree: int = 3,
+        gamma: Gamma = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: Literal["libsvm"] | bool | None = None,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: ClassWeight = None,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        decision_function_shape: Literal["ovr", "ovo"] = "ovr",
+        break_ties: bool = False,
+        random_state: RandomState = None,
+        stopping: KernelStopping = "kkt",
+        solver: str = "auto",
+        working_set: int | None = None,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.C = C
         self.kernel = kernel
         self.degree = degree
@@ -328,29 +330,29 @@ class NuSVC(KernelClassifier):
     def __init__(
         self,
         *,
-        nu=0.5,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        shrinking=True,
-        probability=None,
-        tol=1e-3,
-        cache_size=200,
-        class_weight=None,
-        verbose=False,
-        max_iter=-1,
-        decision_function_shape="ovr",
-        break_ties=False,
-        random_state=None,
-        stopping="kkt",
-        solver="auto",
-        working_set=None,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        nu: float = 0.5,
+        kernel: KernelChoice = "rbf",
+        degree: int = 3,
+        gamma: Gamma = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: Literal["libsvm"] | bool | None = None,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: ClassWeight = None,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        decision_function_shape: Literal["ovr", "ovo"] = "ovr",
+        break_ties: bool = False,
+        random_state: RandomState = None,
+        stopping: KernelStopping = "kkt",
+        solver: str = "auto",
+        working_set: int | None = None,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.nu = nu
         self.kernel = kernel
         self.degree = degree

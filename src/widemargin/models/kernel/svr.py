@@ -7,12 +7,16 @@ f(x) = <w, φ(x)> + b, C_i = C * sample_weight[i], and K(x, z) = <φ(x), φ(z)>.
 """
 
 from numbers import Real
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 
+from widemargin._runtime.argument_types import Floats, Rows
+from widemargin.models.argument_types import Callbacks, Gamma, KernelChoice, KernelStopping, RandomState
 from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import laplace_interval, laplace_scale
 from widemargin.models.kernel.base import KernelModel, folds_of
@@ -31,7 +35,10 @@ class KernelRegressor(RegressorMixin, KernelModel):
     Sets besides what a `KernelModel` sets: `laplace_scale_` if probability is true.
     """
 
-    def fit(self, X, y, sample_weight=None):
+    n_iter_: int
+    laplace_scale_: float
+
+    def fit(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -94,7 +101,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
                 residuals.append(y[held] - sums.ravel() - model.intercept)
         return np.concatenate(residuals)
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> Floats:
         """Return the predicted target of each row.
 
         Parameters
@@ -108,7 +115,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
         return self._new_sums(X) + self.intercept_[0]
 
     @available_if(_fits_intervals)
-    def predict_interval(self, X, level=0.9):
+    def predict_interval(self, X: Rows, level: float = 0.9) -> Floats:
         """Return an interval for the target of each row, if fitted with probability=True.
 
         Targets are taken to be the prediction plus Laplace noise whose scale, `laplace_scale_`, comes from five-fold
@@ -246,27 +253,27 @@ class SVR(KernelRegressor):
     def __init__(
         self,
         *,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        tol=1e-3,
-        C=1.0,
-        epsilon=0.1,
-        shrinking=True,
-        cache_size=200,
-        verbose=False,
-        max_iter=-1,
-        probability=False,
-        random_state=None,
-        stopping="kkt",
-        solver="auto",
-        working_set=None,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        kernel: KernelChoice = "rbf",
+        degree: int = 3,
+        gamma: Gamma = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        probability: bool | Literal["libsvm"] = False,
+        random_state: RandomState = None,
+        stopping: KernelStopping = "kkt",
+        solver: str = "auto",
+        working_set: int | None = None,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -406,27 +413,27 @@ class NuSVR(KernelRegressor):
     def __init__(
         self,
         *,
-        nu=0.5,
-        C=1.0,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        shrinking=True,
-        tol=1e-3,
-        cache_size=200,
-        verbose=False,
-        max_iter=-1,
-        probability=False,
-        random_state=None,
-        stopping="kkt",
-        solver="auto",
-        working_set=None,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        nu: float = 0.5,
+        C: float = 1.0,
+        kernel: KernelChoice = "rbf",
+        degree: int = 3,
+        gamma: Gamma = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        probability: bool | Literal["libsvm"] = False,
+        random_state: RandomState = None,
+        stopping: KernelStopping = "kkt",
+        solver: str = "auto",
+        working_set: int | None = None,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.nu = nu
         self.C = C
         self.kernel = kernel
