@@ -90,11 +90,11 @@ class CPath:
 
 
 def c_path(
+    estimator: LinearSVC | LinearSVR | None,
     X: Rows,
     y: ArrayLike,
     Cs: ArrayLike | None = None,
     *,
-    estimator: LinearSVC | LinearSVR | None = None,
     cv: Folds | None = None,
     scoring: Scoring | None = None,
     sample_weight: ArrayLike | None = None,
@@ -105,13 +105,13 @@ def c_path(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
-    Cs : array-like of floats, or None
-        Positive; sorted here. None: the useful range, found on the way, in steps of √10.
-    estimator : LinearSVC or LinearSVR, default=None
+    estimator : LinearSVC, LinearSVR or None
         Whose parameters are used, except for C and warm_start. None: LinearSVC() if y are class labels, else
         LinearSVR().
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    Cs : array-like of floats or None, default=None
+        Positive; sorted here. None: the useful range, found on the way, in steps of √10.
     cv : int, splitter or iterable, default=None
         Folds as in scikit-learn. None: no scores.
     scoring : str, callable or None, default=None
@@ -131,12 +131,17 @@ def c_path(
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
-    >>> from widemargin import c_path
+    >>> from widemargin import LinearSVC, c_path
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> path = c_path(scale(X), y, [0.01, 0.1, 1.0], cv=5)
+    >>> path = c_path(LinearSVC(), scale(X), y, [0.01, 0.1, 1.0], cv=5)
     >>> path.coefs.shape, path.scores.shape, bool((path.gaps <= 1e-4).all())
     ((3, 1, 30), (5, 3), True)
     """
+    if not (estimator is None or isinstance(estimator, LinearSVC | LinearSVR)):
+        raise TypeError(
+            "c_path takes the estimator first, as grid_search does: c_path(estimator, X, y, Cs), estimator being a "
+            f"LinearSVC, a LinearSVR or None; got a {type(estimator).__name__}."
+        )
     model = clone(_default(y) if estimator is None else estimator)
     model.set_params(C=1.0)
     if getattr(model, "multi_class", "ovr") == "crammer_singer":

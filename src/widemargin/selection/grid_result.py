@@ -59,6 +59,27 @@ class GridResult:
         """Its mean score."""
         return float(self.means[self.best])
 
+    @property
+    def cv_results_(self) -> dict[str, Any]:
+        """The scores under the names that scikit-learn's GridSearchCV gives them, for `pandas.DataFrame` for instance.
+
+        `params` is a list with a dict for each point, `param_NAME` an array of the values of a parameter;
+        `split0_test_score` and so on are the scores of each fold, `mean_test_score` and `std_test_score` their mean
+        and standard deviation. `rank_test_score` is 1 for the best points; those without a score come last. Times are
+        left out, as fitting and scoring are not measured apart; see `seconds`.
+        """
+        columns = {f"param_{name}": _masked([point[name] for point in self.points]) for name in self.names}
+        splits = {f"split{k}_test_score": self.scores[:, k] for k in range(self.scores.shape[1])}
+        losses = np.where(np.isnan(self.means), np.inf, -np.round(self.means, 12))  # equal means as in `best`
+        return {
+            "params": [dict(point) for point in self.points],
+            **columns,
+            **splits,
+            "mean_test_score": self.means,
+            "std_test_score": self.scores.std(axis=1),
+            "rank_test_score": np.array([1 + np.sum(losses < loss) for loss in losses], dtype=np.int32),
+        }
+
     def __repr__(self) -> str:
         shape = f"{len(self.points)} points, {self.scores.shape[1]} folds" if self.points else "no point"
         found = f", best {self.best_params}: {self.scoring} {self.best_score:.6g}" if self._has_best else ""
@@ -87,6 +108,16 @@ class GridResult:
             place = ys.index(point[down]), xs.index(point[across])
             table[place] = np.fmax(table[place], mean)
         return np.array(xs), np.array(ys), table
+
+
+def _masked(values: list[Any]) -> np.ma.MaskedArray[Any, Any]:
+    """Return values of a parameter as scikit-learn does: numbers as such, anything else as objects; none is masked."""
+    if values and all(isinstance(value, Real) for value in values):
+        return np.ma.MaskedArray(np.array(values), mask=False)
+    objects = np.empty(len(values), dtype=object)
+    for k, value in enumerate(values):
+        objects[k] = value
+    return np.ma.MaskedArray(objects, mask=False)
 
 
 class Weights(dict[Any, float]):

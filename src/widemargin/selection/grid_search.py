@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -33,7 +33,7 @@ from widemargin.selection.c_path import c_path
 from widemargin.selection.fold_walk import FoldWalk, Ground, bytes_to_share, rows_of
 from widemargin.selection.grid_result import GridResult
 from widemargin.selection.live_table import GridReport
-from widemargin.selection.parameter_ranges import checked_grid, default_grid, grown, refined
+from widemargin.selection.parameter_ranges import checked_grids, default_grid, grown, refined
 from widemargin.selection.results_file import GridFile, encoded, fingerprint, result_of
 from widemargin.solvers.contract import Status
 
@@ -44,7 +44,7 @@ def grid_search(
     estimator: Any,
     X: Rows,
     y: ArrayLike,
-    grid: Mapping[str, Iterable[Any]] | None = None,
+    grid: Mapping[str, Iterable[Any]] | Sequence[Mapping[str, Iterable[Any]]] | None = None,
     *,
     cv: Folds = 5,
     scoring: Scoring | None = None,
@@ -69,8 +69,10 @@ def grid_search(
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Of a precomputed kernel, the matrix.
     y : array-like of shape (n_samples,)
-    grid : dict of name to values, default=None
-        None: LIBSVM's ranges, C = 2^-5, 2^-3, .. 2^15 and, where the kernel has it, gamma = 2^3, 2^1, .. 2^-15; for SVR
+    grid : dict of name to values, list of such dicts, or None, default=None
+        The points are all combinations of the values, as in scikit-learn's GridSearchCV; of a list, those of each dict.
+        A name that a dict of the list lacks has the estimator's own value there. None: LIBSVM's ranges,
+        C = 2^-5, 2^-3, .. 2^15 and, where the kernel has it, gamma = 2^3, 2^1, .. 2^-15; for SVR
         epsilon = 2^-8, 2^-5, 2^-2 besides; nu = 0.1, .. 0.8 in the place of C where there is none.
     cv : int, splitter or iterable, default=5
         Folds as in scikit-learn; split once.
@@ -115,32 +117,32 @@ def grid_search(
     >>> result.best_params, round(result.best_score, 2)
     ({'C': 1, 'gamma': 0.1}, 0.98)
     """
-    grid = default_grid(estimator) if grid is None else checked_grid(estimator, grid)
+    grids = [default_grid(estimator)] if grid is None else checked_grids(estimator, grid)
     if results is not None:
-        _check_place(grid)
+        _check_place(grids)
     search = _Search(estimator, X, y, cv, scoring, groups, fit_parameters or {}, n_jobs, memory)
-    search.open(tuple(grid), results, resume)
+    search.open(tuple(grids[0]), results, resume)
     with GridReport(verbose, search.scoring) as report, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # said once, at the end
-        search.run(_points(grid), report, callback)
+        search.run(_points(grids), report, callback)
         for _ in range(extend):
-            found = search.result()
-            larger = grown(grid, found.points, found.means)
+            larger = _extended(grids, search.result())
             if larger is None:
                 break
-            grid = larger
-            search.run(_points(grid), report, callback)
+            grids = larger
+            search.run(_points(grids), report, callback)
         for _ in range(refine):
-            grid = refined(grid, search.result().best_params)
-            search.run(_points(grid), report, callback)
+            best = search.result().best_params
+            grids = [refined(grids[_home_of(best, grids)], best)]
+            search.run(_points(grids), report, callback)
     result = search.close()
     return replace(result, best_model=search.fitted(result.best_params)) if refit else result
 
 
-def _check_place(grid):
+def _check_place(grids):
     """Refuse values that a results file has no place for."""
-    for name, values in grid.items():
-        for value in values:
+    for name in grids[0]:
+        for value in (value for grid in grids for value in grid[name]):
             try:
                 json.dumps(encoded({name: value}))
             except TypeError:
@@ -154,8 +156,24 @@ def _apart_from_C(point):
     return tuple((name, value) for name, value in point.items() if name != "C")
 
 
-def _points(grid):
-    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+def _points(grids):
+    """Return all points of the grids, each once."""
+    each = [dict(zip(grid, values, strict=True)) for grid in grids for values in product(*grid.values())]
+    return list({tuple(point.items()): point for point in each}.values())
+
+
+def _home_of(point, grids):
+    """Return the position of the first grid that has this point."""
+    return next(k for k, grid in enumerate(grids) if all(point[name] in values for name, values in grid.items()))
+
+
+def _extended(grids, found):
+    """Return the grids with values beyond the edge of the one that has the best point; None if it is on no edge."""
+    if np.isnan(found.means).all():
+        return None
+    home = _home_of(found.best_params, grids)
+    larger = grown(grids[home], found.points, found.means)
+    return None if larger is None else [*grids[:home], larger, *grids[home + 1 :]]
 
 
 @dataclass(frozen=True)
@@ -316,7 +334,7 @@ class _Search:
             begun[0] = now
 
         path = c_path(
-            self._X, self._y, list(points), estimator=model, cv=self._folds, scoring=self._given_scoring, each=told,
+            model, self._X, self._y, list(points), cv=self._folds, scoring=self._given_scoring, each=told,
             **self._parameters,
         )  # fmt: skip
         self._n_short += int(np.sum(path.statuses != Status.CONVERGED.value))

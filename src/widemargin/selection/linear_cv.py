@@ -32,9 +32,7 @@ class _Chosen:
         shared = {name: value for name, value in self.get_params().items() if name in kind._get_param_names()}
         estimator = kind(**shared)
         cv = 5 if self.cv is None else self.cv
-        path = c_path(
-            X, y, self.Cs, estimator=estimator, cv=cv, scoring=self.scoring, sample_weight=sample_weight, groups=groups
-        )
+        path = c_path(estimator, X, y, self.Cs, cv=cv, scoring=self.scoring, sample_weight=sample_weight, groups=groups)
         self._check(X, y, sample_weight)
         self.path_, self.Cs_, self.scores_, best = path, path.Cs, path.scores, path.best
         self.C_ = float(path.Cs[best])
