@@ -36,6 +36,7 @@ test-nightly: $(VENV)/.installed-test
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 # The theme's notice about its successor is no warning of ours.
 docs: $(VENV)/.installed-docs
@@ -67,4 +68,4 @@ $(VENV):
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) demo site .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) demo site .pytest_cache .ruff_cache .mypy_cache .hypothesis
