@@ -33,6 +33,7 @@ test-nightly: $(VENV)/.installed-test  ## random examples and the long campaigns
 lint: $(VENV)/.installed-test  ## check the style of the code, and change nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 # The theme's notice about its successor is no warning of ours.
 docs: $(VENV)/.installed-docs  ## the documentation site, in site/
@@ -64,4 +65,4 @@ $(VENV):
 	$(PYTHON) -m venv $(VENV)
 
 clean:  ## remove the environments and everything that was built
-	rm -rf $(VENV) $(OLDEST) demo site .pytest_cache .ruff_cache .hypothesis .numba_cache
+	rm -rf $(VENV) $(OLDEST) demo site .pytest_cache .ruff_cache .mypy_cache .hypothesis .numba_cache

@@ -55,7 +55,7 @@ smaller C. *missed*: it ended, but its objective is not within 1e-3.
     "path": (
         "The whole grid with folds",
         """Seconds for all six C with 5-fold cross-validation, and the best mean accuracy. Ours:
-`c_path(X, y, Cs, cv=5, estimator=LinearSVC(loss="hinge", fit_intercept=False, tol=1e-3))`, which also fits all rows for
+`c_path(LinearSVC(loss="hinge", fit_intercept=False, tol=1e-3), X, y, Cs, cv=5)`, which also fits all rows for
 each C. Theirs: `GridSearchCV(LinearSVC(loss="hinge", fit_intercept=False), {"C": Cs}, cv=5, n_jobs=2, refit=False)`, in
 threads, so that no process has to be started. *As it comes*: `tol=1e-4` and at most 1,000 sweeps, which at a large C is
 not the optimum. *To 1e-3*: no sweep limit, for each C the loosest `tol` that is good enough on all rows; if that takes

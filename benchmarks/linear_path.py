@@ -55,7 +55,7 @@ def _ours(name, n_jobs):
 
     def run():
         begun = time.perf_counter()
-        path = c_path(X, sign, GRID, cv=FOLDS, estimator=hinge("auto", 1.0, n_jobs=n_jobs))
+        path = c_path(hinge("auto", 1.0, n_jobs=n_jobs), X, sign, GRID, cv=FOLDS)
         seconds = time.perf_counter() - begun
         return Run(seconds, 0, np.nan, path.scores.mean(axis=0).max(), path.fold_gaps.max())
 

@@ -16,11 +16,13 @@ from .models.linear import LinearSVC, LinearSVR
 from .persistence.model_file import load_model, save_model
 from .plots.convergence import plot_convergence
 from .plots.grid import plot_grid
+from .problems import certificates
 from .selection.c_path import CPath, c_path
 from .selection.grid_result import GridResult
 from .selection.grid_search import grid_search
 from .selection.linear_cv import LinearSVCCV, LinearSVRCV
 from .selection.results_file import read_grid
+from .solvers.contract import Progress
 
 __version__: str
 
@@ -41,10 +43,12 @@ __all__ = [
     "NuSVR",
     "OneClassSVM",
     "OrdinalSVC",
+    "Progress",
     "ROCAreaSVC",
     "RankSVM",
     "SvmlightBlocks",
     "c_path",
+    "certificates",
     "grid_search",
     "learn_ranges",
     "load_model",

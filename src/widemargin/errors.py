@@ -6,6 +6,8 @@ UserWarning
  └── ConvergenceWarning   (scikit-learn's) a solver stopped before it reached the requested tolerance
 """
 
+from typing import Any
+
 from sklearn.exceptions import ConvergenceWarning
 
 __all__ = ["ConvergenceWarning", "FormatError"]
@@ -14,7 +16,9 @@ __all__ = ["ConvergenceWarning", "FormatError"]
 class FormatError(ValueError):
     """A file breaks a rule of its format.
 
-    Attributes
+    The parameters are attributes, too.
+
+    Parameters
     ----------
     path : str
         Path of the file, or `<stream>` for a file object without a name.
@@ -24,10 +28,10 @@ class FormatError(ValueError):
         The rule that is broken, with the text that breaks it.
     """
 
-    def __init__(self, path, rule, line=None, column=None):
+    def __init__(self, path: object, rule: str, line: int | None = None, column: int | None = None) -> None:
         self.path, self.line, self.column, self.rule = str(path), line, column, rule
         place = ":".join(str(part) for part in (path, line, column) if part is not None)
         super().__init__(f"{place}: {rule}")
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.path, self.rule, self.line, self.column))

@@ -71,7 +71,7 @@ def test_grid_search_and_c_path_point_to_their_callers(kind, n_jobs, rows):
     assert {one.filename for one in caught} == {__file__}
     if kind is widemargin.LinearSVC:
         with pytest.warns(ConvergenceWarning, match="stopped") as caught:
-            widemargin.c_path(X, y, [1.0, 10.0], estimator=estimator, cv=3)
+            widemargin.c_path(estimator, X, y, [1.0, 10.0], cv=3)
         assert {one.filename for one in caught} == {__file__}
 
 

@@ -1,5 +1,7 @@
 """c_path and the CV estimators: the same as cold fits and scikit-learn's loops, shared data, ranges found, errors."""
 
+import inspect
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -15,6 +17,7 @@ from widemargin import (
     LinearSVR,
     LinearSVRCV,
     c_path,
+    grid_search,
     load_model,
     save_model,
 )
@@ -44,7 +47,7 @@ def rows(rng):
 def test_a_path_is_as_cold_fits(loss, solver, container, rows):
     X, y = container(rows[0]), rows[1]
     estimator = LinearSVC(loss=loss, tol=1e-7, max_iter=None, solver=solver)
-    path = c_path(X, y, CS, estimator=estimator)
+    path = c_path(estimator, X, y, CS)
     assert path.scores is None
     assert (path.gaps <= 1e-7).all()
     for C, objective, coef, intercept in zip(path.Cs, path.objectives, path.coefs, path.intercepts, strict=True):
@@ -72,7 +75,7 @@ def test_scores_are_those_of_scikit_learns_loop(change, rng):
     X = X + 0.3 * rng.standard_normal(X.shape)
     estimator = LinearSVC(loss="hinge", tol=1e-8, max_iter=None, **change)
     folds = StratifiedKFold(4, shuffle=True, random_state=1)
-    path = c_path(X, y, CS, estimator=estimator, cv=folds)
+    path = c_path(estimator, X, y, CS, cv=folds)
     expected = [cross_val_score(clone(estimator).set_params(C=C), X, y, cv=folds) for C in CS]
     np.testing.assert_allclose(path.scores, np.transpose(expected))
     assert (path.fold_gaps <= 1e-8).all()
@@ -83,14 +86,14 @@ def test_scores_of_regression_are_those_of_scikit_learns_loop(scoring, rng):
     X = rng.standard_normal((120, 4))
     y = X @ rng.standard_normal(4) + 0.3 * rng.standard_normal(120)
     estimator = LinearSVR(epsilon=0.1, tol=1e-9, max_iter=None)
-    path = c_path(X, y, CS, estimator=estimator, cv=3, scoring=scoring)
+    path = c_path(estimator, X, y, CS, cv=3, scoring=scoring)
     expected = [cross_val_score(clone(estimator).set_params(C=C), X, y, cv=3, scoring=scoring) for C in CS]
     np.testing.assert_allclose(path.scores, np.transpose(expected), atol=1e-4)
 
 
 def test_a_scorer_sees_decision_values(rows):
     X, y = rows
-    path = c_path(X, y, CS, estimator=LinearSVC(tol=1e-8, max_iter=None), cv=3, scoring="roc_auc")
+    path = c_path(LinearSVC(tol=1e-8, max_iter=None), X, y, CS, cv=3, scoring="roc_auc")
     expected = [cross_val_score(LinearSVC(C=C, tol=1e-8, max_iter=None), X, y, cv=3, scoring="roc_auc") for C in CS]
     np.testing.assert_allclose(path.scores, np.transpose(expected), atol=2e-3)
 
@@ -100,7 +103,7 @@ def test_folds_copy_no_rows(rows, monkeypatch):
 
     made = []
     monkeypatch.setattr(Matrix, "__init__", _counting(Matrix.__init__, made))
-    c_path(*rows, CS, cv=5)
+    c_path(None, *rows, CS, cv=5)
     assert len(made) == 1
 
 
@@ -116,7 +119,7 @@ def test_row_weights_and_groups_count(rows, rng):
     X, y = rows
     weight, groups = rng.integers(0, 3, len(y)).astype(float), rng.integers(0, 6, len(y))
     estimator = LinearSVC(loss="hinge", tol=1e-8, max_iter=None)
-    path = c_path(X, y, CS, estimator=estimator, cv=GroupKFold(3), groups=groups, sample_weight=weight)
+    path = c_path(estimator, X, y, CS, cv=GroupKFold(3), groups=groups, sample_weight=weight)
     for k, (train, test) in enumerate(GroupKFold(3).split(X, y, groups)):
         model = clone(estimator).set_params(C=CS[1]).fit(X[train], y[train], sample_weight=weight[train])
         assert path.scores[k, 1] == pytest.approx(model.score(X[test], y[test]), abs=0.02)
@@ -125,7 +128,7 @@ def test_row_weights_and_groups_count(rows, rng):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_the_useful_range_is_found(loss, rows):
     X, y = rows
-    path = c_path(X, y, estimator=LinearSVC(loss=loss, tol=1e-6, fit_intercept=False, max_iter=None))
+    path = c_path(LinearSVC(loss=loss, tol=1e-6, fit_intercept=False, max_iter=None), X, y)
     assert 4 <= len(path.Cs) < 40
     np.testing.assert_allclose(path.Cs[1:] / path.Cs[:-1], 10**0.5)
     first, second = path.coefs[0].ravel(), X.T @ y
@@ -156,13 +159,13 @@ def test_the_estimators_keep_the_best_model(rows):
 
 def test_stopping_short_is_said(rows):
     with pytest.warns(ConvergenceWarning, match="max_iter reached"):
-        path = c_path(*rows, CS, estimator=LinearSVC(loss="hinge", tol=1e-9, solver="newton", max_iter=1))
+        path = c_path(LinearSVC(loss="hinge", tol=1e-9, solver="newton", max_iter=1), *rows, CS)
     assert set(path.statuses) == {"max_iter reached"}
 
 
 def test_time_is_limited(rows):
     with pytest.warns(ConvergenceWarning, match="max_seconds reached"):
-        path = c_path(*rows, CS, estimator=LinearSVC(max_seconds=0.0))
+        path = c_path(LinearSVC(max_seconds=0.0), *rows, CS)
     assert len(path.Cs) == 1
 
 
@@ -180,16 +183,24 @@ def test_time_is_limited(rows):
 )
 def test_wrong_input_is_refused(change, match, rows):
     with pytest.raises(ValueError, match=match):
-        c_path(*rows, **{"Cs": CS, **change})
+        c_path(**{"estimator": None, "X": rows[0], "y": rows[1], "Cs": CS, **change})
+
+
+def test_the_order_of_arguments_is_that_of_grid_search(rows):
+    ours, theirs = (inspect.signature(function).parameters.values() for function in (c_path, grid_search))
+    positional = [[one.name for one in each if one.kind is not one.KEYWORD_ONLY] for each in (ours, theirs)]
+    assert positional == [["estimator", "X", "y", "Cs"], ["estimator", "X", "y", "grid"]]
+    with pytest.raises(TypeError, match=r"c_path takes the estimator first.*got a ndarray"):
+        c_path(*rows, CS)
 
 
 def test_a_fold_of_one_class_is_refused(rows):
     X, y = rows
     one = np.flatnonzero(y > 0)
     with pytest.raises(ValueError, match="fold 0 of cv trains on one class only"):
-        c_path(X, y, CS, cv=[(one, np.arange(150))])
+        c_path(None, X, y, CS, cv=[(one, np.arange(150))])
     with pytest.raises(ValueError, match="a path without cv has no scores"):
-        _ = c_path(X, y, CS).best
+        _ = c_path(None, X, y, CS).best
 
 
 def test_the_chosen_model_is_saved(rows, tmp_path):
@@ -206,7 +217,7 @@ def test_the_chosen_model_is_saved(rows, tmp_path):
 
 def test_many_columns_and_a_free_intercept_are_for_planes(rng):
     X, y = rng.standard_normal((40, 400)), np.arange(40) % 2
-    path = c_path(X, y, [1e-3, 1e-2], estimator=LinearSVC(penalize_intercept=False, tol=1e-3), cv=3)
+    path = c_path(LinearSVC(penalize_intercept=False, tol=1e-3), X, y, [1e-3, 1e-2], cv=3)
     assert path.solver == "ocas"
     assert (path.gaps <= 1e-3).all()
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 try:
     import fcntl
 except ImportError:  # Windows refuses to remove an open file, so no lock is needed there
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
 SUFFIX = ".widemargin-part"
 _LONGEST_NAME = 255  # bytes of a file name, on nearly all file systems

@@ -13,6 +13,7 @@ import threading
 import time
 from contextlib import nullcontext
 from contextvars import ContextVar, copy_context
+from typing import TextIO
 
 from widemargin._runtime.progress_bars import Row, canvas_for
 
@@ -30,7 +31,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _in_force.set(None))  # the parent's thread does not draw there
 
 
-def show_progress(stream=None):
+def show_progress(stream: TextIO | None = None) -> "ProgressReport":
     """Return a context in which reading, fitting, predicting and searching show how far they have come.
 
     What is done within a second is not shown. On a terminal there are bars, which are gone in the end; in a

@@ -16,7 +16,7 @@ from widemargin._runtime.threads import outer_frame
 # Frames of Numba are skipped too: its compiler may be on the stack between two frames of this package.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _INSIDE = tuple(folder + os.sep for folder in (_PACKAGE, os.path.dirname(os.path.abspath(numba.__file__))))
-_issued_keys = set()
+_issued_keys: set[tuple[object, ...]] = set()
 
 
 def warn_caller(message, category=UserWarning):

@@ -10,12 +10,14 @@ second compilation. Indices are viewed as unsigned integers, so that compiled co
 """
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from widemargin._runtime.argument_types import Floats, SparseMatrix
 from widemargin._runtime.compile import SUMS, compiled, compiled_choice, prefetch
 from widemargin._runtime.threads import run, split
 from widemargin.data.columns import at_columns, occurring_columns
@@ -69,7 +71,14 @@ class Matrix:
         The data in the form for compiled loops.
     """
 
-    def __init__(self, X, constant=0.0):
+    n_rows: int
+    n_features: int
+    columns: NDArray[np.intp] | None
+    values: Any  # an array, or a matrix of SciPy, which has no types
+    rows: DenseRows | SparseRows
+    n_stored: int
+
+    def __init__(self, X: NDArray[Any] | SparseMatrix, constant: float = 0.0) -> None:
         self.constant = float(constant)
         self.n_rows, self.n_features = X.shape
         self.n_columns = self.n_features + (self.constant != 0.0)
@@ -80,7 +89,7 @@ class Matrix:
             self._keep_dense(X)
 
     @classmethod
-    def of_columns_that_occur(cls, X, constant=0.0):
+    def of_columns_that_occur(cls, X: NDArray[Any] | SparseMatrix, constant: float = 0.0) -> Self:
         """Return a Matrix without the empty columns of X, if X is sparse and nearly all of very many columns are empty.
 
         The weights of empty columns are zero in every solution; `spread` adds them again.
@@ -99,7 +108,7 @@ class Matrix:
         narrow.columns, narrow.width = columns, matrix.width
         return narrow
 
-    def spread(self, W):
+    def spread(self, W: Floats) -> Floats:
         """Return weights of all columns from weights of the kept columns (last axis); the others are zero.
 
         The weight of the constant column, if there is one, stays last. Memory pages that hold zeros only are not
@@ -114,7 +123,7 @@ class Matrix:
             full[..., -n_constant:] = W[..., -n_constant:]
         return full
 
-    def kept(self, W):
+    def kept(self, W: Any) -> Floats:
         """Return the weights of the kept columns from weights of all columns (array or sparse, a row per output)."""
         if issparse(W):
             return (W if self.columns is None else at_columns(csr_array(W), self.columns)).toarray()
@@ -141,20 +150,20 @@ class Matrix:
         self.rows = SparseRows(data, indices.view(np.uint32), indptr.view(np.uint64), self.constant)
         self.n_stored = X.nnz
 
-    def scores(self, w, n_jobs=None, out=None):
+    def scores(self, w: Floats, n_jobs: int | None = None, out: Floats | None = None) -> Floats:
         """Return X w in float64, one number per row; it is written to `out` if given. Threads share the rows."""
         w = np.ascontiguousarray(w, dtype=np.float64)
         out = np.empty(self.n_rows) if out is None else out
         run(_scores, [(self.rows, w, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
         return out
 
-    def scores_of_all(self, W, n_jobs=None):
+    def scores_of_all(self, W: Floats, n_jobs: int | None = None) -> Floats:
         """Return W X', a row of scores X w for each row w of W, in one pass over X."""
         out = np.empty((len(W), self.n_rows))
         run(_all_scores, [(self.rows, W, *ends, out) for ends in self.ranges()], self._threads(n_jobs))
         return out
 
-    def combine(self, c, n_jobs=None):
+    def combine(self, c: Floats, n_jobs: int | None = None) -> Floats:
         """Return X'c in float64, one number per column; the same to the last bit for any number of threads."""
         c = np.ascontiguousarray(c, dtype=np.float64)
         ranges = self._combine_ranges()
@@ -163,37 +172,37 @@ class Matrix:
         run(_combine, arguments, self._threads(n_jobs))
         return parts.sum(axis=0) if len(parts) > 1 else parts[0]
 
-    def squared_norms(self, n_jobs=None):
+    def squared_norms(self, n_jobs: int | None = None) -> Floats:
         """Return the squared Euclidean norm of each row, the constant column included."""
         out = np.empty(self.n_rows)
         run(_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
         return out
 
     @property
-    def is_wide(self):
+    def is_wide(self) -> bool:
         """Whether there are fewer rows than columns."""
         return self.n_rows < self.n_columns
 
     @cached_property
-    def squared_lengths(self):
+    def squared_lengths(self) -> float:
         """Mean of the squared number of stored values of a row."""
         if isinstance(self.rows, DenseRows):
             return float(self.n_features**2)
         return float(np.mean(np.square(np.diff(self.values.indptr), dtype=np.float64))) if self.n_rows else 0.0
 
     @cached_property
-    def longest_row(self):
+    def longest_row(self) -> int:
         """Largest number of values of a row, the constant column included: the number of terms of a score."""
         stored = np.diff(self.values.indptr).max(initial=0) if issparse(self.values) else self.n_features
         return int(stored) + (self.constant != 0.0)
 
     @property
-    def longest_sum(self):
+    def longest_sum(self) -> int:
         """Largest number of terms added sequentially in an entry of `combine`; rounding errors are bounded by it."""
         n_ranges = len(self._combine_ranges())
         return -(-self.n_rows // n_ranges) + n_ranges
 
-    def part(self, chosen):
+    def part(self, chosen: NDArray[Any] | slice) -> "Matrix":
         """Return a Matrix of the chosen rows."""
         return Matrix(self.values[chosen], self.constant)
 
@@ -204,7 +213,7 @@ class Matrix:
     def _threads(self, n_jobs):
         return n_jobs if self.n_stored >= _VALUES_WORTH_THREADS else 1
 
-    def ranges(self, most=_MAX_RANGES):
+    def ranges(self, most: int = _MAX_RANGES) -> list[tuple[int, int]]:
         """Divide the rows into (start, stop) ranges for threads; their number depends on the data only."""
         work = self.n_stored + self.n_rows
         return split(self.n_rows, min(most, -(-work // _VALUES_PER_RANGE)))

@@ -21,13 +21,16 @@ the feature, so that no digits are lost if all values are far from zero. Zeros t
 end, in one step.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
+from widemargin._runtime.argument_types import Floats, Rows, SparseMatrix
 from widemargin._runtime.compile import compiled
 from widemargin.data.matrix import DenseRows, Matrix
 from widemargin.data.structure import check_structure
@@ -63,31 +66,35 @@ class FeatureRanges:
 
     lower: float
     upper: float
-    low: np.ndarray
-    high: np.ndarray
+    low: Floats
+    high: Floats
     labels: LabelRange | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_limits(self.lower, self.upper)
         if len(self.low) != len(self.high) or not np.all(self.low <= self.high):
             raise ValueError("low and high must have the same length, and low <= high for every feature.")
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Number of features, including removed ones."""
         return len(self.low)
 
     @cached_property
-    def kept(self):
+    def kept(self) -> NDArray[np.intp]:
         """Columns that are not removed, ascending."""
         return np.flatnonzero(self.low != self.high)
 
     @cached_property
-    def filled(self):
+    def filled(self) -> NDArray[np.intp]:
         """Columns in which 0 is mapped to another value, ascending; a sparse matrix becomes dense in these columns."""
         return self.kept[self._scale(self.kept, np.zeros(len(self.kept))) != 0.0]
 
-    def apply(self, X):
+    @overload
+    def apply(self, X: SparseMatrix) -> csr_array: ...
+    @overload
+    def apply(self, X: ArrayLike) -> NDArray[Any]: ...
+    def apply(self, X: Any) -> Any:
         """Return X scaled.
 
         Parameters
@@ -146,7 +153,7 @@ class FeatureRanges:
             )
         return scaled
 
-    def apply_to_labels(self, y):
+    def apply_to_labels(self, y: ArrayLike) -> Floats:
         """Return scaled labels, or the labels themselves if `labels` is None."""
         y = np.asarray(y, dtype=np.float64)
         if self.labels is None:
@@ -322,7 +329,14 @@ def _check_method(method, lower, upper, label_limits):
         check_limits(*label_limits, names=("label_limits[0]", "label_limits[1]"))
 
 
-def learn_ranges(rows, *, method="range", lower=-1.0, upper=1.0, label_limits=None):
+def learn_ranges(
+    rows: Rows | Iterable[Rows | tuple[Rows, ArrayLike, ArrayLike | None]],
+    *,
+    method: Literal["range", "magnitude", "variance", "standard"] = "range",
+    lower: float = -1.0,
+    upper: float = 1.0,
+    label_limits: tuple[float, float] | None = None,
+) -> FeatureRanges:
     """Learn the range of each feature, in one pass.
 
     Parameters
@@ -355,9 +369,8 @@ def learn_ranges(rows, *, method="range", lower=-1.0, upper=1.0, label_limits=No
     """
     _check_method(method, lower, upper, label_limits)
     statistics = FeatureStatistics(moments=method in NEED_MOMENTS)
-    if hasattr(rows, "shape"):
-        rows = [rows]
-    for block in rows:
+    blocks: Any = [rows] if hasattr(rows, "shape") else rows
+    for block in blocks:
         X, y = block[:2] if isinstance(block, tuple) else (block, None)
         statistics.update(X, y)
     return statistics.ranges(method, lower=lower, upper=upper, label_limits=label_limits)

@@ -8,8 +8,10 @@ import time
 from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
@@ -61,6 +63,12 @@ class SolvedModel(BaseEstimator):
         "n_jobs": [Integral, None],
         "callbacks": [callable, "array-like", None],
     }
+
+    gap_: float
+    objective_: float
+    history_: NDArray[np.void] | list[NDArray[np.void]]
+    solver_: str
+    status_: str
 
     def _validate_params(self):
         """Refuse parameters beyond their limits, an integer that no double can hold among them."""
@@ -199,6 +207,11 @@ class LinearModel(WeightedModel):
     Sets after fit: `coef_`, `intercept_`, `dual_coef_`, `n_iter_`, `gap_`, `objective_`, `history_`, `solver_`,
     `status_`.
     """
+
+    coef_: Any  # an array, or a matrix of SciPy after `sparsify`
+    intercept_: NDArray[np.float64] | float
+    dual_coef_: NDArray[np.float64]
+    n_iter_: int
 
     _parameter_constraints: dict = {
         **SolvedModel._parameter_constraints,

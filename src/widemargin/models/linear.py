@@ -8,14 +8,25 @@ with C_i = C * class_weight[y_i] * sample_weight[i]. The intercept is the weight
 """
 
 from numbers import Real
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._runtime.argument_types import Floats, Rows
+from widemargin.models.argument_types import (
+    Callbacks,
+    ClassificationLoss,
+    ClassWeight,
+    LinearStopping,
+    RandomState,
+    RegressionLoss,
+)
 from widemargin.models.base import LinearModel, one_by_one
 from widemargin.models.inputs import check_class_weight
 from widemargin.models.labels import coded
@@ -26,53 +37,76 @@ from widemargin.solvers.coordinate_descent.crammer_singer import crammer_singer
 from widemargin.solvers.registry import specs_of
 from widemargin.solvers.spec import Start
 
-_SHARED_PARAMETERS = """dual : bool or "auto", default="auto"
-        Kept for compatibility. The optimum is the same either way and the certificate proves it;
-        `dual=False` with a loss that scikit-learn cannot solve that way is refused as there.
+
+class LinearSVC(ClassifierMixin, LinearModel):
+    """Linear support vector classification, two classes or more, with a proof of how good the model is.
+
+    Parameters
+    ----------
+    penalty : {"l2"}, default="l2"
+        Only ½|w|²; scikit-learn's "l1" is refused.
+    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
+        The loss of one row; with `multi_class="crammer_singer"` it has no effect, as in scikit-learn.
+    dual : bool or "auto", default="auto"
+        Kept for compatibility: the optimum is the same either way, and the certificate proves it. `dual=False` with a
+        loss that scikit-learn cannot solve that way is refused as there.
     tol : float, default=1e-4
-        Stop when the relative duality gap, (primal − dual) / primal, is at most this.
-        With `stopping="kkt"`: when no optimality condition is violated by this much.
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="kkt"`, stop when
+        no optimality condition is violated by more than this.
     C : float, default=1.0
         Weight of the losses against ½|w|².
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        With three classes or more: one problem per class against the rest, solved in parallel, or all at once.
     fit_intercept : bool, default=True
-        Whether to have an intercept.
+        Whether to fit an intercept.
     intercept_scaling : float, default=1.0
         Value of the constant feature whose weight is the intercept; the larger, the less the intercept is penalised.
+    class_weight : dict, "balanced" or None, default=None
+        Factor of C for each class.
     verbose : int, default=0
-        1 shows progress: bars on a terminal or in a notebook, elsewhere lines on standard error; 2 is more lines.
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
     random_state : int, RandomState or None, default=None
-        Seeds the order in which rows are visited. The same seed gives the same model, bit for bit.
+        Seed of the order in which rows are visited. The same seed gives the same model, bit for bit.
     max_iter : int or None, default=1000
-        Most sweeps over the rows, steps of "newton", or planes; None is no limit.
+        Largest number of sweeps over the rows, of Newton steps, or of cutting planes; None is no limit.
     solver : {"auto", "dcd", "avsf", "climb", "newton", "ocas", "svmperf"}, default="auto"
         "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
-        instead; "climb" comes to a large C by way of small ones. "newton" is for many rows and up to 3,000 columns;
+        instead; "climb" is continuation from small C to a large one. "newton" is for many rows and up to 3,000 columns;
         its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
-        chooses by a measured rule, and may change from "dcd" to "newton" on the way.
+        chooses by a measured rule and may switch from "dcd" to "newton" during the fit.
     stopping : {"gap", "kkt", "violation"}, default="gap"
-        What `tol` is compared with: the relative duality gap; "kkt", for dual solvers, the largest violation of an
-        optimality condition; "violation", for "svmperf", by how much the mean loss is above the planes.
+        What `tol` is compared with: "gap" is the relative duality gap; "kkt", for dual solvers, the largest violation
+        of an optimality condition; "violation", for "svmperf", by how much the mean loss exceeds its cutting-plane
+        model.
     penalize_intercept : bool, default=True
-        Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf"
-        or "auto", and `intercept_scaling` has no effect.
+        Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf" or
+        "auto", and `intercept_scaling` then has no effect.
     warm_start : bool, default=False
-        Start from the last fit if there are as many rows and classes: from its multipliers, or from its weights with
-        "newton", "ocas" and "svmperf".
+        Whether to start from the last fit, if there are as many rows and classes: from its dual variables, or from its
+        weights with "newton", "ocas" and "svmperf".
     max_seconds : float or None, default=None
-        Stop after about this time, with what has been reached.
+        Stop after about this many seconds and keep the best model found until then.
     n_jobs : int or None, default=None
-        Threads: over classes, or over rows where a pass allows it. None is 1 unless in a joblib context; -1 all cores.
-        The model does not depend on it.
+        Number of threads, over classes or, where the solver allows it, over rows. None is 1 unless in a joblib context;
+        -1 is all cores. The model does not depend on it.
     callbacks : callable or list of callables, default=None
-        Called after each turn with a `Progress`; one that returns a true value stops the fit. With several classes
-        and threads they are called from several threads."""
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
+        classes and threads they are called from several threads.
 
-_SHARED_ATTRIBUTES = """dual_coef_ : ndarray
-        The signed multipliers, one per row, that prove the gap: coef_ = dual_coef_ @ X, up to rounding with dual
-        coordinate solvers, up to what the gap allows with "newton". Cutting planes have none, except for
-        small problems.
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights of the features.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The intercepts; 0.0 if there is none.
+    classes_ : ndarray
+        The class labels, ascending.
+    dual_coef_ : ndarray
+        The signed dual variables, one per row, that prove the gap: coef_ = dual_coef_ @ X, up to rounding with dual
+        coordinate solvers, up to what the gap allows with "newton". Cutting planes have none, except for small
+        problems.
     n_iter_ : int
-        Sweeps, steps or planes; the largest number over classes.
+        Number of sweeps, Newton steps or cutting planes; the largest over classes.
     gap_ : float
         The relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
         The largest over classes.
@@ -84,41 +118,11 @@ _SHARED_ATTRIBUTES = """dual_coef_ : ndarray
         The solver that ran and, if "auto" chose it, the reason in parentheses; several, separated by semicolons, if
         classes were solved differently.
     status_ : str
-        Why it stopped.
+        Why the solver stopped.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray
-        Names of the features, if X had string column names."""
-
-
-def _documented(cls):
-    """Fill what both estimators share into the class's docstring."""
-    cls.__doc__ = cls.__doc__.replace("{parameters}", _SHARED_PARAMETERS).replace("{attributes}", _SHARED_ATTRIBUTES)
-    return cls
-
-
-@_documented
-class LinearSVC(ClassifierMixin, LinearModel):
-    """Linear support vector classification, two classes or more, with a proof of how good the model is.
-
-    Parameters
-    ----------
-    penalty : {"l2"}, default="l2"
-        Only ½|w|²; scikit-learn's "l1" is refused.
-    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
-        The loss of one row; with `multi_class="crammer_singer"` it has no effect, as in scikit-learn.
-    multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        With three classes or more: one problem per class against the rest, solved in parallel, or all at once.
-    class_weight : dict, "balanced" or None, default=None
-        Factor of C for each class.
-    {parameters}
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,); 0.0 without an intercept
-    classes_ : ndarray of the class labels
-    {attributes}
+        Names of the features, if X had string column names.
 
     Examples
     --------
@@ -137,30 +141,31 @@ class LinearSVC(ClassifierMixin, LinearModel):
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "class_weight": [None, dict, StrOptions({"balanced"})],
     }
+    classes_: NDArray[Any]
 
     def __init__(
         self,
-        penalty="l2",
-        loss="squared_hinge",
+        penalty: Literal["l2"] = "l2",
+        loss: ClassificationLoss = "squared_hinge",
         *,
-        dual="auto",
-        tol=1e-4,
-        C=1.0,
-        multi_class="ovr",
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        class_weight=None,
-        verbose=0,
-        random_state=None,
-        max_iter=1000,
-        solver="auto",
-        stopping="gap",
-        penalize_intercept=True,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        dual: bool | Literal["auto"] = "auto",
+        tol: float = 1e-4,
+        C: float = 1.0,
+        multi_class: Literal["ovr", "crammer_singer"] = "ovr",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: ClassWeight = None,
+        verbose: int = 0,
+        random_state: RandomState = None,
+        max_iter: int | None = 1000,
+        solver: str = "auto",
+        stopping: LinearStopping = "gap",
+        penalize_intercept: bool = True,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.penalty = penalty
         self.loss = loss
         self.dual = dual
@@ -181,7 +186,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self.n_jobs = n_jobs
         self.callbacks = callbacks
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -252,46 +257,108 @@ class LinearSVC(ClassifierMixin, LinearModel):
         free = self._intercept is Intercept.FREE
         return [lambda k=k: state(X, np.where(label == k, 1.0, -1.0), cost, free_intercept=free) for k in positives]
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> Floats:
         """Return the score of each row for each class (n_samples, n_classes), or of the second of two (n_samples,)."""
         scores = self._scores(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> NDArray[Any]:
         """Return the class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
-    def sparsify(self):
+    def sparsify(self) -> Self:
         """Turn `coef_` into a sparse matrix; predictions stay the same."""
         check_is_fitted(self)
         self.coef_ = csr_matrix(self.coef_)
         return self
 
-    def densify(self):
+    def densify(self) -> Self:
         """Turn `coef_` back into an array."""
         check_is_fitted(self)
         self.coef_ = self.coef_.toarray() if issparse(self.coef_) else self.coef_
         return self
 
 
-@_documented
 class LinearSVR(RegressorMixin, LinearModel):
     """Linear support vector regression, with a proof of how good the model is.
 
     Parameters
     ----------
     epsilon : float, default=0.0
-        Residuals up to this size are free.
+        Residuals of at most this size have zero loss.
+    tol : float, default=1e-4
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="kkt"`, stop when
+        no optimality condition is violated by more than this.
+    C : float, default=1.0
+        Weight of the losses against ½|w|².
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
         The loss of one row.
-    {parameters}
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    intercept_scaling : float, default=1.0
+        Value of the constant feature whose weight is the intercept; the larger, the less the intercept is penalised.
+    dual : bool or "auto", default="auto"
+        Kept for compatibility: the optimum is the same either way, and the certificate proves it. `dual=False` with a
+        loss that scikit-learn cannot solve that way is refused as there.
+    verbose : int, default=0
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    random_state : int, RandomState or None, default=None
+        Seed of the order in which rows are visited. The same seed gives the same model, bit for bit.
+    max_iter : int or None, default=1000
+        Largest number of sweeps over the rows, of Newton steps, or of cutting planes; None is no limit.
+    solver : {"auto", "dcd", "avsf", "climb", "newton", "ocas", "svmperf"}, default="auto"
+        "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
+        instead; "climb" is continuation from small C to a large one. "newton" is for many rows and up to 3,000 columns;
+        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
+        chooses by a measured rule and may switch from "dcd" to "newton" during the fit.
+    stopping : {"gap", "kkt", "violation"}, default="gap"
+        What `tol` is compared with: "gap" is the relative duality gap; "kkt", for dual solvers, the largest violation
+        of an optimality condition; "violation", for "svmperf", by how much the mean loss exceeds its cutting-plane
+        model.
+    penalize_intercept : bool, default=True
+        Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf" or
+        "auto", and `intercept_scaling` then has no effect.
+    warm_start : bool, default=False
+        Whether to start from the last fit, if there are as many rows and classes: from its dual variables, or from its
+        weights with "newton", "ocas" and "svmperf".
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads, over classes or, where the solver allows it, over rows. None is 1 unless in a joblib context;
+        -1 is all cores. The model does not depend on it.
+    callbacks : callable or list of callables, default=None
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
+        classes and threads they are called from several threads.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-    intercept_ : ndarray of shape (1,); 0.0 without an intercept
-    {attributes}
+        Weights of the features.
+    intercept_ : ndarray of shape (1,)
+        The intercept; 0.0 if there is none.
+    dual_coef_ : ndarray
+        The signed dual variables, one per row, that prove the gap: coef_ = dual_coef_ @ X, up to rounding with dual
+        coordinate solvers, up to what the gap allows with "newton". Cutting planes have none, except for small
+        problems.
+    n_iter_ : int
+        Number of sweeps, Newton steps or cutting planes; the largest over classes.
+    gap_ : float
+        The relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
+        The largest over classes.
+    objective_ : float
+        The objective at the model, summed over classes.
+    history_ : structured ndarray, or a list of them, one per class
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran and, if "auto" chose it, the reason in parentheses; several, separated by semicolons, if
+        classes were solved differently.
+    status_ : str
+        Why the solver stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
 
     Examples
     --------
@@ -312,24 +379,24 @@ class LinearSVR(RegressorMixin, LinearModel):
     def __init__(
         self,
         *,
-        epsilon=0.0,
-        tol=1e-4,
-        C=1.0,
-        loss="epsilon_insensitive",
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        dual="auto",
-        verbose=0,
-        random_state=None,
-        max_iter=1000,
-        solver="auto",
-        stopping="gap",
-        penalize_intercept=True,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        epsilon: float = 0.0,
+        tol: float = 1e-4,
+        C: float = 1.0,
+        loss: RegressionLoss = "epsilon_insensitive",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        dual: bool | Literal["auto"] = "auto",
+        verbose: int = 0,
+        random_state: RandomState = None,
+        max_iter: int | None = 1000,
+        solver: str = "auto",
+        stopping: LinearStopping = "gap",
+        penalize_intercept: bool = True,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.epsilon = epsilon
         self.tol = tol
         self.C = C
@@ -348,7 +415,7 @@ class LinearSVR(RegressorMixin, LinearModel):
         self.n_jobs = n_jobs
         self.callbacks = callbacks
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -390,6 +457,6 @@ class LinearSVR(RegressorMixin, LinearModel):
         state = regression.LOSSES[self.loss]
         return [lambda: state(X, y, cost, self.epsilon, free_intercept=self._intercept is Intercept.FREE)]
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> Floats:
         """Return the predicted target of each row."""
         return self._scores(X).ravel()

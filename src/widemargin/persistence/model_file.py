@@ -10,11 +10,14 @@ from the file: a file that is damaged, or of another kind, is refused with a `Fo
 """
 
 import os
+from typing import Any, Literal
 
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._runtime.argument_types import FilePath
 from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
+from widemargin.models.base import SolvedModel
 from widemargin.models.cutting_plane.ranking import OrdinalSVC
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.linear import LinearSVC, LinearSVR
@@ -34,7 +37,13 @@ _RELATIVES = {  # how files begin that people may take for model files of ours
 _HEAD_BYTES = 64
 
 
-def save_model(model, path, *, format="widemargin", keep_dual=True):  # noqa: A002
+def save_model(
+    model: SolvedModel,
+    path: FilePath,
+    *,
+    format: Literal["widemargin", "liblinear", "libsvm", "svmlight"] = "widemargin",  # noqa: A002
+    keep_dual: bool = True,
+) -> None:
     """Save a fitted model to a file; a file of that name is replaced only when the new one is complete.
 
     Parameters
@@ -89,7 +98,7 @@ def save_model(model, path, *, format="widemargin", keep_dual=True):  # noqa: A0
         file.write(content)
 
 
-def load_model(path, *, task=None):
+def load_model(path: FilePath, *, task: Literal["classification", "regression", "rank"] | None = None) -> Any:
     """Load a model from a file of `save_model`, LIBLINEAR, LIBSVM or SVM-light, whichever its content says it is.
 
     Parameters

@@ -4,8 +4,12 @@ Needs matplotlib, which is not installed with the package: `pip install "widemar
 """
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+
+from widemargin._runtime.argument_types import FilePath
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
 _MARKERS = ("o", "s", "^", "D", "v")  # at a curve's end, for those who do not tell the colours
@@ -15,7 +19,9 @@ _MANY_POINTS = 200  # a longer curve is drawn thinner, as its jumps would run to
 _WIDE = 20.0  # runs whose lengths differ by more than this factor are drawn on a logarithmic axis
 
 
-def plot_convergence(models, *, axes=None, labels=None, path=None):
+def plot_convergence(
+    models: Any, *, axes: Sequence[Any] | None = None, labels: Sequence[str] | None = None, path: FilePath | None = None
+) -> Any:
     """Draw the relative duality gap of fits against seconds and against passes over the rows.
 
     A model of several classes is drawn thin for each class, and bold for the worst of them at each moment; each class

@@ -7,9 +7,11 @@ IPython.display.HTML(grid_fragment(result))    the same figure in a notebook
 
 import hashlib
 import os
+from typing import Any, Protocol
 
 import numpy as np
 
+from widemargin._runtime.argument_types import FilePath, Floats
 from widemargin.plots.convergence import make_figure
 from widemargin.report import scales
 from widemargin.report.grid_figure import grid_figure, grid_table
@@ -22,7 +24,26 @@ _MOST_TICKS = 12
 _ROOM = 2.5  # steps of the grid that a line must be wide for a number on it
 
 
-def plot_grid(result, path=None, axes=None):
+class SearchResult(Protocol):
+    """What is drawn of a `GridResult`, whose room is above this one."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters that vary."""
+        ...
+
+    @property
+    def points(self) -> tuple[dict[str, Any], ...]:
+        """A value for each of the names."""
+        ...
+
+    @property
+    def scores(self) -> Floats:
+        """The score of each point on each fold."""
+        ...
+
+
+def plot_grid(result: SearchResult, path: FilePath | None = None, axes: Any = None) -> Any:
     """Draw the mean score over C and gamma, or over one parameter with the deviation of its folds.
 
     The best point is marked; lines are where the score is 0.5%, 1%, 2%, 5% and 10% below it, or of scores that are no

@@ -4,9 +4,15 @@ Solvers measure themselves with compiled loops of their own; this file shares no
 dual(beta) <= optimum <= primal(w), holds for every w and every feasible beta, so the gap is a proof.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from widemargin._runtime.argument_types import Floats
+
+if TYPE_CHECKING:  # this file runs without what it judges
+    from widemargin.data.matrix import Matrix
+    from widemargin.problems.formulations import DualQP, KernelQP
 
 _LIMITS = np.finfo(float)
 
@@ -18,29 +24,29 @@ class Certificate(NamedTuple):
     dual: float
 
     @property
-    def gap(self):
+    def gap(self) -> float:
         """(primal − dual) / |primal|: the objective is at most this fraction away from the optimum."""
         return relative_gap(self.primal, self.dual)
 
 
-def relative_gap(primal, dual, scale=0.0):
+def relative_gap(primal: float, dual: float, scale: float = 0.0) -> float:
     """Return (primal − dual) / max(|primal|, scale), and 0 where all are 0; the largest number if it overflows."""
     gap = float(primal - dual) / max(float(abs(primal)), float(scale), float(_LIMITS.tiny))
     return min(gap, float(_LIMITS.max))
 
 
-def scores(X, w):
+def scores(X: "Matrix", w: Floats) -> Floats:
     """Return X w for a Matrix, by NumPy or SciPy alone."""
     return X.values @ w[: X.n_features] + (X.constant * w[-1] if X.constant else 0.0)
 
 
-def combination(X, c):
+def combination(X: "Matrix", c: Floats) -> Floats:
     """Return X'c for a Matrix, by NumPy or SciPy alone."""
     v = X.values.T.astype(np.float64) @ c
     return np.append(v, X.constant * c.sum()) if X.constant else v
 
 
-def losses(problem, s):
+def losses(problem: "DualQP", s: Floats) -> Floats:
     """Return each row's loss at scores s: the best value of b r − ε|b| − ½ curvature b² over the row's interval."""
     r = problem.target - s
     beyond = np.sign(r) * np.maximum(np.abs(r) - problem.epsilon, 0.0)
@@ -50,12 +56,12 @@ def losses(problem, s):
     return b * r - problem.epsilon * np.abs(b) - 0.5 * problem.curvature * b**2
 
 
-def primal(problem, w):
+def primal(problem: "DualQP", w: Floats) -> float:
     """Return ½|w|² + Σ loss_i."""
     return 0.5 * w @ w + losses(problem, scores(problem.X, w)).sum()
 
 
-def dual(problem, beta):
+def dual(problem: "DualQP", beta: Floats) -> float:
     """Return the dual value of beta, which must lie in its box: ValueError otherwise."""
     outside = (beta < problem.lower) | (beta > problem.upper)
     if outside.any():
@@ -66,12 +72,12 @@ def dual(problem, beta):
     return separable.sum() - 0.5 * v @ v
 
 
-def certify(problem, w, beta):
+def certify(problem: "DualQP", w: Floats, beta: Floats) -> Certificate:
     """Return the Certificate of w and beta."""
     return Certificate(primal(problem, w), dual(problem, beta))
 
 
-def violations(problem, w, beta):
+def violations(problem: "DualQP", w: Floats, beta: Floats) -> Floats:
     """Return by how much each multiplier violates its optimality (KKT) condition at scores X w; 0 where it holds."""
     slope = problem.target - scores(problem.X, w) - problem.curvature * beta
     rise = slope - np.where(beta >= 0, problem.epsilon, -problem.epsilon)
@@ -81,12 +87,12 @@ def violations(problem, w, beta):
     return np.maximum(upwards, downwards)
 
 
-def certify_kernel(problem, K, beta, offsets):
+def certify_kernel(problem: "KernelQP", K: Floats, beta: Floats, offsets: Floats) -> Certificate:
     """Return the Certificate of multipliers beta and offsets of a KernelQP.
 
     Parameters
     ----------
-    problem : KernelQP
+    problem : "KernelQP"
         Its own kernel rows are not looked at.
     K : ndarray of shape (n_rows, n_rows), float64
         The kernel matrix.
@@ -106,7 +112,7 @@ def certify_kernel(problem, K, beta, offsets):
     return Certificate(gap - value, -value)
 
 
-def kernel_violation(problem, K, beta):
+def kernel_violation(problem: "KernelQP", K: Floats, beta: Floats) -> float:
     """Return the largest F_t that may fall less the smallest that may rise, of the worst group; 0 if none violates."""
     F = _kernel_gradient(problem, K, beta)
     worst = 0.0
@@ -119,12 +125,12 @@ def kernel_violation(problem, K, beta):
     return worst
 
 
-def _kernel_gradient(problem, K, beta):
+def _kernel_gradient(problem: "KernelQP", K: Floats, beta: Floats) -> Floats:
     """Return F = K beta + p, the multipliers of each kernel row added up first."""
     return (K @ np.bincount(problem.row, beta, minlength=len(K)))[problem.row] + problem.linear
 
 
-def _check_feasible(problem, beta):
+def _check_feasible(problem: "KernelQP", beta: Floats) -> None:
     outside = (beta < problem.lower) | (beta > problem.upper)
     if outside.any():
         t = int(np.argmax(outside))

@@ -9,11 +9,13 @@ of the objective, or where none is left.
 """
 
 import time
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -21,6 +23,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from widemargin._runtime.argument_types import Floats, Folds, Rows, Scoring
 from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import run
 from widemargin.models.base import refuse_not_finite
@@ -68,38 +71,49 @@ class CPath:
         For each C and output, how the solver came to the model fitted to all rows, as `history_` of a `LinearSVC`.
     """
 
-    Cs: np.ndarray
-    coefs: np.ndarray
-    intercepts: np.ndarray
-    gaps: np.ndarray
-    objectives: np.ndarray
-    n_iters: np.ndarray
-    statuses: np.ndarray
+    Cs: Floats
+    coefs: Floats
+    intercepts: Floats
+    gaps: Floats
+    objectives: Floats
+    n_iters: NDArray[np.int64]
+    statuses: NDArray[np.str_]
     solver: str
-    scores: np.ndarray | None
-    fold_gaps: np.ndarray | None
-    histories: list = field(default_factory=list, compare=False, repr=False)
+    scores: Floats | None
+    fold_gaps: Floats | None
+    histories: list[list[NDArray[np.void]]] = field(default_factory=list, compare=False, repr=False)
 
     @property
-    def best(self):
+    def best(self) -> int:
         """The position of the C with the best mean score, of the smallest if there are several."""
         if self.scores is None:
             raise ValueError("a path without cv has no scores to choose by; give cv.")
         return int(np.argmax(self.scores.mean(axis=0)))
 
 
-def c_path(X, y, Cs=None, *, estimator=None, cv=None, scoring=None, sample_weight=None, groups=None, each=None):
+def c_path(
+    estimator: LinearSVC | LinearSVR | None,
+    X: Rows,
+    y: ArrayLike,
+    Cs: ArrayLike | None = None,
+    *,
+    cv: Folds | None = None,
+    scoring: Scoring | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    each: Callable[[float, list[float]], object] | None = None,
+) -> CPath:
     """Fit a linear model for each C of a grid, ascending, each begun where the last one ended.
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
-    Cs : array-like of floats, or None
-        Positive; sorted here. None: the useful range, found on the way, in steps of √10.
-    estimator : LinearSVC or LinearSVR, default=None
+    estimator : LinearSVC, LinearSVR or None
         Whose parameters are used, except for C and warm_start. None: LinearSVC() if y are class labels, else
         LinearSVR().
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    Cs : array-like of floats or None, default=None
+        Positive; sorted here. None: the useful range, found on the way, in steps of √10.
     cv : int, splitter or iterable, default=None
         Folds as in scikit-learn. None: no scores.
     scoring : str, callable or None, default=None
@@ -119,12 +133,17 @@ def c_path(X, y, Cs=None, *, estimator=None, cv=None, scoring=None, sample_weigh
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
-    >>> from widemargin import c_path
+    >>> from widemargin import LinearSVC, c_path
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> path = c_path(scale(X), y, [0.01, 0.1, 1.0], cv=5)
+    >>> path = c_path(LinearSVC(), scale(X), y, [0.01, 0.1, 1.0], cv=5)
     >>> path.coefs.shape, path.scores.shape, bool((path.gaps <= 1e-4).all())
     ((3, 1, 30), (5, 3), True)
     """
+    if not (estimator is None or isinstance(estimator, LinearSVC | LinearSVR)):
+        raise TypeError(
+            "c_path takes the estimator first, as grid_search does: c_path(estimator, X, y, Cs), estimator being a "
+            f"LinearSVC, a LinearSVR or None; got a {type(estimator).__name__}."
+        )
     model = clone(_default(y) if estimator is None else estimator)
     model.set_params(C=1.0)
     if getattr(model, "multi_class", "ovr") == "crammer_singer":

@@ -115,7 +115,8 @@ class FoldWalk:
 
     def score(self, point):
         """Fit the model of a point, and return its score on the rows held out."""
-        self.model.set_params(**point)
+        if "C" in point:  # the rest is set; a shared kernel matrix must not be taken for rows of the kernel it is of
+            self.model.set_params(C=point["C"])
         parameters = {name: values[self.train] for name, values in self._parameters.items()}
         with config_context(assume_finite=True) if self._is_checked else nullcontext():
             self.model.fit(self._X, self._y[self.train], **parameters)

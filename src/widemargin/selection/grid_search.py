@@ -10,15 +10,19 @@ import threading
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite
 
+from widemargin._runtime.argument_types import FilePath, Folds, Rows, Scoring
 from widemargin._runtime.threads import n_threads, run, single_threaded_blas
 from widemargin._runtime.warning import warn_caller
 from widemargin.errors import ConvergenceWarning
@@ -27,8 +31,9 @@ from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.selection.c_path import c_path
 from widemargin.selection.fold_walk import FoldWalk, Ground, bytes_to_share, rows_of
+from widemargin.selection.grid_result import GridResult
 from widemargin.selection.live_table import GridReport
-from widemargin.selection.parameter_ranges import checked_grid, default_grid, grown, refined
+from widemargin.selection.parameter_ranges import checked_grids, default_grid, grown, refined
 from widemargin.selection.results_file import GridFile, encoded, fingerprint, result_of
 from widemargin.solvers.contract import Status
 
@@ -36,25 +41,25 @@ _MEGABYTE = 1 << 20
 
 
 def grid_search(
-    estimator,
-    X,
-    y,
-    grid=None,
+    estimator: Any,
+    X: Rows,
+    y: ArrayLike,
+    grid: Mapping[str, Iterable[Any]] | Sequence[Mapping[str, Iterable[Any]]] | None = None,
     *,
-    cv=5,
-    scoring=None,
-    extend=0,
-    refine=0,
-    refit=True,
-    n_jobs=None,
-    memory=2000.0,
-    results=None,
-    resume=False,
-    fit_parameters=None,
-    groups=None,
-    verbose=0,
-    callback=None,
-):
+    cv: Folds = 5,
+    scoring: Scoring | None = None,
+    extend: int = 0,
+    refine: int = 0,
+    refit: bool = True,
+    n_jobs: int | None = None,
+    memory: float = 2000.0,
+    results: FilePath | None = None,
+    resume: bool = False,
+    fit_parameters: Mapping[str, ArrayLike] | None = None,
+    groups: ArrayLike | None = None,
+    verbose: int = 0,
+    callback: Callable[[GridResult], object] | None = None,
+) -> GridResult:
     """Score an estimator by cross-validation at each point of a grid, and fit it with the best parameters.
 
     Parameters
@@ -64,8 +69,10 @@ def grid_search(
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Of a precomputed kernel, the matrix.
     y : array-like of shape (n_samples,)
-    grid : dict of name to values, default=None
-        None: LIBSVM's ranges, C = 2^-5, 2^-3, .. 2^15 and, where the kernel has it, gamma = 2^3, 2^1, .. 2^-15; for SVR
+    grid : dict of name to values, list of such dicts, or None, default=None
+        The points are all combinations of the values, as in scikit-learn's GridSearchCV; of a list, those of each dict.
+        A name that a dict of the list lacks has the estimator's own value there. None: LIBSVM's ranges,
+        C = 2^-5, 2^-3, .. 2^15 and, where the kernel has it, gamma = 2^3, 2^1, .. 2^-15; for SVR
         epsilon = 2^-8, 2^-5, 2^-2 besides; nu = 0.1, .. 0.8 in the place of C where there is none.
     cv : int, splitter or iterable, default=5
         Folds as in scikit-learn; split once.
@@ -110,32 +117,32 @@ def grid_search(
     >>> result.best_params, round(result.best_score, 2)
     ({'C': 1, 'gamma': 0.1}, 0.98)
     """
-    grid = default_grid(estimator) if grid is None else checked_grid(estimator, grid)
+    grids = [default_grid(estimator)] if grid is None else checked_grids(estimator, grid)
     if results is not None:
-        _check_place(grid)
+        _check_place(grids)
     search = _Search(estimator, X, y, cv, scoring, groups, fit_parameters or {}, n_jobs, memory)
-    search.open(tuple(grid), results, resume)
+    search.open(tuple(grids[0]), results, resume)
     with GridReport(verbose, search.scoring) as report, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # said once, at the end
-        search.run(_points(grid), report, callback)
+        search.run(_points(grids), report, callback)
         for _ in range(extend):
-            found = search.result()
-            larger = grown(grid, found.points, found.means)
+            larger = _extended(grids, search.result())
             if larger is None:
                 break
-            grid = larger
-            search.run(_points(grid), report, callback)
+            grids = larger
+            search.run(_points(grids), report, callback)
         for _ in range(refine):
-            grid = refined(grid, search.result().best_params)
-            search.run(_points(grid), report, callback)
+            best = search.result().best_params
+            grids = [refined(grids[_home_of(best, grids)], best)]
+            search.run(_points(grids), report, callback)
     result = search.close()
     return replace(result, best_model=search.fitted(result.best_params)) if refit else result
 
 
-def _check_place(grid):
+def _check_place(grids):
     """Refuse values that a results file has no place for."""
-    for name, values in grid.items():
-        for value in values:
+    for name in grids[0]:
+        for value in (value for grid in grids for value in grid[name]):
             try:
                 json.dumps(encoded({name: value}))
             except TypeError:
@@ -149,15 +156,31 @@ def _apart_from_C(point):
     return tuple((name, value) for name, value in point.items() if name != "C")
 
 
-def _points(grid):
-    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+def _points(grids):
+    """Return all points of the grids, each once."""
+    each = [dict(zip(grid, values, strict=True)) for grid in grids for values in product(*grid.values())]
+    return list({tuple(point.items()): point for point in each}.values())
+
+
+def _home_of(point, grids):
+    """Return the position of the first grid that has this point."""
+    return next(k for k, grid in enumerate(grids) if all(point[name] in values for name, values in grid.items()))
+
+
+def _extended(grids, found):
+    """Return the grids with values beyond the edge of the one that has the best point; None if it is on no edge."""
+    if np.isnan(found.means).all():
+        return None
+    home = _home_of(found.best_params, grids)
+    larger = grown(grids[home], found.points, found.means)
+    return None if larger is None else [*grids[:home], larger, *grids[home + 1 :]]
 
 
 @dataclass(frozen=True)
 class _Walk:
     """Points that differ in C alone, C ascending; of one fold, or of all (fold None) if they go along together."""
 
-    points: list
+    points: list[dict[str, Any]]
     fold: int | None
 
 
@@ -311,7 +334,7 @@ class _Search:
             begun[0] = now
 
         path = c_path(
-            self._X, self._y, list(points), estimator=model, cv=self._folds, scoring=self._given_scoring, each=told,
+            model, self._X, self._y, list(points), cv=self._folds, scoring=self._given_scoring, each=told,
             **self._parameters,
         )  # fmt: skip
         self._n_short += int(np.sum(path.statuses != Status.CONVERGED.value))

@@ -1,39 +1,18 @@
 """`LinearSVCCV` and `LinearSVRCV`: linear models whose C is chosen by cross-validation along a warm-started path."""
 
+from collections.abc import Callable
+from typing import Any, Literal, Self
+
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._runtime.argument_types import Floats, Folds, Rows, Scoring
+from widemargin.models.argument_types import Callbacks, ClassificationLoss, ClassWeight, RandomState, RegressionLoss
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.selection.c_path import c_path
+from widemargin.selection.c_path import CPath, c_path
 
 _KEPT = ["coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_", "n_iter_", "gap_", "objective_"]
 _KEPT += ["history_", "solver_", "status_"]
-_PARAMETERS = """Cs : array-like of floats or None, default=None
-        The C to choose from. None: the useful range, found on the way, in steps of √10; see `c_path`.
-    cv : int, splitter, iterable or None, default=None
-        Folds as in scikit-learn; None is five.
-    scoring : str, callable or None, default=None
-        As in scikit-learn; None is accuracy, or R² for regression.
-    others
-        As for `{model}`; with `max_seconds` the path may end before its last C."""
-
-_ATTRIBUTES = """C_ : float
-        The C with the best mean score, the smallest if there are several.
-    Cs_ : ndarray of shape (n_Cs,)
-        All that were tried, ascending.
-    scores_ : ndarray of shape (n_folds, n_Cs)
-        On the rows that a fold holds out.
-    path_ : CPath
-        The models and gaps for all C.
-    coef_, intercept_, gap_, objective_, history_, n_iter_, solver_, status_, n_features_in_
-        Of the model for C_, fitted to all rows, as for `{model}`."""
-
-
-def _documented(cls):
-    """Fill what both estimators share into the class's docstring."""
-    name = cls.__mro__[1].__name__
-    for key, text in (("{parameters}", _PARAMETERS), ("{attributes}", _ATTRIBUTES)):
-        cls.__doc__ = cls.__doc__.replace(key, text.replace("{model}", name))
-    return cls
 
 
 class _Chosen:
@@ -41,15 +20,19 @@ class _Chosen:
 
     _parameter_constraints: dict = {"Cs": ["array-like", None], "cv": ["cv_object"], "scoring": [str, callable, None]}
 
+    get_params: Callable[..., dict[str, Any]]
+    C_: float
+    Cs_: Floats
+    scores_: Floats
+    path_: CPath
+
     def _choose(self, kind, X, y, sample_weight, groups):
         """Set the fitted attributes; `kind` is the estimator for one C."""
         self._validate_params()
         shared = {name: value for name, value in self.get_params().items() if name in kind._get_param_names()}
         estimator = kind(**shared)
         cv = 5 if self.cv is None else self.cv
-        path = c_path(
-            X, y, self.Cs, estimator=estimator, cv=cv, scoring=self.scoring, sample_weight=sample_weight, groups=groups
-        )
+        path = c_path(estimator, X, y, self.Cs, cv=cv, scoring=self.scoring, sample_weight=sample_weight, groups=groups)
         self._check(X, y, sample_weight)
         self.path_, self.Cs_, self.scores_, best = path, path.Cs, path.scores, path.best
         self.C_ = float(path.Cs[best])
@@ -59,10 +42,10 @@ class _Chosen:
         self.n_iter_, self.solver_, self.status_ = int(path.n_iters[best]), path.solver, str(path.statuses[best])
         return self
 
-    def chosen(self):
+    def chosen(self) -> Any:
         """Return the model for C_ as a fitted LinearSVC or LinearSVR; this is what `save_model` saves."""
         check_is_fitted(self)
-        kind = type(self).__mro__[2]
+        kind: Any = type(self).__mro__[2]
         shared = {name: value for name, value in self.get_params().items() if name in kind._get_param_names()}
         model = kind(**shared, C=self.C_)
         for name in _KEPT:
@@ -71,18 +54,89 @@ class _Chosen:
         return model
 
 
-@_documented
 class LinearSVCCV(_Chosen, LinearSVC):
     """Linear support vector classification with C chosen by cross-validation.
 
     Parameters
     ----------
-    {parameters}
+    Cs : array-like of floats or None, default=None
+        The values of C to choose from. None is the useful range, found on the way, in steps of √10; see `c_path`.
+    cv : int, splitter, iterable or None, default=None
+        Folds as in scikit-learn; None is five.
+    scoring : str, callable or None, default=None
+        As in scikit-learn; None is accuracy, or R² for regression.
+    penalty : {"l2"}, default="l2"
+        Only ½|w|²; scikit-learn's "l1" is refused.
+    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
+        The loss of one row.
+    dual : bool or "auto", default="auto"
+        Kept for compatibility: the optimum is the same either way, and the certificate proves it. `dual=False` with a
+        loss that scikit-learn cannot solve that way is refused as there.
+    tol : float, default=1e-4
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    intercept_scaling : float, default=1.0
+        Value of the constant feature whose weight is the intercept; the larger, the less the intercept is penalised.
+    class_weight : dict, "balanced" or None, default=None
+        Factor of C for each class.
+    verbose : int, default=0
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    random_state : int, RandomState or None, default=None
+        Seed of the order in which rows are visited. The same seed gives the same model, bit for bit.
+    max_iter : int or None, default=1000
+        Largest number of sweeps over the rows, of Newton steps, or of cutting planes; None is no limit.
+    solver : {"auto", "dcd", "avsf", "climb", "newton", "ocas", "svmperf"}, default="auto"
+        "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
+        instead; "climb" is continuation from small C to a large one. "newton" is for many rows and up to 3,000 columns;
+        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
+        chooses by a measured rule and may switch from "dcd" to "newton" during the fit.
+    penalize_intercept : bool, default=True
+        Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf" or
+        "auto", and `intercept_scaling` then has no effect.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds; the path may then end before its last C.
+    n_jobs : int or None, default=None
+        Number of threads, over classes or, where the solver allows it, over rows. None is 1 unless in a joblib context;
+        -1 is all cores. The model does not depend on it.
+    callbacks : callable or list of callables, default=None
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
+        classes and threads they are called from several threads.
 
     Attributes
     ----------
-    {attributes}
-    classes_ : ndarray of the class labels
+    C_ : float
+        The C with the best mean score, the smallest if there are several.
+    Cs_ : ndarray of shape (n_Cs,)
+        All values of C that were tried, ascending.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        Scores on the rows that each fold holds out.
+    path_ : CPath
+        The models and gaps for all values of C.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights of the features of the model for C_, fitted to all rows.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The intercepts; 0.0 if there is none.
+    classes_ : ndarray
+        The class labels, ascending.
+    n_iter_ : int
+        Number of sweeps, Newton steps or cutting planes; the largest over classes.
+    gap_ : float
+        The relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
+        The largest over classes.
+    objective_ : float
+        The objective at the model, summed over classes.
+    history_ : structured ndarray, or a list of them, one per class
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran and, if "auto" chose it, the reason in parentheses; several, separated by semicolons, if
+        classes were solved differently.
+    status_ : str
+        Why the solver stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
 
     Examples
     --------
@@ -98,26 +152,26 @@ class LinearSVCCV(_Chosen, LinearSVC):
 
     def __init__(
         self,
-        Cs=None,
+        Cs: ArrayLike | None = None,
         *,
-        cv=None,
-        scoring=None,
-        penalty="l2",
-        loss="squared_hinge",
-        dual="auto",
-        tol=1e-4,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        class_weight=None,
-        verbose=0,
-        random_state=None,
-        max_iter=1000,
-        solver="auto",
-        penalize_intercept=True,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        cv: Folds | None = None,
+        scoring: Scoring | None = None,
+        penalty: Literal["l2"] = "l2",
+        loss: ClassificationLoss = "squared_hinge",
+        dual: bool | Literal["auto"] = "auto",
+        tol: float = 1e-4,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: ClassWeight = None,
+        verbose: int = 0,
+        random_state: RandomState = None,
+        max_iter: int | None = 1000,
+        solver: str = "auto",
+        penalize_intercept: bool = True,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
@@ -139,7 +193,9 @@ class LinearSVCCV(_Chosen, LinearSVC):
 
     multi_class, stopping, warm_start = "ovr", "gap", False
 
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(
+        self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Choose C by cross-validation, and keep the model for it that was fitted to all rows.
 
         Parameters
@@ -159,17 +215,85 @@ class LinearSVCCV(_Chosen, LinearSVC):
         return self._choose(LinearSVC, X, y, sample_weight, groups)
 
 
-@_documented
 class LinearSVRCV(_Chosen, LinearSVR):
     """Linear support vector regression with C chosen by cross-validation.
 
     Parameters
     ----------
-    {parameters}
+    Cs : array-like of floats or None, default=None
+        The values of C to choose from. None is the useful range, found on the way, in steps of √10; see `c_path`.
+    cv : int, splitter, iterable or None, default=None
+        Folds as in scikit-learn; None is five.
+    scoring : str, callable or None, default=None
+        As in scikit-learn; None is accuracy, or R² for regression.
+    epsilon : float, default=0.0
+        Residuals of at most this size have zero loss.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
+        The loss of one row.
+    dual : bool or "auto", default="auto"
+        Kept for compatibility: the optimum is the same either way, and the certificate proves it. `dual=False` with a
+        loss that scikit-learn cannot solve that way is refused as there.
+    tol : float, default=1e-4
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    intercept_scaling : float, default=1.0
+        Value of the constant feature whose weight is the intercept; the larger, the less the intercept is penalised.
+    verbose : int, default=0
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    random_state : int, RandomState or None, default=None
+        Seed of the order in which rows are visited. The same seed gives the same model, bit for bit.
+    max_iter : int or None, default=1000
+        Largest number of sweeps over the rows, of Newton steps, or of cutting planes; None is no limit.
+    solver : {"auto", "dcd", "avsf", "climb", "newton", "ocas", "svmperf"}, default="auto"
+        "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
+        instead; "climb" is continuation from small C to a large one. "newton" is for many rows and up to 3,000 columns;
+        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
+        chooses by a measured rule and may switch from "dcd" to "newton" during the fit.
+    penalize_intercept : bool, default=True
+        Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf" or
+        "auto", and `intercept_scaling` then has no effect.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds; the path may then end before its last C.
+    n_jobs : int or None, default=None
+        Number of threads, over classes or, where the solver allows it, over rows. None is 1 unless in a joblib context;
+        -1 is all cores. The model does not depend on it.
+    callbacks : callable or list of callables, default=None
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
+        classes and threads they are called from several threads.
 
     Attributes
     ----------
-    {attributes}
+    C_ : float
+        The C with the best mean score, the smallest if there are several.
+    Cs_ : ndarray of shape (n_Cs,)
+        All values of C that were tried, ascending.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        Scores on the rows that each fold holds out.
+    path_ : CPath
+        The models and gaps for all values of C.
+    coef_ : ndarray of shape (n_features,)
+        Weights of the features of the model for C_, fitted to all rows.
+    intercept_ : ndarray of shape (1,)
+        The intercept; 0.0 if there is none.
+    n_iter_ : int
+        Number of sweeps, Newton steps or cutting planes; the largest over classes.
+    gap_ : float
+        The relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
+        The largest over classes.
+    objective_ : float
+        The objective at the model, summed over classes.
+    history_ : structured ndarray, or a list of them, one per class
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran and, if "auto" chose it, the reason in parentheses; several, separated by semicolons, if
+        classes were solved differently.
+    status_ : str
+        Why the solver stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
 
     Examples
     --------
@@ -185,25 +309,25 @@ class LinearSVRCV(_Chosen, LinearSVR):
 
     def __init__(
         self,
-        Cs=None,
+        Cs: ArrayLike | None = None,
         *,
-        cv=None,
-        scoring=None,
-        epsilon=0.0,
-        loss="epsilon_insensitive",
-        dual="auto",
-        tol=1e-4,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        verbose=0,
-        random_state=None,
-        max_iter=1000,
-        solver="auto",
-        penalize_intercept=True,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        cv: Folds | None = None,
+        scoring: Scoring | None = None,
+        epsilon: float = 0.0,
+        loss: RegressionLoss = "epsilon_insensitive",
+        dual: bool | Literal["auto"] = "auto",
+        tol: float = 1e-4,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        verbose: int = 0,
+        random_state: RandomState = None,
+        max_iter: int | None = 1000,
+        solver: str = "auto",
+        penalize_intercept: bool = True,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
@@ -224,7 +348,9 @@ class LinearSVRCV(_Chosen, LinearSVR):
 
     stopping, warm_start = "gap", False
 
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(
+        self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Choose C by cross-validation, and keep the model for it that was fitted to all rows.
 
         Parameters

@@ -1,5 +1,6 @@
 """The points of a grid: LIBSVM's ranges by default, any values for any parameter, and a closer look around the best."""
 
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -27,10 +28,28 @@ def default_grid(estimator):
     return {name: values.tolist() for name, values in grid.items()}
 
 
-def checked_grid(estimator, grid):
+def checked_grids(estimator, grid):
+    """Return scikit-learn's parameter grid, a dict or a list of dicts, as a list of dicts that all have the same names.
+
+    Where a dict of the list lacks a name that another one has, the estimator's own value takes its place.
+    """
+    listed = [grid] if isinstance(grid, Mapping) else list(grid) if isinstance(grid, list | tuple) else []
+    if not listed:
+        raise ValueError(
+            "grid must be a dict of name to values with a name at the least, or a list of such dicts with a dict at "
+            f"the least, got {grid!r}."
+        )
+    checked = [_checked_grid(estimator, one) for one in listed]
+    names, own = dict.fromkeys(name for one in checked for name in one), estimator.get_params()
+    return [{name: one.get(name) or [_as_key(name, own[name])] for name in names} for one in checked]
+
+
+def _checked_grid(estimator, grid):
     """Return a grid as a dict of lists, each value once; ValueError if it is not for this estimator."""
-    if not isinstance(grid, dict) or not grid:
-        raise ValueError(f"grid must be a dict of name to values with a name at the least, got {grid!r}.")
+    if not isinstance(grid, Mapping) or not grid:
+        raise ValueError(
+            f"grid must be a dict of name to values with a name at the least, or a list of such dicts, got {grid!r}."
+        )
     parameters, checked = estimator.get_params(), {}
     for name, values in grid.items():
         if name not in parameters:

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import issparse
 
+from widemargin._runtime.argument_types import FilePath
 from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
 from widemargin.selection.grid_result import GridResult, Weights
@@ -27,7 +28,7 @@ from widemargin.selection.grid_result import GridResult, Weights
 _VERSION = 1
 
 
-def read_grid(path):
+def read_grid(path: FilePath) -> GridResult:
     """Return the GridResult of a results file: of the points all of whose folds are done.
 
     Raises

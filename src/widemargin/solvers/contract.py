@@ -8,11 +8,13 @@ measured at the returned point, never estimated.
 import math
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from widemargin.problems.certificates import relative_gap
 
@@ -29,14 +31,30 @@ class Status(Enum):
 
 
 class Progress(NamedTuple):
-    """What a callback is given after each turn of a solver's loop.
-
-    `primal`, `dual` and `gap` are those of the last measurement; `iteration` counts turns (sweeps), `passes` the
-    visits of rows divided by the number of rows. `task` tells which of several problems this is (one per class),
-    out of `n_tasks`. `violation`, for solvers that stop by it, is the largest of an optimality condition now; NaN
-    otherwise. `counts` is what iterations are called: sweeps, steps, planes.
+    """What a callback is given after each iteration of a solver.
 
     A callback that returns a true value stops the solver, which keeps the model so far.
+
+    Attributes
+    ----------
+    solver : str
+        Name of the solver.
+    iteration : int
+        Number of iterations: sweeps, Newton steps or cutting planes.
+    seconds : float
+        Time since the solver began.
+    passes : float
+        Visits of rows divided by the number of rows.
+    primal, dual, gap : float
+        Primal and dual objective and their relative gap, at the last measurement.
+    tol : float
+        The tolerance asked for.
+    task, n_tasks : int
+        Which of several problems this is, one per class for instance, counted from 0, and how many there are.
+    violation : float
+        The largest violation of an optimality condition, for solvers that stop by it; NaN for others.
+    counts : str
+        What iterations are called: "sweeps", "steps", "planes" or "iterations".
     """
 
     solver: str
@@ -65,9 +83,9 @@ class Settings:
     stopping: str = "gap"
     max_iter: int | None = None
     max_seconds: float | None = None
-    seed: int = 0
+    seed: int | tuple[int, ...] = 0
     n_jobs: int | None = None
-    callbacks: tuple = ()
+    callbacks: tuple[Callable[[Progress], object], ...] = ()
     interrupt: threading.Event = field(default_factory=threading.Event)
     task: int = 0
     n_tasks: int = 1
@@ -103,26 +121,26 @@ class Solution:
     0 if there is none; `is_exact` tells that the point is optimal to full precision; `counts` is what `n_iter` counts.
     """
 
-    w: np.ndarray
-    beta: np.ndarray | None
+    w: NDArray[np.float64]
+    beta: NDArray[np.float64] | None
     primal: float
     dual: float
     n_iter: int
     status: Status
     solver: str
-    history: np.ndarray
+    history: NDArray[np.void]
     why: str = ""
     intercept: float = 0.0
     is_exact: bool = False
     counts: str = "iterations"
 
     @property
-    def gap(self):
+    def gap(self) -> float:
         """Relative duality gap of this point."""
         return relative_gap(self.primal, self.dual)
 
     @property
-    def is_finite(self):
+    def is_finite(self) -> bool:
         """Whether the point, its multipliers and its objective are; a bound below may be −∞, which proves nothing."""
         parts = (self.w, self.intercept, self.primal, 0.0 if self.beta is None else self.beta)
         return all(np.isfinite(part).all() for part in parts) and not np.isnan(self.dual)
@@ -138,8 +156,8 @@ class KernelSolution:
     is then relative to `scale`, the objective's size if nothing cancelled.
     """
 
-    beta: np.ndarray
-    offsets: np.ndarray
+    beta: NDArray[np.float64]
+    offsets: NDArray[np.float64]
     primal: float
     dual: float
     violation: float
@@ -147,18 +165,18 @@ class KernelSolution:
     n_computed: float
     status: Status
     solver: str
-    history: np.ndarray
+    history: NDArray[np.void]
     stretch: float = 1.0
     scale: float = 0.0
     counts: str = "iterations"
 
     @property
-    def gap(self):
+    def gap(self) -> float:
         """Relative duality gap of this point."""
         return relative_gap(self.primal, self.dual, self.scale)
 
     @property
-    def is_finite(self):
+    def is_finite(self) -> bool:
         """Whether multipliers, offsets and the objective are; a bound below may be −∞, which proves nothing."""
         parts = (self.beta, self.offsets, self.primal)
         return all(np.isfinite(part).all() for part in parts) and not np.isnan(self.dual)

@@ -169,7 +169,7 @@ def test_whatever_a_solver_found_is_carried_on_to_the_exact_solution(solver, clo
 def test_losses_that_are_no_hinges_are_refused_by_cutting_planes(clouds):
     X, sign, cost = clouds
     for solver in ("ocas", "svmperf"):
-        with pytest.raises(ValueError, match="linear beyond a corner for all rows, or quadratic for all rows"):
+        with pytest.raises(ValueError, match="takes losses that are hinges or their squares"):
             LINEAR_SOLVERS[solver](huber(Matrix(X), sign, cost), Settings())
 
 

@@ -8,12 +8,15 @@ the complete file.
 import io
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import csr_array
 
+from widemargin._runtime.argument_types import FilePath, PathOrFile, Rows
 from widemargin._runtime.progress import task
 from widemargin.data.svmlight.compression import check_expansion, open_decompressed, read_decompressed
 from widemargin.data.svmlight.reader import (
@@ -38,8 +41,8 @@ class Block(NamedTuple):
     """Some rows of a file, in the form in which `read_svmlight` returns a complete file."""
 
     X: csr_array
-    y: np.ndarray
-    qid: np.ndarray | None
+    y: NDArray[np.float64]
+    qid: NDArray[np.int64] | None
 
 
 class SvmlightBlocks:
@@ -84,7 +87,15 @@ class SvmlightBlocks:
     [((1, 3), [1.0]), ((1, 3), [-1.0])]
     """
 
-    def __init__(self, path_or_file, *, dtype=np.float64, zero_based=False, block_bytes=_BYTES_PER_BLOCK, name=None):
+    def __init__(
+        self,
+        path_or_file: FilePath | IO[bytes],
+        *,
+        dtype: DTypeLike = np.float64,
+        zero_based: bool = False,
+        block_bytes: int = _BLOCK_BYTES,
+        name: str | None = None,
+    ) -> None:
         check_type(dtype)
         if not isinstance(zero_based, bool):
             raise ValueError(f"zero_based must be True or False, got {zero_based!r}.")
@@ -94,7 +105,7 @@ class SvmlightBlocks:
         self._source, self.name, self.position, self.n_features = path_or_file, name or own_name, 0, 0
         self._dtype, self._zero_based, self._block_bytes = np.dtype(dtype), zero_based, int(block_bytes)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Block]:
         with task(f"reading {os.path.basename(self.name)}", self.size, "bytes") as reading:
             yield from self._blocks(reading)
 
@@ -193,7 +204,12 @@ def _inspect(path_or_file):
     return name if isinstance(name, str) else "<stream>", size, start
 
 
-def write_svmlight_blocks(path_or_file, blocks, *, zero_based=False):
+def write_svmlight_blocks(
+    path_or_file: PathOrFile,
+    blocks: Iterable[tuple[Rows, ArrayLike, ArrayLike | None]],
+    *,
+    zero_based: bool = False,
+) -> None:
     """Write blocks of rows as SVM-light / LIBSVM text, with the memory of one block.
 
     Parameters

@@ -18,6 +18,7 @@ import re
 
 import numpy as np
 
+from widemargin._runtime.argument_types import PathOrFile
 from widemargin._runtime.atomic_file import replacing
 from widemargin.data.scaling import MOST_FEATURES, FeatureRanges, LabelRange
 from widemargin.errors import FormatError
@@ -27,7 +28,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _CHARACTERS_QUOTED = 40  # of a line, at most, in a message
 
 
-def write_ranges(path_or_file, ranges, *, zero_based=False):
+def write_ranges(path_or_file: PathOrFile, ranges: FeatureRanges, *, zero_based: bool = False) -> None:
     """Write feature ranges as a range file of LIBSVM.
 
     Parameters
@@ -71,7 +72,7 @@ def _lines(ranges, first_index):
         yield f"{j + first_index} {low:.17g} {high:.17g}\n"
 
 
-def read_ranges(path_or_file, *, zero_based=False):
+def read_ranges(path_or_file: PathOrFile, *, zero_based: bool = False) -> FeatureRanges:
     """Read feature ranges from a range file of LIBSVM.
 
     Parameters

@@ -13,11 +13,13 @@ import re
 import stat
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
+from widemargin._runtime.argument_types import PathOrFile
 from widemargin._runtime.progress import task
 from widemargin._runtime.threads import run
 from widemargin.data.svmlight.compression import (
@@ -48,7 +50,13 @@ _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff
 BYTE_ORDER_MARK_RULE = "the text starts with a {} byte order mark; save it as plain ASCII"
 
 
-def read_svmlight(path_or_file, *, n_features=None, dtype=np.float64, zero_based="auto"):
+def read_svmlight(
+    path_or_file: PathOrFile,
+    *,
+    n_features: int | None = None,
+    dtype: DTypeLike = np.float64,
+    zero_based: bool | Literal["auto"] = "auto",
+) -> tuple[csr_array, NDArray[np.float64], NDArray[np.int64] | None]:
     """Read rows of SVM-light / LIBSVM text.
 
     Parameters

@@ -8,8 +8,10 @@ import os
 from itertools import chain, islice, pairwise
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
+from widemargin._runtime.argument_types import PathOrFile, Rows
 from widemargin._runtime.atomic_file import replacing
 from widemargin._runtime.progress import task
 from widemargin._runtime.threads import run
@@ -21,7 +23,15 @@ _ENTRIES_PER_BLOCK = 1 << 16  # about
 _BLOCKS_FORMATTED_TOGETHER = 16  # by the threads, before they are written
 
 
-def write_svmlight(path_or_file, X, y, *, qid=None, zero_based=False, comment=None):
+def write_svmlight(
+    path_or_file: PathOrFile,
+    X: Rows,
+    y: ArrayLike,
+    *,
+    qid: ArrayLike | None = None,
+    zero_based: bool = False,
+    comment: str | None = None,
+) -> None:
     """Write rows as SVM-light / LIBSVM text, from which `read_svmlight` returns exactly the same numbers.
 
     Parameters
@@ -48,7 +58,7 @@ def write_svmlight(path_or_file, X, y, *, qid=None, zero_based=False, comment=No
     blocks = format_text(X, y, qid, zero_based)
     if comment is not None:
         blocks = chain(["".join(f"# {line}\n" for line in comment.splitlines())], blocks)
-    write_text(path_or_file, blocks, n_rows=len(y))
+    write_text(path_or_file, blocks, n_rows=np.size(y))
 
 
 def format_text(X, y, qid, zero_based):

@@ -5,39 +5,77 @@
 The loss, 1 − F1 for instance, is between 0 and 1; see `widemargin.problems.measures`.
 """
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
+from widemargin._runtime.argument_types import Floats, Rows
+from widemargin.models.argument_types import Callbacks, PlaneStopping
 from widemargin.models.base import POSITIVE
 from widemargin.models.cutting_plane.base import PlaneModel
-from widemargin.models.cutting_plane.docs import documented
 from widemargin.problems.measures import MeasureRisk
 
 
-@documented
 class MeasureSVC(ClassifierMixin, PlaneModel):
     """Linear classification of two classes by a measure that is not a sum over rows.
 
     Parameters
     ----------
     measure : str, default="f1"
-        "f1"; "prbep", the precision where it equals the recall; "precision@K" and "recall@K", of the K rows with
-        the largest scores, K a number; "error", the error rate.
+        "f1"; "prbep", the precision where it equals the recall; "precision@K" and "recall@K", of the K rows with the
+        largest scores, where K is a number; "error", the error rate.
     C : float, default=1.0
-        Multiplies the measure's loss, which is between 0 and 1.
+        Weight of the measure's loss, which is between 0 and 1, against ½|w|².
     fit_intercept : bool, default=True
-        Whether to have an intercept, penalised with the weights.
+        Whether to fit an intercept, which is penalised with the weights.
     intercept_scaling : float, default=1.0
-        Value of the constant feature whose weight is the intercept; the larger, the less it is penalised.
-    {parameters}
+        Value of the constant feature whose weight is the intercept; the larger, the less the intercept is penalised.
+    tol : float, default=1e-3
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="violation"`, stop
+        when the mean loss exceeds its cutting-plane model by at most this, as in SVM-Perf.
+    solver : {"ocas", "svmperf"}, default="ocas"
+        Cutting planes with line search ("ocas") or without ("svmperf").
+    stopping : {"gap", "violation"}, default="gap"
+        What `tol` is compared with; "violation" needs `solver="svmperf"`.
+    max_iter : int or None, default=1000
+        Largest number of cutting planes; None is no limit.
+    warm_start : bool, default=False
+        Whether to start from the weights of the last fit, if there are as many features.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads over rows. None is 1 unless in a joblib context; -1 is all cores.
+    verbose : int, default=0
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    callbacks : callable or list of callables, default=None
+        Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
+        Weights of the features.
     intercept_ : ndarray of shape (1,)
+        The intercept; 0.0 if there is none.
     classes_ : ndarray
         The two labels; the second is the positive one.
-    {attributes}
+    n_iter_ : int
+        Number of cutting planes.
+    gap_ : float
+        The relative duality gap: the objective is proved to be at most this fraction above the optimum.
+    objective_ : float
+        The objective at the model.
+    history_ : structured ndarray
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why the solver stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
 
     Examples
     --------
@@ -59,21 +97,21 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
 
     def __init__(
         self,
-        measure="f1",
-        C=1.0,
+        measure: str = "f1",
+        C: float = 1.0,
         *,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        tol=1e-3,
-        solver="ocas",
-        stopping="gap",
-        max_iter=1000,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        verbose=0,
-        callbacks=None,
-    ):
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        tol: float = 1e-3,
+        solver: str = "ocas",
+        stopping: PlaneStopping = "gap",
+        max_iter: int | None = 1000,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.measure = measure
         self.C = C
         self.fit_intercept = fit_intercept
@@ -93,7 +131,7 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X, y):
+    def fit(self, X: Rows, y: ArrayLike) -> Self:
         """Fit the model.
 
         Parameters
@@ -116,11 +154,11 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
             self.coef_, self.intercept_ = w[np.newaxis], 0.0
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> Floats:
         """Return the score of each row (n_samples,)."""
         return self._scores(X).ravel()
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> NDArray[Any]:
         """Return the class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0.0).astype(int)]

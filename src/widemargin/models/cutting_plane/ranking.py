@@ -8,34 +8,70 @@ would cancel out of every pair. Training takes O(n log n) time a plane, however 
 """
 
 from numbers import Real
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
+from widemargin._runtime.argument_types import Floats, Rows
+from widemargin.models.argument_types import Callbacks, PlaneStopping
 from widemargin.models.cutting_plane.base import PlaneModel
-from widemargin.models.cutting_plane.docs import documented
 from widemargin.models.inputs import finite_targets, refuse_missing
 from widemargin.models.labels import coded
 from widemargin.problems.ranking import concordance, pair_risk, thresholds
 
 
-@documented
 class RankSVM(PlaneModel):
     """Ranking within queries: rows of a query should be scored in the order of their targets.
 
     Parameters
     ----------
     C : float, default=1.0
-        Multiplies the mean loss over pairs.
-    {parameters}
+        Weight of the mean loss over pairs against ½|w|².
+    tol : float, default=1e-3
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="violation"`, stop
+        when the mean loss exceeds its cutting-plane model by at most this, as in SVM-Perf.
+    solver : {"ocas", "svmperf"}, default="ocas"
+        Cutting planes with line search ("ocas") or without ("svmperf").
+    stopping : {"gap", "violation"}, default="gap"
+        What `tol` is compared with; "violation" needs `solver="svmperf"`.
+    max_iter : int or None, default=1000
+        Largest number of cutting planes; None is no limit.
+    warm_start : bool, default=False
+        Whether to start from the weights of the last fit, if there are as many features.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads over rows. None is 1 unless in a joblib context; -1 is all cores.
+    verbose : int, default=0
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    callbacks : callable or list of callables, default=None
+        Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
+        Weights of the features.
     intercept_ : float
         0.0: no order depends on it.
-    {attributes}
+    n_iter_ : int
+        Number of cutting planes.
+    gap_ : float
+        The relative duality gap: the objective is proved to be at most this fraction above the optimum.
+    objective_ : float
+        The objective at the model.
+    history_ : structured ndarray
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why the solver stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
 
     Examples
     --------
@@ -50,18 +86,18 @@ class RankSVM(PlaneModel):
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        tol=1e-3,
-        solver="ocas",
-        stopping="gap",
-        max_iter=1000,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        verbose=0,
-        callbacks=None,
-    ):
+        tol: float = 1e-3,
+        solver: str = "ocas",
+        stopping: PlaneStopping = "gap",
+        max_iter: int | None = 1000,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.C = C
         self.tol = tol
         self.solver = solver
@@ -78,7 +114,7 @@ class RankSVM(PlaneModel):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X, y, qid=None):
+    def fit(self, X: Rows, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -96,22 +132,22 @@ class RankSVM(PlaneModel):
         """
         X, y = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
         rank = np.unique(finite_targets(y), return_inverse=True)[1]
-        risk = pair_risk(rank, queries(qid, len(y)), self.C, self.n_jobs)
+        risk = pair_risk(rank, queries(qid, len(rank)), self.C, self.n_jobs)
         if risk.n_pairs == 0:
             where = "" if qid is None else " within any query"
             raise ValueError(f"y has no two different values{where}: there is no pair to put in order.")
         self.coef_, self.intercept_ = self._minimise(X, risk), 0.0
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> Floats:
         """Return the score of each row (n_samples,)."""
         return self._scores(X).ravel()
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> Floats:
         """Return the score of each row: only the order of scores has a meaning."""
         return self.decision_function(X)
 
-    def score(self, X, y, qid=None):
+    def score(self, X: Rows, y: ArrayLike, qid: ArrayLike | None = None) -> float:
         """Return the mean over queries of the part of its pairs that are in order; equal scores count half.
 
         Queries whose rows all have the same target have no pair and do not count; NaN if there is no other.
@@ -119,11 +155,10 @@ class RankSVM(PlaneModel):
         refuse_missing(y, "y")
         y, scores = finite_targets(y), self.decision_function(X)
         check_consistent_length(scores, y)
-        parts = concordance(scores, y, queries(qid, len(y)))
+        parts = concordance(scores, y, queries(qid, len(scores)))
         return float(parts.mean()) if len(parts) else float("nan")
 
 
-@documented
 class OrdinalSVC(ClassifierMixin, PlaneModel):
     """Ordinal regression: classes that have an order, told apart by thresholds of one score.
 
@@ -133,19 +168,53 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
     Parameters
     ----------
     C : float, default=1.0
-        Multiplies the mean loss over pairs.
-    {parameters}
+        Weight of the mean loss over pairs against ½|w|².
+    tol : float, default=1e-3
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="violation"`, stop
+        when the mean loss exceeds its cutting-plane model by at most this, as in SVM-Perf.
+    solver : {"ocas", "svmperf"}, default="ocas"
+        Cutting planes with line search ("ocas") or without ("svmperf").
+    stopping : {"gap", "violation"}, default="gap"
+        What `tol` is compared with; "violation" needs `solver="svmperf"`.
+    max_iter : int or None, default=1000
+        Largest number of cutting planes; None is no limit.
+    warm_start : bool, default=False
+        Whether to start from the weights of the last fit, if there are as many features.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads over rows. None is 1 unless in a joblib context; -1 is all cores.
+    verbose : int, default=0
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    callbacks : callable or list of callables, default=None
+        Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
+        Weights of the features.
     intercept_ : float
         0.0: see `thresholds_`.
     thresholds_ : ndarray of shape (n_classes − 1,)
-        Ascending; a row is of the class that is as many from the lowest as there are thresholds below its score.
+        Ascending. The class of a row is `classes_[k]`, where k is the number of thresholds below its score.
     classes_ : ndarray
         The labels in ascending order.
-    {attributes}
+    n_iter_ : int
+        Number of cutting planes.
+    gap_ : float
+        The relative duality gap: the objective is proved to be at most this fraction above the optimum.
+    objective_ : float
+        The objective at the model.
+    history_ : structured ndarray
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why the solver stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
 
     Examples
     --------
@@ -160,18 +229,18 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        tol=1e-3,
-        solver="ocas",
-        stopping="gap",
-        max_iter=1000,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        verbose=0,
-        callbacks=None,
-    ):
+        tol: float = 1e-3,
+        solver: str = "ocas",
+        stopping: PlaneStopping = "gap",
+        max_iter: int | None = 1000,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.C = C
         self.tol = tol
         self.solver = solver
@@ -188,7 +257,7 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         tags.classifier_tags.poor_score = True  # classes without an order are not for one score
         return tags
 
-    def fit(self, X, y):
+    def fit(self, X: Rows, y: ArrayLike) -> Self:
         """Fit the model.
 
         Parameters
@@ -218,11 +287,11 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         self.coef_, self.intercept_ = self._minimise(X, risk), 0.0
         self.thresholds_ = thresholds(self._scores_of_checked(X).ravel(), rank, len(self.classes_))
 
-    def position(self, X):
+    def position(self, X: Rows) -> Floats:
         """Return the score <w, x> of each row (n_samples,), by which rows are ordered."""
         return self._scores(X).ravel()
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> Floats:
         """Return how far each row is inside each class's interval (n_samples, n_classes), negative outside.
 
         Of two classes: how far it is above the threshold (n_samples,).
@@ -233,13 +302,12 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         edges = np.concatenate([[-np.inf], self.thresholds_, [np.inf]])
         return np.minimum(position[:, np.newaxis] - edges[:-1], edges[1:] - position[:, np.newaxis])
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> NDArray[Any]:
         """Return the class of each row."""
         position = self.position(X)
         return self.classes_[np.searchsorted(self.thresholds_, position, side="left")]
 
 
-@documented
 class ROCAreaSVC(ClassifierMixin, PlaneModel):
     """Two classes, told apart such that the area under the ROC curve is large: every pair of rows should be in order.
 
@@ -248,16 +316,51 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
     Parameters
     ----------
     C : float, default=1.0
-        Multiplies the mean loss over pairs.
-    {parameters}
+        Weight of the mean loss over pairs against ½|w|².
+    tol : float, default=1e-3
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="violation"`, stop
+        when the mean loss exceeds its cutting-plane model by at most this, as in SVM-Perf.
+    solver : {"ocas", "svmperf"}, default="ocas"
+        Cutting planes with line search ("ocas") or without ("svmperf").
+    stopping : {"gap", "violation"}, default="gap"
+        What `tol` is compared with; "violation" needs `solver="svmperf"`.
+    max_iter : int or None, default=1000
+        Largest number of cutting planes; None is no limit.
+    warm_start : bool, default=False
+        Whether to start from the weights of the last fit, if there are as many features.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads over rows. None is 1 unless in a joblib context; -1 is all cores.
+    verbose : int, default=0
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    callbacks : callable or list of callables, default=None
+        Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
+        Weights of the features.
     intercept_ : ndarray of shape (1,)
+        The intercept: it makes the fewest errors on the training rows.
     classes_ : ndarray
-        The two labels; scores of the second are to be larger.
-    {attributes}
+        The two labels; rows of the second should have larger scores.
+    n_iter_ : int
+        Number of cutting planes.
+    gap_ : float
+        The relative duality gap: the objective is proved to be at most this fraction above the optimum.
+    objective_ : float
+        The objective at the model.
+    history_ : structured ndarray
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why the solver stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
 
     Examples
     --------
@@ -273,18 +376,18 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        tol=1e-3,
-        solver="ocas",
-        stopping="gap",
-        max_iter=1000,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        verbose=0,
-        callbacks=None,
-    ):
+        tol: float = 1e-3,
+        solver: str = "ocas",
+        stopping: PlaneStopping = "gap",
+        max_iter: int | None = 1000,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.C = C
         self.tol = tol
         self.solver = solver
@@ -301,7 +404,7 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X, y):
+    def fit(self, X: Rows, y: ArrayLike) -> Self:
         """Fit the model.
 
         Parameters
@@ -321,11 +424,11 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         self.intercept_ = -thresholds(self._scores_of_checked(X).ravel(), label, 2)
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> Floats:
         """Return the score of each row (n_samples,)."""
         return self._scores(X).ravel()
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> NDArray[Any]:
         """Return the class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0.0).astype(int)]

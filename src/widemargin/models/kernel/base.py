@@ -12,12 +12,14 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
+from widemargin._runtime.argument_types import Floats, SparseMatrix
 from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import n_threads
 from widemargin.data.products import row_sums, squared_norms
@@ -162,6 +164,16 @@ class KernelModel(SolvedModel):
         "stopping": [StrOptions({"kkt", "gap"})],
     }
 
+    support_: NDArray[np.int32]
+    support_vectors_: NDArray[Any] | SparseMatrix
+    n_support_: NDArray[np.int32]
+    dual_coef_: Floats | SparseMatrix
+    intercept_: Floats
+    fit_status_: int
+    shape_fit_: tuple[int, ...]
+    facts_: list[dict[str, float]]
+    n_features_in_: int
+
     @property
     def _stopping(self):
         return self.stopping
@@ -173,7 +185,7 @@ class KernelModel(SolvedModel):
         return tags
 
     @property
-    def coef_(self):
+    def coef_(self) -> Floats | SparseMatrix:
         """Weights of the features: only for the linear kernel, an AttributeError for others. Read-only."""
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")

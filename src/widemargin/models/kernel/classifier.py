@@ -1,8 +1,10 @@
 """What `SVC` and `NuSVC` have in common: a machine for each pair of classes, votes, decisions and probabilities."""
 
 from functools import partial
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
@@ -10,6 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from widemargin._runtime.argument_types import Floats, Rows
 from widemargin._runtime.warning import warn_caller
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
 from widemargin.models.inputs import check_class_weight
@@ -53,7 +56,13 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     }
     _one_class = "Invalid input"  # what rows of one class are called
 
-    def fit(self, X, y, sample_weight=None):
+    classes_: NDArray[Any]
+    class_weight_: Floats
+    n_iter_: NDArray[np.int32]
+    probA_: Floats
+    probB_: Floats
+
+    def fit(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -177,7 +186,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             return -self._sums(Z, advance=advance) - self.intercept_
         return pair_decisions(self._sums(Z, ends=blocks_of(self.n_support_), advance=advance), self.intercept_)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> Floats:
         """Return how far each row is on the side of a class.
 
         Parameters
@@ -199,7 +208,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             return self._from_decisions(X, lambda decisions: decisions)
         return self._from_decisions(X, lambda decisions: one_against_rest(decisions, n_classes))
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> NDArray[Any]:
         """Return the class of each row: the one that most pairs vote for.
 
         Parameters
@@ -216,7 +225,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return self._from_decisions(X, partial(labels_of, self))
 
     @available_if(_fits_probabilities)
-    def predict_proba(self, X):
+    def predict_proba(self, X: Rows) -> Floats:
         """Return the probability of each class for each row, if fitted with probability="libsvm".
 
         A sigmoid of each pair's decision, fitted to five-fold cross-validated decisions (Platt; Lin, Lin and Weng),
@@ -243,7 +252,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return self._from_decisions(X, probabilities)
 
     @available_if(_fits_probabilities)
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Rows) -> Floats:
         """Return the logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X))
 

@@ -7,8 +7,10 @@ f(x) = <w, φ(x)> − r is positive where most of the rows are: all but about th
 
 from dataclasses import replace
 from numbers import Real
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
@@ -16,9 +18,10 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
+from widemargin._runtime.argument_types import Floats, Rows
+from widemargin.models.argument_types import Callbacks, Gamma, KernelChoice, KernelStopping, RandomState
 from widemargin.models.calibration import density_marks, marks_probability
 from widemargin.models.kernel.base import KernelModel, kernel_sums
-from widemargin.models.kernel.docs import documented
 from widemargin.problems.one_class import one_class
 
 _ROUNDING = 1e-11  # of a score, relative
@@ -31,26 +34,94 @@ def _fits_probabilities(model):
     return True
 
 
-@documented
 class OneClassSVM(OutlierMixin, KernelModel):
     """The region where most rows are, for finding outliers, with a proof of how good the model is.
 
     Parameters
     ----------
-    {kernel}
-    {tol}
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        The kernel K(x, z): <x, z>, (gamma <x, z> + coef0)^degree, exp(−gamma |x − z|²) or tanh(gamma <x, z> + coef0).
+        With "precomputed", X is the matrix K(X, X) itself. A callable K(A, B) takes two blocks of rows and returns one
+        row of kernel values for each row of A.
+    degree : int, default=3
+        Degree of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where rows count by their
+        `sample_weight` if that is given; "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Constant term of "poly" and "sigmoid".
+    tol : float, default=1e-3
+        Stop when no optimality (KKT) condition is violated by more than this (LIBSVM's eps) and the dual objective is
+        proved to be within 10 tol of the optimum, relatively. With `stopping="gap"`, stop when `gap_` is at most this.
     nu : float, default=0.5
-        At most about this part of the rows is left outside, and at least this part are support vectors.
-    {shared}
+        At most about this fraction of the rows lies outside the region, and at least this fraction are support vectors.
+    shrinking : bool, default=True
+        Whether to leave variables that seem to stay at their bounds out of some iterations. The result is checked on
+        all variables.
+    cache_size : float, default=200
+        Megabytes of memory for kernel values. Problems that are solved at the same time share them.
+    verbose : bool or int, default=False
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    max_iter : int, default=-1
+        Largest number of iterations of the solver for each problem; -1 is no limit.
     probability : bool or "libsvm", default=False
-        True or "libsvm": whether to prepare `predict_proba` too; needs five training rows on either side.
+        Whether to also fit what `predict_proba` needs; there must be five training rows on either side of the boundary.
+        "libsvm" is the same as True.
     random_state : int, RandomState or None, default=None
-        Seeds the solver.
-    {extra}
+        Seed of the solver.
+    stopping : {"kkt", "gap"}, default="kkt"
+        What `tol` is compared with: "kkt" is the largest violation of an optimality condition, in units of the decision
+        function (of its margin for `NuSVC`, of its threshold for `OneClassSVM`, where these are below 1); "gap" is the
+        relative duality gap.
+    solver : {"auto", "svmlight", "smo"}, default="auto"
+        "svmlight" optimises working sets of many variables, "smo" two variables at a time as LIBSVM does.
+    working_set : int or None, default=None
+        Number of variables in a working set of "svmlight"; None lets the solver choose.
+    warm_start : bool, default=False
+        Whether to start from the dual variables of the last fit, if the problems have as many variables.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads, over pairs of classes or over rows. None is 1 unless in a joblib context; -1 is all cores.
+    callbacks : callable or list of callables, default=None
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
+        classes and threads they are called from several threads.
 
     Attributes
     ----------
-    {attributes}
+    support_ : ndarray of shape (n_SV,)
+        Indices of the training rows that are support vectors, by class, then ascending.
+    support_vectors_ : ndarray or csr of shape (n_SV, n_features)
+        Those rows; empty if the kernel is precomputed or callable.
+    n_support_ : ndarray of int32
+        Number of support vectors, of each class if there are classes.
+    dual_coef_ : ndarray or csr of shape (n_classes - 1, n_SV), or (1, n_SV)
+        Coefficients of the support vectors in the decision function; with several classes in LIBSVM's layout.
+    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,), or (1,)
+        Constants of the decision function.
+    coef_ : ndarray or csr of shape (n_pairs, n_features)
+        Weights of the features; linear kernel only.
+    gap_ : float
+        Relative duality gap of the model: its objective is proved to be at most this fraction above the optimum. The
+        largest over pairs of classes.
+    objective_ : float
+        The objective at the model, summed over pairs of classes.
+    history_ : structured ndarray, or a list of them, one per pair
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why the solver stopped.
+    fit_status_ : int
+        0 if the tolerance was reached, 1 if not.
+    facts_ : list of dict
+        What LIBSVM prints, for each pair: obj, rho, nSV, nBSV, iterations, and nu, C or epsilon where it has them.
+    shape_fit_ : tuple
+        Shape of X.
+    n_features_in_ : int
+        Number of features; not with a callable kernel.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
     offset_ : ndarray of shape (1,)
         decision_function = score_samples − offset_.
     n_iter_ : int
@@ -72,29 +143,33 @@ class OneClassSVM(OutlierMixin, KernelModel):
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     }
 
+    offset_: Floats
+    n_iter_: int
+    density_marks_: Floats
+
     def __init__(
         self,
         *,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        tol=1e-3,
-        nu=0.5,
-        shrinking=True,
-        cache_size=200,
-        verbose=False,
-        max_iter=-1,
-        probability=False,
-        random_state=None,
-        stopping="kkt",
-        solver="auto",
-        working_set=None,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        kernel: KernelChoice = "rbf",
+        degree: int = 3,
+        gamma: Gamma = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        nu: float = 0.5,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        probability: bool | Literal["libsvm"] = False,
+        random_state: RandomState = None,
+        stopping: KernelStopping = "kkt",
+        solver: str = "auto",
+        working_set: int | None = None,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -115,7 +190,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         self.n_jobs = n_jobs
         self.callbacks = callbacks
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -176,7 +251,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         sizes = kernel_sums(kernel, of_vectors[:, np.newaxis], coefficients, norms, n_jobs=self.n_jobs).ravel()
         return sizes[:-1] + sizes[-1]
 
-    def score_samples(self, X):
+    def score_samples(self, X: Rows) -> Floats:
         """Return <w, φ(x)> of each row: the decision function without its offset.
 
         Parameters
@@ -191,7 +266,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         with self._showing("predicting", _num_samples(X)) as advance:
             return self._settled(self._sums(X, advance=advance).ravel(), X)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Rows) -> Floats:
         """Return how far each row is inside the region: positive for inliers, negative for outliers.
 
         Parameters
@@ -204,7 +279,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         """
         return self.score_samples(X) - self.offset_[0]
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> NDArray[np.int64]:
         """Return 1 for inliers, those on the boundary included, −1 for outliers.
 
         Parameters
@@ -218,7 +293,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
     @available_if(_fits_probabilities)
-    def predict_proba(self, X):
+    def predict_proba(self, X: Rows) -> Floats:
         """Return the probabilities of being an inlier and an outlier, if fitted with probability=True.
 
         By the bin that the decision value falls in, bins of equal counts of training rows (Que and Lin).

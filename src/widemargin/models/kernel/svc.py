@@ -9,21 +9,21 @@ classes there is such a problem for each pair of them; see `multiclass`.
 
 from dataclasses import replace
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from widemargin._runtime.warning import warn_caller
 from widemargin.errors import ConvergenceWarning
+from widemargin.models.argument_types import Callbacks, ClassWeight, Gamma, KernelChoice, KernelStopping, RandomState
 from widemargin.models.base import POSITIVE
 from widemargin.models.kernel.classifier import KernelClassifier
-from widemargin.models.kernel.docs import documented
 from widemargin.models.multiclass import largest_nu
 from widemargin.problems.classification import c_svc, nu_svc
 from widemargin.solvers.contract import Status
 
 
-@documented
 class SVC(KernelClassifier):
     """Support vector classification, two classes or more, with a proof of how good the model is.
 
@@ -31,22 +31,106 @@ class SVC(KernelClassifier):
     ----------
     C : float, default=1.0
         Weight of the losses against ½|w|².
-    {kernel}
-    {tol}
-    {shared}
-    {classes}
-    {extra}
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        The kernel K(x, z): <x, z>, (gamma <x, z> + coef0)^degree, exp(−gamma |x − z|²) or tanh(gamma <x, z> + coef0).
+        With "precomputed", X is the matrix K(X, X) itself. A callable K(A, B) takes two blocks of rows and returns one
+        row of kernel values for each row of A.
+    degree : int, default=3
+        Degree of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where rows count by their
+        `sample_weight` if that is given; "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Constant term of "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Whether to leave variables that seem to stay at their bounds out of some iterations. The result is checked on
+        all variables.
+    probability : "libsvm" or None, default=None
+        "libsvm" also fits the probabilities of LIBSVM by five-fold cross-validation, which is six times the work. True
+        does the same and False is None, both with a FutureWarning: scikit-learn deprecates them in 1.9 and removes the
+        parameter in 1.11, in favour of `CalibratedClassifierCV(SVC(), ensemble=False)`. Its "deprecated" is taken as
+        None.
+    tol : float, default=1e-3
+        Stop when no optimality (KKT) condition is violated by more than this (LIBSVM's eps) and the dual objective is
+        proved to be within 10 tol of the optimum, relatively. With `stopping="gap"`, stop when `gap_` is at most this.
+    cache_size : float, default=200
+        Megabytes of memory for kernel values. Problems that are solved at the same time share them.
+    class_weight : dict, "balanced" or None, default=None
+        Factor of each class's weights, by class label; "balanced" is n_samples / (n_classes * rows of the class).
+    verbose : bool or int, default=False
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    max_iter : int, default=-1
+        Largest number of iterations of the solver for each problem; -1 is no limit.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With three classes or more, whether `decision_function` returns a score for each class or for each pair of
+        classes. Training is one-against-one in both cases.
+    break_ties : bool, default=False
+        With three classes or more and "ovr": whether `predict` decides between classes with equally many votes by
+        their confidence, at some cost, or takes the one that comes first.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds for probabilities and of the solver.
+    stopping : {"kkt", "gap"}, default="kkt"
+        What `tol` is compared with: "kkt" is the largest violation of an optimality condition, in units of the decision
+        function (of its margin for `NuSVC`, of its threshold for `OneClassSVM`, where these are below 1); "gap" is the
+        relative duality gap.
+    solver : {"auto", "svmlight", "smo"}, default="auto"
+        "svmlight" optimises working sets of many variables, "smo" two variables at a time as LIBSVM does.
+    working_set : int or None, default=None
+        Number of variables in a working set of "svmlight"; None lets the solver choose.
+    warm_start : bool, default=False
+        Whether to start from the dual variables of the last fit, if the problems have as many variables.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads, over pairs of classes or over rows. None is 1 unless in a joblib context; -1 is all cores.
+    callbacks : callable or list of callables, default=None
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
+        classes and threads they are called from several threads.
 
     Attributes
     ----------
-    classes_ : ndarray of the class labels
+    classes_ : ndarray
+        The class labels, ascending.
     class_weight_ : ndarray of shape (n_classes,)
         Factor of C for each class.
-    {attributes}
+    support_ : ndarray of shape (n_SV,)
+        Indices of the training rows that are support vectors, by class, then ascending.
+    support_vectors_ : ndarray or csr of shape (n_SV, n_features)
+        Those rows; empty if the kernel is precomputed or callable.
+    n_support_ : ndarray of int32
+        Number of support vectors, of each class if there are classes.
+    dual_coef_ : ndarray or csr of shape (n_classes - 1, n_SV), or (1, n_SV)
+        Coefficients of the support vectors in the decision function; with several classes in LIBSVM's layout.
+    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,), or (1,)
+        Constants of the decision function.
+    coef_ : ndarray or csr of shape (n_pairs, n_features)
+        Weights of the features; linear kernel only.
+    gap_ : float
+        Relative duality gap of the model: its objective is proved to be at most this fraction above the optimum. The
+        largest over pairs of classes.
+    objective_ : float
+        The objective at the model, summed over pairs of classes.
+    history_ : structured ndarray, or a list of them, one per pair
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why the solver stopped.
+    fit_status_ : int
+        0 if the tolerance was reached, 1 if not.
+    facts_ : list of dict
+        What LIBSVM prints, for each pair: obj, rho, nSV, nBSV, iterations, and nu, C or epsilon where it has them.
+    shape_fit_ : tuple
+        Shape of X.
+    n_features_in_ : int
+        Number of features; not with a callable kernel.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
     n_iter_ : ndarray of shape (n_pairs,)
-        Iterations of the solver.
+        Iterations of the solver for each pair of classes.
     probA_, probB_ : ndarray of shape (n_pairs,)
-        P(first class of a pair) = 1 / (1 + exp(A f + B)), f its decision; empty without probabilities.
+        P(first class of a pair) = 1 / (1 + exp(A f + B)), where f is the decision of the pair; empty without
+        probabilities.
 
     Examples
     --------
@@ -66,29 +150,29 @@ class SVC(KernelClassifier):
     def __init__(
         self,
         *,
-        C=1.0,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        shrinking=True,
-        probability=None,
-        tol=1e-3,
-        cache_size=200,
-        class_weight=None,
-        verbose=False,
-        max_iter=-1,
-        decision_function_shape="ovr",
-        break_ties=False,
-        random_state=None,
-        stopping="kkt",
-        solver="auto",
-        working_set=None,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        C: float = 1.0,
+        kernel: KernelChoice = "rbf",
+        degree: int = 3,
+        gamma: Gamma = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: Literal["libsvm"] | bool | None = None,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: ClassWeight = None,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        decision_function_shape: Literal["ovr", "ovo"] = "ovr",
+        break_ties: bool = False,
+        random_state: RandomState = None,
+        stopping: KernelStopping = "kkt",
+        solver: str = "auto",
+        working_set: int | None = None,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.C = C
         self.kernel = kernel
         self.degree = degree
@@ -116,33 +200,116 @@ class SVC(KernelClassifier):
         return c_svc(training.matrix(pair.rows), pair.sign, self._costs(training, pair.rows))
 
 
-@documented
 class NuSVC(KernelClassifier):
     """Support vector classification with nu in the place of C, with a proof of how good the model is.
 
     Parameters
     ----------
     nu : float, default=0.5
-        At most about this part of the rows has a margin error, and at least this part are support vectors. With
-        unequal classes not every nu is feasible: at most 2 min(n_i, n_j) / (n_i + n_j) for each pair of classes,
-        weights counted. If only `class_weight` makes it infeasible there is a warning, and class_weight is a factor
-        of the C that nu comes to without it.
-    {kernel}
-    {tol}
-    {shared}
-    {classes}
-    {extra}
+        At most about this fraction of the rows has a margin error, and at least this fraction are support vectors. With
+        unequal classes not every nu is feasible: it must be at most 2 min(n_i, n_j) / (n_i + n_j) for each pair of
+        classes, rows counted by their weights. If only `class_weight` makes nu infeasible there is a warning, and
+        class_weight is then a factor of the C that corresponds to nu without it.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        The kernel K(x, z): <x, z>, (gamma <x, z> + coef0)^degree, exp(−gamma |x − z|²) or tanh(gamma <x, z> + coef0).
+        With "precomputed", X is the matrix K(X, X) itself. A callable K(A, B) takes two blocks of rows and returns one
+        row of kernel values for each row of A.
+    degree : int, default=3
+        Degree of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where rows count by their
+        `sample_weight` if that is given; "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Constant term of "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Whether to leave variables that seem to stay at their bounds out of some iterations. The result is checked on
+        all variables.
+    probability : "libsvm" or None, default=None
+        "libsvm" also fits the probabilities of LIBSVM by five-fold cross-validation, which is six times the work. True
+        does the same and False is None, both with a FutureWarning: scikit-learn deprecates them in 1.9 and removes the
+        parameter in 1.11, in favour of `CalibratedClassifierCV(SVC(), ensemble=False)`. Its "deprecated" is taken as
+        None.
+    tol : float, default=1e-3
+        Stop when no optimality (KKT) condition is violated by more than this (LIBSVM's eps) and the dual objective is
+        proved to be within 10 tol of the optimum, relatively. With `stopping="gap"`, stop when `gap_` is at most this.
+    cache_size : float, default=200
+        Megabytes of memory for kernel values. Problems that are solved at the same time share them.
+    class_weight : dict, "balanced" or None, default=None
+        Factor of each class's weights, by class label; "balanced" is n_samples / (n_classes * rows of the class).
+    verbose : bool or int, default=False
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    max_iter : int, default=-1
+        Largest number of iterations of the solver for each problem; -1 is no limit.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With three classes or more, whether `decision_function` returns a score for each class or for each pair of
+        classes. Training is one-against-one in both cases.
+    break_ties : bool, default=False
+        With three classes or more and "ovr": whether `predict` decides between classes with equally many votes by
+        their confidence, at some cost, or takes the one that comes first.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds for probabilities and of the solver.
+    stopping : {"kkt", "gap"}, default="kkt"
+        What `tol` is compared with: "kkt" is the largest violation of an optimality condition, in units of the decision
+        function (of its margin for `NuSVC`, of its threshold for `OneClassSVM`, where these are below 1); "gap" is the
+        relative duality gap.
+    solver : {"auto", "svmlight", "smo"}, default="auto"
+        "svmlight" optimises working sets of many variables, "smo" two variables at a time as LIBSVM does.
+    working_set : int or None, default=None
+        Number of variables in a working set of "svmlight"; None lets the solver choose.
+    warm_start : bool, default=False
+        Whether to start from the dual variables of the last fit, if the problems have as many variables.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads, over pairs of classes or over rows. None is 1 unless in a joblib context; -1 is all cores.
+    callbacks : callable or list of callables, default=None
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
+        classes and threads they are called from several threads.
 
     Attributes
     ----------
-    classes_ : ndarray of the class labels
+    classes_ : ndarray
+        The class labels, ascending.
     class_weight_ : ndarray of shape (n_classes,)
         Factor of the rows' weights for each class.
-    {attributes}
+    support_ : ndarray of shape (n_SV,)
+        Indices of the training rows that are support vectors, by class, then ascending.
+    support_vectors_ : ndarray or csr of shape (n_SV, n_features)
+        Those rows; empty if the kernel is precomputed or callable.
+    n_support_ : ndarray of int32
+        Number of support vectors, of each class if there are classes.
+    dual_coef_ : ndarray or csr of shape (n_classes - 1, n_SV), or (1, n_SV)
+        Coefficients of the support vectors in the decision function; with several classes in LIBSVM's layout.
+    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,), or (1,)
+        Constants of the decision function.
+    coef_ : ndarray or csr of shape (n_pairs, n_features)
+        Weights of the features; linear kernel only.
+    gap_ : float
+        Relative duality gap of the model: its objective is proved to be at most this fraction above the optimum. The
+        largest over pairs of classes.
+    objective_ : float
+        The objective at the model, summed over pairs of classes.
+    history_ : structured ndarray, or a list of them, one per pair
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why the solver stopped.
+    fit_status_ : int
+        0 if the tolerance was reached, 1 if not.
+    facts_ : list of dict
+        What LIBSVM prints, for each pair: obj, rho, nSV, nBSV, iterations, and nu, C or epsilon where it has them.
+    shape_fit_ : tuple
+        Shape of X.
+    n_features_in_ : int
+        Number of features; not with a callable kernel.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
     n_iter_ : ndarray of shape (n_pairs,)
-        Iterations of the solver.
+        Iterations of the solver for each pair of classes.
     probA_, probB_ : ndarray of shape (n_pairs,)
-        P(first class of a pair) = 1 / (1 + exp(A f + B)), f its decision; empty without probabilities.
+        P(first class of a pair) = 1 / (1 + exp(A f + B)), where f is the decision of the pair; empty without
+        probabilities.
 
     Examples
     --------
@@ -163,29 +330,29 @@ class NuSVC(KernelClassifier):
     def __init__(
         self,
         *,
-        nu=0.5,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        shrinking=True,
-        probability=None,
-        tol=1e-3,
-        cache_size=200,
-        class_weight=None,
-        verbose=False,
-        max_iter=-1,
-        decision_function_shape="ovr",
-        break_ties=False,
-        random_state=None,
-        stopping="kkt",
-        solver="auto",
-        working_set=None,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        nu: float = 0.5,
+        kernel: KernelChoice = "rbf",
+        degree: int = 3,
+        gamma: Gamma = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: Literal["libsvm"] | bool | None = None,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: ClassWeight = None,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        decision_function_shape: Literal["ovr", "ovo"] = "ovr",
+        break_ties: bool = False,
+        random_state: RandomState = None,
+        stopping: KernelStopping = "kkt",
+        solver: str = "auto",
+        working_set: int | None = None,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.nu = nu
         self.kernel = kernel
         self.degree = degree

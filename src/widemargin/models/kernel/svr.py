@@ -7,16 +7,19 @@ f(x) = <w, φ(x)> + b, C_i = C * sample_weight[i], and K(x, z) = <φ(x), φ(z)>.
 """
 
 from numbers import Real
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 
+from widemargin._runtime.argument_types import Floats, Rows
+from widemargin.models.argument_types import Callbacks, Gamma, KernelChoice, KernelStopping, RandomState
 from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import laplace_interval, laplace_scale
 from widemargin.models.kernel.base import KernelModel, folds_of
-from widemargin.models.kernel.docs import documented
 from widemargin.problems.regression import eps_svr, nu_svr
 
 
@@ -32,7 +35,10 @@ class KernelRegressor(RegressorMixin, KernelModel):
     Sets besides what a `KernelModel` sets: `laplace_scale_` if probability is true.
     """
 
-    def fit(self, X, y, sample_weight=None):
+    n_iter_: int
+    laplace_scale_: float
+
+    def fit(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -95,7 +101,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
                 residuals.append(y[held] - sums.ravel() - model.intercept)
         return np.concatenate(residuals)
 
-    def predict(self, X):
+    def predict(self, X: Rows) -> Floats:
         """Return the predicted target of each row.
 
         Parameters
@@ -109,7 +115,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
         return self._new_sums(X) + self.intercept_[0]
 
     @available_if(_fits_intervals)
-    def predict_interval(self, X, level=0.9):
+    def predict_interval(self, X: Rows, level: float = 0.9) -> Floats:
         """Return an interval for the target of each row, if fitted with probability=True.
 
         Targets are taken to be the prediction plus Laplace noise whose scale, `laplace_scale_`, comes from five-fold
@@ -133,29 +139,100 @@ class KernelRegressor(RegressorMixin, KernelModel):
         return np.column_stack([middle - half, middle + half])
 
 
-@documented
 class SVR(KernelRegressor):
     """Support vector regression with an epsilon-tube, with a proof of how good the model is.
 
     Parameters
     ----------
-    {kernel}
-    {tol}
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        The kernel K(x, z): <x, z>, (gamma <x, z> + coef0)^degree, exp(−gamma |x − z|²) or tanh(gamma <x, z> + coef0).
+        With "precomputed", X is the matrix K(X, X) itself. A callable K(A, B) takes two blocks of rows and returns one
+        row of kernel values for each row of A.
+    degree : int, default=3
+        Degree of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where rows count by their
+        `sample_weight` if that is given; "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Constant term of "poly" and "sigmoid".
+    tol : float, default=1e-3
+        Stop when no optimality (KKT) condition is violated by more than this (LIBSVM's eps) and the dual objective is
+        proved to be within 10 tol of the optimum, relatively. With `stopping="gap"`, stop when `gap_` is at most this.
     C : float, default=1.0
         Weight of the losses against ½|w|².
     epsilon : float, default=0.1
-        Residuals up to this size are free.
-    {shared}
-    {interval}
-    {extra}
+        Half the width of the tube: residuals of at most this size have zero loss.
+    shrinking : bool, default=True
+        Whether to leave variables that seem to stay at their bounds out of some iterations. The result is checked on
+        all variables.
+    cache_size : float, default=200
+        Megabytes of memory for kernel values. Problems that are solved at the same time share them.
+    verbose : bool or int, default=False
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    max_iter : int, default=-1
+        Largest number of iterations of the solver for each problem; -1 is no limit.
+    probability : bool or "libsvm", default=False
+        Whether to also fit what `predict_interval` needs, by five-fold cross-validation: six times the work. "libsvm"
+        is the same as True.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds for probabilities and of the solver.
+    stopping : {"kkt", "gap"}, default="kkt"
+        What `tol` is compared with: "kkt" is the largest violation of an optimality condition, in units of the decision
+        function (of its margin for `NuSVC`, of its threshold for `OneClassSVM`, where these are below 1); "gap" is the
+        relative duality gap.
+    solver : {"auto", "svmlight", "smo"}, default="auto"
+        "svmlight" optimises working sets of many variables, "smo" two variables at a time as LIBSVM does.
+    working_set : int or None, default=None
+        Number of variables in a working set of "svmlight"; None lets the solver choose.
+    warm_start : bool, default=False
+        Whether to start from the dual variables of the last fit, if the problems have as many variables.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads, over pairs of classes or over rows. None is 1 unless in a joblib context; -1 is all cores.
+    callbacks : callable or list of callables, default=None
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
+        classes and threads they are called from several threads.
 
     Attributes
     ----------
-    {attributes}
+    support_ : ndarray of shape (n_SV,)
+        Indices of the training rows that are support vectors, by class, then ascending.
+    support_vectors_ : ndarray or csr of shape (n_SV, n_features)
+        Those rows; empty if the kernel is precomputed or callable.
+    n_support_ : ndarray of int32
+        Number of support vectors, of each class if there are classes.
+    dual_coef_ : ndarray or csr of shape (n_classes - 1, n_SV), or (1, n_SV)
+        Coefficients of the support vectors in the decision function; with several classes in LIBSVM's layout.
+    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,), or (1,)
+        Constants of the decision function.
+    coef_ : ndarray or csr of shape (n_pairs, n_features)
+        Weights of the features; linear kernel only.
+    gap_ : float
+        Relative duality gap of the model: its objective is proved to be at most this fraction above the optimum. The
+        largest over pairs of classes.
+    objective_ : float
+        The objective at the model, summed over pairs of classes.
+    history_ : structured ndarray, or a list of them, one per pair
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why the solver stopped.
+    fit_status_ : int
+        0 if the tolerance was reached, 1 if not.
+    facts_ : list of dict
+        What LIBSVM prints, for each pair: obj, rho, nSV, nBSV, iterations, and nu, C or epsilon where it has them.
+    shape_fit_ : tuple
+        Shape of X.
+    n_features_in_ : int
+        Number of features; not with a callable kernel.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
     n_iter_ : int
         Iterations of the solver.
     laplace_scale_ : float
-        Mean size of a residual in cross-validation, if probability is true.
+        Mean absolute residual in cross-validation, if probability is true.
 
     Examples
     --------
@@ -176,27 +253,27 @@ class SVR(KernelRegressor):
     def __init__(
         self,
         *,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        tol=1e-3,
-        C=1.0,
-        epsilon=0.1,
-        shrinking=True,
-        cache_size=200,
-        verbose=False,
-        max_iter=-1,
-        probability=False,
-        random_state=None,
-        stopping="kkt",
-        solver="auto",
-        working_set=None,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        kernel: KernelChoice = "rbf",
+        degree: int = 3,
+        gamma: Gamma = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        probability: bool | Literal["libsvm"] = False,
+        random_state: RandomState = None,
+        stopping: KernelStopping = "kkt",
+        solver: str = "auto",
+        working_set: int | None = None,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -222,29 +299,100 @@ class SVR(KernelRegressor):
         return eps_svr(training.matrix(part), y[part], self._costs(training, part), self.epsilon)
 
 
-@documented
 class NuSVR(KernelRegressor):
     """Support vector regression whose tube is as wide as nu asks for, with a proof of how good the model is.
 
     Parameters
     ----------
     nu : float, default=0.5
-        At most about this part of the rows lies outside the tube, and at least this part are support vectors.
+        At most about this fraction of the rows lies outside the tube, and at least this fraction are support vectors.
     C : float, default=1.0
         Weight of the losses against ½|w|².
-    {kernel}
-    {shared}
-    {tol}
-    {interval}
-    {extra}
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        The kernel K(x, z): <x, z>, (gamma <x, z> + coef0)^degree, exp(−gamma |x − z|²) or tanh(gamma <x, z> + coef0).
+        With "precomputed", X is the matrix K(X, X) itself. A callable K(A, B) takes two blocks of rows and returns one
+        row of kernel values for each row of A.
+    degree : int, default=3
+        Degree of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where rows count by their
+        `sample_weight` if that is given; "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Constant term of "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Whether to leave variables that seem to stay at their bounds out of some iterations. The result is checked on
+        all variables.
+    tol : float, default=1e-3
+        Stop when no optimality (KKT) condition is violated by more than this (LIBSVM's eps) and the dual objective is
+        proved to be within 10 tol of the optimum, relatively. With `stopping="gap"`, stop when `gap_` is at most this.
+    cache_size : float, default=200
+        Megabytes of memory for kernel values. Problems that are solved at the same time share them.
+    verbose : bool or int, default=False
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    max_iter : int, default=-1
+        Largest number of iterations of the solver for each problem; -1 is no limit.
+    probability : bool or "libsvm", default=False
+        Whether to also fit what `predict_interval` needs, by five-fold cross-validation: six times the work. "libsvm"
+        is the same as True.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds for probabilities and of the solver.
+    stopping : {"kkt", "gap"}, default="kkt"
+        What `tol` is compared with: "kkt" is the largest violation of an optimality condition, in units of the decision
+        function (of its margin for `NuSVC`, of its threshold for `OneClassSVM`, where these are below 1); "gap" is the
+        relative duality gap.
+    solver : {"auto", "svmlight", "smo"}, default="auto"
+        "svmlight" optimises working sets of many variables, "smo" two variables at a time as LIBSVM does.
+    working_set : int or None, default=None
+        Number of variables in a working set of "svmlight"; None lets the solver choose.
+    warm_start : bool, default=False
+        Whether to start from the dual variables of the last fit, if the problems have as many variables.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads, over pairs of classes or over rows. None is 1 unless in a joblib context; -1 is all cores.
+    callbacks : callable or list of callables, default=None
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
+        classes and threads they are called from several threads.
 
     Attributes
     ----------
-    {attributes}
+    support_ : ndarray of shape (n_SV,)
+        Indices of the training rows that are support vectors, by class, then ascending.
+    support_vectors_ : ndarray or csr of shape (n_SV, n_features)
+        Those rows; empty if the kernel is precomputed or callable.
+    n_support_ : ndarray of int32
+        Number of support vectors, of each class if there are classes.
+    dual_coef_ : ndarray or csr of shape (n_classes - 1, n_SV), or (1, n_SV)
+        Coefficients of the support vectors in the decision function; with several classes in LIBSVM's layout.
+    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,), or (1,)
+        Constants of the decision function.
+    coef_ : ndarray or csr of shape (n_pairs, n_features)
+        Weights of the features; linear kernel only.
+    gap_ : float
+        Relative duality gap of the model: its objective is proved to be at most this fraction above the optimum. The
+        largest over pairs of classes.
+    objective_ : float
+        The objective at the model, summed over pairs of classes.
+    history_ : structured ndarray, or a list of them, one per pair
+        Each measurement: iteration, seconds, passes, primal, dual, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why the solver stopped.
+    fit_status_ : int
+        0 if the tolerance was reached, 1 if not.
+    facts_ : list of dict
+        What LIBSVM prints, for each pair: obj, rho, nSV, nBSV, iterations, and nu, C or epsilon where it has them.
+    shape_fit_ : tuple
+        Shape of X.
+    n_features_in_ : int
+        Number of features; not with a callable kernel.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
     n_iter_ : int
         Iterations of the solver.
     laplace_scale_ : float
-        Mean size of a residual in cross-validation, if probability is true.
+        Mean absolute residual in cross-validation, if probability is true.
 
     Examples
     --------
@@ -265,27 +413,27 @@ class NuSVR(KernelRegressor):
     def __init__(
         self,
         *,
-        nu=0.5,
-        C=1.0,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        shrinking=True,
-        tol=1e-3,
-        cache_size=200,
-        verbose=False,
-        max_iter=-1,
-        probability=False,
-        random_state=None,
-        stopping="kkt",
-        solver="auto",
-        working_set=None,
-        warm_start=False,
-        max_seconds=None,
-        n_jobs=None,
-        callbacks=None,
-    ):
+        nu: float = 0.5,
+        C: float = 1.0,
+        kernel: KernelChoice = "rbf",
+        degree: int = 3,
+        gamma: Gamma = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        probability: bool | Literal["libsvm"] = False,
+        random_state: RandomState = None,
+        stopping: KernelStopping = "kkt",
+        solver: str = "auto",
+        working_set: int | None = None,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        callbacks: Callbacks = None,
+    ) -> None:
         self.nu = nu
         self.C = C
         self.kernel = kernel

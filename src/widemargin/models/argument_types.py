@@ -1,0 +1,22 @@
+"""Types of the parameters of estimators, for annotations; what a fit refuses is in `_parameter_constraints`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from widemargin.solvers.contract import Progress
+
+Callback: TypeAlias = Callable[[Progress], object]
+Callbacks: TypeAlias = Callback | Sequence[Callback] | None
+ClassWeight: TypeAlias = dict[Any, float] | Literal["balanced"] | None
+RandomState: TypeAlias = int | np.random.RandomState | None
+
+KernelChoice: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid", "precomputed"] | Callable[[Any, Any], Any]
+Gamma: TypeAlias = Literal["scale", "auto"] | float
+KernelStopping: TypeAlias = Literal["kkt", "gap"]
+
+LinearStopping: TypeAlias = Literal["gap", "kkt", "violation"]
+PlaneStopping: TypeAlias = Literal["gap", "violation"]
+ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge"]
+RegressionLoss: TypeAlias = Literal["epsilon_insensitive", "squared_epsilon_insensitive"]
