@@ -22,10 +22,10 @@ class FormatError(ValueError):
     ----------
     path : str
         Path of the file, or `<stream>` for a file object without a name.
-    line, column : int or None
-        Position of the error, counted from 1, the column in bytes. None if the error has no single position.
     rule : str
         The rule that is broken, with the text that breaks it.
+    line, column : int or None, default=None
+        Position of the error, counted from 1, the column in bytes. None if the error has no single position.
     """
 
     def __init__(self, path: object, rule: str, line: int | None = None, column: int | None = None) -> None:

@@ -93,7 +93,7 @@ class SvmlightBlocks:
         *,
         dtype: DTypeLike = np.float64,
         zero_based: bool = False,
-        block_bytes: int = _BLOCK_BYTES,
+        block_bytes: int = _BYTES_PER_BLOCK,
         name: str | None = None,
     ) -> None:
         check_type(dtype)
