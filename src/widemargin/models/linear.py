@@ -12,13 +12,13 @@ from numbers import Real
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.models.base import LinearModel
 from widemargin.models.inputs import check_class_weight
 from widemargin.models.labels import coded
+from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems import classification, regression
 from widemargin.problems.multiclass import CrammerSinger
 from widemargin.solvers.auto import WEIGHT_SOLVERS

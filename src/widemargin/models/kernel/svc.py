@@ -11,7 +11,6 @@ from dataclasses import replace
 from numbers import Real
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from widemargin._runtime.warning import warn_caller
 from widemargin.errors import ConvergenceWarning
@@ -19,6 +18,7 @@ from widemargin.models.base import POSITIVE
 from widemargin.models.kernel.classifier import KernelClassifier
 from widemargin.models.kernel.docs import documented
 from widemargin.models.multiclass import largest_nu
+from widemargin.models.sklearn_private import Interval
 from widemargin.problems.classification import c_svc, nu_svc
 from widemargin.solvers.contract import Status
 

@@ -10,13 +10,13 @@ from numbers import Real
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 
 from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import laplace_interval, laplace_scale
 from widemargin.models.kernel.base import KernelModel, folds_of
 from widemargin.models.kernel.docs import documented
+from widemargin.models.sklearn_private import Interval
 from widemargin.problems.regression import eps_svr, nu_svr
 
 
