@@ -7,14 +7,17 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import redirect_stdout, suppress
+from contextlib import ExitStack, redirect_stdout, suppress
 from io import StringIO
 
+import numpy as np
 import pytest
 
 from widemargin import SVC, LinearSVC, save_model
 from widemargin._runtime import progress
 from widemargin._runtime.progress import ProgressReport, describe, fraction, reporting, show_progress, task
+from widemargin.selection.grid_result import GridResult
+from widemargin.selection.live_table import GridReport
 from widemargin.solvers.contract import Progress
 
 ERASED = "\x1b[2K"
@@ -304,6 +307,39 @@ def test_without_a_report_a_task_tells_nobody(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "")
 
 
+def test_rich_is_imported_only_when_something_is_shown():
+    script = """
+import importlib.abc, sys
+
+class Refusing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.split(".")[0] == "rich":
+            raise ImportError("rich is wanted")
+
+sys.meta_path.insert(0, Refusing())  # scikit-learn takes it if it is there
+import widemargin
+from widemargin._runtime.progress import ProgressReport, task
+assert all(getattr(widemargin, name) for name in widemargin.__all__)
+with ProgressReport(0), task("work", 1) as work:
+    work.advance()
+try:
+    ProgressReport(1).__enter__()
+except ImportError as error:
+    assert "rich is wanted" in str(error)
+else:
+    raise AssertionError("nothing was shown")
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_task_that_is_closed_may_still_be_advanced_by_threads_that_have_not_noticed():
+    with show_progress(StringIO()):
+        with task("work", 2) as work:
+            work.advance()
+        work.advance()
+    assert work.row.completed == 1
+
+
 def test_a_report_is_in_force_until_its_end_also_after_an_error():
     with show_progress(StringIO()) as outer:
         with reporting(verbose=True) as report:
@@ -391,6 +427,30 @@ def test_standard_output_that_is_no_terminal_is_left_alone(impatient, monkeypatc
         with redirect_stdout(other):
             print("world")
     assert (page.getvalue(), other.getvalue()) == ("hello\n", "world\n")
+
+
+def test_standard_output_that_was_replaced_under_the_bars_stays_replaced(impatient, monkeypatch):
+    screen, other = Screen(), StringIO()
+    monkeypatch.setattr(sys, "stdout", screen)
+    with show_progress(screen), ExitStack() as redirected:
+        with task("work", 10):
+            wait_for("work: 0 of 10", screen)
+            redirected.enter_context(redirect_stdout(other))
+        assert sys.stdout is other
+
+
+def test_a_grid_leaves_its_table_and_one_line_on_a_terminal(clock):
+    screen, points = Screen(), [{"C": 1.0, "gamma": 0.5}, {"C": 2.0, "gamma": 0.5}]
+    result = GridResult(("C", "gamma"), tuple(points), np.array([[0.5], [0.75]]), "accuracy", np.ones(2))
+    with GridReport(1, "accuracy", screen) as report:
+        report.begin(result, points, 2)
+        for point in points:
+            clock[0] += 2.0
+            report.done(point, result)
+    left = screen.getvalue()[screen.getvalue().rfind(ERASED) + 1 :]
+    assert "75.00" in left
+    assert left.endswith("grid: 2 fits, 4.0 s\n")
+    assert "━" not in left
 
 
 def test_a_terminal_without_a_cursor_gets_lines(monkeypatch):

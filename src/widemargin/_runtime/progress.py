@@ -22,7 +22,7 @@ _SECONDS_BEFORE_MORE = 2.0  # what is a part of work with a bar: many short part
 _SECONDS_BETWEEN_LINES = 2.0  # at first
 _LATER_LINES = 0.1  # and then, of the seconds so far, so that the log of a long run stays short
 _SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
-_FIRST_SHARE = 0.01  # before it nobody knows how long the rest will take
+_FIRST_PERCENT = 1.0  # before it nobody knows how long the rest will take
 _LONGEST_NAME = 30  # of a task, beside a bar and numbers on 80 columns
 _MOST_LAST_LINES = 3  # of several problems, say one per class; of more only the worst is worth a last line
 _TURNS = {"svmperf": "plane", "ocas": "plane", "newton": "step"}  # what a solver counts, if not sweeps
@@ -109,7 +109,7 @@ class Task:
 
     def finished(self, n_problems):
         """Tell that this thread's solver is done with so many problems."""
-        self._report._forget_solver()
+        self._report._forget_solvers(threading.get_ident())
         self.advance(n_problems)
 
     def describe(self):
@@ -117,9 +117,9 @@ class Task:
         if self.total is None:
             return f"{self.what}, {_clock(self.row.elapsed)}"
         left = ""
-        if self._share >= _FIRST_SHARE:
+        if self.row.percentage >= _FIRST_PERCENT:
             # As fast as up to the last advance, which may be a while ago.
-            seconds = (self.advanced - self.row.start_time) / self._share - self.row.elapsed
+            seconds = 100.0 * (self.advanced - self.row.start_time) / self.row.percentage - self.row.elapsed
             left = f", {_clock(max(seconds, 0.0))} left"
         return f"{self.what}: {self._extent()}{left}"
 
@@ -128,12 +128,8 @@ class Task:
         extent = _amount(self.total, self.unit) if is_complete else f"stopped at {self._extent()}"
         return f"{self.what}: {extent}, {self.row.elapsed:.1f} s"
 
-    @property
-    def _share(self):
-        return min(self.row.completed / self.total, 1.0) if self.total else 1.0
-
     def _extent(self):
-        percent = f"{math.floor(100 * self._share)}%"
+        percent = f"{math.floor(self.row.percentage)}%"
         if self.unit == "bytes" or self.total >= 1000:
             return f"{percent} of {_amount(self.total, self.unit)}"
         return f"{self.row.completed:g} of {_amount(self.total, self.unit)}, {percent}"
@@ -189,8 +185,11 @@ class ProgressReport:
         if self.verbose:
             from widemargin._runtime.progress_bars import screen_for  # rich takes 50 ms to import
 
-            self._screen, self._ticker = screen_for(self._stream, _due, self._above), None
-            self._over = threading.Event()
+            self._screen, self._over = screen_for(self._stream, _due, self._above), threading.Event()
+            if self._screen.has_bars:
+                # A notebook finds by the context to which cell an output belongs.
+                self._ticker = threading.Thread(target=copy_context().run, args=(self._tick, self._over), daemon=True)
+                self._ticker.start()
         return self
 
     def __exit__(self, *error):
@@ -213,7 +212,8 @@ class ProgressReport:
             try:
                 yield task
             finally:
-                self._end_solving()
+                self._forget_solvers()
+                self._write_last_lines(shown_only=not self._last_lines or len(self._tasks) > 1)
 
     def __call__(self, progress):
         """Show one solver's progress; never asks it to stop."""
@@ -245,7 +245,6 @@ class ProgressReport:
             task.row = next(row for row in self._screen.tasks if row.id == number)
             self._screen.update(number, words=task.describe)
             self._tasks.append(task)
-            self._draw_from_now_on()
 
     def _advance(self, task, amount):
         """Count what a task has done; it may be time for a line."""
@@ -282,22 +281,14 @@ class ProgressReport:
         thread = threading.get_ident()
         if thread not in self._solvers:
             self._solvers[thread] = self._screen.add_task(progress.solver, total=1.0)
-            self._draw_from_now_on()
         begun = now - progress.seconds
         self._screen.update(self._solvers[thread], completed=fraction(progress), words=words, solver_begun=begun)
 
-    def _forget_solver(self):
-        """Show the solver of this thread no longer."""
+    def _forget_solvers(self, thread=None):
+        """Show the solver of a thread no longer; None is all."""
         with self._lock:
-            if threading.get_ident() in self._solvers:
-                self._screen.remove_task(self._solvers.pop(threading.get_ident()))
-
-    def _end_solving(self):
-        """Show no solver any longer; write last lines, within another task only those of solvers that were seen."""
-        with self._lock:
-            while self._solvers:
-                self._screen.remove_task(self._solvers.popitem()[1])
-        self._write_last_lines(shown_only=not self._last_lines or len(self._tasks) > 1)
+            for one in [one for one in self._solvers if thread in (None, one)]:
+                self._screen.remove_task(self._solvers.pop(one))
 
     def _is_due(self, progress, now):
         """Tell whether a problem is to have a line now or, beside bars, has been seen there."""
@@ -317,13 +308,6 @@ class ProgressReport:
             self._write(describe(progress))
 
     # Drawing
-
-    def _draw_from_now_on(self):
-        """Start the thread that draws, if it is not there and there is something to draw on."""
-        if self._screen.has_bars and self._ticker is None:
-            # A notebook finds by the context to which cell an output belongs.
-            self._ticker = threading.Thread(target=copy_context().run, args=(self._tick, self._over), daemon=True)
-            self._ticker.start()
 
     def _tick(self, over):
         while not over.wait(self._screen.seconds_between):
