@@ -1,45 +1,45 @@
-"""Where progress bars are drawn: on a terminal, erased in the end, or in the output of a notebook's cell, which stays.
+"""Where progress is shown: rows of rich's `Progress` on a terminal or in a notebook, lines elsewhere.
 
-rich draws the terminal's. In a notebook it needs widgets, an extension that not every notebook has; an output that is
-shown once and then updated, with HTML's own bars, is everywhere.
+rich keeps the rows and draws them. What it lacks, as of 15.0, stands here and in `progress`:
+
+- Its display appears with the first task. Ours appears when a row is due, as most work is done within a second.
+- In a notebook it draws nothing without ipywidgets; with them, a saved notebook has no output to show. But rich's
+  `Progress` can render itself as HTML, which is displayed once and then updated in its place.
+- A terminal that goes away raises OSError in whatever thread draws; here only the bars are lost.
+- When it ends, it puts the former `sys.stdout` back, even if `redirect_stdout` or the like has replaced it since.
+- It writes no lines to a pipe, and its time left needs two advances within 30 seconds, more than many a fold takes.
 """
 
-import html
 import sys
+import time
 from contextlib import suppress
-from typing import NamedTuple
 
 from rich.console import Console
 from rich.file_proxy import FileProxy
 from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.spinner import Spinner
-from rich.table import Table
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn
 from rich.text import Text
 
-_BAR_WIDTH = 16
+_BAR_WIDTH = 16  # in characters; the words of a solver need the rest of 80
 
 
-class Row(NamedTuple):
-    """A bar with a text beside it; the share that is done is None if nobody knows."""
+def screen_for(stream, due, above=None):
+    """Return where to show progress on a stream; None is standard error, or the output of the cell in a notebook.
 
-    text: str
-    share: float | None
-
-
-def canvas_for(stream):
-    """Return where to draw on a stream, None for standard error; None if that is neither terminal nor notebook."""
+    `due`, given rich's tasks, returns those to be drawn now; their field `words` is a function that returns a text.
+    `above` returns what is drawn above them on a terminal.
+    """
     if stream is None and "IPython" in sys.modules and Console().is_jupyter:
-        return Notebook()
+        return Notebook(Console(), due)
     stream = sys.stderr if stream is None else stream
     if not stream.isatty():
-        return None
+        return Lines(Console(file=stream), due)
     console = Console(file=_Forgiving(stream), force_terminal=True)
-    return None if console.is_dumb_terminal else Terminal(console)
+    return Lines(console, due) if console.is_dumb_terminal else Terminal(console, due, above)
 
 
 class _Forgiving:
-    """The stream of a terminal; if that goes away, only the bars are lost, not the work that they were about."""
+    """The stream of a terminal; if that goes away, what is written is lost without an error."""
 
     def __init__(self, stream):
         self._stream = stream
@@ -48,127 +48,129 @@ class _Forgiving:
         return getattr(self._stream, name)
 
     def write(self, text):
-        """Write, if there is anybody to read."""
         with suppress(OSError):
             self._stream.write(text)
 
     def flush(self):
-        """Flush, if there is anybody to read."""
         with suppress(OSError):
             self._stream.flush()
 
 
-class Terminal:
-    """Rows at the bottom of a terminal; lines written meanwhile go above them."""
-
-    seconds_between = 0.2
-    is_lasting = False
+class _Words(ProgressColumn):
+    """The words beside a bar, cut where the terminal ends: a row that wraps could not be erased."""
 
     def __init__(self, console):
-        self._console, self._rows, self._live, self._replaced = console, [], None, {}
-        self._spinner = Spinner("line" if console.options.ascii_only else "dots")
+        self._console = console
+        super().__init__()
 
-    @property
-    def is_shown(self):
-        """Whether there are rows on the terminal."""
-        return self._live is not None
+    def render(self, task):
+        return Text(task.fields["words"]()[: max(self._console.width - len("⠋  ") - _BAR_WIDTH, 1)])
 
-    def draw(self, rows):
-        """Show these rows in the place of the former ones."""
-        self._rows = rows
-        if not rows:
-            self.close()
-        elif self._live is None:
-            options = {"redirect_stdout": False, "redirect_stderr": False, "auto_refresh": False, "transient": True}
-            self._live = Live(console=self._console, get_renderable=self._table, **options)
-            self._live.start(refresh=True)
-            self._console.show_cursor(True)  # rich hides it, and who is killed cannot bring it back
-            self._step_between()
-        else:
-            self._live.refresh()
 
-    def close(self):
-        """Erase the rows."""
-        if self._live is not None:
-            self._step_aside()
-            live, self._live = self._live, None
-            live.stop()
+class Lines(Progress):
+    """A stream that is sent lines and no bars."""
+
+    has_bars = keeps_lines = False
+
+    def __init__(self, console, due):
+        self._due = due  # first of all, as rich's constructor draws
+        spinner = SpinnerColumn("line" if console.options.ascii_only else "dots", style="none")
+        options = {"console": console, "auto_refresh": False, "get_time": lambda: time.monotonic()}
+        super().__init__(spinner, BarColumn(_BAR_WIDTH), _Words(console), **options)
+
+    def make_tasks_table(self, tasks):
+        """Return the table of the rows that are due."""
+        return super().make_tasks_table(self._due(tasks))
 
     def write(self, text):
         """Write a line that stays."""
-        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    def _table(self):
-        table, room = Table.grid(padding=(0, 1)), self._console.width - len(f"⠋ {_BAR_WIDTH * '━'} ")
-        for row in self._rows:
-            bar = ProgressBar(total=1.0, completed=row.share or 0.0, width=_BAR_WIDTH, pulse=row.share is None)
-            table.add_row(self._spinner, bar, Text(row.text[: max(room, 1)]))
-        return table
+    def draw(self):
+        """Draw the rows that are due in the place of the former ones: here none."""
 
-    def _step_between(self):
-        """Let what others print on this terminal appear above the rows."""
-        for name in ("stdout", "stderr"):
-            stream = getattr(sys, name)
-            if stream is not None and stream.isatty():
-                self._replaced[name] = stream, FileProxy(self._console, stream)
-                setattr(sys, name, self._replaced[name][1])
-
-    def _step_aside(self):
-        """Give the streams back, unless somebody has put another in their place."""
-        for name, (stream, ours) in self._replaced.items():
-            if getattr(sys, name) is ours:
-                setattr(sys, name, stream)
-        self._replaced = {}
+    close = draw
 
 
-class Notebook:
-    """The output of a cell, shown when there is something to show and updated from then on."""
+class Terminal(Lines):
+    """Rows at the bottom of a terminal, erased in the end; lines that are written meanwhile go above them."""
 
-    seconds_between = 0.3
-    is_lasting = True
+    has_bars = True
+    seconds_between = 0.2
 
-    def __init__(self):
-        self._lines, self._rows, self._output, self._content = [], [], None, None
+    def __init__(self, console, due, above):
+        self._above, self._shown = above, None
+        super().__init__(console, due)
 
-    @property
-    def is_shown(self):
-        """Whether there are rows in the output."""
-        return bool(self._rows)
+    def get_renderables(self):
+        """Yield what is to be above the rows, then the rows."""
+        if self._above is not None:
+            yield self._above()
+        yield from super().get_renderables()
 
-    def draw(self, rows):
-        """Show these rows in the place of the former ones, below the lines; an output is never left empty."""
-        if not rows and not self._lines:
-            self._lines = [row.text for row in self._rows]
-        self._rows = rows
-        self._update()
+    def draw(self):
+        """Draw the rows that are due in the place of the former ones; erase these if there are none."""
+        if not self._due(self.tasks):
+            self.close()
+        elif self._shown is not None:
+            self._shown.refresh()
+        else:
+            others = {f"redirect_{name}": getattr(sys, name).isatty() for name in ("stdout", "stderr")}
+            options = {"auto_refresh": False, "transient": True, "get_renderable": self.get_renderable}
+            self._shown = Live(console=self.console, **options, **others)
+            self._shown.start(refresh=True)
+            self.console.show_cursor(True)  # rich hides it, and a process that is killed cannot bring it back
 
     def close(self):
-        """Leave only the lines."""
-        self.draw([])
+        """Erase the rows."""
+        if self._shown is not None:
+            shown, self._shown = self._shown, None
+            replaced = {name: getattr(sys, name) for name in ("stdout", "stderr")}
+            shown.stop()
+            for name, stream in replaced.items():
+                if not isinstance(stream, FileProxy):
+                    setattr(sys, name, stream)
+
+
+class Notebook(Lines):
+    """The output of a cell, displayed when there is something to show; in the end it has the lines alone."""
+
+    has_bars = keeps_lines = True
+    seconds_between = 0.3
+
+    def __init__(self, console, due):
+        self._lines, self._words, self._output = [], [], None
+        super().__init__(console, due)
+
+    def get_renderables(self):
+        """Yield the lines, then the rows."""
+        yield from map(Text, self._lines)
+        if self._words:
+            yield from super().get_renderables()
 
     def write(self, text):
         """Add a line that stays."""
         self._lines.append(text)
         self._update()
 
+    def draw(self):
+        """Draw the rows that are due in the place of the former ones; an output is never left empty."""
+        self._show([row.fields["words"]() for row in self._due(self.tasks)])
+
+    def close(self):
+        """Leave the lines alone."""
+        self._show([])
+
+    def _show(self, words):
+        if words or self._words:
+            self._lines = self._lines or ([] if words else self._words)
+            self._words = words
+            self._update()
+
     def _update(self):
         from IPython.display import display  # there, if we are in a notebook
 
-        lines = [f"<div>{html.escape(line)}</div>" for line in self._lines]
-        content = {
-            "text/plain": "\n".join([*self._lines, *(row.text for row in self._rows)]),
-            "text/html": "".join([*lines, *map(_in_html, self._rows)]),
-        }
-        if content == self._content or not (self._lines or self._rows or self._output):
-            return
-        self._content = content
         if self._output is None:
-            self._output = display(content, raw=True, display_id=True)
+            self._output = display(self, display_id=True)
         else:
-            self._output.update(content, raw=True)
-
-
-def _in_html(row):
-    """Return a row as HTML."""
-    value = "" if row.share is None else f' value="{row.share:.3f}"'
-    return f'<div><progress max="1"{value} style="width: 12em"></progress> {html.escape(row.text)}</div>'
+            self._output.update(self)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,6 +27,7 @@ from widemargin.data.columns import WIDE, scales_differ, wide_products
 from widemargin.data.matrix import Matrix
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.inputs import checked_rows, checked_weights
+from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finishing, finishing_together

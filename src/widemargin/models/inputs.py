@@ -9,9 +9,10 @@ from numbers import Real
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
-from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from widemargin.data.structure import checked_csr
+from widemargin.models.sklearn_private import _check_sample_weight, _num_samples
 
 
 def checked_rows(model, X, *y, y_numeric=False, **options):

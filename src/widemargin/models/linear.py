@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,6 +29,7 @@ from widemargin.models.argument_types import (
 from widemargin.models.base import LinearModel, one_by_one
 from widemargin.models.inputs import check_class_weight
 from widemargin.models.labels import coded
+from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.multiclass import CrammerSinger

@@ -1,7 +1,7 @@
 """How a grid search shows itself while it runs: a table that fills, and a bar with the time left.
 
-On a terminal; in a notebook the bar alone, as the result draws itself there; elsewhere a line for each point. A search
-that was not asked to show itself is still a task of the report in force, if there is one.
+On a terminal; in a notebook the bar alone, as the result draws itself there; elsewhere a line for each point. The bar
+is that of a task: if the search was not asked to show anything, of the report in force, if there is one.
 """
 
 import math
@@ -10,15 +10,9 @@ import threading
 from contextlib import ExitStack
 from numbers import Real
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
-
-from widemargin._runtime.progress import show_progress, task
+from widemargin._runtime.progress import ProgressReport, task
 from widemargin.selection.grid_result import ordering
 
-_PER_SECOND = 4.0
 _MOST_COLUMNS = 12  # a wider table would not fit; then only the best points are listed
 _LISTED = 8
 
@@ -44,52 +38,43 @@ class GridReport:
     def __init__(self, verbose, scoring, stream=None):
         self.is_shown, self._scoring = bool(verbose), scoring
         self._stream = sys.stderr if stream is None else stream
-        self._console = Console(file=self._stream) if self.is_shown else None
-        self._lock, self._live, self._result, self._points = threading.Lock(), None, None, []
-        self._stack = ExitStack()
-        seen = self.is_shown and (self._console.is_terminal or self._console.is_jupyter)
-        self._writes_lines = self.is_shown and not seen
+        self._lock, self._result, self._points = threading.Lock(), None, []
+        self._bars, self._fits = ExitStack(), ExitStack()
+        self._console, self._is_live, self._task = None, False, None
 
     def __enter__(self):
-        if self.is_shown and self._console.is_jupyter:
-            self._stack.enter_context(show_progress())
-        elif self.is_shown and self._console.is_terminal:
-            columns = (
-                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("fits"),
-                TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-            )  # fmt: skip
-            self._progress = Progress(*columns, console=self._console)
-            self._task = self._progress.add_task("grid", total=None)
-            self._live = Live(console=self._console, refresh_per_second=_PER_SECOND, get_renderable=self._draw)
-            self._live.start()
+        if self.is_shown:
+            from rich.console import Console  # takes a while to import
+
+            self._console = Console(file=self._stream)
+            self._is_live = self._console.is_terminal or self._console.is_jupyter
+        if self._is_live:
+            stream = None if self._console.is_jupyter else self._stream
+            self._bars.enter_context(ProgressReport(1, stream, last_lines=False, above=self._draw))
         return self
 
     def __exit__(self, *error):
-        self._stack.close()
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        self._fits.__exit__(*error)
+        self._bars.close()
+        if self._is_live and not self._console.is_jupyter and self._task is not None:
+            self._console.print(self._draw())
+            self._console.print(self._task.describe_end(is_complete=error[0] is None), highlight=False, markup=False)
         return False
 
     def begin(self, result, points, n_fits):
         """Take notice of the points to come, and of how many fits that are."""
         with self._lock:
             self._result, self._points = result, points
-        if self._live is not None:
-            self._progress.reset(self._task, total=n_fits)
-        else:
-            self._fits = self._stack.enter_context(task("grid", n_fits, "fits"))
+        self._fits.close()
+        self._task = self._fits.enter_context(task("grid", n_fits, "fits"))
 
     def done(self, point, result):
         """Take notice of a fit; the result so far if it was the last one of its point."""
         if result is not None:
             with self._lock:
                 self._result = result
-        if self._live is not None:
-            self._progress.advance(self._task)
-        else:
-            self._fits.advance()
-        if result is not None and self._writes_lines:
+        self._task.advance()
+        if result is not None and self.is_shown and not self._is_live:
             mean = dict(zip(map(_key, result.points), result.means, strict=True))[_key(point)]
             best = f"best {in_words(result.best_params)}: {shown(result.best_score, self._scoring)}"
             self._stream.write(f"{in_words(point)}: {self._scoring} {shown(mean, self._scoring)} ({best})\n")
@@ -98,9 +83,7 @@ class GridReport:
     def _draw(self):
         with self._lock:
             result, points = self._result, self._points
-        if result is None or not points:
-            return self._progress
-        return Group(grid_table(result, points), self._progress)
+        return grid_table(result, points) if result is not None and points else ""
 
 
 def grid_table(result, points):
@@ -112,7 +95,7 @@ def grid_table(result, points):
     down = sorted({point[names[1]] for point in points}, key=ordering)
     means = {_key(point): mean for point, mean in zip(result.points, result.means, strict=True)}
     best = _key(result.best_params) if result.points else None
-    table = Table(title=f"{result.scoring}, {names[0]} across, {names[1]} down", title_justify="left", box=None)
+    table = _table(f"{result.scoring}, {names[0]} across, {names[1]} down")
     table.add_column("", style="dim")
     for value in across:
         table.add_column(briefly(value), justify="right", header_style="dim")
@@ -124,8 +107,14 @@ def grid_table(result, points):
     return table
 
 
+def _table(title):
+    from rich.table import Table  # rich takes a while to import
+
+    return Table(title=title, title_justify="left", box=None)
+
+
 def _best_table(result):
-    table = Table(title="best so far", title_justify="left", box=None)
+    table = _table("best so far")
     for name in (*result.names, result.scoring):
         table.add_column(name, justify="right", header_style="dim")
     ranked = sorted(zip(result.means, result.points, strict=True), key=lambda pair: -pair[0])

@@ -1,4 +1,9 @@
-"""Options: a parser that raises instead of exiting, LIBSVM's letters with LIBSVM's meaning, and checked numbers."""
+"""Options: a parser that raises instead of exiting, LIBSVM's letters with LIBSVM's meaning, and checked numbers.
+
+Private names of argparse are used here and nowhere else: `_negative_number_matcher`, which decides whether a word with
+a dash is a number, and `_actions` and `_option_string_actions`, which list the options for messages. Tested with
+Python 3.11, the oldest that the package runs on; later ones were not at hand.
+"""
 
 import argparse
 import difflib

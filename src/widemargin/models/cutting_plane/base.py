@@ -2,12 +2,11 @@
 
 from numbers import Integral, Real
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from widemargin.data.matrix import Matrix
 from widemargin.models.base import POSITIVE, WeightedModel, one_by_one
 from widemargin.models.inputs import checked_rows
 from widemargin.models.labels import coded
+from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems.formulations import RiskProblem
 from widemargin.solvers.finishing import finishing_risk
 from widemargin.solvers.registry import RISK_SOLVERS, check_choice, specs_of

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Hidden, Interval, StrOptions
-from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from widemargin._runtime.argument_types import Floats, SparseMatrix
 from widemargin._runtime.progress import reporting
@@ -29,6 +28,7 @@ from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, PreparedRows, submatrix
 from widemargin.models.base import SolvedModel, one_by_one
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
+from widemargin.models.sklearn_private import Hidden, Interval, StrOptions, _num_samples
 from widemargin.solvers.contract import KernelSettings, KernelSolution, Status
 from widemargin.solvers.registry import KERNEL_SOLVERS
 

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin._runtime.argument_types import Floats, Rows
 from widemargin._runtime.warning import warn_caller
@@ -29,6 +28,7 @@ from widemargin.models.multiclass import (
     pairwise_probabilities,
     tabulate,
 )
+from widemargin.models.sklearn_private import StrOptions, _num_samples
 
 _INSTEAD_OF_BOOL = {
     True: "use CalibratedClassifierCV({name}(), ensemble=False), or probability='libsvm' for those of LIBSVM.",

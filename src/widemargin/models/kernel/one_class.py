@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples
 
 from widemargin._runtime.argument_types import Floats, Rows
 from widemargin.models.argument_types import Callbacks, Gamma, KernelChoice, KernelStopping, RandomState
 from widemargin.models.calibration import density_marks, marks_probability
 from widemargin.models.kernel.base import KernelModel, kernel_sums
+from widemargin.models.sklearn_private import Interval, _num_samples
 from widemargin.problems.one_class import one_class
 
 _ROUNDING = 1e-11  # of a score, relative

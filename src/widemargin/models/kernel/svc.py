@@ -12,7 +12,6 @@ from numbers import Real
 from typing import Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from widemargin._runtime.warning import warn_caller
 from widemargin.errors import ConvergenceWarning
@@ -20,6 +19,7 @@ from widemargin.models.argument_types import Callbacks, ClassWeight, Gamma, Kern
 from widemargin.models.base import POSITIVE
 from widemargin.models.kernel.classifier import KernelClassifier
 from widemargin.models.multiclass import largest_nu
+from widemargin.models.sklearn_private import Interval
 from widemargin.problems.classification import c_svc, nu_svc
 from widemargin.solvers.contract import Status
 

@@ -12,7 +12,6 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 
 from widemargin._runtime.argument_types import Floats, Rows
@@ -20,6 +19,7 @@ from widemargin.models.argument_types import Callbacks, Gamma, KernelChoice, Ker
 from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import laplace_interval, laplace_scale
 from widemargin.models.kernel.base import KernelModel, folds_of
+from widemargin.models.sklearn_private import Interval
 from widemargin.problems.regression import eps_svr, nu_svr
 
 
