@@ -1,27 +1,32 @@
-"""What can go wrong, by name.
+"""The exceptions and warnings of the package.
 
 ValueError
- ├── FormatError      a data or model file breaks a rule of its format
+ ├── FormatError          a data or model file violates its format
+ └── InfeasibleNuError    nu-SVC: nu is larger than the smaller class allows
 UserWarning
- └── ConvergenceWarning   (scikit-learn's) a solver stopped short of the tolerance asked for
+ └── ConvergenceWarning   (scikit-learn's) a solver stopped before it reached the requested tolerance
 """
 
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["ConvergenceWarning", "FormatError"]
+__all__ = ["ConvergenceWarning", "FormatError", "InfeasibleNuError"]
+
+
+class InfeasibleNuError(ValueError):
+    """nu of a nu-SVC is larger than 2 min(n₊, n₋) / (n₊ + n₋), the largest value that the two classes allow."""
 
 
 class FormatError(ValueError):
-    """A file breaks a rule of its format.
+    """A file violates its format.
 
     Attributes
     ----------
     path : str
         The file, or `<stream>`.
     line, column : int or None
-        Where, both counted from 1 (column in bytes); None where a place makes no sense.
+        Position of the error, both counted from 1 (column in bytes); None if there is no single position.
     rule : str
-        What was broken, with the offending token.
+        The rule that was violated, with the offending token.
     """
 
     def __init__(self, path, rule, line=None, column=None):

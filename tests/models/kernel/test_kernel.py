@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 import widemargin
 from widemargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from widemargin.kernels.functions import Kernel
-from widemargin.models.kernel.base import base as shared
+from widemargin.models.kernel import base as shared
 from widemargin.models.kernel.base import block_dtype
 
 # scikit-learn keeps kernel values in single precision and may circle for ever near the optimum: it gets a limit.

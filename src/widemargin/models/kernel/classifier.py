@@ -1,5 +1,6 @@
 """What `SVC` and `NuSVC` have in common: a machine for each pair of classes, votes, decisions and probabilities."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from widemargin._runtime.warning import warn_caller
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
 from widemargin.models.inputs import check_class_weight
-from widemargin.models.kernel.base import KernelModel, Trained, folds_of, parts_of
+from widemargin.models.kernel.base import KernelModel, SolvedProblem, folds_of, parts_of
 from widemargin.models.labels import coded, order_of_first
 from widemargin.models.multiclass import (
     blocks_of,
@@ -69,7 +70,12 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         -------
         self
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X, y, sample_weight, submatrices=None):
+        """Fit the model; `submatrices` are kernel matrices to reuse, as of `fit_reusing`."""
         training, label = self._check(X, y, sample_weight)
+        training = replace(training, submatrices=submatrices)
         machines = self._machines(training, label)
         trained = self._train_pairs(training, machines)
         return self._keep(training, label, machines, trained)
@@ -116,7 +122,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return machines
 
     def _train_pairs(self, training, machines):
-        """Return a Trained for each pair of each machine; where a class is absent there is nothing to solve."""
+        """Return a SolvedProblem for each pair of each machine; where a class is absent there is nothing to solve."""
         pairs = [pair for machine in machines for pair in machine]
         solved = iter(self._train([lambda pair=pair: self._problem(training, pair) for pair in pairs if pair.has_both]))
         trained = [next(solved) if pair.has_both else _constant(pair) for pair in pairs]
@@ -251,4 +257,4 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 def _constant(pair):
     """Return the model of a pair without rows of both classes: its decision is for the class that is there."""
     facts = {"obj": 0.0, "rho": -pair.constant, "nSV": 0, "nBSV": 0, "iterations": 0}
-    return Trained(np.zeros(len(pair.rows)), pair.constant, facts)
+    return SolvedProblem(np.zeros(len(pair.rows)), pair.constant, facts)

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from widemargin._runtime.warning import warn_caller
-from widemargin.errors import ConvergenceWarning
+from widemargin.errors import ConvergenceWarning, InfeasibleNuError
 from widemargin.models.base import POSITIVE
 from widemargin.models.kernel.classifier import KernelClassifier
 from widemargin.models.kernel.docs import documented
@@ -215,7 +215,7 @@ class NuSVC(KernelClassifier):
             most = largest_nu(pair, self._weight(training, pair))
             if pair.has_both and self.nu > most * (1.0 + 1e-12):
                 names = [repr(name) for name in self.classes_[[pair.first, pair.second]].tolist()]
-                raise ValueError(
+                raise InfeasibleNuError(
                     f"nu={self.nu} is infeasible: classes {' and '.join(names)} allow 0 < nu <= {most:.6g}, "
                     "twice the smaller one's part of their rows. Lower nu, or weigh the classes."
                 )
