@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin.models.base import LinearModel
 from widemargin.models.inputs import check_class_weight
-from widemargin.models.labels import coded
+from widemargin.models.labels import encode_labels
 from widemargin.problems import classification, regression
 from widemargin.problems.multiclass import CrammerSinger
 from widemargin.solvers.auto import WEIGHT_SOLVERS
@@ -220,7 +220,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         if self.loss == "hinge" and self.dual is False:
             raise ValueError(f"{given} loss='hinge' needs dual=True or dual='auto', as in scikit-learn.")
         check_class_weight(self.class_weight)
-        self.classes_, label = coded(y)
+        self.classes_, label = encode_labels(y)
         return self._matrix(X), label, weight
 
     def _cost(self, label, weight):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 from widemargin.models.cutting_plane.base import PlaneModel
 from widemargin.models.cutting_plane.docs import documented
 from widemargin.models.inputs import finite_targets, refuse_missing
-from widemargin.models.labels import coded
+from widemargin.models.labels import encode_labels
 from widemargin.problems.ranking import concordance, pair_risk, thresholds
 
 
@@ -209,7 +209,7 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
     def _check_classes(self, X, y):
         """Return X and each row's rank. Sets `classes_`."""
         X, y = self._check_rows(X, y)
-        self.classes_, rank = coded(y)
+        self.classes_, rank = encode_labels(y)
         return X, rank
 
     def _fit_order(self, X, rank):

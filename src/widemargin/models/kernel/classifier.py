@@ -15,7 +15,7 @@ from widemargin._runtime.warning import warn_caller
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
 from widemargin.models.inputs import check_class_weight
 from widemargin.models.kernel.base import KernelModel, SolvedProblem, folds_of, parts_of
-from widemargin.models.labels import coded, order_of_first
+from widemargin.models.labels import encode_labels, order_of_first
 from widemargin.models.multiclass import (
     blocks_of,
     labels_of,
@@ -91,7 +91,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             instead = _INSTEAD_OF_BOOL[bool(self.probability)].format(name=type(self).__name__)
             message = "The `probability` parameter is deprecated as a bool, as in scikit-learn from version 1.9 on"
             warn_caller(f"{message}; got probability={self.probability}: {instead}", FutureWarning)
-        self.classes_, label = coded(y)
+        self.classes_, label = encode_labels(y)
         self._keep_order(label)
         weight = self._weigh(X, sample_weight)
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
