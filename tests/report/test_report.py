@@ -34,7 +34,7 @@ from widemargin.report import palette, scales
 from widemargin.report.figures import Picture
 from widemargin.report.markup import number, percent, table
 from widemargin.report.model_report import report_page
-from widemargin.report.subject import examine
+from widemargin.report.report_data import examine
 
 ALWAYS = {"convergence"}
 CURVES = {"confusion", "roc", "precision-recall", "margins"}
@@ -646,7 +646,7 @@ def test_contrast_is_that_of_wcag():
     assert palette.contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
 
 
-def test_subject_measures_as_predict_does(cancer):
+def test_report_measures_as_predict_does(cancer):
     X, y = cancer
     model = LinearSVC(C=1e-4).fit(X, y)
     assert examine(model, X, y).measures["accuracy"] == model.score(X, y)
