@@ -315,7 +315,7 @@ def test_certificate_is_that_of_the_model_also_from_a_file(cancer, tmp_path):
     page = Page(report_page(load_model(tmp_path / "model"), *cancer))
     assert f"objective {model.objective_:.10g}" in page.text
     assert f"proved lower bound {model.history_['dual'][-1]:.10g}" in page.text
-    assert f"at most a relative {model.gap_:.1e} above the smallest" in page.text
+    assert f"at most a relative {model.gap_:.1e} above its minimum" in page.text
     assert "asked: gap 1.0e-05" in page.text
     assert len(page.data("convergence")) == len(model.history_)
     assert page.data("convergence")[-1][2] == number(float(model.history_["gap"][-1]))

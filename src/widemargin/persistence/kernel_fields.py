@@ -19,6 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.base import is_classifier, is_outlier_detector
 
+from widemargin.models.kernel.base import dual_start, set_dual_start
 from widemargin.persistence.encoding import decode, encode, typed_entry
 from widemargin.persistence.linear_fields import check_numbers
 
@@ -26,7 +27,7 @@ N_MARKS = 10
 _CONTAINERS = {"csr_array": csr_array, "csr_matrix": csr_matrix}
 _VECTORS = "support_vectors_"
 _DATA, _INDICES, _INDPTR = _PARTS = [f"{_VECTORS}.{part}" for part in ("data", "indices", "indptr")]
-_DUAL_START = "_last_multipliers"
+_DUAL_START = "_last_multipliers"  # prefix of the names of the dual variables in a file
 _ARRAYS = (
     "dual_coef_", "intercept_", "n_support_", "support_", "probA_", "probB_", "class_weight_", "n_iter_",
     "offset_", "density_marks_", "_class_order", "_seen_order",
@@ -56,7 +57,7 @@ def arrays_of(model, keep_dual):
     else:
         arrays[_VECTORS] = np.asarray(vectors)
     if keep_dual:
-        arrays |= {f"{_DUAL_START}.{k}": beta for k, beta in enumerate(getattr(model, _DUAL_START, []))}
+        arrays |= {f"{_DUAL_START}.{k}": beta for k, beta in enumerate(dual_start(model))}
     return arrays
 
 
@@ -84,7 +85,7 @@ def restore(model, metadata, arrays):
     _restore_metadata(model, metadata)
     arrays = dict(arrays)
     model._fit_rows = None  # training rows; only a model with a callable kernel has them
-    model._last_multipliers = _pop_dual_start(arrays)
+    set_dual_start(model, _pop_dual_start(arrays))
     check_arrays(model, arrays)
     if _DATA in arrays:
         container = _CONTAINERS.get(typed_entry(metadata, "vectors", str))
