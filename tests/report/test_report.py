@@ -384,7 +384,7 @@ def test_labelled_rows_of_a_one_class_model_are_compared_with_its_predictions(ca
         assert only[named] == facts[named]
         assert {"ROC area", "outliers found", "false alarms"} & set(only) == {named}
     others = report_page(model, X, y)
-    assert "Labels here are not 1 and −1" in others
+    assert "The labels are not 1 and −1" in others
     assert not {"As labelled", "false alarms"} & set(facts_of(others))
 
 
