@@ -23,7 +23,7 @@ _MAX_MATRIX_CLASSES = 30
 _MAX_TABLE_CLASSES = 100
 _MAX_HISTOGRAM_CLASSES = 6
 _POINTS_OF_ONE_CURVE, _POINTS_OF_EACH_CURVE = 160, 50
-_N_CALIBRATION_BINS = 10
+_CALIBRATION_BINS = 10
 
 
 def classification_section(report):
@@ -246,18 +246,15 @@ def _calibration(report):
         predicted, observed = report.probabilities[known, 1], report.true_index[known] == 1
         what = f"the probability of class {names_of(report)[1]}"
     else:
-        predicted = report.probabilities[known].max(axis=1)
-        observed, what = (
-            report.probabilities[known].argmax(axis=1) == report.true_index[known],
-            "the probability of the most probable class",
-        )
-    bins = np.minimum((predicted * _N_CALIBRATION_BINS).astype(int), _N_CALIBRATION_BINS - 1)
-    counts = np.bincount(bins, minlength=_N_CALIBRATION_BINS)
+        probable = report.probabilities[known].argmax(axis=1)
+        predicted, observed = report.probabilities[known].max(axis=1), probable == report.true_index[known]
+        what = "the probability of the most probable class"
+    bins = np.minimum((predicted * _CALIBRATION_BINS).astype(int), _CALIBRATION_BINS - 1)
+    counts = np.bincount(bins, minlength=_CALIBRATION_BINS)
     used = np.flatnonzero(counts)
-    mean, share = (
-        np.bincount(bins, values, _N_CALIBRATION_BINS)[used] / counts[used] for values in (predicted, observed)
-    )
-    error = float(np.sum(counts[used] * np.abs(mean - share)) / counts.sum())
+    sums = (np.bincount(bins, values, _CALIBRATION_BINS)[used] for values in (predicted, observed))
+    mean, frequency = (sum_of_bin / counts[used] for sum_of_bin in sums)
+    error = float(np.sum(counts[used] * np.abs(mean - frequency)) / counts.sum())
     summary = (
         f"Observed frequency against predicted probability ({what}); on the diagonal they agree. "
         f"Mean difference {percent(error)}, Brier score {np.mean((predicted - observed) ** 2):.4f}. Bars: rows per bin."
@@ -265,14 +262,11 @@ def _calibration(report):
     unit = scales.linear(0.0, 1.0, 4, is_share=True)
     heads = ("probability", "frequency", "rows")
     picture = Picture(unit, unit, heads, x_label="predicted probability", y_label="frequency", nearest="x")
-    rows = list(zip(map(percent, mean.tolist()), map(percent, share.tolist()), counts[used].tolist(), strict=True))
+    rows = list(zip(map(percent, mean.tolist()), map(percent, frequency.tolist()), counts[used].tolist(), strict=True))
+    edges = np.linspace(0.0, 1.0, _CALIBRATION_BINS + 1)
     for k in used:
-        picture.shade(
-            (k / _N_CALIBRATION_BINS, (k + 1) / _N_CALIBRATION_BINS),
-            (0.0, 0.3 * counts[k] / counts.max()),
-            "bar pale s6",
-        )
+        picture.shade(edges[k : k + 2], (0.0, 0.3 * counts[k] / counts.max()), "bar pale s6")
     picture.line([0.0, 1.0], [0.0, 1.0])
-    picture.line(mean, share, "curve s0")
-    picture.dots(mean, share, rows)
+    picture.line(mean, frequency, "curve s0")
+    picture.dots(mean, frequency, rows)
     return picture.figure("calibration", "Calibration", summary)

@@ -103,7 +103,7 @@ class GridFile:
         exists = self._path.exists() and self._path.stat().st_size > 0
         if exists and not resume:
             raise FileExistsError(
-                f"{path} holds the results of an earlier search: go on with it (resume), or name another file"
+                f"{path} holds the results of an earlier search: pass resume=True to continue it, or name another file"
             )
         self.was_cut = exists and _is_cut_header(self._path.read_bytes())
         if exists and not self.was_cut:

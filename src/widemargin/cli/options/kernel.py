@@ -59,7 +59,7 @@ def add_kernel_options(add):
         "1/features, scale also divides by the variance (default: auto)")  # fmt: skip
     add("-d", "--degree", type=parsing.whole(0), help="poly: (gamma <x, z> + coef0)^degree (default: 3)")
     add("-r", "--coef0", type=parsing.number, help="poly, sigmoid: tanh(gamma <x, z> + coef0) (default: 0)")
-    add("-n", "--nu", type=parsing.share, help="nu-SVC, one-class, nu-SVR: lower bound of the fraction of "
+    add("-n", "--nu", type=parsing.fraction, help="nu-SVC, one-class, nu-SVR: lower bound of the fraction of "
         "support vectors (default: 0.5)")  # fmt: skip
     add("-b", type=parsing.switch, dest="probability", metavar="0|1", help="LIBSVM's: 1 is --probability")
     add("--probability", action="store_true", help="also fit probabilities, for predict -b 1")

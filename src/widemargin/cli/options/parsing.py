@@ -149,7 +149,7 @@ def whole(lowest, also=None):
     return convert
 
 
-def share(text):
+def fraction(text):
     """Return a number > 0 and <= 1."""
     value = number(text)
     if not 0 < value <= 1:
