@@ -1,7 +1,8 @@
 """Exceptions and warnings of the package.
 
 ValueError
- └── FormatError          a data or model file breaks a rule of its format
+ ├── FormatError          a data or model file violates its format
+ └── InfeasibleNuError    nu-SVC: nu is larger than the smaller class allows
 UserWarning
  └── ConvergenceWarning   (scikit-learn's) a solver stopped before it reached the requested tolerance
 """
@@ -10,11 +11,15 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["ConvergenceWarning", "FormatError"]
+__all__ = ["ConvergenceWarning", "FormatError", "InfeasibleNuError"]
+
+
+class InfeasibleNuError(ValueError):
+    """nu of a nu-SVC is larger than 2 min(n₊, n₋) / (n₊ + n₋), the largest value that the two classes allow."""
 
 
 class FormatError(ValueError):
-    """A file breaks a rule of its format.
+    """A file violates its format.
 
     The parameters are attributes, too.
 

@@ -408,7 +408,7 @@ def test_cross_validation_and_grid_say_what_is_trained_too(call, two):
         ("-s 3 -B 1", "-s asks for a kernel machine (LIBLINEAR's -s 3 is --loss hinge); leave one of them out"),
         ("-s 1 -c 3", "this is nu-SVC (-s 1) (LIBLINEAR's -s 1 is --loss squared_hinge); leave it out or change -s"),
         ("-C", "-C is LIBLINEAR's search for C, which is widemargin grid --kernel linear here"),
-        ("-R", "-R is LIBLINEAR's for an intercept without penalty; use --no-penalize-intercept"),
+        ("-R", "-R is LIBLINEAR's option for an intercept without penalty; use --no-penalize-intercept"),
         ("--penalty l1", "--penalty is not available: the penalty is L2"),
         ("--penalty=l1", "--penalty is not available: the penalty is L2"),
         ("--dual", "--dual is not available: --solver chooses how the problem is solved"),

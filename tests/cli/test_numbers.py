@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from widemargin._runtime import progress
 from widemargin.persistence.libsvm_text import _line
-from widemargin.report import grid_layout, markup, scales, subject
+from widemargin.report import grid_layout, markup, report_data, scales
 from widemargin.report.grid_layout import Score
 from widemargin.selection import live_table
 
@@ -63,7 +63,7 @@ FORMATTERS = {  # name: (formatter of a float, how far from the number its text 
     "gridreport.shown, accuracy": (lambda value: live_table.shown(value, "accuracy") + "%", absolute(0.5e-4)),
     "gridreport.shown, errors": (lambda value: live_table.shown(-value, "neg_mean_squared_error"), significant(4)),
     "gridreport.shown, others": (lambda value: live_table.shown(value, "r2"), absolute(0.5e-4)),
-    "reports.subject.name_of": (subject.name_of, absolute(0.0)),
+    "reports.report_data.name_of": (report_data.name_of, absolute(0.0)),
     "models.libsvmtext": (lambda value: _line("rho", [value]).removeprefix("rho "), absolute(0.0)),
 }
 FLOATS = st.one_of(

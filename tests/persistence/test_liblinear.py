@@ -248,7 +248,7 @@ def test_text_cut_short_anywhere_is_refused(text, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "line", "rule"),
     [
-        (b"L2R_L2LOSS_SVC", b"L2R_LR", 1, "L2R_LR is logistic regression, which widemargin has no estimator for"),
+        (b"L2R_L2LOSS_SVC", b"L2R_LR", 1, "L2R_LR is logistic regression, for which widemargin has no estimator"),
         (b"L2R_L2LOSS_SVC", b"ONECLASS_SVM", 1, "ONECLASS_SVM is a linear one-class model"),
         (b"L2R_L2LOSS_SVC", b"L3R\xff", 1, r"solver_type must be one of LIBLINEAR's, got 'L3R\\xff'"),
         (b"L2R_L2LOSS_SVC", b"", 1, "solver_type must have 1 values, got 0"),
@@ -262,10 +262,10 @@ def test_text_cut_short_anywhere_is_refused(text, tmp_path):
         (b"label 7 5 6", b"label 7 5 2147483648", 3, "labels must be 32-bit integers"),
         (b"label 7 5 6", b"label 7 5", 3, "label must have 3 values, got 2"),
         (b"label 7 5 6\n", b"", 5, "the header lacks label"),
-        (b"nr_feature 2", b"nr_feature 2147483647", 4, "call for 2147483648 lines of weights, the file has 3"),
+        (b"nr_feature 2", b"nr_feature 2147483647", 4, "require 2147483648 lines of weights, the file has 3"),
         (b"nr_feature 2", b"nr_feature 0", 4, "nr_feature must be an integer from 1"),
         (b"nr_feature 2", b"nr_feature -5", 4, "nr_feature must be an integer from 1"),
-        (b"bias 1", b"bias -1", 4, "call for 2 lines of weights, the file has 3"),
+        (b"bias 1", b"bias -1", 4, "require 2 lines of weights, the file has 3"),
         (b"bias 1", b"bias nan", 5, "'nan' is not a finite number"),
         (b"bias 1", b"bias 1 2", 5, "bias must have 1 values, got 2"),
         (b"bias 1\n", b"bias 1\nbias 1\n", 6, "bias is given twice"),
@@ -280,7 +280,7 @@ def test_text_cut_short_anywhere_is_refused(text, tmp_path):
         (b"1e-3", b"inf", 8, "'inf' is not a finite number"),
         (b"1e-3", b"0x1p3", 8, "'0x1p3' is not a finite number"),
         (b"1e-3", b"1_0", 8, "'1_0' is not a finite number"),
-        (b"-1 0 1 \n", b"-1 0 1 \n\n", 4, "call for 3 lines of weights, the file has 4"),
+        (b"-1 0 1 \n", b"-1 0 1 \n\n", 4, "require 3 lines of weights, the file has 4"),
         (b"-1 0 1 \n", b"-1 0 1 ", 9, "the last line does not end with a newline"),
     ],
 )

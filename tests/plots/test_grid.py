@@ -77,7 +77,7 @@ def test_of_more_parameters_the_best_over_the_others_is_drawn():
     points = [{"C": c, "gamma": g, "epsilon": e} for c in (1.0, 2.0) for g in (1.0, 2.0) for e in (0.1, 0.2)]
     result = grid_of(points, [0.1, 0.2, 0.4, 0.3, 0.5, 0.6, 0.8, 0.7])
     np.testing.assert_allclose(lay_out(result).means, [[0.2, 0.6], [0.4, 0.8]])
-    assert "Elsewhere the best over epsilon." in grid_page(result)
+    assert "Each cell shows the best score over epsilon." in grid_page(result)
 
 
 def test_a_parameter_with_one_value_needs_no_axis():

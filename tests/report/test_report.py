@@ -34,7 +34,7 @@ from widemargin.report import palette, scales
 from widemargin.report.figures import Picture
 from widemargin.report.markup import number, percent, table
 from widemargin.report.model_report import report_page
-from widemargin.report.subject import examine
+from widemargin.report.report_data import examine
 
 ALWAYS = {"convergence"}
 CURVES = {"confusion", "roc", "precision-recall", "margins"}
@@ -315,7 +315,7 @@ def test_certificate_is_that_of_the_model_also_from_a_file(cancer, tmp_path):
     page = Page(report_page(load_model(tmp_path / "model"), *cancer))
     assert f"objective {model.objective_:.10g}" in page.text
     assert f"proved lower bound {model.history_['dual'][-1]:.10g}" in page.text
-    assert f"at most a relative {model.gap_:.1e} above the smallest" in page.text
+    assert f"at most a relative {model.gap_:.1e} above its minimum" in page.text
     assert "asked: gap 1.0e-05" in page.text
     assert len(page.data("convergence")) == len(model.history_)
     assert page.data("convergence")[-1][2] == number(float(model.history_["gap"][-1]))
@@ -384,7 +384,7 @@ def test_labelled_rows_of_a_one_class_model_are_compared_with_its_predictions(ca
         assert only[named] == facts[named]
         assert {"ROC area", "outliers found", "false alarms"} & set(only) == {named}
     others = report_page(model, X, y)
-    assert "Labels here are not 1 and −1" in others
+    assert "The labels are not 1 and −1" in others
     assert not {"As labelled", "false alarms"} & set(facts_of(others))
 
 
@@ -646,7 +646,7 @@ def test_contrast_is_that_of_wcag():
     assert palette.contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
 
 
-def test_subject_measures_as_predict_does(cancer):
+def test_report_measures_as_predict_does(cancer):
     X, y = cancer
     model = LinearSVC(C=1e-4).fit(X, y)
     assert examine(model, X, y).measures["accuracy"] == model.score(X, y)

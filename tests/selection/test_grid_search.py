@@ -29,11 +29,25 @@ from widemargin import (
     grid_search,
     read_grid,
 )
+from widemargin.errors import InfeasibleNuError
+from widemargin.kernels.rows import submatrix
+from widemargin.models.kernel import base as kernel_base
 from widemargin.plots.grid import grid_fragment
 from widemargin.selection.parameter_ranges import default_grid, edges, grown, refined
 from widemargin.selection.results_file import GridFile, fingerprint
 
 EXACT = 1e-8  # tolerance of fits whose predictions are compared one by one
+
+
+class _SVCOfNames(SVC):
+    """A user's subclass with a fit of its own."""
+
+    n_fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        type(self).n_fits += 1
+        self.fitted_by = "its own fit"
+        return super().fit(X, y, sample_weight)
 
 
 @pytest.fixture
@@ -117,6 +131,33 @@ class TestScores:
         train, test = folds[0]
         alone = SVC().fit(X[train], y[train], sample_weight=weight[train]).score(X[test], y[test])
         assert result.scores[0, 0] == alone
+
+    def test_the_kernel_matrix_of_a_pair_of_classes_is_made_once_for_all_C(self, monkeypatch):
+        X, y = load_iris(return_X_y=True)
+        made = []
+        monkeypatch.setattr(kernel_base, "submatrix", lambda *given: made.append(given) or submatrix(*given))
+        grid_search(SVC(gamma=0.1), X, y, {"C": [0.1, 1.0, 10.0]}, cv=4, refit=False)
+        assert len(made) == 3 * 4  # pairs of classes times folds
+
+    def test_a_subclass_is_fitted_by_its_own_fit(self):
+        X, y = load_iris(return_X_y=True)
+        labels = np.array(["setosa", "versicolor", "virginica"])[y]
+        result = grid_search(_SVCOfNames(gamma=0.1), X, labels, {"C": [1.0, 10.0]}, cv=3)
+        expected = grid_search(SVC(gamma=0.1), X, labels, {"C": [1.0, 10.0]}, cv=3)
+        np.testing.assert_array_equal(result.scores, expected.scores)
+        assert result.best_model.fitted_by == "its own fit"
+        assert _SVCOfNames.n_fits == 2 * 3 + 1
+
+    def test_an_error_that_only_begins_with_nu_is_not_a_missing_score(self, cancer, folds):
+        def score(model, X, y):
+            raise ValueError("nu is not what this score expects")
+
+        with pytest.raises(ValueError, match="nu is not what this score expects"):
+            grid_search(NuSVC(), *cancer, {"nu": [0.2, 0.3]}, cv=folds, scoring=score)
+
+    def test_a_nu_that_is_not_in_the_grid_must_be_feasible(self, cancer, folds):
+        with pytest.raises(InfeasibleNuError, match=r"nu=0\.9 is infeasible: classes 0 and 1 allow"):
+            grid_search(NuSVC(nu=0.9), *cancer, {"gamma": [0.1]}, cv=folds)
 
     def test_a_nu_that_the_classes_do_not_allow_has_no_score(self, cancer, folds):
         result = grid_search(NuSVC(), *cancer, {"nu": [0.2, 0.9]}, cv=folds)
@@ -275,7 +316,7 @@ class TestFile:
 
     def test_that_is_complete_costs_nothing(self, cancer, folds, tmp_path, monkeypatch):
         result = grid_search(SVC(), *cancer, self.GRID, cv=folds, results=tmp_path / "r")
-        monkeypatch.setattr(SVC, "fit", lambda *arguments: pytest.fail("a finished point was computed again"))
+        monkeypatch.setattr(SVC, "_fit", lambda *arguments: pytest.fail("a finished point was computed again"))
         again = grid_search(SVC(), *cancer, self.GRID, cv=folds, results=tmp_path / "r", resume=True, refit=False)
         np.testing.assert_array_equal(again.scores, result.scores)
 
@@ -294,15 +335,16 @@ class TestFile:
     def test_cut_at_any_byte_goes_on_with_the_whole_lines_or_begins_anew(self, tmp_path):
         path, header = tmp_path / "r", {"names": ["C"], "n_folds": 1, "scoring": "accuracy"}
         made = GridFile(path, header, True)
-        for C in (1.0, 2.0):
-            made.add({"C": C}, 0, C / 4.0, 0.5)
+        results = {((("C", C),), 0): made.add({"C": C}, 0, C / 4.0, 0.5) for C in (1.0, 2.0)}
+        assert list(results.values()) == [(0.25, 0.5), (0.5, 0.5)]
+        assert made.records == {}
         content = path.read_bytes()
         for cut in range(len(content) + 1):
             path.write_bytes(content[:cut])
             found = GridFile(path, header, True)
             n_lines = content[:cut].count(b"\n")
             assert found.was_cut == (cut > 0 and n_lines == 0)
-            assert list(found.records.items()) == list(made.records.items())[: max(n_lines - 1, 0)]
+            assert list(found.records.items()) == list(results.items())[: max(n_lines - 1, 0)]
             for C in (1.0, 2.0)[len(found.records) :]:
                 found.add({"C": C}, 0, C / 4.0, 0.5)
             assert path.read_bytes() == content

@@ -1,7 +1,9 @@
-"""How good the predictions of models for orders and measures are: facts for programs, and lines about them.
+"""Measures of the predictions of RankSVM, OrdinalSVC, ROCAreaSVC and MeasureSVC, as dicts and as lines of text.
 
-By cross-validation, measures that compare scores across rows (ROC area, PRBEP, precision@K, recall@K) are means over
-the folds, as each fold has a model of its own; queries lie in one fold whole, and everything else counts rows.
+In cross-validation each fold has its own model, whose scores cannot be compared with those of another model. Measures
+that compare scores of different rows (ROC area, PRBEP, precision@K, recall@K) are therefore computed per fold and
+averaged. All rows of a query are in one fold, so that the measures of a ranking need no average over folds, and the
+remaining measures are counts of rows.
 """
 
 import numpy as np
@@ -11,35 +13,39 @@ from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.problems.measures import parsed
 
-_AT = 10
+_NDCG_DEPTH = 10  # NDCG is computed over so many rows with the largest scores
 
 
 def rank_facts(model, y, prediction):
-    """Return "rows", "queries", pairs and how many are swapped and tied, concordances, and "ndcg@10" with its queries.
+    """Return the measures of a RankSVM: counts of rows, queries and pairs, two concordances, and "ndcg@10".
 
-    "pair_concordance" is that of all pairs together, "concordance" the mean over the "queries_with_pairs".
+    "pair_concordance" is computed over all pairs; "concordance" is the mean over the queries that have pairs, whose
+    number is "queries_with_pairs". "ndcg@10_queries" is the number of queries over which "ndcg@10" is a mean.
     """
     query = prediction.query
     swapped, tied, pairs = retrieval.count_pairs(prediction.scores, y, query)
     wrong, some = swapped + tied / 2.0, pairs > 0
-    gain, n_relevant = retrieval.ndcg(prediction.scores, y, query, _AT)
+    gain, n_relevant = retrieval.ndcg(prediction.scores, y, query, _NDCG_DEPTH)
     return {
         "rows": len(y),
         "queries": len(pairs),
         "pairs": int(pairs.sum()),
         "swapped_pairs": int(swapped.sum()),
         "tied_pairs": int(tied.sum()),
-        "swapped_percent": 100.0 * _part(swapped.sum(), pairs.sum()),
-        "pair_concordance": 1.0 - _part(wrong.sum(), pairs.sum()),
+        "swapped_percent": 100.0 * _ratio(swapped.sum(), pairs.sum()),
+        "pair_concordance": 1.0 - _ratio(wrong.sum(), pairs.sum()),
         "concordance": float(np.mean(1.0 - wrong[some] / pairs[some])) if some.any() else float("nan"),
         "queries_with_pairs": int(some.sum()),
-        f"ndcg@{_AT}": gain,
-        f"ndcg@{_AT}_queries": n_relevant,
+        f"ndcg@{_NDCG_DEPTH}": gain,
+        f"ndcg@{_NDCG_DEPTH}_queries": n_relevant,
     }
 
 
 def ordinal_facts(model, y, prediction):
-    """Return "rows", "correct", "accuracy" and "mean_absolute_error" of ranks, over rows of a class that is known."""
+    """Return "rows", "correct", "accuracy" and the "mean_absolute_error" of ranks.
+
+    The error is computed over the rows whose class occurred in training.
+    """
     known = np.isin(y, model.classes_)
     ranks = (np.searchsorted(model.classes_, labels[known]) for labels in (y, prediction.labels))
     error = np.abs(np.subtract(*ranks))
@@ -55,21 +61,21 @@ def roc_facts(model, y, prediction):
 
 
 def measure_facts(model, y, prediction):
-    """Return "rows", "correct", "accuracy", the model's "measure" and its "value", "f1", "prbep" and others."""
-    positive, called = y == model.classes_[1], prediction.labels == model.classes_[1]
-    both, either = np.sum(positive & called), np.sum(positive) + np.sum(called)
+    """Return the measures of a MeasureSVC: its own "measure" and "value", and "accuracy", "f1", "prbep" and others."""
+    positive, predicted = y == model.classes_[1], prediction.labels == model.classes_[1]
+    true_positives, total = np.sum(positive & predicted), np.sum(positive) + np.sum(predicted)
     facts = {
-        "f1": _part(2 * both, either),
+        "f1": _ratio(2 * true_positives, total),
         "prbep": _over_folds(retrieval.prbep, model, y, prediction),
-        "precision": _part(both, np.sum(called)),
-        "recall": _part(both, np.sum(positive)),
+        "precision": _ratio(true_positives, np.sum(predicted)),
+        "recall": _ratio(true_positives, np.sum(positive)),
         "roc_area": _over_folds(retrieval.roc_area, model, y, prediction),
     }
     return {**_accuracy(y, prediction), "measure": model.measure, "value": _value(model, y, prediction, facts), **facts}
 
 
 def _value(model, y, prediction, facts):
-    """Return the model's own measure."""
+    """Return the value of the measure that the model optimises."""
     name, k = parsed(model.measure)
     if name in facts:
         return facts[name]
@@ -84,12 +90,12 @@ def _accuracy(y, prediction):
     return {"rows": len(y), "correct": correct, "accuracy": correct / len(y)}
 
 
-def _part(count, whole):
-    return float(count / whole) if whole else float("nan")
+def _ratio(count, total):
+    return float(count / total) if total else float("nan")
 
 
 def _over_folds(function, model, y, prediction):
-    """Return the mean over folds of a measure of scores and positive rows, of the folds where it is defined."""
+    """Return the mean of function(scores, is positive) over the folds where it is defined."""
     fold = np.zeros(len(y), int) if prediction.fold is None else prediction.fold
     of_folds = [
         function(prediction.scores[fold == k], y[fold == k] == model.classes_[1]) for k in range(fold.max() + 1)
@@ -99,29 +105,29 @@ def _over_folds(function, model, y, prediction):
 
 
 def rank_lines(facts):
-    """Return lines about the facts of a RankSVM."""
+    """Return lines of text with the measures of a RankSVM."""
     swapped = f"{facts['swapped_pairs']} of {facts['pairs']} ({facts['swapped_percent']:.2f}%)"
-    relevant = f"mean over {facts[f'ndcg@{_AT}_queries']} queries with relevant rows"
+    relevant = f"mean over {facts[f'ndcg@{_NDCG_DEPTH}_queries']} queries with relevant rows"
     return [
         f"Swapped pairs = {swapped}, {facts['tied_pairs']} tied",
         f"Concordance = {facts['pair_concordance']:g} (all pairs together, tied ones count half)",
         f"Mean concordance = {facts['concordance']:g} (mean over {facts['queries_with_pairs']} queries with pairs)",
-        f"NDCG@{_AT} = {facts[f'ndcg@{_AT}']:g} ({relevant})",
+        f"NDCG@{_NDCG_DEPTH} = {facts[f'ndcg@{_NDCG_DEPTH}']:g} ({relevant})",
     ]
 
 
 def ordinal_lines(facts):
-    """Return lines about the facts of an OrdinalSVC."""
+    """Return lines of text with the measures of an OrdinalSVC."""
     return [_accuracy_line(facts), f"Mean absolute error of ranks = {facts['mean_absolute_error']:g}"]
 
 
 def roc_lines(facts):
-    """Return lines about the facts of a ROCAreaSVC."""
+    """Return lines of text with the measures of a ROCAreaSVC."""
     return [f"ROC area = {facts['roc_area']:g}", _accuracy_line(facts)]
 
 
 def measure_lines(facts):
-    """Return lines about the facts of a MeasureSVC, its own measure first."""
+    """Return lines of text with the measures of a MeasureSVC, its own measure first."""
     names = {"f1": "F1", "prbep": "PRBEP", "precision": "Precision", "recall": "Recall", "roc_area": "ROC area"}
     own = facts["measure"]
     lines = [f"{names.get(own, own)} = {facts['value']:g} (the measure of the model)"]

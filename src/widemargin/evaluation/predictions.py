@@ -1,4 +1,4 @@
-"""How good predictions are, in the words of svm-train and svm-predict; and predictions by cross-validation."""
+"""Predictions by cross-validation, and measures of predictions, as dicts and in the format of LIBSVM's programs."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from widemargin.solvers.contract import Status
 
 
 class Prediction(NamedTuple):
-    """What was predicted for each row: a label or number; the score, query and fold where measures need them."""
+    """The predicted label or number of each row; its score, query and fold if the measures of the model need them."""
 
     labels: np.ndarray
     scores: np.ndarray | None = None
@@ -27,8 +27,8 @@ def measure(model, y, prediction):
     """Return measures of a model's predictions as a dict.
 
     Classification: "rows", "correct" and "accuracy" (a fraction). Regression: "rows", "mse", the "squared_correlation"
-    of LIBSVM, and "r2", the coefficient of determination. Models for orders and measures: see `planemeasures`. A
-    measure that is undefined is NaN.
+    of LIBSVM, and "r2", the coefficient of determination. Cutting plane models: see `evaluation.orders`. A measure
+    that is undefined is NaN.
     """
     if type(model) in orders.FACTS:
         return orders.FACTS[type(model)](model, y, prediction)
@@ -52,7 +52,7 @@ def _squared_correlation(y, predicted):
 
 
 def prediction_lines(model, facts):
-    """Return svm-predict's lines about measures, or those of models for orders and measures."""
+    """Return the lines that svm-predict prints; for cutting plane models, those of `evaluation.orders`."""
     if type(model) in orders.LINES:
         return orders.LINES[type(model)](facts)
     if "accuracy" in facts:
@@ -64,7 +64,7 @@ def prediction_lines(model, facts):
 
 
 def cross_validation_lines(model, facts):
-    """Return svm-train's lines about measures by cross-validation."""
+    """Return the lines that svm-train prints after cross-validation; for cutting plane models, similar lines."""
     if type(model) in orders.LINES:
         return [f"Cross Validation {line}" for line in orders.LINES[type(model)](facts)]
     if "accuracy" in facts:
@@ -76,11 +76,11 @@ def cross_validation_lines(model, facts):
 
 
 def cross_predict(model, X, y, n_folds, seed, qid=None):
-    """Return a prediction for each row by the model, fitted anew without the row's fold.
+    """Return a Prediction whose entry for each row comes from a fit without the row's fold.
 
-    Ctrl-C in a fold ends them all. Folds are shuffled by the seed; for classification each has the classes in the
-    proportion they have in y, for ranking queries are whole. Of a precomputed kernel, rows have a column for each row.
-    A classifier with probabilities predicts the most probable class, as in svm-train.
+    Rows are shuffled with the seed. Folds are stratified for classification; for ranking, all rows of a query are in
+    one fold. For a precomputed kernel, X is the kernel matrix of all rows. A classifier with probabilities predicts the
+    most probable class, as svm-train does. Ctrl-C during a fit ends the cross-validation.
     """
     group = queries(qid, len(y)) if isinstance(model, RankSVM) else None
     _check_folds(model, y, n_folds, group)
@@ -102,36 +102,36 @@ def cross_predict(model, X, y, n_folds, seed, qid=None):
 
 
 def _folds_for(model):
-    """Return the way to divide rows into folds."""
+    """Return scikit-learn's class of splitters for a model."""
     if isinstance(model, RankSVM):
         return GroupKFold
     return StratifiedKFold if is_classifier(model) else KFold
 
 
 def fit(model, X, y, qid):
-    """Fit a model; only that of a ranking hears of queries."""
+    """Fit a model; `qid` is passed to a RankSVM only."""
     return model.fit(X, y, qid=qid) if isinstance(model, RankSVM) else model.fit(X, y)
 
 
 def has_scores(model):
-    """Tell whether the measures of a model compare the scores of rows, of which there is one a row."""
+    """Return whether the measures of a model need `decision_function`, which then has one score per row."""
     return isinstance(model, (RankSVM, ROCAreaSVC, MeasureSVC))
 
 
 def predict_labels(model, X):
-    """Return predictions; those of a classifier that was fitted with probabilities are its most probable classes."""
+    """Return predictions; for a classifier that was fitted with probabilities, the most probable classes."""
     if is_classifier(model) and has_probabilities(model):
         return model.classes_[model.predict_proba(X).argmax(axis=1)]
     return model.predict(X)
 
 
 def has_probabilities(model):
-    """Tell whether a fitted model was fitted with probabilities, whichever kind of machine it is."""
+    """Return whether a model was fitted with probabilities, for all kinds of kernel machines."""
     return any(np.size(getattr(model, name, ())) > 0 for name in ("probA_", "laplace_scale_", "density_marks_"))
 
 
 def _check_folds(model, y, n_folds, group):
-    """Refuse more folds than rows of the largest class, or queries, and classes that some fold would not have."""
+    """Raise ValueError if there are too many folds for the rows, queries or classes, or a class with one row."""
     if group is not None and n_folds > len(np.unique(group)):
         raise ValueError(f"{n_folds} folds need as many queries, got {len(np.unique(group))}; use a smaller -v.")
     if n_folds > len(y):

@@ -1,7 +1,8 @@
-"""Measures of an order of rows: pairs in order, NDCG, ROC area, and what the rows with the largest scores hold.
+"""Measures of rankings by score: concordant pairs, NDCG, ROC area, PRBEP, precision and recall at k.
 
-None depends on the order in which rows of equal score stand: a pair of them is tied and counts half, and elsewhere they
-count by the mean over all their orders. What is undefined is NaN.
+Ties are handled so that no measure depends on the order in which rows with equal scores are stored: a tied pair counts
+one half, and NDCG, PRBEP, precision and recall at k are expectations over all orders of the tied rows. A measure that
+is undefined is NaN.
 """
 
 import numpy as np
@@ -11,18 +12,19 @@ from widemargin.problems.ranking import concordance
 
 
 def count_pairs(scores, y, query):
-    """Count pairs of rows of one query that have different targets, by what scores make of them.
+    """Count the pairs of rows of one query with different targets: how many scores swap, and how many they tie.
 
-    A pair is in order if the row with the larger target has the larger score, swapped if it has the smaller one, and
-    tied if the scores are equal. The concordance of some pairs is the part in order, tied ones counting half: it is
-    1 − (swapped + tied / 2) / pairs.
+    A pair is concordant if the row with the larger target has the larger score, swapped if it has the smaller score,
+    and tied if the scores are equal. The concordance is the fraction of concordant pairs, where a tied pair counts one
+    half: 1 − (swapped + tied / 2) / pairs.
 
     Returns
     -------
     swapped, tied, pairs : ndarray of shape (n_queries,), int64
-        For each query, in ascending order.
+        One number for each query; queries are in ascending order.
     """
-    pessimistic = np.empty(len(y), np.int64)  # a score like the others', but of equal ones the largest target is last
+    # Ranks by score, in which ties are broken against the targets, so that no tied pair is concordant.
+    pessimistic = np.empty(len(y), np.int64)
     pessimistic[np.lexsort((-y, scores))] = np.arange(len(y))
     pairs = _count_pairs(y, query)
     in_order, tied = np.zeros(len(pairs)), np.zeros(len(pairs))
@@ -33,7 +35,7 @@ def count_pairs(scores, y, query):
 
 
 def _count_pairs(y, query):
-    """Return, for each query in ascending order, the number of pairs of different targets."""
+    """Return, for each query in ascending order, the number of pairs of rows with different targets."""
     _, query = np.unique(query, return_inverse=True)
     _, rank = np.unique(y, return_inverse=True)
     kinds, counts = np.unique(query * (rank.max() + 1) + rank, return_counts=True)
@@ -42,10 +44,11 @@ def _count_pairs(y, query):
 
 
 def ndcg(scores, y, query, k=10):
-    """Return (mean normalised discounted cumulative gain at k over queries with relevant rows, number of those).
+    """Return (mean normalised discounted cumulative gain at k, number of queries over which it is a mean).
 
-    The gain of a row is 2^y − 1, or 0 if y < 0; the row at place p, from 1, counts gain / log2(1 + p), up to p = k. The
-    sum is divided by that of the best order. A row is relevant if y > 0.
+    The gain of a row is 2^y − 1, or 0 if y < 0. The discounted cumulative gain is the sum of gain / log2(1 + p) over
+    the rows at ranks p = 1, ..., k; it is divided by that of the best order. The mean is over the queries that have a
+    relevant row, one with y > 0.
     """
     order = np.argsort(query, kind="stable")
     ends = np.flatnonzero(np.diff(query[order])) + 1
@@ -55,7 +58,7 @@ def ndcg(scores, y, query, k=10):
 
 def _ndcg_of_query(scores, y, k):
     highest = y.max()
-    gain = np.exp2(np.maximum(y, 0.0) - highest) - np.exp2(-highest)  # in units of 2^highest, which may be any number
+    gain = np.exp2(np.maximum(y, 0.0) - highest) - np.exp2(-highest)  # divided by 2^highest, which could overflow
     discount = np.zeros(len(y))
     discount[:k] = 1.0 / np.log2(2.0 + np.arange(min(k, len(y))))
     _, tied, size = np.unique(-scores, return_inverse=True, return_counts=True)
@@ -64,12 +67,12 @@ def _ndcg_of_query(scores, y, k):
 
 
 def roc_area(scores, positive):
-    """Return the area under the ROC curve: the part of pairs of a positive and a negative row that is in order."""
+    """Return the area under the ROC curve: the concordance over all pairs of a positive and a negative row."""
     return float(roc_auc_score(positive, scores)) if 0 < np.sum(positive) < len(positive) else float("nan")
 
 
 def hits(scores, positive, k):
-    """Return how many of the k rows with the largest scores are positive."""
+    """Return how many of the k rows with the largest scores are positive; an expectation if scores are tied."""
     if not 0 < k <= len(scores):
         return float("nan")
     cut = np.partition(scores, len(scores) - k)[len(scores) - k]
@@ -78,17 +81,17 @@ def hits(scores, positive, k):
 
 
 def prbep(scores, positive):
-    """Return the precision/recall break-even point: the precision of as many rows as there are positive ones."""
+    """Return the precision/recall break-even point: the precision at k, where k is the number of positive rows."""
     n_positive = int(np.sum(positive))
     return hits(scores, positive, n_positive) / n_positive if n_positive else float("nan")
 
 
 def precision_at(scores, positive, k):
-    """Return the part of the k rows with the largest scores that is positive."""
+    """Return the fraction of the k rows with the largest scores that are positive."""
     return hits(scores, positive, k) / k
 
 
 def recall_at(scores, positive, k):
-    """Return the part of the positive rows that is among the k with the largest scores."""
+    """Return the fraction of the positive rows that are among the k rows with the largest scores."""
     n_positive = int(np.sum(positive))
     return hits(scores, positive, k) / n_positive if n_positive else float("nan")

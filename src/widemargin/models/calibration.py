@@ -1,13 +1,13 @@
-"""Probabilities from decision values: plain functions of arrays, which know no estimator.
+"""Probabilities from decision values, as functions of arrays.
 
     fit_sigmoid, sigmoid               two classes: P(y = +1 | f) = 1 / (1 + exp(A f + B))
-    couple                             k classes: minimise ½ p'Qp, Σp = 1, Q from what each pair of classes says
-    laplace_scale, laplace_interval    regression: y = f(x) + z, z of density exp(−|z| / s) / 2s
-    density_marks, marks_probability   one class: P(inlier) by the bin that f falls in, bins of equal count
+    couple                             k classes: minimise ½ p'Qp over Σp = 1, Q from the pairwise probabilities
+    laplace_scale, laplace_interval    regression: y = f(x) + z, z with density exp(−|z| / s) / 2s
+    density_marks, marks_probability   one class: P(inlier) by the bin that contains f, bins of equal count
 
-The decision values that parameters are fitted to should come from models that did not see the rows (five-fold
-cross-validation), except for the marks of one class, which LIBSVM takes from the training rows. Every rule, limit and
-tolerance is LIBSVM's, so that its models and ours give the same numbers.
+The parameters should be fitted to decision values of rows that were not used for training, which five-fold
+cross-validation provides. The exception is one-class models, whose marks LIBSVM computes from the training rows. All
+iteration limits and tolerances are those of LIBSVM, so that its models and ours give the same probabilities.
 
 References
 ----------
@@ -25,22 +25,22 @@ from scipy.special import expit
 
 _MAX_NEWTON_STEPS = 100
 _GRADIENT_TOL = 1e-5
-_MIN_STEP = 1e-10
-_RIDGE = 1e-12  # keeps the Hessian positive where all decision values are equal
-_DESCENT = 1e-4  # part of the fall predicted by the slope that a step has to bring
-_SQUARABLE = 1e100  # decision values above this are scaled down before they are squared and summed
+_MIN_STEP_LENGTH = 1e-10
+_RIDGE = 1e-12  # added to the diagonal of the Hessian, which is singular if all decision values are equal
+_ARMIJO = 1e-4  # a step must reduce the loss by this fraction of the decrease that the slope predicts
+_MAX_UNSCALED_DECISION = 1e100  # larger decision values are scaled, so that sums of their squares do not overflow
 
-_PAIR_FLOOR = 1e-7
-_COUPLING_SWEEPS = 100
+_MIN_PAIRWISE_PROBABILITY = 1e-7
+_MAX_COUPLING_SWEEPS = 100
 
-_OUTLIER = 5.0  # standard deviations
+_OUTLIER_DEVIATIONS = 5.0  # residuals beyond so many standard deviations are left out
 
 _N_MARKS = 10
 _BIN_PROBABILITIES = np.array([0.001, *(np.arange(1, _N_MARKS) / _N_MARKS), 0.999])
 
 
 def _finite(name, values):
-    """Return the values as a float64 array of one dimension, not empty, all finite; refuse anything else."""
+    """Return the values as a float64 array; ValueError unless they are finite, one-dimensional and not empty."""
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not values.size:
         raise ValueError(f"{name} must be an array of one dimension with a value or more, got shape {values.shape}.")
@@ -54,23 +54,24 @@ def fit_sigmoid(decision, sign, weight=None):
     """Fit P(y = +1 | f) = 1 / (1 + exp(A f + B)) by maximum likelihood with Platt's softened targets.
 
     Minimises F(A, B) = Σ w_i (t_i z_i + log(1 + exp(−z_i))), z_i = A f_i + B, where t_i = (N₊ + 1) / (N₊ + 2) for
-    rows of sign +1 and 1 / (N₋ + 2) for the others; N₊ and N₋ are the sums of their weights. Newton's method with
-    backtracking, as Lin, Lin and Weng have it: start at A = 0, B = log((N₋ + 1) / (N₊ + 1)); add 1e-12 to the diagonal
-    of the Hessian; halve a step until F falls by 1e-4 of what its slope promises; stop when both components of the
-    gradient are below 1e-5, when a step would be shorter than 1e-10, or after 100 steps.
+    rows of sign +1 and 1 / (N₋ + 2) for the others; N₊ and N₋ are the sums of their weights. The method is that of Lin,
+    Lin and Weng, Newton's method with backtracking: start at A = 0, B = log((N₋ + 1) / (N₊ + 1)); add 1e-12 to the
+    diagonal of the Hessian; halve a step until F decreases by at least 1e-4 of the decrease that its slope predicts;
+    stop when both components of the gradient are below 1e-5, when a step would be shorter than 1e-10, or after 100
+    steps.
 
-    A class that is absent needs no care: the start is then the optimum. If all decision values are equal, A f + B is
-    determined there and nowhere else, and the ridge picks the smallest change of A and B. Ridge and tolerance are
-    absolute, as in LIBSVM: for decision values of about 1e-7 and less they leave A short of the optimum.
+    If a class is absent, the starting point is the optimum. If all decision values are equal, only A f + B at this
+    value of f is determined, and the ridge selects the smallest change of A and B. Ridge and tolerance are absolute, as
+    in LIBSVM; for decision values of about 1e-7 and below, the iteration therefore stops before A is optimal.
 
     Parameters
     ----------
     decision : array-like of shape (n_rows,)
-        Decision values of rows that the model has not seen in training.
+        Decision values of rows that were not used for training.
     sign : array-like of shape (n_rows,)
         +1 or −1.
     weight : array-like of shape (n_rows,), default=None
-        Weight two is the row twice; None is one for each.
+        A row of weight 2 counts as two rows; None means weight 1 for each row.
 
     Returns
     -------
@@ -79,7 +80,7 @@ def fit_sigmoid(decision, sign, weight=None):
     """
     decision, sign, weight = _checked_rows(decision, sign, weight)
     largest = np.abs(decision).max()
-    if largest > _SQUARABLE:
+    if largest > _MAX_UNSCALED_DECISION:
         A, B = _fit_checked(decision / largest, sign, weight)
         return A / largest, B
     return _fit_checked(decision, sign, weight)
@@ -111,42 +112,42 @@ def _fit_checked(decision, sign, weight):
         if (np.abs(gradient) < _GRADIENT_TOL).all():
             break
         slope, step = gradient @ direction, 1.0
-        while step >= _MIN_STEP:
-            moved = point + step * direction
-            fallen = _sigmoid_loss(decision, target, weight, moved)
-            if fallen < value + _DESCENT * step * slope:
+        while step >= _MIN_STEP_LENGTH:
+            new_point = point + step * direction
+            new_value = _sigmoid_loss(decision, target, weight, new_point)
+            if new_value < value + _ARMIJO * step * slope:
                 break
             step /= 2.0
-        else:  # no step lowers the loss: as near to the optimum as double precision gets
+        else:  # no step decreases the loss: the optimum is reached to double precision
             break
-        point, value = moved, fallen
+        point, value = new_point, new_value
     return float(point[0]), float(point[1])
 
 
 def _sigmoid_loss(decision, target, weight, point):
-    """Return Σ w (t z + log(1 + exp(−z))); neither large z nor large −z overflows or cancels."""
+    """Return Σ w (t z + log(1 + exp(−z))) in a form without overflow or cancellation for large |z|."""
     z = point[0] * decision + point[1]
     return weight @ (np.where(z >= 0.0, target, target - 1.0) * z + np.log1p(np.exp(-np.abs(z))))
 
 
 def _newton(decision, target, weight, point):
-    """Return gradient g and direction −(H + ridge I)⁻¹ g.
+    """Return the gradient g and the Newton direction −(H + ridge I)⁻¹ g.
 
-    With decision values taken about their mean m (weighted by curvature), variance v times total curvature s,
-    H = [[v + m² s, m s], [m s, s]]. Written out in v, s and m the determinant is a sum of positive terms; as
-    H₁₁ H₂₂ − H₁₂² it would be a difference of almost equal ones, lost in rounding if decision values hardly differ.
+    Let c_i be the curvature of row i, s = Σ c_i, m = Σ c_i f_i / s and v = Σ c_i (f_i − m)². Then
+    H = [[v + m² s, m s], [m s, s]]. The determinant is computed from v, s and m as a sum of positive terms. The formula
+    H₁₁ H₂₂ − H₁₂² would lose all digits by cancellation if the decision values are almost equal.
     """
     z = point[0] * decision + point[1]
     curvature = weight * expit(z) * expit(-z)
-    pull = weight * (target - expit(-z))
-    reference = 0.5 * (decision.min() + decision.max())  # equal values minus this are zero exactly
-    shifted = decision - reference
+    derivative = weight * (target - expit(-z))
+    reference = 0.5 * (decision.min() + decision.max())  # if all values are equal, their differences are exactly zero
+    difference = decision - reference
     s = curvature.sum()
-    shift = curvature @ shifted / s if s > 0.0 else 0.0
-    centred, m = shifted - shift, reference + shift
+    mean_difference = curvature @ difference / s if s > 0.0 else 0.0
+    centred, m = difference - mean_difference, reference + mean_difference
     v = curvature @ centred**2
-    gradient = np.array([pull @ decision, pull.sum()])
-    centred_gradient = pull @ centred
+    gradient = np.array([derivative @ decision, derivative.sum()])
+    centred_gradient = derivative @ centred
     determinant = v * s + _RIDGE * (v + m * m * s + s) + _RIDGE**2
     along_A = s * centred_gradient + _RIDGE * gradient[0]
     along_B = (v + _RIDGE) * gradient[1] - m * s * centred_gradient
@@ -154,7 +155,7 @@ def _newton(decision, target, weight, point):
 
 
 def sigmoid(decision, A, B):
-    """Return P(y = +1 | f) = 1 / (1 + exp(A f + B)) for any finite numbers, without overflow.
+    """Return P(y = +1 | f) = 1 / (1 + exp(A f + B)), without overflow.
 
     Parameters
     ----------
@@ -166,28 +167,28 @@ def sigmoid(decision, A, B):
     Returns
     -------
     ndarray of float64
-        Of the shape of decision; 0 or 1 exactly where double precision knows no better.
+        Of the shape of decision; exactly 0 or 1 where the probability rounds to that.
     """
-    with np.errstate(over="ignore"):  # an infinite exponent is the probability 0 or 1
+    with np.errstate(over="ignore"):  # an exponent that overflows to infinity gives the probability 0 or 1
         return expit(-(np.asarray(A, dtype=np.float64) * np.asarray(decision, dtype=np.float64) + B))
 
 
 def couple(pairwise, *, tol=0.005):
-    """Return the class probabilities that agree best with the pairwise ones: Wu, Lin and Weng's second method.
+    """Return class probabilities from pairwise ones, by the second method of Wu, Lin and Weng.
 
     Minimises ½ Σ_{i<j} (r_ji p_i − r_ij p_j)² = ½ p'Qp over Σp = 1, where Q_tt = Σ_{j≠t} r_jt² and
-    Q_tj = −r_jt r_tj. The optimum has (Qp)_t = p'Qp for all t, and p >= 0 by itself. Their iteration goes through
-    t = 1..k, sets p_t ← p_t + (p'Qp − (Qp)_t) / Q_tt and normalises, from p = 1/k until
-    max_t |(Qp)_t − p'Qp| < tol / k. All rows sweep together; a row that has come so far is left as it is, so that
-    its result does not depend on the other rows.
+    Q_tj = −r_jt r_tj. At the optimum (Qp)_t = p'Qp for all t, and p >= 0 holds without a constraint. The iteration
+    starts from p = 1/k. A sweep sets p_t ← p_t + (p'Qp − (Qp)_t) / Q_tt for t = 1..k, normalising p each time. It
+    stops when max_t |(Qp)_t − p'Qp| < tol / k. All rows are updated together; a row that has reached the tolerance
+    is not updated further, so that its result does not depend on the other rows.
 
     Parameters
     ----------
     pairwise : array-like of shape (n_rows, n_classes, n_classes)
-        r_ij, the probability of class i if it is i or j; r_ij + r_ji = 1. The diagonal is not read. Clipped to
-        [1e-7, 1 − 1e-7] as in LIBSVM.
+        r_ij, the probability of class i given that the class is i or j; r_ij + r_ji = 1. The diagonal is not used.
+        Values are clipped to [1e-7, 1 − 1e-7], as in LIBSVM.
     tol : float, default=0.005
-        LIBSVM's stopping tolerance; smaller is nearer to the optimum.
+        Stopping tolerance; the default is LIBSVM's.
 
     Returns
     -------
@@ -202,15 +203,16 @@ def couple(pairwise, *, tol=0.005):
     Q[np.diag_indices(n_classes)] = np.einsum("jtn,jtn->tn", r, r)
     p = np.full((n_classes, n_rows), 1.0 / n_classes)
     rows, Q_left, p_left = np.arange(n_rows), Q, p.copy()
-    for _ in range(max(_COUPLING_SWEEPS, n_classes)):
+    for _ in range(max(_MAX_COUPLING_SWEEPS, n_classes)):
         Qp = np.einsum("tjn,jn->tn", Q_left, p_left)
         pQp = np.einsum("tn,tn->n", p_left, Qp)
-        left = np.abs(Qp - pQp).max(axis=0) >= tol / n_classes
-        p[:, rows[~left]] = p_left[:, ~left]
-        if not left.any():
+        active = np.abs(Qp - pQp).max(axis=0) >= tol / n_classes
+        p[:, rows[~active]] = p_left[:, ~active]
+        if not active.any():
             break
-        if not left.all():
-            rows, Q_left, p_left, Qp, pQp = rows[left], Q_left[..., left], p_left[:, left], Qp[:, left], pQp[left]
+        if not active.all():
+            rows, Q_left, p_left = rows[active], Q_left[..., active], p_left[:, active]
+            Qp, pQp = Qp[:, active], pQp[active]
         _coupling_sweep(Q_left, p_left, Qp, pQp)
     else:
         p[:, rows] = p_left
@@ -218,20 +220,20 @@ def couple(pairwise, *, tol=0.005):
 
 
 def _coupling_sweep(Q, p, Qp, pQp):
-    """Move each class's probability once, in place, rows side by side. Kept true: Σp = 1, Qp = Q p, pQp = p'Q p."""
+    """Update the probability of each class once, in place, for all rows. Invariants: Σp = 1, Qp = Q p, pQp = p'Q p."""
     for t in range(len(p)):
-        move = (pQp - Qp[t]) / Q[t, t]
-        total = 1.0 + move
-        pQp += move * (move * Q[t, t] + 2.0 * Qp[t])
+        step = (pQp - Qp[t]) / Q[t, t]
+        total = 1.0 + step
+        pQp += step * (step * Q[t, t] + 2.0 * Qp[t])
         pQp /= total * total
-        Qp += move * Q[:, t]
+        Qp += step * Q[:, t]
         Qp /= total
-        p[t] += move
+        p[t] += step
         p /= total
 
 
 def _checked_pairwise(pairwise):
-    """Return r, clipped, zero on the diagonal, of shape (n_classes, n_classes, n_rows): sweeps run along rows."""
+    """Return r, clipped and with a zero diagonal, as (n_classes, n_classes, n_rows), so that rows are contiguous."""
     pairwise = np.asarray(pairwise, dtype=np.float64)
     if pairwise.ndim != 3 or pairwise.shape[1] != pairwise.shape[2] or pairwise.shape[1] < 2:
         raise ValueError(
@@ -248,21 +250,21 @@ def _checked_pairwise(pairwise):
             f"pairwise must have r_ij + r_ji = 1, got a sum that is off by {wrong.max()}: fill both halves."
         )
     r = np.zeros((*pairwise.shape[1:], len(pairwise)))
-    r[first, second] = np.clip(above, _PAIR_FLOOR, 1.0 - _PAIR_FLOOR)
+    r[first, second] = np.clip(above, _MIN_PAIRWISE_PROBABILITY, 1.0 - _MIN_PAIRWISE_PROBABILITY)
     r[second, first] = 1.0 - r[first, second]
     return r
 
 
 def laplace_scale(residuals):
-    """Return the scale s of a zero-mean Laplace distribution, by maximum likelihood without the gross outliers.
+    """Return the scale s of a zero-mean Laplace distribution, estimated by maximum likelihood without outliers.
 
-    s is the mean of |r|, first over all residuals; its standard deviation is √2 s. Those with |r| > 5 √2 s are dropped
-    and the mean is taken again, once, as in LIBSVM (Lin and Weng 2004).
+    The estimate is the mean of |r| over all residuals; the standard deviation of the distribution is √2 s. Residuals
+    with |r| > 5 √2 s are then left out, and the mean is computed once more, as in LIBSVM (Lin and Weng 2004).
 
     Parameters
     ----------
     residuals : array-like of shape (n_rows,)
-        y − f(x) of rows that the model has not seen in training.
+        y − f(x) of rows that were not used for training.
 
     Returns
     -------
@@ -270,8 +272,8 @@ def laplace_scale(residuals):
         0.0 if all residuals are zero.
     """
     size = np.abs(_finite("residuals", residuals))
-    # The smallest residual is at most the mean: something always remains.
-    return float(size[size <= _OUTLIER * math.sqrt(2.0) * size.mean()].mean())
+    # The smallest residual is at most the mean, so that the selection is never empty.
+    return float(size[size <= _OUTLIER_DEVIATIONS * math.sqrt(2.0) * size.mean()].mean())
 
 
 def laplace_interval(scale, level):
@@ -280,9 +282,9 @@ def laplace_interval(scale, level):
     Parameters
     ----------
     scale : float
-        Of the distribution, >= 0.
+        Scale of the distribution, >= 0.
     level : float
-        Between 0 and 1, both excluded.
+        Probability, 0 < level < 1.
 
     Returns
     -------
@@ -296,14 +298,14 @@ def laplace_interval(scale, level):
 
 
 def density_marks(decision):
-    """Return the ten marks that turn decision values of a one-class model into probabilities.
+    """Return the ten marks from which `marks_probability` computes probabilities of a one-class model.
 
-    Let a_0 <= ... <= a_{m−1} < 0 be the m negative decision values, b_1 <= ... <= b_q the q others. Eleven edges, of
-    five bins each side of zero with equally many values (⌊·⌋ by integer division),
+    Let a_0 <= ... <= a_{m−1} < 0 be the m negative decision values and b_1 <= ... <= b_q the q others. Five bins on
+    each side of zero, with equally many values, have the eleven edges
 
         a_0, a_⌊m/5⌋, a_⌊2m/5⌋, a_⌊3m/5⌋, a_⌊4m/5⌋, 0, b_⌊q/5⌋, b_⌊2q/5⌋, b_⌊3q/5⌋, b_⌊4q/5⌋, b_q
 
-    and the marks are the midpoints of neighbours (Que and Lin 2022; LIBSVM >= 3.31).
+    The marks are the midpoints of adjacent edges (Que and Lin 2022; LIBSVM >= 3.31).
 
     Parameters
     ----------
@@ -318,7 +320,7 @@ def density_marks(decision):
     Raises
     ------
     ValueError
-        With fewer than five negative or five other values, where LIBSVM gives up too.
+        If there are fewer than five negative or five other values; LIBSVM does not accept these either.
     """
     ordered = np.sort(_finite("decision", decision))
     n_bins = _N_MARKS // 2  # each side of zero
@@ -336,11 +338,11 @@ def density_marks(decision):
 
 
 def marks_probability(decision, marks):
-    """Return the probability of being an inlier by the bin between marks that each decision value falls in.
+    """Return the probability of being an inlier, by the bin between marks that contains the decision value.
 
-    0.001 below the first mark, i / 10 from mark i (counted from 1) up to the next, 0.999 from the last mark on.
-    LIBSVM's loop falls through for a value exactly on the last mark and returns 0 there; here it is 0.999, so that
-    probabilities never fall while decision values rise.
+    It is 0.001 below the first mark, i / 10 from mark i (counted from 1) to the next one, and 0.999 from the last mark.
+    For a value that equals the last mark LIBSVM returns 0; here it is 0.999, so that the probability is a
+    non-decreasing function of the decision value.
 
     Parameters
     ----------
@@ -358,5 +360,5 @@ def marks_probability(decision, marks):
         raise ValueError(f"marks must be {_N_MARKS} numbers in non-decreasing order, got {marks.tolist()}.")
     decision = np.asarray(decision, dtype=np.float64)
     if np.isnan(decision).any():
-        raise ValueError("decision must not be NaN: it falls in no bin; check the rows.")
+        raise ValueError("decision must not be NaN, which is in no bin; check the rows.")
     return _BIN_PROBABILITIES[np.searchsorted(marks, decision, side="right")]

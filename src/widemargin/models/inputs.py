@@ -1,7 +1,7 @@
-"""What people hand to `fit` and `predict`, checked before any work: rows, targets, weights of rows.
+"""Validation of the arguments of `fit` and `predict`: X, y, sample_weight and class_weight.
 
-scikit-learn's own checks, and those that it lacks: sparse matrices whose arrays do not fit together, None and NaN among
-objects, and messages that name the argument.
+scikit-learn's checks, and some that it does not have: sparse matrices whose arrays are inconsistent, and None or NaN in
+arrays of objects. Messages name the argument.
 """
 
 from numbers import Real
@@ -21,20 +21,20 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
     Parameters
     ----------
     model : estimator
-        Whose `n_features_in_` and `feature_names_in_` are set, or with reset=False compared.
+        Its `n_features_in_` and `feature_names_in_` are set or, with reset=False, compared with X.
     X : array-like or sparse matrix
     *y : array-like
-        None, or the targets.
+        The targets, if there are any.
     y_numeric : bool, default=False
         Whether targets must be numbers.
     **options
-        Of scikit-learn's `validate_data`.
+        Passed to scikit-learn's `validate_data`.
     """
     for targets in y:
         refuse_missing(targets, "y")
     if issparse(X):
         X = checked_csr(X, finite=not get_config()["assume_finite"])
-        options["ensure_all_finite"] = False  # it has been seen to
+        options["ensure_all_finite"] = False  # `checked_csr` has checked it
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
     if not y:
         return validate_data(model, X, **options)
@@ -43,7 +43,7 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
 
 
 def finite_targets(y):
-    """Return targets as float64; ValueError unless they are finite numbers, one per row."""
+    """Return targets as a float64 array; ValueError unless they are finite numbers in one dimension."""
     y = np.asarray(column_or_1d(y, warn=True))
     if y.dtype.kind not in "biufOUS":
         kind = "Complex data not supported: " if y.dtype.kind == "c" else ""
@@ -60,7 +60,7 @@ def finite_targets(y):
 
 
 def refuse_missing(values, name):
-    """Raise ValueError if one of a number of objects is None, NaN or another mark of what is missing."""
+    """Raise ValueError if an array of objects contains None, NaN, pandas' NA or another missing value."""
     array = np.asarray(values, dtype=object) if isinstance(values, list) and None in values else values
     if getattr(getattr(array, "dtype", None), "kind", None) != "O" or getattr(array, "ndim", 1) != 1:
         return
@@ -71,7 +71,7 @@ def refuse_missing(values, name):
 
 
 def _equals_itself(one):
-    """Whether an object is a value; NaN and pandas' NA are not equal to themselves, or do not say."""
+    """Return whether one == one; for NaN this is False, and for pandas' NA it has no truth value."""
     try:
         return bool(one == one)
     except (TypeError, ValueError):
@@ -103,7 +103,7 @@ def checked_weights(sample_weight, X, *, non_negative):
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"sample_weight must hold numbers, got {given.dtype}: {error}.") from error
     if given.shape == (_num_samples(X),) and not given.any():
-        return given  # whoever needs a positive one says so
+        return given  # the estimators that need a positive weight raise their own error
     weight = given if given.ndim else float(given)
     weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=non_negative)
     if not np.isfinite(weight).all():
@@ -112,7 +112,7 @@ def checked_weights(sample_weight, X, *, non_negative):
 
 
 def check_class_weight(class_weight):
-    """Raise ValueError unless every factor of a dict of class weights is a finite number, and none is negative."""
+    """Raise ValueError unless all values of a dict of class weights are finite and not negative."""
     for label, factor in class_weight.items() if isinstance(class_weight, dict) else ():
         if not isinstance(factor, Real) or not 0.0 <= factor < np.inf:
             raise ValueError(

@@ -1,20 +1,20 @@
-"""Class labels as numbers."""
+"""Encoding of class labels as integers."""
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-_LABELS = "iubU"  # kinds of arrays that hold labels whatever their values are
+_ALWAYS_LABELS = "iubU"  # dtype kinds whose values are valid class labels without further checks
 
 
-def coded(y):
-    """Return the distinct labels, in order, and the number of each row's among them; there must be at least two.
+def encode_labels(y):
+    """Return (classes, label): the distinct labels, sorted, and for each row the position of its label in `classes`.
 
     Raises
     ------
     ValueError
-        If y holds one class, or is no class labels.
+        If y has fewer than two classes, or does not consist of class labels.
     """
-    if y.dtype.kind not in _LABELS or y.ndim != 1:  # a fifth of the time that a small fit takes
+    if y.dtype.kind not in _ALWAYS_LABELS or y.ndim != 1:  # the check would be a fifth of the time of a small fit
         check_classification_targets(y)
     try:
         classes = np.unique(y)
@@ -23,12 +23,12 @@ def coded(y):
     if len(classes) < 2:
         raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes.tolist()}.")
     if len(classes) == 2:
-        return classes, (y == classes[1]).astype(np.intp)  # far faster than a search
+        return classes, (y == classes[1]).astype(np.intp)  # much faster than a binary search
     return classes, np.searchsorted(classes, y)
 
 
 def order_of_first(label, n_classes):
-    """Return the numbers 0 .. n_classes − 1, each of which occurs among `label`, in the order of their first rows."""
+    """Return 0 .. n_classes − 1 in the order in which they first occur in `label`, where each must occur."""
     first = np.empty(n_classes, dtype=np.intp)
-    first[label[::-1]] = np.arange(len(label))[::-1]  # of equal indices the last assignment counts
+    first[label[::-1]] = np.arange(len(label))[::-1]  # the last assignment to an index, the first row, remains
     return np.argsort(first)

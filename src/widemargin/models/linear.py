@@ -28,7 +28,7 @@ from widemargin.models.argument_types import (
 )
 from widemargin.models.base import LinearModel, one_by_one
 from widemargin.models.inputs import check_class_weight
-from widemargin.models.labels import coded
+from widemargin.models.labels import encode_labels
 from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import DualQP, Intercept
@@ -227,7 +227,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         if self.loss == "hinge" and self.dual is False:
             raise ValueError(f"{given} loss='hinge' needs dual=True or dual='auto', as in scikit-learn.")
         check_class_weight(self.class_weight)
-        self.classes_, label = coded(y)
+        self.classes_, label = encode_labels(y)
         return self._matrix(X), label, weight
 
     def _cost(self, label, weight):

@@ -1,11 +1,18 @@
-"""Several classes, one against one: a problem for each pair of classes, a vote of all pairs for each new row.
+"""One-against-one classification: one binary problem for each pair of classes; prediction by majority vote.
 
-Pairs are ordered (0, 1), (0, 2), ..., (1, 2), ...; a positive decision is for the first class of the pair. Support
-vectors are grouped by class, and their coefficients in all pairs fill a table of n_classes − 1 rows, as in LIBSVM:
-a vector of class c is in the pair with class o by row o − 1 if o > c, by row o if o < c.
+Pairs are ordered (0, 1), (0, 2), ..., (1, 2), ...; a positive decision value is a vote for the first class of the pair.
+Support vectors are grouped by class, and their coefficients in all pairs are stored in a table with n_classes − 1 rows,
+as in LIBSVM: the coefficient of a support vector of class c in the pair with class o is in row o − 1 if o > c, and in
+row o if o < c.
 
-All pairs share the kernel values of a new row: `kernel_scores` sums K(x_i, z) times each row of the table over each
-class's vectors, S[z, class, row], and the decision of pair (i, j) is S[z, i, j − 1] + S[z, j, i] + intercept.
+All pairs use the same kernel values of a new row z. `kernel_scores` computes S[z, c, k] = Σ table[k, i] K(x_i, z) over
+the support vectors i of class c, and the decision value of pair (i, j) is S[z, i, j − 1] + S[z, j, i] + intercept.
+
+References
+----------
+Knerr, Personnaz and Dreyfus, Single-layer learning revisited: a stepwise procedure for building and training a neural
+network (1990).
+Chang and Lin, LIBSVM: a library for support vector machines, ACM TIST 2 (2011), section 7.
 """
 
 from dataclasses import dataclass
@@ -15,7 +22,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Pair:
-    """Two classes: the numbers of their rows, ascending; sign +1 for the first, −1 for the second."""
+    """Two classes: the numbers of their rows, ascending, and the sign of each row, +1 for the first class, else −1."""
 
     first: int
     second: int
@@ -24,17 +31,17 @@ class Pair:
 
     @property
     def has_both(self):
-        """Whether there are rows of both classes, without which there is nothing to solve."""
+        """Whether there are rows of both classes; otherwise the pair has no problem to solve."""
         return abs(self.sign.sum()) < len(self.sign)
 
     @property
     def constant(self):
-        """The decision where a class is absent: for the other, +1 or −1; 0 if both are. As in LIBSVM."""
+        """The decision value if a class is absent, as in LIBSVM: ±1 for the class that is present, 0 if none is."""
         return float(np.sign(self.sign.sum()))
 
 
 def pairs_of(rows, label, n_classes):
-    """Return a Pair for each two classes, of the rows given by their numbers, ascending."""
+    """Return the Pairs of all classes, restricted to the given row numbers, which must be ascending."""
     members = [rows[label[rows] == k] for k in range(n_classes)]
     pairs = []
     for i, j in zip(*np.triu_indices(n_classes, 1), strict=True):
@@ -47,8 +54,9 @@ def pairs_of(rows, label, n_classes):
 class PairTable:
     """The models of all pairs in one table.
 
-    `support` are the numbers of the rows that are support vectors of any pair, by class, then ascending; `n_support`
-    how many each class has; `dual_coef` (n_classes − 1, n_support) their coefficients; `intercept` one per pair.
+    `support` holds the numbers of the rows that are support vectors of some pair, grouped by class and ascending within
+    a class; `n_support` is their number in each class; `dual_coef` (n_classes − 1, n_support) are their coefficients;
+    `intercept` has one number per pair.
     """
 
     support: np.ndarray
@@ -58,7 +66,7 @@ class PairTable:
 
 
 def tabulate(pairs, coefs, intercepts, label, n_classes):
-    """Return the PairTable of the pairs' coefficients (one per row of the pair) and intercepts."""
+    """Return the PairTable of the pairs, given the coefficients of each pair's rows and its intercept."""
     used = np.zeros(len(label), dtype=bool)
     for pair, coef in zip(pairs, coefs, strict=True):
         used[pair.rows[coef != 0.0]] = True
@@ -75,48 +83,52 @@ def tabulate(pairs, coefs, intercepts, label, n_classes):
 
 
 def pair_coefficients(dual_coef, n_support):
-    """Return the table untangled: the coefficients of all support vectors in each pair (n_pairs, n_support)."""
+    """Return the coefficients of all support vectors in each pair, (n_pairs, n_support), from the table."""
     n_classes = len(n_support)
     ends = blocks_of(n_support)
     block = [slice(*ends[k : k + 2]) for k in range(n_classes)]
-    untangled = np.zeros((n_classes * (n_classes - 1) // 2, dual_coef.shape[1]))
-    for pair, i, j in zip(untangled, *np.triu_indices(n_classes, 1), strict=True):
+    coefficients = np.zeros((n_classes * (n_classes - 1) // 2, dual_coef.shape[1]))
+    for pair, i, j in zip(coefficients, *np.triu_indices(n_classes, 1), strict=True):
         pair[block[i]], pair[block[j]] = dual_coef[j - 1, block[i]], dual_coef[i, block[j]]
-    return untangled
+    return coefficients
 
 
 def blocks_of(n_support):
-    """Return the offsets at which each class's support vectors begin and end."""
+    """Return the offsets of each class's support vectors: class c has those from blocks[c] to blocks[c + 1]."""
     return np.concatenate([[0], np.cumsum(n_support)])
 
 
 def pair_decisions(sums, intercept):
-    """Return the decision of each pair (n_rows, n_pairs) from the sums S (n_rows, n_classes, n_classes − 1)."""
+    """Return the decision values of all pairs, (n_rows, n_pairs), from S (n_rows, n_classes, n_classes − 1)."""
     first, second = np.triu_indices(sums.shape[1], 1)
     return sums[:, first, second - 1] + sums[:, second, first] + intercept
 
 
 def votes(for_first, n_classes):
-    """Return how many pairs each class wins (n_rows, n_classes), `for_first` (n_rows, n_pairs) telling who wins."""
+    """Return the number of votes of each class, (n_rows, n_classes).
+
+    `for_first` (n_rows, n_pairs) says whether a pair votes for its first class.
+    """
     return _gather(for_first.astype(np.float64), (~for_first).astype(np.float64), n_classes)
 
 
 def winners(decisions, n_classes, order=None):
-    """Return the class with most votes, of equals the first in `order`; a decision of zero is for the second class.
+    """Return the class with the most votes; of several such classes, the first in `order`.
 
-    As in LIBSVM, whose order is that of the labels in its model file.
+    As in LIBSVM, whose order is that of the labels in its model file, and where a decision value of zero is a vote for
+    the second class.
     """
     order = np.arange(n_classes) if order is None else order
     return order[votes(decisions > 0.0, n_classes)[:, order].argmax(axis=1)]
 
 
 def order_of(model):
-    """Return in which order classes win of equal votes and are coupled: as in `classes_`, or in LIBSVM's model file."""
+    """Return the order of classes for ties of votes and for coupling: of `classes_`, or of LIBSVM's model file."""
     return getattr(model, "_class_order", np.arange(len(model.classes_)))
 
 
 def labels_of(model, decisions):
-    """Return the labels that a fitted classifier gives rows with these decisions of its pairs (n_rows, n_pairs)."""
+    """Return the labels that a fitted classifier predicts from the decision values of its pairs (n_rows, n_pairs)."""
     n_classes = len(model.classes_)
     if model.break_ties and n_classes > 2:
         return model.classes_[one_against_rest(decisions, n_classes).argmax(axis=1)]
@@ -124,17 +136,17 @@ def labels_of(model, decisions):
 
 
 def one_against_rest(decisions, n_classes):
-    """Return a score for each class (n_rows, n_classes): its votes, and its confidence to tell equals apart.
+    """Return a score for each class, (n_rows, n_classes): its votes, plus a term that breaks ties.
 
-    The confidence is the sum of its pairs' decisions in its favour, c, squashed to c / (3 (|c| + 1)): between ±1/3,
-    it never outweighs a vote.
+    The term is c / (3 (|c| + 1)), where c is the sum of the decision values of the class's pairs, each with the sign
+    that is positive for the class. It lies between ±1/3, so that it never outweighs a vote. As in scikit-learn.
     """
     confidence = _gather(decisions, -decisions, n_classes)
     return votes(decisions >= 0.0, n_classes) + confidence / (3.0 * (np.abs(confidence) + 1.0))
 
 
 def _gather(to_first, to_second, n_classes):
-    """Sum what each pair gives to its classes."""
+    """Return, for each class, the sum of `to_first` of the pairs where it is first and `to_second` of the others."""
     first, second = np.triu_indices(n_classes, 1)
     total = np.zeros((len(to_first), n_classes))
     for k in range(n_classes):
@@ -143,7 +155,7 @@ def _gather(to_first, to_second, n_classes):
 
 
 def pairwise_probabilities(probabilities, n_classes):
-    """Return r (n_rows, n_classes, n_classes) from P(first class) of each pair: r_ij + r_ji = 1."""
+    """Return r (n_rows, n_classes, n_classes), r_ij + r_ji = 1, from the probabilities of each pair's first class."""
     first, second = np.triu_indices(n_classes, 1)
     r = np.zeros((len(probabilities), n_classes, n_classes))
     r[:, first, second] = probabilities
@@ -152,6 +164,6 @@ def pairwise_probabilities(probabilities, n_classes):
 
 
 def largest_nu(pair, weight):
-    """Return the largest nu for which both classes have enough rows: 2 min(W₊, W₋) / (W₊ + W₋)."""
+    """Return the largest feasible nu, 2 min(W₊, W₋) / (W₊ + W₋), where W± is the total weight of a class."""
     total = weight.sum()
     return 2.0 * min(weight[pair.sign > 0.0].sum(), weight[pair.sign < 0.0].sum()) / total if total else 1.0

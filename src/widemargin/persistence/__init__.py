@@ -1,1 +1,1 @@
-"""Model files: our own, LIBSVM's, LIBLINEAR's and SVM-light's."""
+"""Model files in the package's own format and in those of LIBSVM, LIBLINEAR and SVM-light."""

@@ -1,6 +1,7 @@
-"""What a model has besides numbers in arrays, as JSON and arrays take it: parameters, labels, facts, histories.
+"""Conversion of the parts of a model that are not numeric arrays: parameters, string labels, histories.
 
-Decoding believes nothing: a value that encoding never gives is a ValueError.
+Parameters, labels and feature names become JSON; a history, which is a structured array, becomes a float64 array.
+Decoding raises ValueError for every value that encoding cannot have produced.
 """
 
 import numpy as np
@@ -8,37 +9,37 @@ import numpy as np
 from widemargin._runtime.version import __version__
 from widemargin.solvers.contract import HISTORY
 
-_WIDEST_SPARE = 64  # characters that the dtype of string labels may have beyond need
+_MAX_SPARE_CHARACTERS = 64  # how much wider the dtype of string labels may be than the longest label
 _SEQUENCES = {"list": list, "tuple": tuple}
 
 
 def encode_parameters(model):
-    """Return the constructor's parameters as JSON takes them, without those that it cannot take."""
+    """Return the constructor's parameters for JSON; those that JSON cannot hold are left out."""
     encoded = {}
     for name, value in model.get_params(deep=False).items():
         try:
             encoded[name] = encode(value)
-        except TypeError:  # a callback or a RandomState: `save_model` says that it is left out
+        except TypeError:  # a callback or a RandomState; the docs of `save_model` say that these are not saved
             continue
     return encoded
 
 
-def decode_parameters(facts, estimator):
-    """Return the constructor's parameters; those that the file lacks keep their defaults."""
-    parameters = facts.get("parameters")
+def decode_parameters(metadata, estimator):
+    """Return the constructor's parameters; those that are not in the file keep their defaults."""
+    parameters = metadata.get("parameters")
     if not isinstance(parameters, dict):
         raise ValueError("the metadata lack the parameters of the model.")
     unknown = sorted(set(parameters) - set(estimator._get_param_names()))
     if unknown:
         raise ValueError(
             f"{estimator.__name__} has no parameter {unknown[0]!r}; "
-            f"the file was written by widemargin {facts.get('widemargin')}, this is {__version__}."
+            f"the file was written by widemargin {metadata.get('widemargin')}, this is {__version__}."
         )
     return {name: decode(value) for name, value in parameters.items()}
 
 
 def encode(value):
-    """Return a value as JSON takes it; dicts become pairs, since their keys may be numbers."""
+    """Return a value for JSON. Dicts become lists of pairs, because their keys may be numbers."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value) in (bool, int, float, str):
@@ -47,11 +48,11 @@ def encode(value):
         return {"dict": [[encode(key), encode(entry)] for key, entry in value.items()]}
     if type(value) in (list, tuple):
         return {type(value).__name__: [encode(entry) for entry in value]}
-    raise TypeError(f"{type(value).__name__} has no place in JSON.")
+    raise TypeError(f"{type(value).__name__} cannot be stored as JSON.")
 
 
 def decode(value):
-    """Return what `encode` was given; raise ValueError for what it never gives."""
+    """Return the value that `encode` converted; raise ValueError for anything that `encode` cannot return."""
     if not isinstance(value, dict | list):
         return value
     kind, entries = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (None, None)
@@ -66,34 +67,34 @@ def _is_pair(entry):
     return isinstance(entry, list) and len(entry) == 2 and not isinstance(entry[0], dict | list)
 
 
-def fact(facts, name, kind):
-    """Return the fact of that name, which must be of that type."""
-    value = facts.get(name)
+def typed_entry(metadata, name, kind):
+    """Return the entry of that name in the metadata; raise ValueError unless it has the type `kind`."""
+    value = metadata.get(name)
     if type(value) is not kind:
         raise ValueError(f"{name} must be {kind.__name__}, got {type(value).__name__}.")
     return value
 
 
 def encode_labels(labels):
-    """Return string labels, and the width of their type or None for objects, as JSON takes them."""
+    """Return string labels for JSON, with the width of their dtype; the width is None for an array of objects."""
     names = labels.tolist()
     if labels.dtype.kind not in "UO" or not all(isinstance(name, str) for name in names):
         raise TypeError(f"classes_ must be numbers, booleans or strings to be saved, got type {labels.dtype}.")
     if labels.dtype.kind == "O":
         return {"width": None, "names": names}
     longest = max(map(len, names))
-    return {"width": min(labels.dtype.itemsize // 4, longest + _WIDEST_SPARE), "names": names}
+    return {"width": min(labels.dtype.itemsize // 4, longest + _MAX_SPARE_CHARACTERS), "names": names}
 
 
 def decode_labels(encoded):
-    """Return the labels that `encode_labels` was given."""
+    """Return the labels that `encode_labels` converted."""
     names = encoded.get("names") if isinstance(encoded, dict) else None
     if not names or not _are_strings(names):
         raise ValueError("classes_ are neither an array nor a list of strings.")
     width, longest = encoded.get("width"), max(map(len, names))
     if width is None:
         return np.array(names, dtype=object)
-    if type(width) is not int or not longest <= width <= longest + _WIDEST_SPARE:
+    if type(width) is not int or not longest <= width <= longest + _MAX_SPARE_CHARACTERS:
         raise ValueError(f"classes_ have labels of up to {longest} characters, but the width {width!r}.")
     return np.array(names, dtype=f"U{max(width, 1)}")
 
@@ -110,19 +111,19 @@ def decode_feature_names(names, n_features):
 
 
 def encode_history(history):
-    """Return a history, or a list of them, as arrays named history_, or history_.0, history_.1, ..."""
+    """Return a history as the array history_, or a list of histories as arrays history_.0, history_.1, ..."""
     if isinstance(history, list):
         return {f"history_.{k}": _flatten(each) for k, each in enumerate(history)}
     return {"history_": _flatten(history)}
 
 
 def _flatten(history):
-    """Return a history as floats, a column per field of HISTORY."""
+    """Return a history as a float64 array with one column per field of HISTORY."""
     return np.stack([history[name].astype(np.float64) for name in HISTORY.names], axis=1)
 
 
 def decode_history(histories):
-    """Return the history, or the list of them, that `encode_history` was given."""
+    """Return the history, or the list of histories, that `encode_history` converted."""
     if set(histories) == {"history_"}:
         return _unflatten(histories["history_"])
     names = [f"history_.{k}" for k in range(len(histories))]
@@ -132,7 +133,7 @@ def decode_history(histories):
 
 
 def _unflatten(columns):
-    """Return floats, a column per field, as a history."""
+    """Return a float64 array with one column per field as a history."""
     if columns.dtype != np.float64 or columns.ndim != 2 or columns.shape[1] != len(HISTORY.names):
         raise ValueError(f"a history must be float64 with {len(HISTORY.names)} columns, got shape {columns.shape}.")
     if not (np.abs(columns[:, 0]) < 2.0**53).all():

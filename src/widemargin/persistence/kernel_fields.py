@@ -1,12 +1,14 @@
-"""What a fitted kernel machine keeps, and the rules that it obeys.
+"""The arrays and metadata of a fitted kernel machine, and the conditions that they must satisfy.
 
     support vectors   an array `support_vectors_`, or CSR as `support_vectors_.data`, `.indices`, `.indptr`;
-                      none for a precomputed kernel, whose `support_` names the columns to use
-    always            `dual_coef_`, `intercept_`, `n_support_`, and `_gamma`, the number behind gamma="scale"
-    classes           `probA_`, `probB_` (empty without probabilities), `class_weight_`, `n_iter_` (one per pair),
-                      `_class_order` (from LIBSVM's text), `_seen_order` (of the first rows, if it is not sorted)
+                      none for a precomputed kernel, whose `support_` gives the columns of K to use
+    always            `dual_coef_`, `intercept_`, `n_support_`, and `_gamma`, the value that gamma="scale" stands for
+    classification    `probA_`, `probB_` (empty without probabilities), `class_weight_`, `n_iter_` (one per pair),
+                      `_class_order` (the order of classes in LIBSVM's model text),
+                      `_seen_order` (the order in which classes first occur, if that is not the sorted order)
     one class         `offset_`, `density_marks_`
-    if it has them    `support_`, `shape_fit_`, `fit_status_`, `facts_`, `laplace_scale_`, multipliers of a warm start
+    if present        `support_`, `shape_fit_`, `fit_status_`, `facts_`, `laplace_scale_`, and the dual variables for a
+                      warm start
 
 With k classes there are k (k − 1) / 2 pairs, each with an intercept, and k − 1 coefficients per support vector.
 """
@@ -17,24 +19,25 @@ import numpy as np
 from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.base import is_classifier, is_outlier_detector
 
-from widemargin.persistence.encoding import decode, encode, fact
+from widemargin.models.kernel.base import dual_start, set_dual_start
+from widemargin.persistence.encoding import decode, encode, typed_entry
 from widemargin.persistence.linear_fields import check_numbers
 
 N_MARKS = 10
 _CONTAINERS = {"csr_array": csr_array, "csr_matrix": csr_matrix}
 _VECTORS = "support_vectors_"
 _DATA, _INDICES, _INDPTR = _PARTS = [f"{_VECTORS}.{part}" for part in ("data", "indices", "indptr")]
-_MULTIPLIERS = "_last_multipliers"
+_DUAL_START = "_last_multipliers"  # prefix of the names of the dual variables in a file
 _ARRAYS = (
     "dual_coef_", "intercept_", "n_support_", "support_", "probA_", "probB_", "class_weight_", "n_iter_",
     "offset_", "density_marks_", "_class_order", "_seen_order",
 )  # fmt: skip
 _ORDERS = ("_class_order", "_seen_order")
-_FACTS = {"_gamma": float, "laplace_scale_": float, "fit_status_": int}
+_NUMBERS = {"_gamma": float, "laplace_scale_": float, "fit_status_": int}
 
 
 def check_kernel(model):
-    """Raise TypeError if the kernel is a function, which no file can hold."""
+    """Raise TypeError if the kernel is a Python function, which cannot be saved."""
     if callable(model.kernel):
         raise TypeError(
             f"kernel={model.kernel!r} is a Python function: a model file holds no code, so this model cannot be saved. "
@@ -43,18 +46,18 @@ def check_kernel(model):
 
 
 def arrays_of(model, keep_dual):
-    """Return the arrays of a fitted model by name; `keep_dual` keeps the multipliers of a warm start."""
+    """Return the arrays of a fitted model by name; with `keep_dual` also the dual variables for a warm start."""
     check_kernel(model)
     arrays = {name: np.asarray(_dense(getattr(model, name))) for name in _ARRAYS if hasattr(model, name)}
     if not is_classifier(model):
-        arrays.pop("n_iter_", None)  # a number, among the facts
+        arrays.pop("n_iter_", None)  # a single number, which is part of the metadata
     vectors = model.support_vectors_
     if issparse(vectors):
         arrays |= {_DATA: vectors.data, _INDICES: vectors.indices, _INDPTR: vectors.indptr}
     else:
         arrays[_VECTORS] = np.asarray(vectors)
     if keep_dual:
-        arrays |= {f"{_MULTIPLIERS}.{k}": beta for k, beta in enumerate(getattr(model, _MULTIPLIERS, []))}
+        arrays |= {f"{_DUAL_START}.{k}": beta for k, beta in enumerate(dual_start(model))}
     return arrays
 
 
@@ -62,32 +65,32 @@ def _dense(array):
     return array.toarray() if issparse(array) else array
 
 
-def facts_of(model):
-    """Return what JSON takes of a fitted model."""
-    facts = {name: kind(getattr(model, name)) for name, kind in _FACTS.items() if hasattr(model, name)}
+def metadata_of(model):
+    """Return the metadata of a fitted model that are specific to kernel machines."""
+    metadata = {name: kind(getattr(model, name)) for name, kind in _NUMBERS.items() if hasattr(model, name)}
     if issparse(model.support_vectors_):
-        facts["vectors"] = "csr_array" if isinstance(model.support_vectors_, csr_array) else "csr_matrix"
+        metadata["vectors"] = "csr_array" if isinstance(model.support_vectors_, csr_array) else "csr_matrix"
     if not is_classifier(model) and hasattr(model, "n_iter_"):
-        facts["n_iter_"] = int(model.n_iter_)
+        metadata["n_iter_"] = int(model.n_iter_)
     if hasattr(model, "shape_fit_"):
-        facts["shape_fit_"] = [int(length) for length in model.shape_fit_]
+        metadata["shape_fit_"] = [int(length) for length in model.shape_fit_]
     if hasattr(model, "facts_"):
-        facts["facts_"] = encode(model.facts_)
-    return facts
+        metadata["facts_"] = encode(model.facts_)
+    return metadata
 
 
-def restore(model, facts, arrays):
-    """Set the attributes that the facts and arrays describe; raise ValueError if they break a rule."""
+def restore(model, metadata, arrays):
+    """Set the fitted attributes from the metadata and arrays; raise ValueError if they are not valid."""
     model._validate_params()
-    _restore_facts(model, facts)
+    _restore_metadata(model, metadata)
     arrays = dict(arrays)
-    model._fit_rows = None  # only a callable kernel needs the rows it was fitted to
-    model._last_multipliers = _multipliers(arrays)
+    model._fit_rows = None  # training rows; only a model with a callable kernel has them
+    set_dual_start(model, _pop_dual_start(arrays))
     check_arrays(model, arrays)
     if _DATA in arrays:
-        container = _CONTAINERS.get(fact(facts, "vectors", str))
+        container = _CONTAINERS.get(typed_entry(metadata, "vectors", str))
         if container is None:
-            raise ValueError(f"vectors must be one of {', '.join(_CONTAINERS)}, got {facts['vectors']!r}.")
+            raise ValueError(f"vectors must be one of {', '.join(_CONTAINERS)}, got {metadata['vectors']!r}.")
         shape = (arrays["dual_coef_"].shape[1], getattr(model, "n_features_in_", 0))
         model.support_vectors_ = container(tuple(arrays.pop(name) for name in _PARTS), shape=shape)
         arrays["dual_coef_"] = container(arrays["dual_coef_"])
@@ -95,48 +98,48 @@ def restore(model, facts, arrays):
         setattr(model, name, array)
 
 
-def _restore_facts(model, facts):
-    """Set what JSON holds."""
-    for name, kind in _FACTS.items():
-        if name in facts or name == "_gamma":
-            setattr(model, name, fact(facts, name, kind))
+def _restore_metadata(model, metadata):
+    """Set the attributes that the metadata hold."""
+    for name, kind in _NUMBERS.items():
+        if name in metadata or name == "_gamma":
+            setattr(model, name, typed_entry(metadata, name, kind))
     if not 0.0 <= model._gamma < math.inf:
         raise ValueError(f"_gamma must be finite and not negative, got {model._gamma}.")
     if not 0.0 <= getattr(model, "laplace_scale_", 0.0) < math.inf:
         raise ValueError(f"laplace_scale_ must be finite and not negative, got {model.laplace_scale_}.")
-    if not is_classifier(model) and "n_iter_" in facts:
-        model.n_iter_ = fact(facts, "n_iter_", int)
-    if "shape_fit_" in facts:
-        model.shape_fit_ = tuple(fact(facts, "shape_fit_", list))
+    if not is_classifier(model) and "n_iter_" in metadata:
+        model.n_iter_ = typed_entry(metadata, "n_iter_", int)
+    if "shape_fit_" in metadata:
+        model.shape_fit_ = tuple(typed_entry(metadata, "shape_fit_", list))
         if not all(type(length) is int for length in model.shape_fit_) or len(model.shape_fit_) != 2:
-            raise ValueError(f"shape_fit_ must be two integers, got {facts['shape_fit_']}.")
+            raise ValueError(f"shape_fit_ must be two integers, got {metadata['shape_fit_']}.")
         if model.shape_fit_[1] != getattr(model, "n_features_in_", None):
             raise ValueError(f"shape_fit_ must end with n_features_in_, got {model.shape_fit_}.")
-    if "facts_" in facts:
-        model.facts_ = decode(facts["facts_"])
-        if not isinstance(model.facts_, list) or not all(map(_is_table, model.facts_)):
+    if "facts_" in metadata:
+        model.facts_ = decode(metadata["facts_"])
+        if not isinstance(model.facts_, list) or not all(map(_maps_names_to_numbers, model.facts_)):
             raise ValueError("facts_ must be a list of dicts from names to numbers.")
 
 
-def _is_table(value):
+def _maps_names_to_numbers(value):
     return isinstance(value, dict) and all(
         isinstance(key, str) and type(entry) in (int, float) for key, entry in value.items()
     )
 
 
-def _multipliers(arrays):
-    """Return the multipliers of a warm start, and remove them from the arrays."""
-    found = {key: arrays.pop(key) for key in list(arrays) if key.startswith(_MULTIPLIERS)}
-    names = [f"{_MULTIPLIERS}.{k}" for k in range(len(found))]
+def _pop_dual_start(arrays):
+    """Remove the dual variables for a warm start from the arrays, and return them."""
+    found = {key: arrays.pop(key) for key in list(arrays) if key.startswith(_DUAL_START)}
+    names = [f"{_DUAL_START}.{k}" for k in range(len(found))]
     if set(names) != set(found):
-        raise ValueError(f"multipliers must be named {_MULTIPLIERS}.0 and so on, got {sorted(found)}.")
+        raise ValueError(f"dual variables must be named {_DUAL_START}.0 and so on, got {sorted(found)}.")
     for name, array in found.items():
         check_numbers(name, array, [(array.shape[0] if array.ndim else 0,)])
     return [found[name] for name in names]
 
 
 def check_arrays(model, arrays):
-    """Raise ValueError unless the arrays are those of a kernel machine, and fit its features and classes."""
+    """Raise ValueError unless the arrays are those of a kernel machine with the model's features and classes."""
     n_classes = len(model.classes_) if is_classifier(model) else 2
     n_pairs = n_classes * (n_classes - 1) // 2
     coefficients = arrays.get("dual_coef_")
@@ -165,7 +168,7 @@ def check_arrays(model, arrays):
 
 
 def _check_counts(name, array, shape):
-    """Raise ValueError unless an array is there, of this shape, and holds integers, none negative."""
+    """Raise ValueError unless an array is present, has this shape, and holds non-negative integers."""
     if array is None:
         raise ValueError(f"the array {name} is missing.")
     if array.dtype not in (np.int32, np.int64):
@@ -177,8 +180,8 @@ def _check_counts(name, array, shape):
 
 
 def _check_agreement(model, arrays, n_vectors):
-    """Raise ValueError unless arrays of the right shape agree with each other."""
-    # Each is at most n_vectors before they are added: a sum of huge numbers could wrap to the right one.
+    """Raise ValueError unless the arrays, whose shapes have been checked, are consistent with each other."""
+    # Each count is compared first, because a sum of large integers could overflow to the correct value.
     if (arrays["n_support_"] > n_vectors).any() or arrays["n_support_"].sum() != n_vectors:
         raise ValueError(f"n_support_ must add up to the {n_vectors} columns of dual_coef_.")
     if "support_" in arrays:
@@ -196,7 +199,7 @@ def _check_agreement(model, arrays, n_vectors):
 
 
 def _check_vectors(model, arrays, n_vectors):
-    """Raise ValueError unless the support vectors are as many, and have the model's features."""
+    """Raise ValueError unless there are `n_vectors` support vectors with the model's number of features."""
     if n_vectors and not hasattr(model, "n_features_in_"):
         raise ValueError("n_features_in_ must be known if there are support vectors.")
     n_features = getattr(model, "n_features_in_", 0)
@@ -205,7 +208,7 @@ def _check_vectors(model, arrays, n_vectors):
         check_numbers(_VECTORS, arrays.get(_VECTORS), [shape])
         return
     if model.kernel == "precomputed" or _VECTORS in arrays:
-        raise ValueError(f"{_DATA} has no place in this model.")
+        raise ValueError(f"{_DATA} does not belong to this model.")
     n_entries = arrays[_DATA].size if _DATA in arrays else 0
     check_numbers(_DATA, arrays.get(_DATA), [(n_entries,)])
     _check_counts(_INDICES, arrays.get(_INDICES), (n_entries,))

@@ -1,17 +1,18 @@
-"""LIBLINEAR's model text.
+"""Reading and writing LIBLINEAR's model text.
 
     solver_type L2R_L2LOSS_SVC_DUAL
     nr_class 2
-    label 1 -1              (classes only, integers)
+    label 1 -1              (classification only, integers)
     nr_feature 3
-    bias 1                  (B: the constant feature, last among the weights; negative if there is none)
+    bias 1                  (B, the value of a constant feature; negative if there is none)
     w
-    0.5                     (a line per feature, then one for B; a number per class)
-    # sha256=...            (our checksum; LIBLINEAR reads nothing beyond the numbers)
+    0.5                     (a line per feature, then one for the constant feature; one number per class)
+    # sha256=...            (our checksum; LIBLINEAR does not read beyond the weights)
 
-The prediction is the label of the largest score. For two classes there is one score, and label[0] if it is positive;
-here it is classes_[1], the larger label, so that a model is negated if the file names the smaller one first. MCSVM_CS
-has two columns even for two classes, of which LIBLINEAR uses the first. For regression nr_class is 2, without labels.
+The predicted class is the one with the largest score. With two classes there is one score, and LIBLINEAR predicts
+label[0] if it is positive. Here a positive score means classes_[1], the larger label, so that the weights change their
+sign if the file lists the smaller label first. MCSVM_CS has two columns even for two classes, and LIBLINEAR uses the
+first. For regression nr_class is 2 and there are no labels.
 """
 
 import re
@@ -24,14 +25,14 @@ from widemargin.errors import FormatError
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.persistence.linear_fields import check_weights
 from widemargin.persistence.text import (
-    SEAL,
+    CHECKSUM,
     Header,
+    check_checksum,
     check_complete,
-    check_seal,
     first_word,
     integer_labels,
     number,
-    sealed,
+    with_checksum,
 )
 
 _CRAMMER_SINGER = "MCSVM_CS"
@@ -53,17 +54,17 @@ _REFUSED = {
     "L1R_LR": "logistic regression",
     "ONECLASS_SVM": "a linear one-class model",
 }
-_SEAL_LINE = re.compile(rb"# " + SEAL + rb"\s*")
+_CHECKSUM_LINE = re.compile(rb"# " + CHECKSUM + rb"\s*")
 _KEYS = ("solver_type", "nr_class", "label", "nr_feature", "bias", "rho", "w")
 
 
 def recognises(head):
-    """Return whether a file with these first bytes is LIBLINEAR's text."""
+    """Return whether a file with these first bytes is LIBLINEAR's model text."""
     return first_word(head) in _KEYS
 
 
 def write(model):
-    """Return the bytes of LIBLINEAR's text for a fitted model."""
+    """Return LIBLINEAR's model text, as bytes, of a fitted model."""
     coef, intercept = model.coef_.toarray() if issparse(model.coef_) else model.coef_, np.asarray(model.intercept_)
     check_weights(model, {"coef_": coef, "intercept_": intercept})
     coef = np.atleast_2d(coef).astype(np.float64)
@@ -76,14 +77,15 @@ def write(model):
         lines.append("label " + " ".join(map(str, _labels_of(model))))
     lines += [f"nr_feature {coef.shape[1]}", f"bias {bias:.17g}", "w"]
     lines += [" ".join([f"{weight:.17g}" for weight in row]) for row in W.tolist()]
-    return sealed(("\n".join([*lines, "# "])).encode("ascii"), b"\n")
+    return with_checksum(("\n".join([*lines, "# "])).encode("ascii"), b"\n")
 
 
 def _weights_of_constant(intercept, bias):
-    """Return intercept / bias, finite.
+    """Return intercept / bias, the weights of the constant feature; ValueError if they are not finite.
 
-    If intercept is bias * w rounded, as `fit` makes it, then bias times this is that intercept again, to the bit: the
-    quotient is the number nearest to intercept / bias, so its product is no farther from the intercept than w's was.
+    `fit` computes the intercept as bias * w, rounded. Then bias times the value returned here is the same intercept to
+    the bit: the quotient is the floating point number nearest to intercept / bias, so that its product with bias is no
+    farther from the intercept than bias * w was.
     """
     with np.errstate(all="ignore"):
         weight = intercept.astype(np.float64) / bias
@@ -93,7 +95,7 @@ def _weights_of_constant(intercept, bias):
 
 
 def _solver_type(model):
-    """Return LIBLINEAR's name for the problem that a model solves; `dual="auto"` is the dual there."""
+    """Return LIBLINEAR's name of the problem that a model solves; dual="auto" becomes the dual solver."""
     known = _CLASSIFIERS if is_classifier(model) else _REGRESSORS
     if is_classifier(model) and model.multi_class == "crammer_singer" and len(model.classes_) > 2:
         return _CRAMMER_SINGER
@@ -106,13 +108,13 @@ def _solver_type(model):
 
 
 def _labels_of(model):
-    """Return the labels as LIBLINEAR orders its weights: of two classes, that of the positive score first."""
+    """Return the labels in LIBLINEAR's order: of two classes, the one with the positive score is first."""
     labels = integer_labels(model.classes_, "LIBLINEAR")
     return labels[::-1] if len(labels) == 2 else labels
 
 
 def read(content, path):
-    """Return the model in the bytes of LIBLINEAR's text, or raise FormatError with the line of the first mistake."""
+    """Return the model from LIBLINEAR's model text; FormatError with the line of the first error."""
     check_complete(content, path)
     header = Header(content, path, "LIBLINEAR", _KEYS)
     if header.n_words("w"):
@@ -124,7 +126,7 @@ def read(content, path):
     labels = header.labels(n_classes) if solver in _CLASSIFIERS else _no_labels(header, n_classes)
     n_columns = 1 if n_classes == 2 and solver != _CRAMMER_SINGER else n_classes
     W = _read_weights(_weights_text(content, header), n_features + (bias >= 0), n_columns, header)
-    if not bias > 0:  # a constant feature of 0 adds nothing
+    if not bias > 0:  # a constant feature that is 0 does not change the scores
         W, settings = W[:n_features], {"fit_intercept": False}
     else:
         W[-1], settings = _intercept(header, W[-1], bias), {"intercept_scaling": bias}
@@ -139,17 +141,17 @@ def read(content, path):
 
 
 def _solver_in(header):
-    """Return the solver's name, if a model of ours can be made of it."""
+    """Return the solver's name; FormatError if the package has no estimator for its models."""
     name = header.choice("solver_type", {**_CLASSIFIERS, **_REGRESSORS, **_REFUSED})
     if name in _REFUSED:
-        header.refuse("solver_type", f"{name} is {_REFUSED[name]}, which widemargin has no estimator for.")
+        header.refuse("solver_type", f"{name} is {_REFUSED[name]}, for which widemargin has no estimator.")
     if "rho" in header:
         header.refuse("rho", f"rho belongs to ONECLASS_SVM, not to {name}.")
     return name
 
 
 def _no_labels(header, n_classes):
-    """Refuse what only classes have."""
+    """Raise FormatError if the header of a regression model has entries of a classifier."""
     if n_classes != 2:
         header.refuse("nr_class", f"nr_class must be 2 for regression, got {n_classes}.")
     if "label" in header:
@@ -157,7 +159,7 @@ def _no_labels(header, n_classes):
 
 
 def _intercept(header, weights, bias):
-    """Return bias * weights, finite."""
+    """Return bias * weights; FormatError if it is not finite."""
     with np.errstate(over="ignore"):
         intercept = bias * weights
     if not np.isfinite(intercept).all():
@@ -166,7 +168,7 @@ def _intercept(header, weights, bias):
 
 
 def _keep(model, W, n_features):
-    """Set coef_, intercept_ and n_features_in_ from weights, one column per output."""
+    """Set coef_, intercept_ and n_features_in_ of a model from W, which has one column per output."""
     coef = np.ascontiguousarray(W[:n_features].T)
     model.coef_ = coef if is_classifier(model) else coef.ravel()
     model.intercept_ = W[n_features].copy() if len(W) > n_features else 0.0
@@ -175,19 +177,19 @@ def _keep(model, W, n_features):
 
 
 def _weights_text(content, header):
-    """Return the lines of the weights: all that follow the header, but for a last one with the checksum, checked."""
+    """Return the lines after the header, without a last line that holds the checksum, which is verified."""
     last = content.rfind(b"\n", 0, len(content) - 1) + 1
-    if last < header.end or not _SEAL_LINE.fullmatch(content, last):
+    if last < header.end or not _CHECKSUM_LINE.fullmatch(content, last):
         return content[header.end :]
-    check_seal(content, last, len(content), header.path)
+    check_checksum(content, last, len(content), header.path)
     return content[header.end : last]
 
 
 def _read_weights(text, n_rows, n_columns, header):
-    """Return the weights (n_rows, n_columns); lines and numbers are counted before memory is taken."""
+    """Return the weights (n_rows, n_columns); lines and numbers are counted before memory is allocated."""
     lines = text.split(b"\n")[:-1]
     if len(lines) != n_rows:
-        rule = f"nr_feature and bias call for {n_rows} lines of weights, the file has {len(lines)}."
+        rule = f"nr_feature and bias require {n_rows} lines of weights, the file has {len(lines)}."
         header.refuse("nr_feature", rule)
     for k, line in enumerate(lines):
         if len(line.split()) != n_columns:

@@ -1,16 +1,19 @@
-"""Kernel machines as LIBSVM's model text.
+"""Conversion between kernel machines and LIBSVM's model text.
 
-LIBSVM keeps classes in the order of their first rows, we sorted. Its decision for the classes at places i < j is
-positive for i, and a support vector of class c has its coefficient against class o in row o − 1 if o > c, in row o if
-o < c. To sort the classes is thus to permute rows, and to negate what belongs to pairs that change places:
+LIBSVM orders the classes by their first row in the training data; our models have them sorted. Its decision value for
+the classes at positions i < j is positive for class i, and a support vector of class c has its coefficient in the pair
+with class o in row o − 1 if o > c, in row o if o < c. Sorting the classes therefore permutes rows, and changes the sign
+of whatever belongs to a pair whose classes are exchanged:
 
     rho → −rho,   coefficients → −coefficients,   and, as P(i) = 1 / (1 + exp(A f + B)),   A → A,   B → −B
 
-scikit-learn, and so we, negate once more for two classes: their decision is positive for the second.
+With two classes there is one more change of sign, because in scikit-learn the decision value is positive for the second
+class.
 
-The order of a file is kept as `_class_order` if it is not ours: which of equal votes wins, and where the iteration for
-probabilities ends, depends on it. A model that was fitted here keeps the order of first rows as `_seen_order`, for
-`written_order` only: votes and iteration go by sorted labels whatever the order of rows, and the text says so.
+A model that was read from a file keeps the file's order of classes as `_class_order` if that is not the sorted order.
+It decides which class wins a tie of votes, and it affects the result of the iteration that couples probabilities. A
+model that was fitted here breaks ties and couples probabilities by sorted labels; it keeps the order of first rows as
+`_seen_order`, which is used only to write the text (`written_order`), and the text records that ties are broken so.
 """
 
 from dataclasses import replace
@@ -23,7 +26,7 @@ from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.models.kernel.svc import SVC, NuSVC
 from widemargin.models.kernel.svr import SVR, NuSVR
 from widemargin.persistence.kernel_fields import arrays_of, check_arrays
-from widemargin.persistence.libsvm_text import KEYS, Machine, read_text, write_text
+from widemargin.persistence.libsvm_text import KEYS, LibsvmModel, read_text, write_text
 from widemargin.persistence.text import first_word, integer_labels
 
 ESTIMATORS = {"c_svc": SVC, "nu_svc": NuSVC, "one_class": OneClassSVM, "epsilon_svr": SVR, "nu_svr": NuSVR}
@@ -37,12 +40,12 @@ _KERNELS = {
 
 
 def recognises(head):
-    """Return whether a file with these first bytes is LIBSVM's text."""
+    """Return whether a file with these first bytes is LIBSVM's model text."""
     return first_word(head) in KEYS
 
 
 def write(model):
-    """Return the bytes of LIBSVM's text for a fitted model."""
+    """Return LIBSVM's model text, as bytes, of a fitted model."""
     arrays = arrays_of(model, keep_dual=False)
     check_arrays(model, arrays)
     is_precomputed = model.kernel == "precomputed"
@@ -66,15 +69,15 @@ def write(model):
         fields["probA"] = np.array([model.laplace_scale_])
     elif "density_marks_" in arrays:
         fields["marks"] = arrays["density_marks_"]
-    machine = Machine(**fields)
+    machine = LibsvmModel(**fields)
     return write_text(_as_libsvm_orders(machine, model) if is_classifier(model) else machine)
 
 
 def written_order(model):
-    """Return the positions in `classes_` of a fitted classifier's labels as svm-train orders them.
+    """Return the positions in `classes_` of a classifier's labels, in the order in which svm-train writes them.
 
-    That is by their first rows, but 1 before −1 if these are the labels; as in the file, if the model is of LIBSVM's
-    text; sorted, if the order was not kept.
+    svm-train orders labels by their first rows, except that 1 precedes −1 if these are the two labels. A model that was
+    read from LIBSVM's text keeps the order of the text. Labels are sorted if the order is not known.
     """
     if hasattr(model, "_class_order"):
         return model._class_order
@@ -88,7 +91,7 @@ def _are_signs(labels):
 
 
 def _as_libsvm_orders(machine, model):
-    """Return the machine with its classes in the order of svm-train; if votes go by another order, it says so."""
+    """Return the LibsvmModel with its classes in svm-train's order, and whether ties are broken by sorted labels."""
     order = written_order(model)
     is_sorted = np.array_equal(order, np.arange(len(order)))
     if is_sorted:
@@ -97,7 +100,7 @@ def _as_libsvm_orders(machine, model):
 
 
 def read(content, path):
-    """Return the model in the bytes of LIBSVM's text, or raise FormatError with the line of the first mistake."""
+    """Return the model from LIBSVM's model text; FormatError with the line of the first error."""
     machine = read_text(content, path)
     kernel = next(name for name, theirs in _KERNELS.items() if theirs == machine.kernel)
     has_probability = machine.probA is not None or machine.marks is not None
@@ -114,7 +117,7 @@ def read(content, path):
             setattr(model, name, np.argsort(order))
             machine = _in_order(machine, order)
         elif _are_signs(machine.labels):
-            model._class_order = order  # which svm-train would not write
+            model._class_order = order  # svm-train would have written 1 before -1
         model.classes_ = machine.labels
         model.n_support_ = machine.n_support.astype(np.int32)
         model.probA_ = machine.probA if has_probability else np.empty(0)
@@ -133,7 +136,7 @@ def read(content, path):
 
 
 def _keep_vectors(model, machine):
-    """Set the support vectors, and what depends on their kind."""
+    """Set the support vectors, or for a precomputed kernel their row numbers; make `dual_coef_` sparse if they are."""
     if machine.rows is not None:
         model.support_, model.support_vectors_ = machine.rows.astype(np.int32), np.empty((0, 0))
         return model
@@ -144,7 +147,7 @@ def _keep_vectors(model, machine):
 
 
 def _in_order(machine, order):
-    """Return the same machine with its classes in another order."""
+    """Return the same LibsvmModel with its classes in another order."""
     ends = np.concatenate([[0], np.cumsum(machine.n_support)])
     vectors = np.concatenate([np.arange(*ends[c : c + 2]) for c in order])
     blocks = [_reordered(machine.coefficients[:, slice(*ends[c : c + 2])], c, order) for c in order]
@@ -162,7 +165,7 @@ def _in_order(machine, order):
 
 
 def _reordered(coefficients, own, order):
-    """Return the coefficients of the vectors of class `own` (n_classes − 1, n), classes and signs reordered."""
+    """Return the coefficients (n_classes − 1, n) of the support vectors of class `own` for reordered classes."""
     others = order[order != own]
     comes_first = np.arange(len(others)) >= np.flatnonzero(order == own)[0]
     sign = np.where(comes_first == (own < others), 1.0, -1.0)
@@ -170,7 +173,7 @@ def _reordered(coefficients, own, order):
 
 
 def _permuted(numbers, order, sign):
-    """Return a number per pair for classes reordered, times `sign` where the pair's classes change places."""
+    """Return one number per pair for reordered classes, times `sign` where the classes of a pair are exchanged."""
     pairs = np.triu_indices(len(order), 1)
     table = np.empty((len(order), len(order)))
     table[pairs], table.T[pairs] = numbers, sign * numbers

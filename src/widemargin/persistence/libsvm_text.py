@@ -1,27 +1,31 @@
-"""LIBSVM's model text, read into a `Machine` and written from one.
+"""Reading and writing LIBSVM's model text; `LibsvmModel` holds its content.
 
     svm_type c_svc
     kernel_type rbf
-    gamma 0.5               (degree, gamma, coef0: where the kernel has them)
-    nr_class 3              (2 for regression and one-class)
+    gamma 0.5               (degree, gamma, coef0: those that the kernel has)
+    nr_class 3              (2 for regression and one-class models)
     total_sv 2
-    rho 0.1 0.2 0.3         (a number per pair of classes)
-    label 3 1 2             (classes only, integers, in any order)
-    probA 1 1 1             (with probabilities; regression: the Laplace scale, without probB)
+    rho 0.1 0.2 0.3         (one number per pair of classes)
+    label 3 1 2             (classification only, integers, in any order)
+    probA 1 1 1             (with probabilities; for regression the Laplace scale, without probB)
     probB 0 0 0
     prob_density_marks ...  (one-class with probabilities: 10 numbers)
-    nr_sv 1 1 0             (classes only: support vectors of each label)
+    nr_sv 1 1 0             (classification only: number of support vectors of each label)
     SV
     0.5 -1 1:0.25 3:1       (nr_class - 1 coefficients, then the vector; precomputed kernels: 0:number of the row)
 
-LIBSVM ignores what follows `SV` on its line. There we write what the lines below do not tell, and what a model that
-is equal to the bit has to know: `dense` if the vectors are an array, `float32` if they are narrow, `features=N` if the
-last of N features is zero in all of them, `ties=ascending` if of equal votes the smallest label wins, not the first in
-the file, and probabilities are coupled in that order; and a checksum, `sha256=...` (see `modeltext`). Without these
-words the vectors are sparse doubles, and the largest index is that of the last feature.
+LIBSVM ignores the rest of the line after `SV`. We use it for properties of the model that the support vectors below do
+not show, so that a model is restored to the bit:
 
-The vectors are read by the compiled reader of data files: a line with several coefficients is cut, each coefficient
-but the last on a line of its own.
+    dense            the support vectors are a dense array; without it they are sparse
+    float32          they have single precision; without it double precision
+    features=N       the number of features, if the last one is zero in all support vectors
+    ties=ascending   of classes with equally many votes the smallest label wins, not the first one in the file, and
+                     probabilities are coupled in that order
+    sha256=...       the checksum (see `persistence.text`)
+
+The support vectors are parsed by the compiled reader of data files. For this, a line with several coefficients is
+split, so that each coefficient but the last is on a line of its own.
 """
 
 import io
@@ -36,7 +40,7 @@ from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.data.svmlight.writer import write_svmlight
 from widemargin.errors import FormatError
 from widemargin.persistence.kernel_fields import N_MARKS
-from widemargin.persistence.text import SEAL, Header, check_complete, check_seal, sealed, shown
+from widemargin.persistence.text import CHECKSUM, Header, check_checksum, check_complete, shown, with_checksum
 
 KEYS = (
     "svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label",
@@ -44,24 +48,24 @@ KEYS = (
 )  # fmt: skip
 CLASSIFIERS, REGRESSORS, ONE_CLASS = ("c_svc", "nu_svc"), ("epsilon_svr", "nu_svr"), "one_class"
 _TYPES = (*CLASSIFIERS, *REGRESSORS, ONE_CLASS)
-_NUMBERS_OF = {  # the numbers that a kernel has
+_NUMBERS_OF = {  # the parameters of each kernel
     "linear": (),
     "polynomial": ("degree", "gamma", "coef0"),
     "rbf": ("gamma",),
     "sigmoid": ("gamma", "coef0"),
     "precomputed": (),
 }
-_SPARSEST = 32  # an array has at most this many numbers for each that the text spells out
+_MAX_NUMBERS_PER_ENTRY = 32  # size of a dense array per entry of the text; bounds the memory that a file can claim
 _WORDS = re.compile(
     rb"(?P<dense>dense)? ?(?P<float32>float32)? ?(?:features=(?P<features>[0-9]{1,10}))? ?"
-    rb"(?P<ascending>ties=ascending)? ?(?:" + SEAL + rb")?"
+    rb"(?P<ascending>ties=ascending)? ?(?:" + CHECKSUM + rb")?"
 )
 _BYTES_OF_ROWS = b"0123456789+-.eE: \t\r\n"
 
 
 @dataclass(frozen=True)
-class Machine:
-    """A model in LIBSVM's words: arrays in the order of its labels."""
+class LibsvmModel:
+    """The content of a model text: arrays in LIBSVM's layout and in the file's order of labels."""
 
     svm_type: str
     kernel: str
@@ -69,18 +73,18 @@ class Machine:
     rho: np.ndarray  # (n_pairs,)
     coefficients: np.ndarray  # (n_classes - 1, n_vectors)
     vectors: np.ndarray | csr_array | None  # (n_vectors, n_features); None if precomputed
-    n_features: int | None  # None if not known, which is possible without vectors
+    n_features: int | None  # None if unknown, which happens only without vectors
     rows: np.ndarray | None = None  # precomputed: the training row of each vector, from 0
     labels: np.ndarray | None = None  # (n_classes,)
     n_support: np.ndarray | None = None  # (n_classes,)
     probA: np.ndarray | None = None  # (n_pairs,), or (1,) for regression
     probB: np.ndarray | None = None
     marks: np.ndarray | None = None  # (10,)
-    ties_ascend: bool = False  # whether of equal votes the smallest label wins, not the first
+    ties_ascend: bool = False  # whether the smallest label wins a tie of votes, not the first one in the file
 
 
 def write_text(machine):
-    """Return the bytes of LIBSVM's text."""
+    """Return LIBSVM's model text as bytes."""
     lines = [f"svm_type {machine.svm_type}", f"kernel_type {machine.kernel}"]
     lines += [_line(key, [machine.numbers[key]]) for key in _NUMBERS_OF[machine.kernel]]
     n_columns, n_vectors = machine.coefficients.shape
@@ -95,7 +99,7 @@ def write_text(machine):
     lines += [_line(key, values) for key, values in fields.items() if values is not None]
     entries = _entries_of(machine)
     lines.append(" ".join(["SV", *_words_of(machine, entries), ""]))
-    return sealed("\n".join(lines).encode("ascii"), b"\n" + _rows_text(machine, entries))
+    return with_checksum("\n".join(lines).encode("ascii"), b"\n" + _rows_text(machine, entries))
 
 
 def _line(key, values):
@@ -103,7 +107,7 @@ def _line(key, values):
 
 
 def _entries_of(machine):
-    """Return the entries to be written as CSR: of an array all that are not zero, or all if those are very few."""
+    """Return the entries to be written, as CSR: the nonzeros; all entries of a dense array with very few nonzeros."""
     if machine.rows is not None:
         serial, n = machine.rows + 1.0, len(machine.rows)
         return csr_array((serial, np.zeros(n, dtype=np.int64), np.arange(n + 1)), shape=(n, 1))
@@ -113,7 +117,7 @@ def _entries_of(machine):
         return X
     vectors = np.asarray(machine.vectors, dtype=np.float64)
     is_written = (vectors != 0) | np.signbit(vectors)
-    if np.count_nonzero(is_written) * _SPARSEST < is_written.size:
+    if np.count_nonzero(is_written) * _MAX_NUMBERS_PER_ENTRY < is_written.size:
         is_written[:] = True
     rows, columns = np.nonzero(is_written)
     indptr = np.searchsorted(rows, np.arange(len(vectors) + 1))
@@ -121,7 +125,7 @@ def _entries_of(machine):
 
 
 def _words_of(machine, entries):
-    """Return the words that follow `SV`: what the entries do not tell."""
+    """Return the words that follow `SV`."""
     words = []
     if machine.vectors is not None and not issparse(machine.vectors):
         words.append("dense")
@@ -136,11 +140,11 @@ def _words_of(machine, entries):
 
 
 def _rows_text(machine, entries):
-    """Return the lines after `SV`; every number has the fewest digits, 17 at most, that read back as the same."""
+    """Return the lines after `SV`; each number has the fewest digits, at most 17, that identify it."""
     n_columns, n_vectors = machine.coefficients.shape
     if n_vectors == 0:
         return b""
-    # Each coefficient is the label of a row, the vector the entries of the last row of its coefficients.
+    # Written as data rows whose labels are the coefficients; the vector belongs to the row of its last coefficient.
     indptr = np.zeros(n_columns * n_vectors + 1, dtype=np.int64)
     indptr[1:] = np.repeat(entries.indptr[:-1], n_columns)
     indptr[n_columns::n_columns] = entries.indptr[1:]
@@ -154,10 +158,10 @@ def _rows_text(machine, entries):
 
 
 def read_text(content, path):
-    """Return the Machine in the bytes of LIBSVM's text, or raise FormatError with the line of the first mistake."""
+    """Return the LibsvmModel of a model text; FormatError with the line of the first error."""
     check_complete(content, path)
     header = Header(content, path, "LIBSVM", KEYS)
-    check_seal(content, content.rfind(b"\n", 0, header.end - 1) + 1, header.end, path)
+    check_checksum(content, content.rfind(b"\n", 0, header.end - 1) + 1, header.end, path)
     svm_type = header.choice("svm_type", _TYPES)
     kernel = header.choice("kernel_type", _NUMBERS_OF)
     n_classes = header.integer("nr_class", at_least=2)
@@ -176,7 +180,7 @@ def read_text(content, path):
     if kernel != "precomputed":
         vectors = csr_array((X.data, X.indices, X.indptr), shape=(n_vectors, n_features or 0))
         vectors = _array(vectors, header) if words["dense"] else vectors
-    return Machine(
+    return LibsvmModel(
         svm_type,
         kernel,
         numbers,
@@ -190,16 +194,18 @@ def read_text(content, path):
 
 
 def _words_in(header, kernel):
-    """Return the words that follow `SV` by name, None for those that do not."""
+    """Return the words that follow `SV`, by name; None for those that are absent."""
     text = b" ".join(header.words("SV", header.n_words("SV")))
     words = _WORDS.fullmatch(text)
-    if not words or (kernel == "precomputed" and (words["dense"] or words["float32"])):  # it has no vectors
+    if not words or (
+        kernel == "precomputed" and (words["dense"] or words["float32"])
+    ):  # a precomputed kernel has no vectors
         header.refuse("SV", f"{shown(text)} must not follow SV.")
     return words.groupdict()
 
 
 def _n_features(header, words, n_shown, n_vectors):
-    """Return the number of features: as the header says, else as the vectors show; None if there is no vector."""
+    """Return the number of features from the header, else from the vectors; None if there are no vectors."""
     n_shown = max(n_shown, 1)  # vectors may be empty
     if words["features"] is None:
         return n_shown if n_vectors else None
@@ -210,7 +216,7 @@ def _n_features(header, words, n_shown, n_vectors):
 
 
 def _numbers_in(header, kernel):
-    """Return degree, gamma and coef0 of the header: those that the kernel has, and others if they are there."""
+    """Return degree, gamma and coef0 from the header; those that the kernel has must be present."""
     needed = _NUMBERS_OF[kernel]
     numbers = {}
     if "degree" in needed or "degree" in header:
@@ -224,7 +230,7 @@ def _numbers_in(header, kernel):
 
 
 def _classes_in(header, svm_type, n_classes, n_vectors):
-    """Return what only classes have."""
+    """Return the fields that only classifiers have."""
     if "prob_density_marks" in header:
         header.refuse("prob_density_marks", f"prob_density_marks belong to {ONE_CLASS}, not to {svm_type}.")
     fields = {"labels": header.labels(n_classes), "n_support": np.array(header.integers("nr_sv", n_classes, 0))}
@@ -236,7 +242,7 @@ def _classes_in(header, svm_type, n_classes, n_vectors):
 
 
 def _no_classes_in(header, svm_type, n_classes, n_vectors):
-    """Return what only regression and one-class models have; refuse what only classes have."""
+    """Return the fields that only regression and one-class models have; FormatError for fields of classifiers."""
     if n_classes != 2:
         header.refuse("nr_class", f"nr_class must be 2 for {svm_type}, got {n_classes}.")
     for key in ("label", "nr_sv", "probB", "probA" if svm_type == ONE_CLASS else "prob_density_marks"):
@@ -256,7 +262,7 @@ def _no_classes_in(header, svm_type, n_classes, n_vectors):
 
 
 def _read_rows(text, header, shape, options):
-    """Return the coefficients (n_columns, n_vectors) and the entries (CSR) of the lines after `SV`."""
+    """Return the coefficients (n_columns, n_vectors) and the entries (CSR) from the lines after `SV`."""
     n_vectors, n_columns = shape
     n_lines = text.count(b"\n")
     if n_lines != n_vectors:
@@ -279,7 +285,7 @@ def _read_rows(text, header, shape, options):
 
 
 def _one_coefficient_per_line(text, n_columns):
-    """Return the lines with a newline after each coefficient but the last; lines without enough become shorter."""
+    """Return the text with a newline after each coefficient of a line but the last one."""
     if n_columns == 1:
         return text
     lines = text.split(b"\n")
@@ -289,7 +295,7 @@ def _one_coefficient_per_line(text, n_columns):
 
 
 def _refuse_words(text, header):
-    """Raise FormatError at the first word that has a byte which no number has."""
+    """Raise FormatError at the first word that contains a byte which cannot be part of a number."""
     for k, line in enumerate(text.split(b"\n")):
         if line.translate(None, _BYTES_OF_ROWS):
             word = next(word for word in re.split(rb"[ \t\r]", line) if word.translate(None, _BYTES_OF_ROWS))
@@ -298,7 +304,7 @@ def _refuse_words(text, header):
 
 
 def _refuse_counts(text, header, n_columns):
-    """Raise FormatError at the first line that does not begin with as many coefficients, if there is one."""
+    """Raise FormatError at the first line, if any, that does not begin with `n_columns` coefficients."""
     for k, line in enumerate(text.split(b"\n")[:-1]):
         n_found = sum(1 for word in line.split() if b":" not in word)
         if n_found != n_columns:
@@ -307,7 +313,7 @@ def _refuse_counts(text, header, n_columns):
 
 
 def _rows_in(X, header):
-    """Return the training rows, from 0, that the entries 0:number of a precomputed kernel name."""
+    """Return the training rows, from 0, that a precomputed kernel's entries `0:number` refer to."""
     n_entries = np.diff(X.indptr)
     k = np.flatnonzero(n_entries != 1)
     if not len(k):
@@ -320,10 +326,10 @@ def _rows_in(X, header):
 
 
 def _array(X, header):
-    """Return sparse rows as an array, if there are entries enough to expect one."""
-    if X.shape[0] * X.shape[1] > _SPARSEST * X.nnz:
-        rule = f"dense vectors must spell out one number in {_SPARSEST}, got {X.nnz} for {X.shape[0]} x {X.shape[1]}."
-        header.refuse("SV", rule)
+    """Return sparse rows as a dense array; FormatError if the text has too few entries for an array of this size."""
+    if X.shape[0] * X.shape[1] > _MAX_NUMBERS_PER_ENTRY * X.nnz:
+        required, size = f"one number in {_MAX_NUMBERS_PER_ENTRY}", f"{X.shape[0]} x {X.shape[1]}"
+        header.refuse("SV", f"dense vectors must spell out {required}, got {X.nnz} for {size}.")
     vectors = np.zeros(X.shape, dtype=X.dtype)
-    vectors[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices] = X.data  # X.toarray() has no negative zero
+    vectors[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices] = X.data  # X.toarray() loses -0.0
     return vectors

@@ -1,9 +1,9 @@
-"""What a fitted linear model keeps, and the rules that it obeys.
+"""The arrays and metadata of a fitted linear model, and the conditions that they must satisfy.
 
-always         `coef_`, `intercept_`; in a file, of `coef_` perhaps only the columns that are not zero:
-               `coef_.columns`, ascending, and `coef_.values`, their weights
-dual solvers   `dual_coef_`; cutting planes have none
-OrdinalSVC     `thresholds_`, ascending, one less than there are classes; `coef_` has one dimension
+always         `coef_`, `intercept_`. A file may hold only the columns of `coef_` that are not zero, as
+               `coef_.columns`, ascending column numbers, and `coef_.values`, their weights.
+dual solvers   `dual_coef_`; cutting plane models do not have it
+OrdinalSVC     `thresholds_`, ascending, one fewer than there are classes; `coef_` has one dimension
 """
 
 import numpy as np
@@ -14,13 +14,13 @@ from widemargin.data.columns import at_columns
 from widemargin.models.cutting_plane.base import PlaneModel
 from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC
-from widemargin.persistence.encoding import fact
+from widemargin.persistence.encoding import typed_entry
 from widemargin.problems.measures import parsed
 
 COLUMNS, VALUES = "coef_.columns", "coef_.values"
-_COLUMN_BYTES = 4
-_MANY_FEATURES = 1 << 16  # from which on a file may leave out those whose weights are zero
-_MOST_FEATURES = 2**31 - 1
+_COLUMN_BYTES = 4  # of a column number in a file
+_MANY_FEATURES = 1 << 16  # models with at least so many features may be saved without their zero columns
+_MAX_FEATURES = 2**31 - 1
 
 
 def arrays_of(model, keep_dual):
@@ -33,17 +33,17 @@ def arrays_of(model, keep_dual):
     return arrays
 
 
-def facts_of(model):
-    """Return what JSON takes of a fitted model."""
-    facts = {"coef_is_sparse": issparse(model.coef_)}
+def metadata_of(model):
+    """Return the metadata of a fitted model that are specific to linear models."""
+    metadata = {"coef_is_sparse": issparse(model.coef_)}
     if hasattr(model, "n_iter_"):
-        facts["n_iter_"] = int(model.n_iter_)
-    return facts
+        metadata["n_iter_"] = int(model.n_iter_)
+    return metadata
 
 
-def restore(model, facts, arrays):
-    """Set the attributes that the facts and arrays describe; raise ValueError if they break a rule."""
-    columns, is_sparse = arrays.pop(COLUMNS, None), facts.get("coef_is_sparse") is True
+def restore(model, metadata, arrays):
+    """Set the fitted attributes from the metadata and arrays; raise ValueError if they are not valid."""
+    columns, is_sparse = arrays.pop(COLUMNS, None), metadata.get("coef_is_sparse") is True
     if columns is not None:
         _check_columns(columns, model.n_features_in_)
         arrays["coef_"] = arrays.pop(VALUES, None)
@@ -54,12 +54,12 @@ def restore(model, facts, arrays):
         model.coef_ = (_sparse_coef if is_sparse else _dense_coef)(model.coef_, columns, model.n_features_in_)
     elif is_sparse:
         model.coef_ = csr_matrix(model.coef_)
-    if "n_iter_" in facts:
-        model.n_iter_ = fact(facts, "n_iter_", int)
+    if "n_iter_" in metadata:
+        model.n_iter_ = typed_entry(metadata, "n_iter_", int)
 
 
 def _coef_arrays(coef):
-    """Return `coef_` as arrays by name: whole, or its columns that are not zero if that takes less than half."""
+    """Return `coef_` as arrays by name: in full, or its nonzero columns if these take at most half the bytes."""
     n_features = coef.shape[-1]
     if n_features >= _MANY_FEATURES:
         columns = _columns_not_zero(coef)
@@ -70,7 +70,7 @@ def _coef_arrays(coef):
 
 
 def _columns_not_zero(coef):
-    """Return the columns of weights of which a bit is set, ascending, looking at some of them at a time."""
+    """Return the columns that hold a value other than +0.0, ascending; works in blocks to bound the memory."""
     if issparse(coef):
         return np.unique(coef.indices[: coef.indptr[-1]])
     lines = coef.reshape(-1, coef.shape[-1])
@@ -82,33 +82,33 @@ def _columns_not_zero(coef):
 
 
 def _check_columns(columns, n_features):
-    """Raise ValueError unless columns of weights are ascending numbers of features."""
-    if columns.dtype != np.uint32 or columns.ndim != 1 or n_features > _MOST_FEATURES:
-        raise ValueError(f"{COLUMNS} must be uint32 in one dimension, of at most {_MOST_FEATURES} features.")
+    """Raise ValueError unless the column numbers are ascending and below the number of features."""
+    if columns.dtype != np.uint32 or columns.ndim != 1 or n_features > _MAX_FEATURES:
+        raise ValueError(f"{COLUMNS} must be uint32 in one dimension, of at most {_MAX_FEATURES} features.")
     if (np.diff(columns.astype(np.int64)) <= 0).any() or (len(columns) and columns[-1] >= n_features):
         raise ValueError(f"{COLUMNS} must ascend and stay below {n_features}, the number of features.")
 
 
 def _dense_coef(values, columns, n_features):
-    """Return weights of all features; pages of memory that hold nothing but zeros are not touched."""
+    """Return the weights of all features; memory pages that hold only zeros are not written to."""
     shape = (*values.shape[:-1], n_features)
     try:
         coef = np.zeros(shape, dtype=values.dtype)
     except MemoryError as error:
-        raise ValueError(f"coef_ of shape {shape} is more than there is memory for.") from error
+        raise ValueError(f"there is not enough memory for coef_ of shape {shape}.") from error
     coef[..., columns] = values
     return coef
 
 
 def _sparse_coef(values, columns, n_features):
-    """Return weights of all features as a sparse matrix."""
+    """Return the weights of all features as a sparse matrix."""
     lines = np.atleast_2d(values)
     entries = csr_matrix(lines)
     return csr_matrix((entries.data, columns[entries.indices], entries.indptr), shape=(len(lines), n_features))
 
 
 def check_weights(model, arrays, n_features=None):
-    """Raise ValueError unless the arrays are those of a linear model, and fit its features and classes."""
+    """Raise ValueError unless the arrays are those of a linear model with the model's features and classes."""
     n_features = model.n_features_in_ if n_features is None else n_features
     is_ordinal, by_planes = isinstance(model, OrdinalSVC), isinstance(model, PlaneModel)
     known = {"coef_", "intercept_", "thresholds_" if is_ordinal else None, None if by_planes else "dual_coef_"}
@@ -130,7 +130,7 @@ def check_weights(model, arrays, n_features=None):
 
 
 def _check_task(model, arrays):
-    """Raise ValueError unless classes, thresholds and the measure are such as the model can have."""
+    """Raise ValueError unless the classes, thresholds and measure are valid for a cutting plane model."""
     if isinstance(model, OrdinalSVC):
         if (np.diff(arrays["thresholds_"]) < 0.0).any():
             raise ValueError("thresholds_ must ascend.")
@@ -141,14 +141,14 @@ def _check_task(model, arrays):
 
 
 def check_measure(model):
-    """Raise ValueError unless the measure of a MeasureSVC is one that there is."""
+    """Raise ValueError unless the measure of a MeasureSVC exists."""
     if not isinstance(model.measure, str):
         raise ValueError(f"measure must be a string, got {type(model.measure).__name__}.")
     parsed(model.measure)
 
 
 def check_numbers(name, array, shapes):
-    """Raise ValueError unless an array is there, holds finite floating point numbers, and has one of the shapes."""
+    """Raise ValueError unless an array is present, holds finite floating point numbers, and has one of the shapes."""
     if array is None:
         raise ValueError(f"the array {name} is missing.")
     if array.dtype not in (np.float64, np.float32):

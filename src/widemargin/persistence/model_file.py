@@ -1,12 +1,13 @@
-"""Model files: saved whole or not at all, and recognised by their content when loaded.
+"""Saving and loading models.
 
-    "widemargin"   arrays and JSON in a safetensors file: everything a model has (`tensorfile`)
-    "liblinear"    LIBLINEAR's model text, for linear models: what LIBLINEAR needs to predict (`liblinearfile`)
-    "libsvm"       LIBSVM's model text, for kernel machines: what LIBSVM needs to predict (`libsvmfile`)
-    "svmlight"     SVM-light's model text, for linear models of one weight vector (`svmlightfile`)
+    "widemargin"   arrays and JSON in a safetensors file: the complete model (`tensors`)
+    "liblinear"    LIBLINEAR's model text, for linear models: what LIBLINEAR needs for prediction (`liblinear`)
+    "libsvm"       LIBSVM's model text, for kernel machines: what LIBSVM needs for prediction (`libsvm`)
+    "svmlight"     SVM-light's model text, for linear models with one weight vector (`svmlight`)
 
-A new file is written beside the old one and takes its place when it is complete and on disk. Loading runs no code
-from the file: a file that is damaged, or of another kind, is refused with a `FormatError`.
+Saving is atomic: the new file is written under a temporary name and replaces an existing file when it is complete and
+on disk. Loading detects the format from the first bytes. It never executes code from the file; a file that is damaged
+or is not a model file raises a `FormatError`.
 """
 
 import os
@@ -25,12 +26,12 @@ from widemargin.persistence import liblinear, libsvm, svmlight, tensors
 from widemargin.persistence.tensors import ESTIMATORS
 
 _FORMATS = {"widemargin": tensors, "liblinear": liblinear, "libsvm": libsvm, "svmlight": svmlight}
-_PLACES = {  # of texts; what an OrdinalSVC lacks there, `svmlightfile` says
+_ESTIMATORS_OF_TEXT = {  # OrdinalSVC is refused by `svmlight`, with the reason
     "liblinear": (LinearSVC, LinearSVR),
     "libsvm": (KernelModel,),
     "svmlight": (*svmlight.ESTIMATORS, OrdinalSVC),
 }
-_RELATIVES = {  # how files begin that people may take for model files of ours
+_OTHER_FILES = {  # first bytes of files that may be mistaken for model files
     b"SVM-": "a model of SVM-struct or another relative of SVM-light",
     b"\x80": "a pickle, which could run code",
 }
@@ -49,10 +50,10 @@ def save_model(
     Parameters
     ----------
     model : any estimator of widemargin
-        A fitted model of exactly such a class. The kernel must not be a Python function, for which no file has a place.
-        Of a LinearSVCCV or LinearSVRCV the chosen model is saved, a LinearSVC or LinearSVR.
+        A fitted model of one of these classes, not of a subclass. Its kernel must not be a Python function, which no
+        format can store. For a LinearSVCCV or LinearSVRCV the selected model is saved, a LinearSVC or LinearSVR.
     path : str or path
-        Where to; any suffix will do.
+        File to write; any suffix is allowed.
     format : {"widemargin", "liblinear", "libsvm", "svmlight"}, default="widemargin"
         "widemargin" keeps all parameters and fitted attributes; the loaded model predicts the same to the bit.
         Parameters that are not numbers, strings, None or lists and dicts of them (callbacks, a RandomState) are not
@@ -62,24 +63,24 @@ def save_model(
         "libsvm" is LIBSVM's text, for its `svm-predict`: support vectors and their coefficients to the bit, the kernel,
         probabilities; labels must be integers. Only kernel machines.
         "svmlight" is SVM-light's text, for its `svm_classify` and, of a RankSVM, for `svm_rank_classify`: weights and
-        intercept to the bit. Those programs print scores, not labels; the two labels, which must be integers,
-        the kind of model and the measure of a MeasureSVC stand in the free text of `-u`, where we find them again.
-        Only linear models, with two classes at most; an OrdinalSVC has too many thresholds.
+        intercept to the bit. Those programs print scores, not labels. The two labels, which must be integers, the kind
+        of model and the measure of a MeasureSVC are written to the free text of `-u`, from which `load_model` restores
+        them. Only linear models with at most two classes, and not an OrdinalSVC, which has several thresholds.
     keep_dual : bool, default=True
-        Whether "widemargin" keeps what only a warm start needs: one number per training row, `dual_coef_` of a linear
-        model (cutting planes have none), or the multipliers that a kernel machine with `warm_start=True` has besides
-        its support vectors. The other formats have no place for it.
+        Whether "widemargin" saves the dual variables that only a warm start needs, one number per training row:
+        `dual_coef_` of a linear model (cutting plane models have none), or the dual variables that a kernel machine
+        with `warm_start=True` keeps besides its support vectors. The other formats cannot store them.
 
     Raises
     ------
     TypeError
-        If there is no place in the format for a model of this class, for its kernel, or for its labels.
+        If the format cannot store a model of this class, its kernel, or its labels.
     NotFittedError
         If the model has not been fitted.
     ValueError
-        If `format` is unknown, or the model is not whole: weights that are not finite, shapes that disagree.
+        If `format` is unknown, or the model is not valid: weights that are not finite, or shapes that do not match.
     OSError
-        If the file cannot be written; a file that was there stays as it was.
+        If the file cannot be written; an existing file is then unchanged.
     """
     if hasattr(model, "chosen"):  # a LinearSVCCV or LinearSVRCV
         model = model.chosen()
@@ -87,8 +88,8 @@ def save_model(
         raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}.")
     if format not in _FORMATS:
         raise ValueError(f"format must be one of {', '.join(map(repr, _FORMATS))}, got {format!r}.")
-    if format in _PLACES and not isinstance(model, _PLACES[format]):
-        others = [name for name, classes in _PLACES.items() if isinstance(model, classes)]
+    if format in _ESTIMATORS_OF_TEXT and not isinstance(model, _ESTIMATORS_OF_TEXT[format]):
+        others = [name for name, classes in _ESTIMATORS_OF_TEXT.items() if isinstance(model, classes)]
         ways = " or ".join(f"format={name!r}" for name in [*others, "widemargin"])
         raise TypeError(f"format={format!r} has no place for {type(model).__name__}; use {ways}.")
     check_is_fitted(model, "intercept_")
@@ -99,36 +100,37 @@ def save_model(
 
 
 def load_model(path: FilePath, *, task: Literal["classification", "regression", "rank"] | None = None) -> Any:
-    """Load a model from a file of `save_model`, LIBLINEAR, LIBSVM or SVM-light, whichever its content says it is.
+    """Load a model from a file written by `save_model`, LIBLINEAR, LIBSVM or SVM-light; the format is detected.
 
     Parameters
     ----------
     path : str or path
-        The file. Files from strangers are safe to load: no code in them is run, and sizes they state are checked
-        against what is there before memory is taken.
+        The file. Files from untrusted sources are safe to load: no code in them is executed, and the sizes that they
+        state are compared with the size of the file before memory is allocated.
     task : {"classification", "regression", "rank"}, default=None
-        What a model in SVM-light's text is for: SVM-light, SVM-rank and SVM-perf write the same text, which does not
-        say. None: what it is for if we wrote it, classification otherwise. Refused for all other files, which do say.
+        The kind of a model in SVM-light's text, which SVM-light, SVM-rank and SVM-perf write without stating the kind.
+        None: the kind that `save_model` recorded, otherwise classification. An error for files of other formats,
+        which state the kind of model.
 
     Returns
     -------
     model : any estimator of widemargin
-        Text has only what prediction needs. `classes_` are sorted, as always here; `gap_`, `history_` and their like
-        are absent, and `C`, `nu`, `epsilon` and `tol` are the defaults.
-        From LIBLINEAR's text: `coef_`, `intercept_`, `n_features_in_`. It predicts as LIBLINEAR does; a row whose
-        scores tie exactly (say, an empty row without an intercept) belongs to the first class here, and there to the
-        one that the file's order favours.
+        A model from a text format has only what prediction needs. `classes_` are sorted; `gap_`, `history_` and the
+        other results of training are absent, and `C`, `nu`, `epsilon` and `tol` have their default values.
+        From LIBLINEAR's text: `coef_`, `intercept_`, `n_features_in_`. It predicts as LIBLINEAR does, except where
+        scores are exactly equal (for example of an empty row, without an intercept): the first of the sorted classes
+        wins here, and in LIBLINEAR the one that the order of the file prefers.
         From LIBSVM's text: `support_vectors_`, `n_support_`, `dual_coef_`, `intercept_`, the kernel's parameters and
-        what gives probabilities. `n_features_in_` is the largest index in the file; for a precomputed kernel it is the
-        last training row that is a support vector, so pass so many columns of K. It predicts
-        as LIBSVM does; only a decision that is zero to the bit may fall to the other class of its pair.
-        From SVM-light's text: `coef_`, `intercept_`, `n_features_in_`, as LinearSVC, LinearSVR or RankSVM, or as what
-        we saved; `classes_` are -1 and 1 unless we saved others.
+        those of probabilities. `n_features_in_` is the largest index in the file; for a precomputed kernel it is the
+        number of the last training row that is a support vector, and K must have so many columns. It predicts as
+        LIBSVM does, except that a decision value of exactly zero may give the other class of its pair.
+        From SVM-light's text: `coef_`, `intercept_`, `n_features_in_`, as LinearSVC, LinearSVR or RankSVM, or as the
+        class that `save_model` recorded; `classes_` are -1 and 1 unless `save_model` recorded others.
 
     Raises
     ------
     FormatError
-        If the file is not a model file, or breaks a rule of its format: path, line where there is one, and rule.
+        If the file is not a model file, or violates its format; with the path, the line if there is one, and the rule.
     OSError
         If the file cannot be read.
     ValueError
@@ -148,11 +150,13 @@ def load_model(path: FilePath, *, task: Literal["classification", "regression", 
 
 
 def _reader_of(head, path):
-    """Return the module that reads files with these first bytes; refuse the file if there is none."""
+    """Return the module that reads files with these first bytes; FormatError if there is none."""
     for reader in _FORMATS.values():
         if reader.recognises(head):
             return reader
     if not head:
         raise FormatError(path, "not a model file: it is empty.")
-    kind = next((kind for start, kind in _RELATIVES.items() if head.startswith(start)), f"it begins with {head[:16]!r}")
+    kind = next(
+        (kind for start, kind in _OTHER_FILES.items() if head.startswith(start)), f"it begins with {head[:16]!r}"
+    )
     raise FormatError(path, f"not a model file of widemargin, LIBLINEAR, LIBSVM or SVM-light: {kind}.")

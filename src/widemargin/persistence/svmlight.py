@@ -1,8 +1,8 @@
-"""SVM-light's model text, which SVM-rank and SVM-perf write too: linear models with one weight vector.
+"""Reading and writing SVM-light's model text, which SVM-rank and SVM-perf use too, for linear models.
 
     SVM-light Version V6.20
-    0 # kernel type                               (0: linear, the only one read here)
-    3 # kernel parameter -d                       (four parameters of other kernels)
+    0 # kernel type                               (0: linear, the only kernel that is supported here)
+    3 # kernel parameter -d                       (and three more parameters of other kernels)
     ...
     empty# kernel parameter -u                    (free text of at most 49 characters)
     78 # highest feature index
@@ -11,11 +11,13 @@
     0.5 # threshold b, each following line is a SV (starting with alpha*y)
     1 3:-0.498 77:0.5375 #                        (a line per support vector: coefficient, features, comment)
 
-The decision is Σ coefficient <support vector, x> − b. We write one vector, w, with the coefficient 1, and a checksum as
-its comment (see `modeltext`). The programs refuse every version but their own, which is V6.20 in SVM-light 6.20,
-SVM-Perf 3.00 and SVM-rank. They print decisions, never labels, so the text has no place for them, nor for what the
-model is. We keep both in the free text: the estimator's name, then two integer labels of classes, then the measure of a
-MeasureSVC. Without them a model is what the reader is told, and its classes are −1 and 1.
+The decision value is Σ coefficient <support vector, x> − b. We write one vector, w, with coefficient 1, and a checksum
+as its comment (see `persistence.text`). Each program accepts only its own version, which is V6.20 in SVM-light 6.20,
+SVM-Perf 3.00 and SVM-rank.
+
+The programs print decision values, not labels, so that the format stores neither labels nor the kind of model. We store
+both in the free text: the estimator's name, then the two class labels, which must be integers, then the measure of a
+MeasureSVC. If the free text is not ours, the caller says what kind of model it is, and the classes are −1 and 1.
 """
 
 import io
@@ -32,10 +34,10 @@ from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.persistence.linear_fields import check_measure, check_weights
-from widemargin.persistence.text import check_complete, check_seal, integer_labels, number, sealed, shown
+from widemargin.persistence.text import check_checksum, check_complete, integer_labels, number, shown, with_checksum
 
 ESTIMATORS = (LinearSVC, LinearSVR, RankSVM, ROCAreaSVC, MeasureSVC)
-TASKS = {"classification": LinearSVC, "regression": LinearSVR, "rank": RankSVM}  # what a text may be told to be
+TASKS = {"classification": LinearSVC, "regression": LinearSVR, "rank": RankSVM}  # that a caller may ask for
 
 _START = b"SVM-light Version "
 _VERSION = re.compile(rb"SVM-light Version V[56]\.[0-9]{1,4}[ \r]*")
@@ -45,22 +47,23 @@ _COMMENTS = (
     "kernel parameter -u", "highest feature index", "number of training documents",
     "number of support vectors plus 1", "threshold b, each following line is a SV (starting with alpha*y)",
 )  # fmt: skip
-_KERNEL, _FREE_TEXT, _HIGHEST, _N_ROWS, _N_VECTORS, _THRESHOLD = 0, 5, 6, 7, 8, 9  # places in _COMMENTS
+_KERNEL, _FREE_TEXT, _HIGHEST, _N_ROWS, _N_VECTORS, _THRESHOLD = 0, 5, 6, 7, 8, 9  # positions in _COMMENTS
 _KERNELS = {1: "polynomial", 2: "rbf", 3: "sigmoid", 4: "custom"}
 _LONGEST_FREE_TEXT = 49  # SVM-light reads it into 50 bytes
 _INTEGER = re.compile(rb"[0-9]{1,19}")
 _LABEL = re.compile(r"-?[0-9]{1,10}")
 _INT32 = np.iinfo(np.int32)
-_FREE_FEATURES, _FEATURES_PER_BYTE = 1 << 20, 16  # how many more features a file may claim than it shows
+# A file of n bytes may state at most so many features, which bounds the memory that a small file can claim.
+_MAX_FEATURES_OF_ANY_FILE, _MAX_FEATURES_PER_BYTE = 1 << 20, 16
 
 
 def recognises(head):
-    """Return whether a file with these first bytes is SVM-light's text."""
+    """Return whether a file with these first bytes is SVM-light's model text."""
     return head.startswith(_START)
 
 
 def write(model):
-    """Return the bytes of SVM-light's text for a fitted model."""
+    """Return SVM-light's model text, as bytes, of a fitted model."""
     _check_place(model)
     coef, intercept = model.coef_.toarray() if issparse(model.coef_) else model.coef_, np.asarray(model.intercept_)
     check_weights(model, {"coef_": coef, "intercept_": intercept})
@@ -70,20 +73,20 @@ def write(model):
     lines = [f"{_START.decode()}{_WRITTEN_VERSION}"]
     lines += [_header_line(place, value) for place, value in enumerate(values)]
     text = "\n".join([*lines, _vector(w, np.flatnonzero(w))])
-    if len(w) > _most_features(len(text)):  # the zeros are what shows that there are so many features
+    if len(w) > _max_features(len(text)):  # written with its zeros, the file is large enough for so many features
         text = "\n".join([*lines, _vector(w, np.arange(len(w)))])
-    return sealed(text.encode("ascii"), b"\n")
+    return with_checksum(text.encode("ascii"), b"\n")
 
 
 def _header_line(place, value):
-    """Return a line of the header, blanks where SVM-light has them."""
+    """Return a line of the header, with spaces as SVM-light writes them."""
     before = "" if place == _FREE_TEXT else " "
     after = "" if place in (_KERNEL, _THRESHOLD) else " "
     return f"{value}{before}# {_COMMENTS[place]}{after}"
 
 
 def _check_place(model):
-    """Raise TypeError if a model is more than one weight vector and a threshold."""
+    """Raise TypeError if a model has more than one weight vector and one threshold."""
     if isinstance(model, OrdinalSVC):
         raise TypeError(
             "SVM-light's text has one threshold, and no place for thresholds_ of an OrdinalSVC. "
@@ -97,7 +100,7 @@ def _check_place(model):
 
 
 def _free_text(model):
-    """Return what the free text says of a model: its estimator, labels and measure."""
+    """Return the free text of a model: the names of its estimator, labels and measure."""
     words = [type(model).__name__]
     if is_classifier(model):
         words += map(str, integer_labels(model.classes_, "SVM-light"))
@@ -113,27 +116,27 @@ def _free_text(model):
 
 
 def _vector(w, features):
-    """Return the line of w, of these features only."""
+    """Return the line of the weight vector w, with these features only."""
     return " ".join(["1", *(f"{j + 1}:{w[j]:.17g}" for j in features.tolist()), "# "])
 
 
-def _most_features(n_bytes):
-    """Return how many features a file of so many bytes may have: memory is bounded by what is there."""
-    return _FREE_FEATURES + _FEATURES_PER_BYTE * n_bytes
+def _max_features(n_bytes):
+    """Return the largest number of features that a file of so many bytes may state."""
+    return _MAX_FEATURES_OF_ANY_FILE + _MAX_FEATURES_PER_BYTE * n_bytes
 
 
 def read(content, path, task=None):
-    """Return the model in the bytes of SVM-light's text, or raise FormatError with the line of the first mistake.
+    """Return the model from SVM-light's model text; FormatError with the line of the first error.
 
-    `task`, a key of TASKS, tells what the model is; None: what its free text says, or a classifier.
+    `task`, a key of TASKS, is the kind of model. None: the one that the free text names, otherwise a classifier.
     """
     check_complete(content, path)
     header = _Header(content, path)
-    check_seal(content, max(header.end, content.rfind(b"#")), len(content), path)
+    check_checksum(content, max(header.end, content.rfind(b"#")), len(content), path)
     _check_kernel(header)
     header.integer(_N_ROWS)
     n_features, b = header.integer(_HIGHEST, at_least=1), header.number(_THRESHOLD)
-    if n_features > _most_features(len(content)):
+    if n_features > _max_features(len(content)):
         header.refuse(_HIGHEST, f"{n_features} features are more than a file of {len(content)} bytes can show.")
     model = TASKS[task]() if task else _model_of(header)
     if is_classifier(model) and not hasattr(model, "classes_"):
@@ -146,15 +149,15 @@ def read(content, path, task=None):
 
 
 class _Header:
-    """The version and the lines `value # comment`, each value by its place in _COMMENTS.
+    """The header: the version, and lines `value # comment` whose values are accessed by position in _COMMENTS.
 
     Attributes
     ----------
     path : str
     end : int
-        Number of bytes of these lines.
+        Number of bytes of the header.
     length : int
-        Number of lines.
+        Number of lines of the header.
     """
 
     length = 1 + len(_COMMENTS)
@@ -179,7 +182,7 @@ class _Header:
         raise FormatError(self.path, rule, 2 + place)
 
     def integer(self, place, at_least=0):
-        """Return a count."""
+        """Return an integer, which must be at least `at_least`."""
         value = self._values[place]
         if not _INTEGER.fullmatch(value) or int(value) < at_least:
             self.refuse(place, f"{_COMMENTS[place]} must be an integer from {at_least}, got {shown(value)}.")
@@ -195,7 +198,7 @@ class _Header:
 
 
 def _check_kernel(header):
-    """Refuse every kernel but the linear one."""
+    """Raise FormatError unless the kernel is linear."""
     kernel = header.integer(_KERNEL)
     if kernel != 0:
         name = _KERNELS.get(kernel, "unknown")
@@ -203,7 +206,7 @@ def _check_kernel(header):
 
 
 def _model_of(header):
-    """Return the model that the free text names, without weights; a classifier if it names none of ours."""
+    """Return the estimator that the free text names, without weights; a LinearSVC if it names none."""
     name, *words = header.words(_FREE_TEXT) or [""]
     estimator = next((each for each in ESTIMATORS if each.__name__ == name), None)
     if estimator is None:
@@ -219,7 +222,9 @@ def _model_of(header):
         except ValueError as error:
             header.refuse(_FREE_TEXT, str(error))
     if words:
-        header.refuse(_FREE_TEXT, f"{shown(words[0].encode())} is more than {name} has to be told.")
+        header.refuse(
+            _FREE_TEXT, f"{shown(words[0].encode())} must not follow the name, labels and measure of a {name}."
+        )
     return model
 
 
@@ -234,11 +239,11 @@ def _labels(header, words):
 
 
 def _read_vectors(text, n_features, header):
-    """Return the sum of coefficient times support vector, over the lines of a text."""
+    """Return the weight vector, Σ coefficient times support vector over the lines of a text."""
     n_vectors = header.integer(_N_VECTORS, at_least=1) - 1
     X, alpha = _parse_vectors(text, header) if text.strip() else (None, ())
     if len(alpha) != n_vectors:
-        rule = f"number of support vectors plus 1 calls for {n_vectors} lines, the file has {len(alpha)}."
+        rule = f"number of support vectors plus 1 requires {n_vectors} lines, the file has {len(alpha)}."
         header.refuse(_N_VECTORS, rule)
     w = np.zeros(n_features)
     if X is None:
@@ -253,8 +258,8 @@ def _read_vectors(text, n_features, header):
 
 
 def _parse_vectors(text, header):
-    """Return support vectors and their coefficients: lines such as those of a data file."""
-    if compression_of(text[:LONGEST_MAGIC]) is not None:  # would be unpacked, to any size
+    """Return support vectors and their coefficients; their lines have the format of a data file."""
+    if compression_of(text[:LONGEST_MAGIC]) is not None:  # the reader would decompress it, to any size
         raise FormatError(header.path, "a support vector must begin with its coefficient.", header.length + 1)
     try:
         X, alpha, query = read_svmlight(io.BytesIO(text), zero_based=False)

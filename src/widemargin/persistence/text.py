@@ -1,11 +1,11 @@
-"""What the model texts of LIBLINEAR and LIBSVM share: a header of lines `key value ...`, numbers, integer labels.
+"""Common parts of the model texts of LIBLINEAR, LIBSVM and SVM-light: headers, numbers, integer labels, checksums.
 
-Nothing in a file is taken at its word: a count is compared with what is there before memory is taken, and every
-mistake is a FormatError with its line.
+The readers do not trust a file. Each count in a header is compared with the content before memory is allocated, and
+every error is a FormatError with the line number.
 
-Each text has a place that the programs do not read, where we write a checksum, `sha256=` and 16 hexadecimal digits: the
-beginning of the SHA-256 digest of all other bytes, those that Windows adds to the ends of lines left out. A text
-without one is read all the same, as those of other programs are.
+Each of these formats has a place that the original programs ignore. We write a checksum there: `sha256=` and the first
+16 hexadecimal digits of the SHA-256 digest of all other bytes. Carriage returns at line ends are ignored, because
+programs on Windows add them. A text without a checksum, such as one from the original programs, is accepted.
 """
 
 import hashlib
@@ -19,32 +19,32 @@ from widemargin.errors import FormatError
 _INTEGER = re.compile(rb"[-+]?[0-9]{1,10}")
 _NUMBER = re.compile(rb"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _INT32 = np.iinfo(np.int32)
-_SEAL_DIGITS = 16
-SEAL = rb"sha256=([0-9a-f]{16})"  # a regular expression
-_SEAL = re.compile(SEAL)
+_CHECKSUM_DIGITS = 16
+CHECKSUM = rb"sha256=([0-9a-f]{16})"  # a regular expression
+_CHECKSUM = re.compile(CHECKSUM)
 
 
 def first_word(head):
-    """Return the first word of a file with these first bytes, "" if there is none."""
+    """Return the first word of a file, given its first bytes; "" if there is none."""
     words = head.split(None, 1)
     return words[0].decode("latin-1") if words else ""
 
 
 def check_complete(content, path):
-    """Raise FormatError if the last line of a text does not end."""
+    """Raise FormatError unless the text ends with a newline."""
     if not content.endswith(b"\n"):
         line = content.count(b"\n") + 1
         raise FormatError(path, "the last line does not end with a newline: the file is cut short.", line)
 
 
-def sealed(before, after):
-    """Return before + after with the checksum of both between them."""
+def with_checksum(before, after):
+    """Return before + checksum + after, where the checksum is that of the two parts."""
     return b"".join([before, b"sha256=", _digest(before, after), after])
 
 
-def check_seal(content, begin, end, path):
-    """Raise FormatError if a checksum between these places of a text is not that of all other bytes."""
-    found = _SEAL.search(content, begin, end)
+def check_checksum(content, begin, end, path):
+    """Raise FormatError if there is a checksum in content[begin:end] that is not that of all other bytes."""
+    found = _CHECKSUM.search(content, begin, end)
     if found and found[1] != _digest(content[: found.start()], content[found.end() :]):
         rule = (
             "the checksum is that of another text: the file is damaged, or was edited. Get it anew; if it was edited "
@@ -57,11 +57,11 @@ def _digest(before, after):
     digest = hashlib.sha256()
     for part in (before, after):
         digest.update(part.replace(b"\r\n", b"\n") if b"\r" in part else part)
-    return digest.hexdigest()[:_SEAL_DIGITS].encode()
+    return digest.hexdigest()[:_CHECKSUM_DIGITS].encode()
 
 
 def number(token, path, line):
-    """Return a finite number, or raise FormatError."""
+    """Return the value of a finite number; FormatError if the token is anything else."""
     value = float(token) if _NUMBER.fullmatch(token) else math.nan
     if not math.isfinite(value):
         raise FormatError(path, f"{shown(token)} is not a finite number.", line)
@@ -69,12 +69,12 @@ def number(token, path, line):
 
 
 def shown(token):
-    """Return bytes of a file as they may appear in a message."""
+    """Return the first 40 bytes of a token in printable form, for messages."""
     return repr(token[:40].decode("ascii", "backslashreplace"))
 
 
 def integer_labels(classes, program):
-    """Return class labels as the integers that the program's text holds, or raise TypeError."""
+    """Return class labels as integers, as the program's text requires; TypeError if they are not 32-bit integers."""
     whole = classes.dtype.kind in "iu" or (classes.dtype.kind == "f" and np.all(classes == np.floor(classes)))
     if not whole or classes.min() < _INT32.min or classes.max() > _INT32.max:
         raise TypeError(
@@ -85,25 +85,25 @@ def integer_labels(classes, program):
 
 
 class Header:
-    """The lines before the numbers of a model, each a key and its words.
+    """The header of a model text: lines that consist of a key and its values.
 
     Parameters
     ----------
     content : bytes
         The whole file.
     path : str
-        Its name, for messages.
+        Name of the file, for messages.
     program : str
-        Whose text it is, for messages.
+        Program that defines the format, for messages.
     keys : tuple of str
-        The keys that there are; the last one ends the header.
+        All keys of the format; the line of the last one ends the header.
 
     Attributes
     ----------
     length : int
-        Number of lines, that of the last key included.
+        Number of lines of the header.
     end : int
-        Number of bytes of these lines.
+        Number of bytes of the header.
     """
 
     def __init__(self, content, path, program, keys):
@@ -133,7 +133,7 @@ class Header:
         raise FormatError(self.path, rule, self._fields[key][0])
 
     def words(self, key, n_words):
-        """Return the words after a key, which must be as many."""
+        """Return the words after a key; FormatError unless there are `n_words` of them."""
         if key not in self._fields:
             raise FormatError(self.path, f"the header lacks {key}.", self.length)
         words = self._fields[key][1]
@@ -142,7 +142,7 @@ class Header:
         return words
 
     def n_words(self, key):
-        """Return the number of words after a key that is there."""
+        """Return the number of words after a key that is present."""
         return len(self._fields[key][1])
 
     def integer(self, key, at_least):
@@ -150,7 +150,7 @@ class Header:
         return self.integers(key, 1, at_least)[0]
 
     def integers(self, key, n_words, at_least):
-        """Return the integers after a key, which must be as many."""
+        """Return the `n_words` integers after a key."""
         words = self.words(key, n_words)
         for word in words:
             if not _INTEGER.fullmatch(word) or not at_least <= int(word) <= _INT32.max:
@@ -162,12 +162,12 @@ class Header:
         return float(self.numbers(key, 1)[0])
 
     def numbers(self, key, n_words):
-        """Return the numbers after a key, which must be as many."""
+        """Return the `n_words` numbers after a key."""
         words = self.words(key, n_words)
         return np.array([number(word, self.path, self._fields[key][0]) for word in words])
 
     def choice(self, key, known):
-        """Return the word after a key, which must be one of those known."""
+        """Return the word after a key; FormatError unless it is one of `known`."""
         (word,) = self.words(key, 1)
         name = word.decode("ascii", "backslashreplace")
         if name not in known:
@@ -175,7 +175,7 @@ class Header:
         return name
 
     def labels(self, n_classes):
-        """Return the labels, distinct integers."""
+        """Return the class labels, which must be distinct 32-bit integers."""
         words = self.words("label", n_classes)
         for word in words:
             if not _INTEGER.fullmatch(word) or not _INT32.min <= int(word) <= _INT32.max:

@@ -1,1 +1,1 @@
-"""Pictures of fits and grids."""
+"""Plots of convergence histories and of grid searches."""

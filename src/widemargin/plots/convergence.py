@@ -1,6 +1,6 @@
-"""Pictures of how a fit went: the relative duality gap against seconds and against passes over the rows.
+"""Plots of convergence: the relative duality gap against seconds and against passes over the rows.
 
-Needs matplotlib, which is not installed with the package: `pip install "widemargin[plot]"`.
+They need matplotlib, which is an optional dependency: `pip install "widemargin[plot]"`.
 """
 
 from collections import Counter
@@ -11,12 +11,12 @@ import numpy as np
 
 from widemargin._runtime.argument_types import FilePath
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
-_MARKERS = ("o", "s", "^", "D", "v")  # at a curve's end, for those who do not tell the colours
-_LOWEST = float(np.finfo(np.float64).eps)  # below it a gap is rounding, and may be negative
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # of Okabe and Ito
+_MARKERS = ("o", "s", "^", "D", "v")  # at the end of each curve, for readers who cannot distinguish the colours
+_MIN_DRAWN_GAP = float(np.finfo(np.float64).eps)  # smaller gaps are rounding errors and may be negative
 _GREY = "#666666"
-_MANY_POINTS = 200  # a longer curve is drawn thinner, as its jumps would run together
-_WIDE = 20.0  # runs whose lengths differ by more than this factor are drawn on a logarithmic axis
+_MAX_POINTS_OF_BOLD_CURVE = 200  # longer curves are drawn with thinner lines
+_LOG_AXIS_RATIO = 20.0  # runs whose lengths differ by more than this factor are drawn on a logarithmic axis
 
 
 def plot_convergence(
@@ -24,21 +24,21 @@ def plot_convergence(
 ) -> Any:
     """Draw the relative duality gap of fits against seconds and against passes over the rows.
 
-    A model of several classes is drawn thin for each class, and bold for the worst of them at each moment; each class
-    has its own clock, which starts with its own problem. A gap of zero or below, which is rounding, is drawn at
-    2.2e-16. The tolerance asked for is a dotted line where it is known.
+    For a model with several classes there is a thin curve for each class, and a bold one for the largest gap over the
+    classes; the time of each class starts when its own problem is started. A gap of zero or below, which is a rounding
+    error, is drawn at 2.2e-16. The requested tolerance is a dotted line, if it is known.
 
     Parameters
     ----------
     models : estimator, history, list of these, or dict of label to one of these
         Fitted estimators, or their `history_`.
     axes : pair of matplotlib Axes, default=None
-        Where to draw; None makes a new figure, which pyplot knows nothing of and a notebook shows
-        at the end of the cell.
+        Axes to draw on. None makes a new figure, which is not registered with pyplot; a notebook shows it at the end
+        of the cell.
     labels : list of str, default=None
-        A label for each model; None takes the name of the solver.
+        A label for each model; None uses the names of the solvers.
     path : str or path, default=None
-        Where to save the picture; its suffix chooses the format.
+        File to save the plot to; the suffix determines the format.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def plot_convergence(
         for ax, column in ((left, "seconds"), (right, "passes")):
             _draw_run(ax, _histories_of(model), column, label, look)
     _draw_tolerances(axes, [model for _, model in runs])
-    _dress(axes, [_histories_of(model) for _, model in runs])
+    _format_axes(axes, [_histories_of(model) for _, model in runs])
     if figure is None:
         figure = left.get_figure()
         right.legend(loc="upper right", frameon=False)
@@ -72,7 +72,7 @@ def plot_convergence(
 
 
 def make_figure(n_rows):
-    """Return an empty figure for rows of two panels, drawn without a display; a notebook shows it."""
+    """Return an empty figure for `n_rows` rows of two panels; it needs no display, and a notebook shows it."""
     try:
         from widemargin.plots.figure import ShownFigure
     except ImportError as error:
@@ -81,7 +81,7 @@ def make_figure(n_rows):
 
 
 def _label(models, labels):
-    """Return (label, model) pairs of whatever was given; each label once."""
+    """Return (label, model) pairs with distinct labels."""
     if isinstance(models, dict):
         if labels is not None:
             raise ValueError("labels must be left out if models is a dict, whose keys are the labels.")
@@ -100,7 +100,7 @@ def _label(models, labels):
 
 
 def _histories_of(model):
-    """Return the histories of a model, one per class, or of a history itself."""
+    """Return the histories of a model, one per class; a history is returned as a list of one."""
     history = getattr(model, "history_", model)
     histories = history if isinstance(history, list) else [history]
     for one in histories:
@@ -112,26 +112,29 @@ def _histories_of(model):
 
 
 def _draw_run(ax, histories, column, label, look):
-    """Draw one run: its curve, or the curves of its classes and the worst of them."""
-    curves = [(history[column], np.maximum(history["gap"], _LOWEST)) for history in histories]
+    """Draw one run: its curve, or the curves of its classes and their maximum."""
+    curves = [(history[column], np.maximum(history["gap"], _MIN_DRAWN_GAP)) for history in histories]
     if len(curves) > 1:
         for x, gap in curves:
             ax.plot(x, gap, color=look["color"], linewidth=0.6, alpha=0.35)
-        curves = [_worst(curves)]
+        curves = [_maximum(curves)]
     ((x, gap),) = curves
-    width = 1.0 if len(histories) == 1 and len(x) > _MANY_POINTS else 1.8
+    width = 1.0 if len(histories) == 1 and len(x) > _MAX_POINTS_OF_BOLD_CURVE else 1.8
     ax.plot(x, gap, **look, linewidth=width, markersize=5, markevery=[-1], label=label)
 
 
-def _worst(curves):
-    """Return the largest gap over curves at every place where one of them has a point; a curve that ended stays."""
-    places = np.unique(np.concatenate([x for x, _ in curves]))
-    logs = [np.interp(places, x, np.log(gap)) for x, gap in curves]
-    return places, np.exp(np.max(logs, axis=0))
+def _maximum(curves):
+    """Return the largest gap over the curves at every x where one of them has a point.
+
+    Beyond its last point a curve keeps its last value.
+    """
+    x_values = np.unique(np.concatenate([x for x, _ in curves]))
+    logs = [np.interp(x_values, x, np.log(gap)) for x, gap in curves]
+    return x_values, np.exp(np.max(logs, axis=0))
 
 
 def _draw_tolerances(axes, models):
-    """Draw the relative gaps that were asked for."""
+    """Draw the requested relative gaps as dotted lines."""
     asked = {model.tol for model in models if getattr(model, "stopping", None) == "gap" and model.tol > 0}
     for tol in sorted(asked):
         for ax in axes:
@@ -141,8 +144,8 @@ def _draw_tolerances(axes, models):
         )
 
 
-def _dress(axes, runs):
-    """Name the axes, with units, choose their scales, and keep everything but the curves quiet."""
+def _format_axes(axes, runs):
+    """Set labels with units, scales, grid lines and colours of the axes."""
     left, right = axes
     left.set_xlabel("time of each class, s" if any(len(histories) > 1 for histories in runs) else "time, s")
     right.set_xlabel("passes over the rows")
@@ -150,7 +153,7 @@ def _dress(axes, runs):
     for ax, column in ((left, "seconds"), (right, "passes")):
         ax.set_yscale("log")
         ends = [max(history[column][-1] for history in histories) for histories in runs]
-        if min(ends) > 0 and max(ends) > _WIDE * min(ends):
+        if min(ends) > 0 and max(ends) > _LOG_AXIS_RATIO * min(ends):
             ax.set_xscale("log")
         else:
             ax.set_xlim(left=0)
@@ -163,6 +166,6 @@ def _dress(axes, runs):
 
 
 def _place_legend(figure, ax):
-    """Put the legend below the panels, where it covers no curve."""
+    """Draw the legend below the panels, where it does not cover a curve."""
     handles, names = ax.get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 4), frameon=False)

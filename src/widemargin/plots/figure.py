@@ -1,8 +1,8 @@
-"""A matplotlib Figure that a notebook shows, without pyplot, which would change settings of the whole process.
+"""A matplotlib Figure that notebooks show, without pyplot, which would change settings of the whole process.
 
-In a Jupyter kernel it is shown at the end of the cell that made it, whether it is the cell's last expression or not,
-once, and as it is after all that the cell does to it. In another cell it is shown where it is the last expression. In
-scripts and at a terminal nothing is shown; `savefig` writes a file.
+In a Jupyter kernel the figure is shown once, at the end of the cell that created it, in its final state, whether it is
+the last expression of the cell or not. In later cells it is shown if it is the last expression. In scripts and at a
+terminal nothing is shown; `savefig` writes a file.
 """
 
 import sys
@@ -11,7 +11,7 @@ from io import BytesIO
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-_SHARPNESS = 2  # pixels of the picture for each of the page, for screens that are dense
+_PIXEL_RATIO = 2  # pixels of the image per pixel of the page, for high-resolution screens
 
 
 class ShownFigure(Figure):
@@ -27,13 +27,13 @@ class ShownFigure(Figure):
             shell.events.register("post_execute", self._at_end_of_cell)
 
     def _at_end_of_cell(self):
-        """Show the figure unless the cell did."""
+        """Show the figure unless the cell has shown it."""
         _notebook().events.unregister("post_execute", self._at_end_of_cell)
         if not self._is_shown:
             self._ipython_display_()
 
     def _ipython_display_(self):
-        """Show the figure where IPython shows things."""
+        """Show the figure in the output of the cell."""
         from IPython.display import display
 
         self._is_shown = True
@@ -42,14 +42,14 @@ class ShownFigure(Figure):
         display({"image/png": self._repr_png_(), "text/plain": repr(self)}, raw=True, metadata=metadata)
 
     def _repr_png_(self):
-        """Return the picture as bytes of PNG."""
+        """Return the figure as PNG."""
         file = BytesIO()
-        self.savefig(file, format="png", dpi=_SHARPNESS * self.dpi)
+        self.savefig(file, format="png", dpi=_PIXEL_RATIO * self.dpi)
         return file.getvalue()
 
 
 def _notebook():
-    """Return the shell of the Jupyter kernel that this runs in, None elsewhere; nothing is imported to find out."""
+    """Return the shell of the Jupyter kernel in which this runs, otherwise None; IPython is not imported for this."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell if hasattr(shell, "kernel") else None

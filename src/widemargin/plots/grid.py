@@ -1,4 +1,4 @@
-"""Pictures of a grid search: with matplotlib for a file or a notebook, and as an interactive page that needs nothing.
+"""Plots of a grid search: with matplotlib, and as an interactive HTML page without dependencies.
 
 plot_grid(result, "grid.png")                  PNG, SVG, PDF: by the suffix
 Path("grid.html").write_text(grid_page(result), "utf-8")
@@ -20,8 +20,8 @@ from widemargin.report.markup import section
 from widemargin.report.page import fragment, page
 
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#666666"
-_MOST_TICKS = 12
-_ROOM = 2.5  # steps of the grid that a line must be wide for a number on it
+_MAX_TICKS = 12
+_MIN_LABELLED_WIDTH = 2.5  # in steps of the grid, of a contour line that is labelled with its value
 
 
 class SearchResult(Protocol):
@@ -44,21 +44,21 @@ class SearchResult(Protocol):
 
 
 def plot_grid(result: SearchResult, path: FilePath | None = None, axes: Any = None) -> Any:
-    """Draw the mean score over C and gamma, or over one parameter with the deviation of its folds.
+    """Draw the mean score over C and gamma, or over one parameter with the standard deviation over folds.
 
-    The best point is marked; lines are where the score is 0.5%, 1%, 2%, 5% and 10% below it, or of scores that are no
-    parts of one, at parts of the way to the worst. Hatched cells were not computed. If more than two parameters vary,
-    the best over the others is drawn.
+    The best point is marked. Contour lines are 0.5%, 1%, 2%, 5% and 10% below the best score; for scores that are not
+    fractions, at 2%, 5%, 10%, 20% and 40% of the range from the best to the worst. Hatched cells were not computed. If
+    more than two parameters vary, each cell shows the best score over the others.
 
     Parameters
     ----------
     result : GridResult
-        What a grid search found.
+        The result of a grid search.
     path : str or path, default=None
-        Where to save the picture; its suffix chooses the format, such as .png or .svg.
+        File to save the plot to; the suffix, such as .png or .svg, determines the format.
     axes : matplotlib Axes, default=None
-        Where to draw; None makes a new figure, which pyplot knows nothing of and a notebook shows
-        at the end of the cell.
+        Axes to draw on. None makes a new figure, which is not registered with pyplot; a notebook shows it at the end
+        of the cell.
 
     Returns
     -------
@@ -90,17 +90,17 @@ def plot_grid(result: SearchResult, path: FilePath | None = None, axes: Any = No
 
 
 def grid_page(result):
-    """Return an interactive page of a GridResult: the picture, and a table of all points that can be sorted.
+    """Return an interactive HTML page of a GridResult: the plot, and a sortable table of all points.
 
     Parameters
     ----------
     result : GridResult
-        What a grid search found.
+        The result of a grid search.
 
     Returns
     -------
     html : str
-        A whole page that loads nothing from anywhere.
+        A complete page that loads no other files.
     """
     layout = lay_out(result)
     kind = f"Grid search over {', '.join(result.names)}: {len(result.points):,} points"
@@ -114,12 +114,12 @@ def grid_fragment(result):
     Parameters
     ----------
     result : GridResult
-        What a grid search found.
+        The result of a grid search.
 
     Returns
     -------
     html : str
-        An element that leaves the page around it as it is. The same result gives the same text.
+        An element whose style does not affect the rest of the page. The same result gives the same text.
     """
     layout = lay_out(result)
     key = hashlib.sha256(repr((result.points, result.scores.tolist())).encode()).hexdigest()[:8]
@@ -127,7 +127,7 @@ def grid_fragment(result):
 
 
 def _draw_map(axes, layout):
-    """Draw cells, or spots if few are done, lines of equal score, and the best point."""
+    """Draw cells with contour lines, or spots if few cells were computed, and the best point."""
     x, y, means = layout.across.positions, layout.down.positions, layout.means
     shown = layout.score.sign * means
     colours = "cividis" if layout.score.sign > 0 else "cividis_r"
@@ -150,7 +150,7 @@ def _draw_map(axes, layout):
 
 
 def _draw_contours(axes, layout):
-    """Draw lines of equal score near the best, with how far from it they are."""
+    """Draw contour lines of scores near the best, labelled with their differences from the best."""
     if min(layout.cells.shape) < 2 or not (layout.across.is_numeric and layout.down.is_numeric) or not layout.levels:
         return
     from matplotlib.patheffects import withStroke
@@ -164,14 +164,14 @@ def _draw_contours(axes, layout):
     step = (layout.across.positions[-1] - layout.across.positions[0]) / (len(layout.across.positions) - 1)
     wide = [
         level for level, path in zip(lines.levels, lines.get_paths(), strict=True)
-        if len(path.vertices) and np.ptp(path.vertices[:, 0]) > _ROOM * step
+        if len(path.vertices) and np.ptp(path.vertices[:, 0]) > _MIN_LABELLED_WIDTH * step
     ]  # fmt: skip
     for text in axes.clabel(lines, wide, fmt=names, fontsize=8):
         text.set_path_effects(halo)
 
 
 def _draw_curve(axes, layout):
-    """Draw the mean and the deviation over folds along one parameter."""
+    """Draw the mean and the standard deviation over folds along one parameter."""
     result, order, x = layout.result, layout.cells[0], layout.across.positions
     means, spread = layout.score.sign * result.means[order], result.scores[order].std(axis=1)
     line = "-" if layout.across.is_numeric else "none"
@@ -186,22 +186,22 @@ def _draw_curve(axes, layout):
 
 
 def _percentages():
-    """Return what writes parts of one as percentages, with as many decimals as the distance of ticks needs."""
+    """Return a formatter of fractions as percentages, with the decimals that the distance of ticks needs."""
     from matplotlib.ticker import PercentFormatter
 
     return PercentFormatter(xmax=1.0)
 
 
 def _write_ticks(axis, parameter, is_sparse):
-    """Write the values of a parameter; those of a sparse grid have no common places, so that round numbers do."""
+    """Set ticks at the values of a parameter; a sparse grid, whose values are irregular, keeps matplotlib's ticks."""
     if is_sparse and parameter.is_numeric:
         return
-    every = -(-len(parameter.positions) // _MOST_TICKS)
+    every = -(-len(parameter.positions) // _MAX_TICKS)
     axis.set_ticks(parameter.positions[::every], parameter.texts[::every])
 
 
 def _save(figure, path):
-    """Save a figure; the same figure gives the same file, also as SVG."""
+    """Save a figure reproducibly: the same figure gives the same file, also as SVG."""
     from matplotlib import rc_context
 
     is_svg = os.fspath(path).lower().endswith(".svg")

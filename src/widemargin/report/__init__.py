@@ -1,1 +1,1 @@
-"""The report of a model: one self-contained page."""
+"""The report of a model on data, as one self-contained HTML page."""

@@ -1,4 +1,4 @@
-"""The charts that reports are made of: histograms, bars, curves, dots, matrices of counts."""
+"""The charts of a report: histograms, bar charts, curves, scatter plots and matrices of counts."""
 
 import numpy as np
 
@@ -8,21 +8,21 @@ from widemargin.report.markup import percent
 from widemargin.report.palette import N_STEPS
 
 _N_BINS = 30
-_REACH = 6.0  # a histogram reaches so many spreads (of the middle half) beyond the quartiles
-_LONGEST_NAME = 16
-_BAR = 19  # height of a bar with the space around it
-_SMALL_MATRIX = 12  # up to so many classes, counts are written in the cells
-_FEW_LABELS = 20
-_MATRIX_CHARACTERS = 44  # that have room side by side below a matrix
+_MAX_QUARTILE_RANGES = 6.0  # values farther from the quartiles are counted in the outermost bins of a histogram
+_MAX_NAME_CHARACTERS = 16
+_BAR_HEIGHT = 19  # of a bar with the space around it, in units of the picture
+_MAX_CLASSES_WITH_COUNTS = 12  # up to so many classes, counts are written in the cells of a matrix
+_MAX_MATRIX_LABELS = 20
+_MATRIX_CHARACTERS = 44  # that fit side by side below a matrix
 
 
 def thinned(n_points, most):
-    """Return at most so many of the numbers below n_points, evenly spread, the first and last among them."""
+    """Return at most `most` evenly spaced positions from 0 to n_points − 1, both included."""
     return np.unique(np.linspace(0, n_points - 1, min(n_points, most)).round().astype(int))
 
 
 def along(x, y, most):
-    """Return positions of at most so many points of a curve in the unit square, evenly spread along its length."""
+    """Return positions of at most `most` points of a curve in the unit square, evenly spaced along its length."""
     length = np.append(0.0, np.cumsum(np.hypot(np.diff(x), np.diff(y))))
     if len(x) <= most:
         return np.arange(len(x))
@@ -30,21 +30,21 @@ def along(x, y, most):
 
 
 def step_of(share):
-    """Return the step of heat for a number from 0 to 1."""
+    """Return the step of the colour scale for a number from 0 to 1."""
     return min(int(share * N_STEPS), N_STEPS - 1)
 
 
 def histogram(name, title, summary, groups, *, x_label, y_label="rows", guides=()):
-    """Return a histogram of groups of numbers, one upon the other.
+    """Return a stacked histogram of groups of numbers.
 
-    Numbers far beyond the others are counted in the first and last bin.
+    Numbers far from the quartiles are counted in the first and last bin.
 
     Parameters
     ----------
     groups : dict of str to ndarray
         The numbers of each group.
     guides : sequence of (float, str)
-        Upright lines and the words at their tops.
+        Positions of vertical lines, and the words at their tops.
     """
     everything = np.concatenate(list(groups.values()))
     x, edges = _bins(everything, [at for at, _ in guides])
@@ -63,15 +63,15 @@ def histogram(name, title, summary, groups, *, x_label, y_label="rows", guides=(
         if edges[0] <= at <= edges[-1]:
             picture.upright(at, text)
     beyond = int(np.sum((everything < edges[0]) | (everything > edges[-1])))
-    note = f" The outermost bars hold {beyond} more beyond the picture." if beyond else ""
+    note = f" The outermost bars include {beyond} values beyond the axis." if beyond else ""
     entries = enumerate(groups) if len(groups) > 1 else ()
     return picture.figure(name, title, summary + note, legend=entries)
 
 
 def _bins(values, guides):
-    """Return the scale and the edges of the bins of a histogram: whole parts of a tick, without far outliers."""
+    """Return the scale and the edges of the bins of a histogram; bins divide the distance of ticks evenly."""
     low, first, third, high = np.quantile(values, [0.0, 0.25, 0.75, 1.0])
-    reach = _REACH * (third - first)
+    reach = _MAX_QUARTILE_RANGES * (third - first)
     if reach > 0:
         low, high = max(low, first - reach), min(high, third + reach)
     near = [at for at in guides if low - (high - low) < at < high + (high - low)]
@@ -84,11 +84,11 @@ def _bins(values, guides):
 
 
 def bars(name, title, summary, names, lengths, *, rows, heads, x_label, legend=()):
-    """Return bars from zero to the right, a name beside each; negative ones go to the left, in another colour."""
+    """Return a bar chart with horizontal bars and their names; negative bars have another colour."""
     n_bars = len(names)
     x = scales.linear(min(0.0, *lengths), max(0.0, *lengths), 4)
     y = scales.categories([_shortened(str(name)) for name in names[::-1]])
-    height = HEIGHT if n_bars * _BAR < HEIGHT - AROUND else n_bars * _BAR + AROUND
+    height = HEIGHT if n_bars * _BAR_HEIGHT < HEIGHT - AROUND else n_bars * _BAR_HEIGHT + AROUND
     picture = Picture(x, y, heads, x_label=x_label, nearest="y", height=height, ticks="x")
     half = 0.12 * min(n_bars, 3)
     for k, length in enumerate(lengths):
@@ -98,21 +98,21 @@ def bars(name, title, summary, names, lengths, *, rows, heads, x_label, legend=(
     return picture.figure(name, title, summary, legend=legend)
 
 
-def _shortened(text, longest=_LONGEST_NAME):
+def _shortened(text, longest=_MAX_NAME_CHARACTERS):
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def curves(name, title, summary, drawn, *, x, y, heads, x_label, y_label, diagonal=False, level=None):
-    """Return curves; of several, each has its colour and dashes and an entry of the legend.
+    """Return a chart of curves; several curves have different colours and dashes, and a legend.
 
     Parameters
     ----------
     drawn : list of (str, ndarray, ndarray, list of rows)
-        What each curve is, its points, and their rows.
+        The name of each curve, x and y of its points, and their rows of the table.
     diagonal : bool
         Whether to draw the diagonal as a guide.
     level : (float, str)
-        A level line and its word.
+        A horizontal line, and the word at it.
     """
     picture = Picture(x, y, heads, x_label=x_label, y_label=y_label)
     if diagonal:
@@ -126,14 +126,14 @@ def curves(name, title, summary, drawn, *, x, y, heads, x_label, y_label, diagon
 
 
 def scatter(name, title, summary, x_values, y_values, rows, *, heads, x_label, y_label, shared=False, guides=()):
-    """Return dots.
+    """Return a scatter plot.
 
     Parameters
     ----------
     shared : bool
         Whether both axes have the same scale, with the diagonal drawn.
     guides : sequence of (float, str)
-        Level lines and their words.
+        Horizontal lines, and the words at them.
     """
     heights = np.append(y_values, [at for at, _ in guides])
     x_range, y_range = (float(x_values.min()), float(x_values.max())), (float(heights.min()), float(heights.max()))
@@ -151,9 +151,9 @@ def scatter(name, title, summary, x_values, y_values, rows, *, heads, x_label, y
 
 
 def matrix_of_counts(name, title, summary, names, counts):
-    """Return a matrix of counts, a line per true class, coloured by the part of its line that a cell is."""
+    """Return a matrix of counts with one line per true class; a cell's colour is its fraction of the line's sum."""
     n, lines = len(names), counts.sum(axis=1)
-    every = -(-n // _FEW_LABELS)
+    every = -(-n // _MAX_MATRIX_LABELS)
     written = [str(label) if k % every == 0 else "" for k, label in enumerate(names)]
     room = max(2, every * _MATRIX_CHARACTERS // n)
     x = scales.categories([_shortened(text, room) for text in written])
@@ -168,7 +168,7 @@ def matrix_of_counts(name, title, summary, names, counts):
             row = (str(names[i]), str(names[j]), counts[i, j], percent(part))
             at, step = n - 1 - i, step_of(part)
             picture.box((j - 0.5, j + 0.5), (at - 0.5, at + 0.5), row, f"cell h{step}")
-            if n <= _SMALL_MATRIX:
+            if n <= _MAX_CLASSES_WITH_COUNTS:
                 _write_cell(picture, j, at, step, counts[i, j], percent(part) if n <= 4 else "")
     return picture.figure(name, title, summary)
 

@@ -44,28 +44,32 @@ from widemargin.report.markup import scrolling, shown, table
 WIDTH, HEIGHT = 360, 250
 N_SERIES = 8
 _TOP, _RIGHT, _BOTTOM = 30, 14, 44
-AROUND = _TOP + _BOTTOM  # what a picture is higher than its frame
-_SIZE_OF_TEXT, _SIZE_IN_LARGE = 11.5, 14.0  # of the axes, in units of the picture, as the style sheet has them
-# Of characters, as parts of the size; in wide fonts, so that others have room.
+AROUND = _TOP + _BOTTOM  # height of a picture minus that of its frame
+_SIZE_OF_TEXT, _SIZE_IN_LARGE = 11.5, 14.0  # font sizes of the axes, in units of the picture, as in the style sheet
+# Widths of characters relative to the font size, for wide fonts, so that the text of other fonts fits as well.
 _WIDTHS = {**dict.fromkeys("0123456789", 0.64), **dict.fromkeys(",.:;'|!ijl ", 0.36), **dict.fromkeys("mwMW%…", 1.0)}
-_APART = 5.0  # between the texts of ticks, at the least
+_MIN_TEXT_DISTANCE = 5.0  # between the texts of ticks, in units of the picture
 
 
 class Picture:
-    """A frame of two scales, marks in it, and a row of the table for each.
+    """A frame with two scales, marks in it, and a row of the table for each mark.
 
     Parameters
     ----------
     x, y : Scale
         The axes.
     heads : sequence of str
-        What the columns of the table are.
+        Heads of the columns of the table.
     x_label, y_label : str
-        What is written beside the axes.
+        Labels of the axes.
     nearest : {"xy", "x", "y"}
-        How the mark nearest to a pointer is found: by distance, or first of all across or down.
+        How the mark nearest to a pointer is found: by distance, or first by the distance in x or in y.
     columns : int
-        If marks are cells in rows, from the top, how many there are in a row.
+        If the marks are cells in rows, from the top: the number of cells in a row.
+    width, height : int
+        Size of the picture.
+    ticks : str
+        The axes, "x" and "y", that have ticks or grid lines.
     """
 
     def __init__(
@@ -77,15 +81,15 @@ class Picture:
         self._left = 10.0 + max(map(self._width_of, y.texts), default=0.0)
         self._inner = []
         self._rows = []
-        self._notes = []  # middle and half the width of each word at the top of a line
+        self._notes = []  # centre and half width of each word at the top of a vertical line
         self._draw_axes(x_label, y_label, ticks)
 
     def across(self, values):
-        """Return the coordinates of values of x."""
+        """Return the horizontal coordinates of values of x."""
         return self._left + self._x.places(values) * (self._width - self._left - _RIGHT)
 
     def down(self, values):
-        """Return the coordinates of values of y."""
+        """Return the vertical coordinates of values of y."""
         return self._height - _BOTTOM - self._y.places(values) * (self._height - _TOP - _BOTTOM)
 
     def _draw_axes(self, x_label, y_label, ticks):
@@ -104,20 +108,20 @@ class Picture:
         self._write(4, self._text_size + 1, y_label, "name")
 
     def _texts_apart(self):
-        """Return places and texts of the ticks of x: all, or every second, third, ... so that none touch."""
+        """Return positions and texts of the ticks of x: of all, or of every second, third, ... so that none touch."""
         ticks = [(at, text) for at, text in zip(self.across(self._x.ticks), self._x.texts, strict=True) if text]
         for every in range(1, len(ticks)):
             kept = [(self._within(at, text), text, 0.5 * self._width_of(text)) for at, text in ticks[::every]]
-            if all(b - half_b - a - half_a >= _APART for (a, _, half_a), (b, _, half_b) in pairwise(kept)):
+            if all(b - half_b - a - half_a >= _MIN_TEXT_DISTANCE for (a, _, half_a), (b, _, half_b) in pairwise(kept)):
                 return [(at, text) for at, text, _ in kept]
         return [(self._within(at, text), text) for at, text in ticks[:1]]
 
     def _width_of(self, text):
-        """Return about how wide a text of the axes is, rather more than less."""
+        """Return an upper estimate of the width of a text of the axes."""
         return self._text_size * sum(_WIDTHS.get(sign, 0.66 if sign.islower() else 0.84) for sign in text)
 
     def _within(self, at, text, left=0.0):
-        """Return the place nearest to `at` for the middle of a text that stays in the picture, right of `left`."""
+        """Return the position nearest to `at` at which a centred text stays in the picture and right of `left`."""
         half = 0.5 * self._width_of(text)
         return max(min(at, self._width - half), left + half)
 
@@ -126,24 +130,24 @@ class Picture:
             self._inner.append(f'<text class="{look}" x={x:.1f} y={y:.1f}>{shown(text)}</text>')
 
     def text(self, x, y, text, look="mid", *, lower=0.0, right=0.0):
-        """Write at a place of the scales, moved by some units."""
+        """Write a text at values x and y of the scales, moved by `lower` and `right` units of the picture."""
         self._write(float(self.across(x)) + right, float(self.down(y)) + lower, text, look)
 
     def line(self, x, y, look="guide"):
-        """Draw a line that is no mark."""
+        """Draw a line that is not a mark and has no row in the table."""
         self._inner.append(f'<path class="{look}" d="{_path(self.across(x), self.down(y))}"/>')
 
     def upright(self, x, text="", look="guide"):
-        """Draw a line across the frame at a value of x, with a word at its top unless it would touch another."""
+        """Draw a vertical line at a value of x, with a word at its top unless it would touch another word."""
         at = float(self.across(x))
         self._inner.append(f'<path class="{look}" d="M{at:.1f} {_TOP}V{self._height - _BOTTOM}"/>')
         place, half = self._within(at, text, self._left - 4), 0.5 * self._width_of(text)
-        if all(abs(place - other) >= half + other_half + _APART for other, other_half in self._notes):
+        if all(abs(place - other) >= half + other_half + _MIN_TEXT_DISTANCE for other, other_half in self._notes):
             self._write(place, _TOP - 4, text, "mid note")
             self._notes.append((place, half))
 
     def level(self, y, text="", look="guide"):
-        """Draw a line across the frame at a value of y, with a word at its left end."""
+        """Draw a horizontal line at a value of y, with a word at its left end."""
         at = float(self.down(y))
         self._inner.append(f'<path class="{look}" d="M{self._left:.1f} {at:.1f}H{self._width - _RIGHT}"/>')
         self._write(self._left + 4, at - 4, text, "note")
@@ -168,7 +172,7 @@ class Picture:
         self._rows.append(row)
 
     def shade(self, x, y, look):
-        """Draw a box that is no mark."""
+        """Draw a box that is not a mark and has no row in the table."""
         (left, right), (low, high) = np.sort(self.across(x)), np.sort(self.down(y))
         self._inner.append(
             f'<rect class="{look}" x={left:.1f} y={low:.1f} width={right - left:.1f} height={high - low:.1f} />'
@@ -180,7 +184,7 @@ class Picture:
         self._rows.append(row)
 
     def ring(self, x, y, text):
-        """Draw a ring around a place, and a word above it, or below if there is no room."""
+        """Draw a ring around a point, and a word above it, or below it at the top of the frame."""
         across, down = float(self.across(x)), float(self.down(y))
         self._inner.append(f"<circle class=ring cx={across:.1f} cy={down:.1f} r=7 />")
         self._write(min(max(across, 40), self._width - 40), down + (24 if down < _TOP + 24 else -13), text, "mid tag")
@@ -191,16 +195,15 @@ class Picture:
         Parameters
         ----------
         name : str
-            Its id, the only one of that name in the page.
+            The id of the figure, unique in the page.
         title : str
-            What it shows.
+            The title.
         summary : str
-            What there is to see in it, for everyone: it stands below the title and describes the figure to those
-            who do not see it.
+            A description of what the figure shows. It is printed below the title, and screen readers read it out.
         legend : sequence of (int, str)
-            Series and what they are.
+            Numbers and names of the series.
         look : str
-            Further classes.
+            Further CSS classes.
         below : str
             HTML between the figure and its table.
         """
@@ -219,12 +222,12 @@ class Picture:
 
 
 def series_class(series):
-    """Return the classes of a series: its colour and, beyond the first four, its dashes."""
+    """Return the CSS classes of a series: its colour and, from the fifth series on, its dashes."""
     dashes = " dashed" if 4 <= series < N_SERIES else " dotted" if series >= N_SERIES else ""
     return f"s{series % N_SERIES}{dashes}"
 
 
 def _path(x, y, *, alone=False):
-    """Return a path through points, or a dot at each."""
+    """Return an SVG path through the points, or with a dot at each point if `alone`."""
     points = [f"{across:.1f} {down:.1f}" for across, down in zip(x, y, strict=True)]
     return "".join(f"M{point}h0" for point in points) if alone or len(points) == 1 else "M" + "L".join(points)

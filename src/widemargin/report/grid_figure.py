@@ -1,4 +1,4 @@
-"""The picture of a grid search as a figure of a page: cells or spots coloured by score, or a curve with error bars."""
+"""The figure of a grid search on a page: cells or spots coloured by score, or a curve with error bars."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from widemargin.report.markup import card, plural, scrolling, shown, table, word
 from widemargin.report.palette import N_STEPS
 
 _SIZE = {"width": 400, "height": 360}
-_MOST_TICKS = 12
+_MAX_TICKS = 12
 
 
 def grid_figure(layout, name="grid"):
@@ -34,12 +34,12 @@ def grid_figure(layout, name="grid"):
 
 
 def grid_table(layout):
-    """Return a card with a table of all points, the best first, that can be sorted by any column."""
+    """Return a card with a table of all points, the best first, which the reader can sort by any column."""
     result, best, means = layout.result, layout.result.best, layout.result.means
     order = sorted(range(len(means)), key=lambda k: (k != best, -means[k]))
     rows = [(*_row(layout, k), float(result.seconds[k])) for k in order]
     heads = (*_heads(layout), "seconds")
-    explanation = f"{plural(len(rows), 'point')}, the best first. The heads of the columns sort."
+    explanation = f"{plural(len(rows), 'point')}, the best first. Click the head of a column to sort by it."
     return card("All points", words(explanation), scrolling("All points", table(heads, rows, sortable=True)))
 
 
@@ -48,13 +48,13 @@ def _title(layout):
 
 
 def _summary(layout, drawn):
-    """Return what there is to see."""
+    """Return a description of the figure in words."""
     result = layout.result
     axes = {layout.across.name, None if layout.down is None else layout.down.name}
     others = [name for name in result.names if name not in axes and len({point[name] for point in result.points}) > 1]
     parts = [f"Best: {layout.best_text}, the mean over {plural(result.scores.shape[1], 'fold')}."]
     if others:
-        parts.append(f"Elsewhere the best over {' and '.join(others)}.")
+        parts.append(f"Each cell shows the best score over {' and '.join(others)}.")
     if drawn:
         parts.append(f"Lines: {', '.join(layout.score.difference(fall) for fall in drawn)} from the best.")
     n_missing = int(np.sum(layout.cells < 0))
@@ -68,7 +68,7 @@ def _heads(layout):
 
 
 def _row(layout, k):
-    """Return the row of the table of the k-th point of the result."""
+    """Return the table row of the k-th point of the result."""
     result, score = layout.result, layout.score
     values = tuple(value_text(result.points[k][name]) for name in result.names)
     folds = ", ".join(score.text(one) for one in result.scores[k])
@@ -76,14 +76,14 @@ def _row(layout, k):
 
 
 def _scale(axis, is_sparse=False):
-    """Return the scale of an axis; ticks are values of the parameter, of a sparse grid round numbers."""
+    """Return the scale of an axis; ticks are at values of the parameter, or at round numbers if the grid is sparse."""
     if is_sparse and axis.is_numeric:
         return scales.linear(float(axis.positions[0]), float(axis.positions[-1]))
-    return scales.positions(axis.positions, axis.texts, _MOST_TICKS)
+    return scales.positions(axis.positions, axis.texts, _MAX_TICKS)
 
 
 def _steps(layout):
-    """Return the step of heat of each cell; the best has the last."""
+    """Return the step of the colour scale of each cell; the best cell has the last step."""
     means = layout.means
     low, high = np.nanmin(means), np.nanmax(means)
     share = (means - low) / (high - low) if high > low else np.ones_like(means)
@@ -91,7 +91,7 @@ def _steps(layout):
 
 
 def _draw_cells(picture, layout):
-    """Draw a cell for each pair of values, lines from the top; those not computed are blank."""
+    """Draw a cell for each pair of values, line by line from the top; cells that were not computed are struck out."""
     x, y, steps = scales.boundaries(layout.across.positions), scales.boundaries(layout.down.positions), _steps(layout)
     for i in reversed(range(len(y) - 1)):
         for j in range(len(x) - 1):
@@ -119,9 +119,10 @@ def _draw_spots(picture, layout):
 
 
 def _draw_contours(picture, layout):
-    """Draw lines of equal score near the best; return how far from the best they are, those that there are.
+    """Draw contour lines of scores near the best; return the differences from the best of the lines that exist.
 
-    Needs contourpy, which comes with matplotlib, and numbers on both axes; without them cells have to do.
+    Contours need contourpy, which is installed with matplotlib, and numeric parameters on both axes. Otherwise no lines
+    are drawn.
     """
     if not (layout.across.is_numeric and layout.down.is_numeric):
         return []
@@ -142,7 +143,7 @@ def _draw_contours(picture, layout):
 
 
 def _ramp(layout):
-    """Return the colours and the scores that they stand for."""
+    """Return the colour scale with the smallest and the largest score."""
     means, text = layout.means, layout.score.text
     steps = "".join(f'<i style="background:var(--h{k})"></i>' for k in range(N_STEPS))
     low, high = shown(text(np.nanmin(means))), shown(text(np.nanmax(means)))
@@ -150,7 +151,7 @@ def _ramp(layout):
 
 
 def _curve(layout, name):
-    """Return a curve of the scores of one parameter, with the deviation over folds."""
+    """Return a curve of the scores over one parameter, with the standard deviation over folds."""
     result, sign = layout.result, layout.score.sign
     order, x = layout.cells[0], layout.across.positions
     means, spread = sign * result.means[order], result.scores[order].std(axis=1)

@@ -1,8 +1,8 @@
-"""How a grid search is laid out as a picture: which parameter lies on which axis, and which point is in which cell.
+"""The layout of a grid search as a picture: which parameter is on which axis, and which point is in which cell.
 
-C lies across and gamma down, if they vary; others take their places if not. Positive numbers such as C and gamma lie at
-their logarithms to base 2, other numbers where they are, and words ("scale") in a row. If more than two parameters
-vary, a cell has the best point over the others.
+C is on the horizontal axis and gamma on the vertical one if they vary; otherwise other parameters that vary take their
+places. Parameters such as C and gamma have logarithmic axes to base 2, other numbers linear axes, and values that are
+not numbers ("scale") are evenly spaced. If more than two parameters vary, a cell shows the best point over the others.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from numbers import Integral, Real
 import numpy as np
 
 _LOGARITHMIC = ("C", "gamma", "epsilon", "nu", "tol")
-_WIDE = 16.0  # other positive numbers lie at their logarithms if the largest is so many times the smallest
-_PREFERRED = ("C", "gamma")
-_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)  # contour lines of accuracies, below the best
-_PARTS = (0.02, 0.05, 0.1, 0.2, 0.4)  # of other scores, as parts of the way from best to worst
-_SPARSE = 0.5  # a grid with fewer of its cells done is drawn as spots
+_LOG_AXIS_RATIO = 16.0  # other positive numbers have a logarithmic axis if largest / smallest is at least this
+_PREFERRED_AXES = ("C", "gamma")
+_FRACTION_CONTOURS = (0.005, 0.01, 0.02, 0.05, 0.1)  # differences from the best of accuracies and other fractions
+_RELATIVE_CONTOURS = (0.02, 0.05, 0.1, 0.2, 0.4)  # of other scores, relative to the range from best to worst
+_MIN_FILLED_CELLS = 0.5  # a grid with a smaller fraction of its cells computed is drawn as spots
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A parameter: its values in order, where they lie, and what is written there."""
+    """A parameter: its values in ascending order, their positions on the axis, and their texts."""
 
     name: str
     label: str
@@ -32,7 +32,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Score:
-    """A score as people read it: errors, which scikit-learn negates, as they are; parts of one as percentages."""
+    """How a score is printed: errors, which scikit-learn negates, with their sign; fractions as percentages."""
 
     name: str
     sign: float
@@ -52,8 +52,8 @@ class Score:
 class Layout:
     """A grid ready to be drawn.
 
-    `down` is None if only one parameter varies. `cells` has the position of a point in the result for each cell, a line
-    per value of `down`, −1 where none is done.
+    `down` is None if only one parameter varies. `cells` has one line per value of `down` and one column per value of
+    `across`; an entry is the position of a point in the result, −1 if there is none.
     """
 
     result: object
@@ -64,17 +64,17 @@ class Layout:
 
     @property
     def means(self):
-        """The mean score of each cell, NaN where none is done."""
+        """The mean score of each cell, NaN if it was not computed."""
         return np.where(self.cells >= 0, self.result.means[self.cells], np.nan)
 
     @property
     def is_sparse(self):
-        """Whether so few cells are done that points are better drawn as spots."""
-        return bool(np.mean(self.cells >= 0) < _SPARSE)
+        """Whether so few cells were computed that points are drawn as spots."""
+        return bool(np.mean(self.cells >= 0) < _MIN_FILLED_CELLS)
 
     @property
     def best(self):
-        """The best point's line and column."""
+        """The line and column of the best point."""
         return _place(self.result.points[self.result.best], self.across, self.down)
 
     @property
@@ -86,10 +86,11 @@ class Layout:
 
     @property
     def levels(self):
-        """Scores at which contour lines are drawn, the best first, and how far below the best they are."""
+        """Scores of the contour lines, the best first, each with its difference from the best score."""
         best, worst = self.result.best_score, float(np.nanmin(self.means))
-        falls = _SHARES if self.score.is_share else [part * (best - worst) for part in _PARTS]
-        return [(best - fall, fall) for fall in falls if best - fall > worst]
+        relative = [part * (best - worst) for part in _RELATIVE_CONTOURS]
+        differences = _FRACTION_CONTOURS if self.score.is_share else relative
+        return [(best - difference, difference) for difference in differences if best - difference > worst]
 
 
 def lay_out(result):
@@ -98,7 +99,9 @@ def lay_out(result):
         raise ValueError("result must have a point whose folds are all done, and a name; there is nothing to draw.")
     axes = [_axis_of(result, name) for name in result.names]
     varying = [axis for axis in axes if len(axis.values) > 1] or axes[:1]
-    varying.sort(key=lambda axis: _PREFERRED.index(axis.name) if axis.name in _PREFERRED else len(_PREFERRED))
+    varying.sort(
+        key=lambda axis: _PREFERRED_AXES.index(axis.name) if axis.name in _PREFERRED_AXES else len(_PREFERRED_AXES)
+    )
     across, down = varying[0], varying[1] if len(varying) > 1 else None
     cells = np.full((1 if down is None else len(down.values), len(across.values)), -1)
     means = result.means
@@ -107,7 +110,7 @@ def lay_out(result):
         if not np.isnan(means[k]) and (cells[place] < 0 or means[k] > means[cells[place]]):
             cells[place] = k
     best = result.points[result.best]
-    cells[_place(best, across, down)] = result.best  # of equals the one that the result prefers
+    cells[_place(best, across, down)] = result.best  # if scores are equal, the one that the result chose
     return Layout(result, _score_of(result), across, down, cells)
 
 
@@ -123,21 +126,21 @@ def _axis_of(result, name):
         values.sort(key=lambda value: (not isinstance(value, Real), value if isinstance(value, Real) else str(value)))
         return Axis(name, name, values, np.arange(len(values)), [value_text(value) for value in values], False)
     values.sort()
-    if values[0] > 0 and (name in _LOGARITHMIC or values[-1] >= _WIDE * values[0]):
+    if values[0] > 0 and (name in _LOGARITHMIC or values[-1] >= _LOG_AXIS_RATIO * values[0]):
         positions = np.log2(np.array(values, dtype=np.float64))
         return Axis(name, f"log₂ {name}", values, positions, _logarithm_texts(positions), True)
     return Axis(name, name, values, np.array(values, dtype=np.float64), [value_text(value) for value in values], True)
 
 
 def _logarithm_texts(positions):
-    """Return ascending logarithms as texts: with as many decimals as keep them within a twentieth of a step."""
+    """Return ascending logarithms as texts, rounded to an error of at most a twentieth of their smallest distance."""
     step = float(np.diff(positions).min(initial=1.0))
     decimals = next((k for k in range(15) if np.all(np.abs(np.round(positions, k) - positions) <= 0.05 * step)), 15)
     return [f"{position:z.{decimals}f}".replace("-", "−") for position in positions.tolist()]
 
 
 def _score_of(result):
-    """Return how the scores of a result are read."""
+    """Return the Score of a result."""
     if result.scoring.startswith("neg_"):
         return Score(result.scoring.removeprefix("neg_").replace("_", " "), -1.0, False)
     finite = result.scores[np.isfinite(result.scores)]

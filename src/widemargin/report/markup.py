@@ -1,6 +1,6 @@
-"""HTML by hand: tables, tiles, cards and sections. Whatever comes from a file passes through `shown`, which escapes it.
+"""HTML of tables, tiles, cards and sections. Every text from a file passes through `shown`, which escapes it.
 
-A template engine would be one more package for some thirty lines of tags.
+There are some thirty lines of tags, too few to justify a dependency on a template engine.
 """
 
 import html
@@ -10,21 +10,21 @@ from numbers import Integral, Real
 
 UNDEFINED = "–"
 _NUMBER = re.compile(rf"-?[\d.,]+(?:e[-+]\d+)?%?|{UNDEFINED}|")
-_TEXT_COLUMNS = 6  # the style sheet can align so many columns to the left
+_MAX_LEFT_COLUMNS = 6  # the style sheet has classes for aligning so many columns to the left
 
 
 def shown(value):
-    """Return a value as HTML: whole numbers with commas, others with four digits, text escaped."""
+    """Return a value as HTML: numbers formatted by `number`, text escaped."""
     if isinstance(value, Real) and not isinstance(value, bool):
         return number(value)
     return html.escape(str(value))
 
 
 def number(value):
-    """Return a number as people read it; a dash if it is undefined.
+    """Return a number formatted for reading; a dash if it is NaN.
 
-    Integers are exact. Other numbers from 0.001 to a million are rounded to four significant digits, or to a whole
-    number if that has more; the rest to three significant digits and a power of ten.
+    Integers are exact, with commas between thousands. Other numbers from 0.001 to a million are rounded to four
+    significant digits, or to an integer if that has more digits; others have three significant digits and an exponent.
     """
     if isinstance(value, Integral):
         return f"{int(value):,}"
@@ -40,37 +40,37 @@ def number(value):
 
 
 def percent(fraction):
-    """Return a fraction as a percentage of two decimals; none and all have none, so that nothing looks like them."""
+    """Return a fraction as a percentage with two decimals; exactly 0 and 1 are "0%" and "100%", without decimals."""
     if math.isnan(fraction):
         return UNDEFINED
     return f"{100.0 * fraction:z.0f}%" if fraction in (0.0, 1.0) else f"{100.0 * fraction:z.2f}%"
 
 
 def size(n_bytes):
-    """Return a number of bytes as people read it: exact below 1 KB, then whole KB, then tenths of MB."""
+    """Return a number of bytes as text: exact below 1 KB, then in whole KB, then in tenths of MB."""
     if n_bytes < 1024:
         return plural(n_bytes, "byte")
     return f"{n_bytes / 1024:.0f} KB" if n_bytes < 1 << 20 else f"{n_bytes / (1 << 20):,.1f} MB"
 
 
 def plural(count, noun):
-    """Return a number and its noun."""
+    """Return a number and its noun, in the plural unless the number is 1."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def table(heads, rows, *, sortable=False):
-    """Return a table; columns of text are on the left, numbers on the right. End tags that HTML lets out are left out.
+    """Return a table; columns of text are aligned to the left, numbers to the right. Optional end tags are omitted.
 
     Parameters
     ----------
     heads : sequence of str
-        What the columns are.
+        Heads of the columns.
     rows : list of sequences
-        A cell for each head.
+        One cell for each head.
     sortable : bool
-        Whether heads are buttons that sort.
+        Whether the heads are buttons that sort the table.
     """
-    columns = list(zip(*rows, strict=True))[:_TEXT_COLUMNS]
+    columns = list(zip(*rows, strict=True))[:_MAX_LEFT_COLUMNS]
     names = [f"l{k}" for k, cells in enumerate(columns, 1) if not all(map(_is_number, cells))]
     names += ["sortable"] if sortable else []
     wrap = "<th scope=col><button type=button>{}</button>" if sortable else "<th scope=col>{}"
@@ -84,7 +84,7 @@ def _is_number(cell):
 
 
 def scrolling(label, content):
-    """Return content that scrolls by itself if it is larger than its place, by keyboard too."""
+    """Return content in a box that scrolls, also by keyboard, if the content is larger than the box."""
     return f'<div class=scroll tabindex=0 role=region aria-label="{shown(label)}">{content}</div>'
 
 
@@ -118,12 +118,12 @@ def card(title, *content):
 
 
 def section(name, title, *cards, whole=()):
-    """Return a section of cards, three or two beside each other where there is room, and below them some alone.
+    """Return a section of cards, three or two side by side on wide screens, with the full-width cards `whole` below.
 
     Cards that are empty strings are left out.
     """
     cards, whole = [one for one in cards if one], [one for one in whole if one]
-    n_halves = {1: min(len(cards), 4), 2: 2}.get(len(cards) % 3, 0)  # no row of three leaves one alone
+    n_halves = {1: min(len(cards), 4), 2: 2}.get(len(cards) % 3, 0)  # so that no card is alone in its row
     thirds, halves = cards[: len(cards) - n_halves], cards[len(cards) - n_halves :]
     placed = [(one, "third") for one in thirds] + [(one, "half") for one in halves] + [(one, "whole") for one in whole]
     inner = "".join(f"<div class={place}>{one}</div>" for one, place in placed)

@@ -1,4 +1,4 @@
-"""A report of a model on rows, as one page: key numbers, data, training, predictions, influence, and a grid."""
+"""The report of a model on data, as one HTML page: key numbers, data, training, predictions, influence, and grid."""
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
@@ -14,13 +14,13 @@ from widemargin.report.markup import card, number, percent, section, shown, tile
 from widemargin.report.model_section import kind_of, model_section
 from widemargin.report.page import page
 from widemargin.report.regression import one_class_section, ranking_section, regression_section, tells_outliers
-from widemargin.report.subject import examine
+from widemargin.report.report_data import examine
 
-_CAUTION = "If the model was trained on these very rows, it does better here than it will on new ones."
+_CAUTION = "If the model was trained on these rows, these results are better than those on new rows will be."
 
 
 def report_page(model, X, y, qid=None, *, title=None, model_name="model", data_name="data", **more):
-    """Return a page about a fitted model and how it does on rows: one file of HTML that loads nothing.
+    """Return a report of a fitted model and its predictions for rows, as one self-contained HTML page.
 
     Parameters
     ----------
@@ -29,74 +29,74 @@ def report_page(model, X, y, qid=None, *, title=None, model_name="model", data_n
     y : array of shape (n_rows,)
         Labels or targets.
     qid : array of shape (n_rows,), default=None
-        Queries, of a ranking.
+        The query of each row, for a ranking.
     title : str, default=None
-        The heading; None makes one of the names.
+        The heading; None makes one from the names.
     model_name, data_name : str
-        How model and data are called.
+        Names of the model and the data.
     **more
-        `grid`, a GridResult to draw; `command`, the line that makes the report again; `first_feature`, the number of
-        the first feature (1).
+        `grid`, a GridResult to draw; `command`, the command line that produces the report; `first_feature`, the number
+        of the first feature (1).
 
     Returns
     -------
     html : str
     """
-    subject = examine(model, X, np.asarray(y), qid, first_feature=more.get("first_feature", 1))
+    report = examine(model, X, np.asarray(y), qid, first_feature=more.get("first_feature", 1))
     parts = {
-        "data": ("Data", data_section(subject, data_name)),
-        "model": ("Model", model_section(subject, model_name)),
-        "predictions": ("Predictions", _predictions(subject)),
-        "influence": (influence_title(subject), influence_section(subject)),
+        "data": ("Data", data_section(report, data_name)),
+        "model": ("Model", model_section(report, model_name)),
+        "predictions": ("Predictions", _predictions(report)),
+        "influence": (influence_title(report), influence_section(report)),
     }
     if more.get("grid") is not None:
         parts["search"] = ("Grid", section("search", "Grid search", grid_figure(lay_out(more["grid"]))))
     if more.get("command"):
         again = card("The command", f"<pre>{shown(more['command'])}</pre>")
-        parts["again"] = ("Again", section("again", "To make it again", again))
+        parts["again"] = ("Command", section("again", "How to reproduce this report", again))
     content = (
-        tiles(_key_numbers(subject)) + f"<p class=caution>{_CAUTION}</p>" + "".join(part for _, part in parts.values())
+        tiles(_key_numbers(report)) + f"<p class=caution>{_CAUTION}</p>" + "".join(part for _, part in parts.values())
     )
     files = f"{model_name} on {data_name}"
     kind = kind_of(model) + (f", {files}" if title else "")
     return page(title or files, kind, content, [(k, name) for k, (name, _) in parts.items()])
 
 
-def _predictions(subject):
-    if isinstance(subject.model, RankSVM):
-        return ranking_section(subject)
-    if is_regressor(subject.model):
-        return regression_section(subject)
-    return classification_section(subject) if is_classifier(subject.model) else one_class_section(subject)
+def _predictions(report):
+    if isinstance(report.model, RankSVM):
+        return ranking_section(report)
+    if is_regressor(report.model):
+        return regression_section(report)
+    return classification_section(report) if is_classifier(report.model) else one_class_section(report)
 
 
-def _key_numbers(subject):
-    """Return the tiles."""
-    model, X = subject.model, subject.X
-    entries = [*_quality(subject), ("Rows", X.shape[0], ""), ("Features", X.shape[1], "")]
-    if subject.is_kernel:
+def _key_numbers(report):
+    """Return the entries of the tiles at the top of the page."""
+    model, X = report.model, report.X
+    entries = [*_quality(report), ("Rows", X.shape[0], ""), ("Features", X.shape[1], "")]
+    if report.is_kernel:
         count = int(np.sum(model.n_support_))
         part = f"{percent(count / model.shape_fit_[0])} of the training rows" if hasattr(model, "shape_fit_") else ""
         entries.append(("Support vectors", count, part))
     if hasattr(model, "gap_"):
-        entries.append(("Gap, proved", f"{max(model.gap_, 0.0):.1e}", model.status_))
+        entries.append(("Duality gap", f"{max(model.gap_, 0.0):.1e}", model.status_))
     else:
-        entries.append(("Gap", "–", "not recorded in this file"))
+        entries.append(("Duality gap", "–", "not recorded in this file"))
     return entries
 
 
-def _quality(subject):
-    """Return the tiles of how good the predictions are."""
-    found = subject.measures
-    if isinstance(subject.model, RankSVM):
+def _quality(report):
+    """Return the entries of the tiles about the quality of the predictions."""
+    found = report.measures
+    if isinstance(report.model, RankSVM):
         pairs = f"{found['swapped_pairs']:,} of {found['pairs']:,} pairs swapped"
         return [("Concordance", percent(found["concordance"]), pairs), ("NDCG@10", number(found["ndcg@10"]), "")]
-    if is_regressor(subject.model):
+    if is_regressor(report.model):
         return [("Mean squared error", number(found["mse"]), ""), ("R²", number(found["r2"]), "")]
-    if not is_classifier(subject.model):
-        outliers = ("Outliers", percent(float(np.mean(subject.predicted == -1))), "")
+    if not is_classifier(report.model):
+        outliers = ("Outliers", percent(float(np.mean(report.predicted == -1))), "")
         labelled = ("As labelled", percent(found["accuracy"]), f"{found['correct']:,} of {found['rows']:,}")
-        return [outliers, labelled] if tells_outliers(subject.y) else [outliers]
+        return [outliers, labelled] if tells_outliers(report.y) else [outliers]
     if not found:
         return [("Accuracy", "–", "no row has a known label")]
     entries = [("Accuracy", percent(found["accuracy"]), f"{found['correct']:,} of {found['rows']:,}")]
@@ -104,7 +104,7 @@ def _quality(subject):
         entries.insert(0, (found["measure"].upper(), number(found["value"]), "the measure of the model"))
     if "mean_absolute_error" in found:
         entries.append(("Mean error of ranks", number(found["mean_absolute_error"]), ""))
-    elif subject.n_classes == 2:
-        area = roc_area(subject.scores[subject.known], subject.true[subject.known] == 1)
+    elif report.n_classes == 2:
+        area = roc_area(report.scores[report.known], report.true_index[report.known] == 1)
         entries.append(("ROC area", number(area), ""))
     return entries

@@ -1,6 +1,7 @@
-"""The skeleton of a page: style, script and a policy under which a browser loads nothing from anywhere.
+"""The frame of a self-contained HTML page: style, script and content security policy.
 
-The script is allowed by its hash, so that no other one can run even if a name from a file were not escaped.
+The policy forbids the browser to load anything. It allows only the script with the given hash, so that no other script
+could run even if a name from a file were not escaped.
 """
 
 import base64
@@ -21,11 +22,11 @@ def page(title, kind, content, contents=()):
     Parameters
     ----------
     title, kind : str
-        Its heading, and a line below it.
+        The heading, and a line below it.
     content : str
-        HTML of its main part.
+        HTML of the main part.
     contents : sequence of (str, str)
-        Names and titles of its sections, for the list of contents.
+        Ids and titles of the sections, for the table of contents.
     """
     script = _text("figures.js") + _text("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -62,7 +63,7 @@ def page(title, kind, content, contents=()):
 
 
 def fragment(content):
-    """Return HTML with its style and script for a place in another page, such as the output of a notebook's cell."""
+    """Return HTML with its style and script for insertion into another page, such as a notebook."""
     dark = ",".join(f"{place} .wm" for place in _NOTEBOOK_DARK)
     style = (
         f".wm{{{palette.properties(dark=False)}}}"
@@ -84,7 +85,7 @@ def _page_style():
 
 
 def _figure_style():
-    """Return the style of figures, with a class for each series and each step of heat."""
+    """Return the style of figures, with a class for each series and for each step of the colour scale."""
     series = "".join(f".wm .s{k}{{--c:var(--s{k})}}" for k in range(len(palette.LIGHT_SERIES)))
     heat = "".join(
         f".wm .plot .h{k}{{fill:var(--h{k})}}.wm .plot .t{k}{{fill:var(--t{k})}}" for k in range(palette.N_STEPS)

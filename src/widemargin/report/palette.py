@@ -1,8 +1,8 @@
-"""The colours of pages, light and dark, as CSS custom properties: figures name a property, never a colour.
+"""The colours of pages, light and dark, as CSS custom properties; figures refer to properties, not to colours.
 
-Series have the colours of Okabe and Ito, which stay apart for the colour-blind, made darker or lighter where they
-would stand out from the card by less than 3 to 1. Heat goes from about the card's colour over blue to the strongest
-contrast.
+Series have the colours of Okabe and Ito, which colour-blind readers can distinguish. They are darker or lighter where
+their contrast to the card would be less than 3 to 1. The sequential colour scale of heat maps ("heat") goes from about
+the card's colour over blue to the strongest contrast.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ _DARK_HEAT = ("#222a33", "#1f4f78", "#2684b8", "#63bfc9", "#f5e68f")
 
 
 def properties(dark):
-    """Return the CSS declarations of a theme: its colours, series s0 to s7, heat h0 to h15 and text t0 to t15 on it."""
+    """Return the CSS declarations of a theme: colours, series s0 to s7, heat h0 to h15, and text on heat t0 to t15."""
     colours = dict(DARK if dark else LIGHT)
     colours |= {f"s{k}": colour for k, colour in enumerate(DARK_SERIES if dark else LIGHT_SERIES)}
     for k, colour in enumerate(heat(dark)):
@@ -32,7 +32,7 @@ def properties(dark):
 
 
 def heat(dark):
-    """Return the colours of heat, from none to most."""
+    """Return the colours of the heat scale, from the smallest value to the largest."""
     anchors = np.array([_channels(colour) for colour in (_DARK_HEAT if dark else _LIGHT_HEAT)])
     places = np.linspace(0.0, len(anchors) - 1.0, N_STEPS)
     steps = np.column_stack([np.interp(places, np.arange(len(anchors)), channel) for channel in anchors.T])

@@ -1,17 +1,17 @@
-"""Scales: where values lie on an axis, and which of them are written beside it."""
+"""Scales of axes: the positions of values, and the ticks."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-_ROUNDING = 1e-9
+_TICK_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)  # times a power of ten
+_ROUNDING = 1e-9  # relative tolerance of comparisons
 
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis from `low` to `high`, as they are or by their logarithm, with ticks and what is written at them."""
+    """A linear or logarithmic axis from `low` to `high`, with ticks and their texts."""
 
     low: float
     high: float
@@ -20,7 +20,7 @@ class Scale:
     logarithmic: bool = False
 
     def places(self, values):
-        """Return where values lie: 0 at the low end, 1 at the high end; those beyond are put at the end."""
+        """Return the relative positions of values: 0 at `low`, 1 at `high`; values beyond are clipped."""
         values = np.clip(np.asarray(values, dtype=np.float64), self.low, self.high)
         low, high = self.low, self.high
         if self.logarithmic:
@@ -34,11 +34,11 @@ def linear(low, high, n_ticks=5, *, rounded=True, whole=False, is_share=False):
     Parameters
     ----------
     low, high : float
-        What it has to hold; widened to whole steps if `rounded`.
+        Range of the scale; extended to the next ticks if `rounded`.
     n_ticks : int
-        About how many ticks there are to be.
+        Approximate number of ticks.
     whole : bool
-        Whether all ticks are whole numbers.
+        Whether all ticks are integers.
     is_share : bool
         Whether ticks are written as percentages.
     """
@@ -46,7 +46,7 @@ def linear(low, high, n_ticks=5, *, rounded=True, whole=False, is_share=False):
         low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
     rough = max((high - low) / n_ticks, float(whole))
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(step * power for step in _STEPS if step * power >= rough * (1.0 - _ROUNDING))
+    step = next(step * power for step in _TICK_STEPS if step * power >= rough * (1.0 - _ROUNDING))
     if rounded:
         low, high = step * math.floor(low / step + _ROUNDING), step * math.ceil(high / step - _ROUNDING)
     first, last = math.ceil(low / step - _ROUNDING), math.floor(high / step + _ROUNDING)
@@ -56,8 +56,11 @@ def linear(low, high, n_ticks=5, *, rounded=True, whole=False, is_share=False):
 
 
 def plain(tick, step):
-    """Return a tick, a multiple of its step, with as many digits as the step has; if that is large or tiny, with a
-    power of ten. The text is within a thousandth of the step of the tick."""
+    """Return the text of a tick, a multiple of its step, with the decimals of the step.
+
+    If the step is below 1e-4 or from 1e6 on, the text has an exponent. It differs from the tick by at most a thousandth
+    of the step.
+    """
     if abs(tick) < 0.5 * step:
         return "0"
     if not 1e-4 <= step < 1e6:
@@ -71,7 +74,7 @@ def plain(tick, step):
 
 
 def powers_of_ten(low, high, n_ticks=5):
-    """Return a logarithmic scale of whole powers of ten that holds `low` > 0 and `high`."""
+    """Return a logarithmic scale between powers of ten that contains `low` > 0 and `high`."""
     first, last = math.floor(math.log10(low) + _ROUNDING), math.ceil(math.log10(high) - _ROUNDING)
     last = max(last, first + 1)
     every = -(-(last - first) // n_ticks)
@@ -80,12 +83,12 @@ def powers_of_ten(low, high, n_ticks=5):
 
 
 def categories(names):
-    """Return a scale on which the k-th name is at k, each with half a step around it."""
+    """Return a scale from −0.5 to n − 0.5 on which the k-th of n names is at k."""
     return Scale(-0.5, len(names) - 0.5, tuple(range(len(names))), tuple(map(str, names)))
 
 
 def positions(values, texts, n_ticks=None):
-    """Return a scale that ends half a step beyond the first and last of ascending values, all or some of them ticks."""
+    """Return a scale that extends half a step beyond ascending values; all or every n-th of them are ticks."""
     values = np.asarray(values, dtype=np.float64)
     edges = boundaries(values)
     every = 1 if n_ticks is None else -(-len(values) // n_ticks)
@@ -93,7 +96,7 @@ def positions(values, texts, n_ticks=None):
 
 
 def boundaries(values):
-    """Return where the cells of ascending values begin and end: halfway to their neighbours."""
+    """Return the boundaries of the cells of ascending values, halfway between neighbours."""
     values = np.asarray(values, dtype=np.float64)
     if len(values) == 1:
         return values[0] + np.array([-0.5, 0.5])

@@ -1,8 +1,8 @@
 """`grid_search`: cross-validated scores over a grid of parameters, with all work shared that can be.
 
-Points that differ in C alone are walked along, C ascending, each model begun where the last one ended. Folds are split
-once. For a kernel machine the kernel matrix of all rows is computed once for all folds and all C if it fits in
-memory (`models/gridwalk.py`); for a linear one the folds go along C together (`c_path`). Walks run in parallel threads.
+Points that differ in C alone form a path, which is fitted by ascending C, each fit a warm start from the previous one.
+Folds are split once. For a kernel machine the kernel matrix of all rows is computed once for all folds and all C if it
+fits in memory (`fold_path`); the folds of a linear model are fitted together (`c_path`). Paths run in parallel threads.
 """
 
 import json
@@ -25,12 +25,12 @@ from sklearn.utils import assert_all_finite
 from widemargin._runtime.argument_types import FilePath, Folds, Rows, Scoring
 from widemargin._runtime.threads import n_threads, run, single_threaded_blas
 from widemargin._runtime.warning import warn_caller
-from widemargin.errors import ConvergenceWarning
+from widemargin.errors import ConvergenceWarning, InfeasibleNuError
 from widemargin.models.base import SolvedModel
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.selection.c_path import c_path
-from widemargin.selection.fold_walk import FoldWalk, Ground, bytes_to_share, rows_of
+from widemargin.selection.fold_path import FoldPath, SharedData, bytes_to_share, rows_of
 from widemargin.selection.grid_result import GridResult
 from widemargin.selection.live_table import GridReport
 from widemargin.selection.parameter_ranges import checked_grids, default_grid, grown, refined
@@ -198,7 +198,7 @@ class _Search:
         self.scoring = _name_of(estimator, scoring)
         self._folds = list(check_cv(cv, self._y, classifier=is_classifier(estimator)).split(self._X, self._y, groups))
         self._n_jobs, self._memory = n_jobs, memory
-        self._stop, self._lock, self._grounds = threading.Event(), threading.Lock(), {}
+        self._stop, self._lock, self._shared = threading.Event(), threading.Lock(), {}
         self._n_short, self._records, self._file = 0, {}, None
 
     def open(self, names, results, resume):
@@ -216,7 +216,7 @@ class _Search:
             "data": fingerprint(self._X, self._y, self._folds, self._parameters),
         }
         self._file = GridFile(results, header, resume)
-        self._records = self._file.records
+        self._records = dict(self._file.records)
         if self._file.was_cut:
             message = f"{results} is cut inside its first line and holds no results: the search begins anew."
             warn_caller(message)
@@ -270,7 +270,8 @@ class _Search:
         done = [point for point in walk.points if not self._is_missing(point, walk.fold)]
         left = [point for point in walk.points if self._is_missing(point, walk.fold)]
         train_and_test = self._folds[walk.fold]
-        fold = FoldWalk(self._ground(walk), train_and_test, self._y, self._parameters, self._judge, self._stop.is_set)
+        shared = self._shared_data(walk)
+        fold = FoldPath(shared, train_and_test, self._y, self._parameters, self._judge, self._stop.is_set)
         if done and self._file is not None:
             fold.state = self._file.state(done[-1], walk.fold)
         for point in left:
@@ -292,32 +293,32 @@ class _Search:
     def _score(self, fold, point):
         try:
             return fold.score(point)
-        except ValueError as error:
-            if "nu" in point and str(error).startswith("nu"):  # too large for the classes of this fold
+        except InfeasibleNuError:
+            if "nu" in point:  # the classes of this fold do not allow this value of the grid
                 return float("nan")
             raise
 
-    def _ground(self, walk):
-        """Return what the folds of these points share, made by the first that comes."""
+    def _shared_data(self, walk):
+        """Return the SharedData of these points; the first thread that needs it computes it."""
         others = _apart_from_C(walk.points[0])
         with self._lock:
-            lock, made = self._grounds.setdefault(others, (threading.Lock(), []))
+            lock, made = self._shared.setdefault(others, (threading.Lock(), []))
         with lock:
             if not made:
                 model = clone(self._estimator).set_params(**dict(others))
                 if isinstance(model, SolvedModel):
                     model.set_params(n_jobs=1, verbose=0)
                 size = bytes_to_share(model, self._X.shape[0], n_threads(self._n_jobs))
-                made.append(Ground(model, self._X, size <= self._memory * _MEGABYTE))
+                made.append(SharedData(model, self._X, size <= self._memory * _MEGABYTE))
             return made[0]
 
     def _leave(self, walk):
-        """Let go of what the folds of these points share after the last of them."""
+        """Free the SharedData of these points after their last fold."""
         others = _apart_from_C(walk.points[0])
         with self._lock:
             self._users[others] -= 1
             if self._users[others] == 0:
-                del self._grounds[others]
+                del self._shared[others]
 
     def _go_together(self, walk, report, callback):
         """Walk along C with all folds of a linear model."""
@@ -342,12 +343,11 @@ class _Search:
             self._stop.set()
 
     def _record(self, point, fold, score, seconds, state, report, callback):
-        """Keep a score, and tell of it."""
+        """Store a score, append it to the results file if there is one, and report it."""
         if self._file is not None:
-            self._file.add(point, fold, score, seconds, state)
-        else:
-            self._records[tuple(point.items()), fold] = (score, seconds)
+            score, seconds = self._file.add(point, fold, score, seconds, state)
         with self._lock:
+            self._records[tuple(point.items()), fold] = (score, seconds)
             complete = not any(self._is_missing(point, k) for k in range(len(self._folds)))
             result = self.result() if complete and (report.is_shown or callback is not None) else None
             report.done(point, result)

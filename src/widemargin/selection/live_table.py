@@ -1,7 +1,8 @@
-"""How a grid search shows itself while it runs: a table that fills, and a bar with the time left.
+"""Display of a running grid search: a table of the scores so far, and a progress bar with the remaining time.
 
-On a terminal; in a notebook the bar alone, as the result draws itself there; elsewhere a line for each point. The bar
-is that of a task: if the search was not asked to show anything, of the report in force, if there is one.
+Both are drawn on a terminal. A notebook shows the progress bar only, because the result has its own figure there. In
+other places one line is written for each point. With verbose=0 nothing is shown here, but the search is still a task of
+an enclosing `show_progress`, if there is one.
 """
 
 import math
@@ -13,7 +14,7 @@ from numbers import Real
 from widemargin._runtime.progress import ProgressReport, task
 from widemargin.selection.grid_result import ordering
 
-_MOST_COLUMNS = 12  # a wider table would not fit; then only the best points are listed
+_MAX_COLUMNS = 12  # a wider table would not fit on a terminal; then only the best points are listed
 _LISTED = 8
 
 
@@ -25,14 +26,14 @@ class GridReport:
     verbose : int or bool
         0 is silent.
     scoring : str
-        What the scores are called.
+        Name of the score.
     stream : file or None
-        Where to write; None is standard error.
+        Stream to write to; None is standard error.
 
     Attributes
     ----------
     is_shown : bool
-        Whether anybody wants to see it.
+        Whether anything is shown.
     """
 
     def __init__(self, verbose, scoring, stream=None):
@@ -62,14 +63,14 @@ class GridReport:
         return False
 
     def begin(self, result, points, n_fits):
-        """Take notice of the points to come, and of how many fits that are."""
+        """Announce the points that will be computed, and the number of fits."""
         with self._lock:
             self._result, self._points = result, points
         self._fits.close()
         self._task = self._fits.enter_context(task("grid", n_fits, "fits"))
 
     def done(self, point, result):
-        """Take notice of a fit; the result so far if it was the last one of its point."""
+        """Report a finished fit; `result` is the GridResult so far if this fit completed its point, otherwise None."""
         if result is not None:
             with self._lock:
                 self._result = result
@@ -90,7 +91,7 @@ def grid_table(result, points):
     """Return a table of the scores: C across and another parameter down if there are two, else the best points."""
     names = result.names
     across = sorted({point[names[0]] for point in points}, key=ordering)
-    if len(names) != 2 or len(across) > _MOST_COLUMNS:
+    if len(names) != 2 or len(across) > _MAX_COLUMNS:
         return _best_table(result)
     down = sorted({point[names[1]] for point in points}, key=ordering)
     means = {_key(point): mean for point, mean in zip(result.points, result.means, strict=True)}
@@ -129,7 +130,7 @@ def in_words(point):
 
 
 def briefly(value):
-    """Return a value in few letters: a power of two as such, other numbers with four significant digits."""
+    """Return a value as a short text: powers of two as 2^k, other numbers with four significant digits."""
     if not isinstance(value, Real) or isinstance(value, bool):
         return str(value)
     value = float(value)
@@ -141,7 +142,7 @@ def briefly(value):
 
 
 def shown(score, scoring):
-    """Return a score as people read it: accuracies in percent, errors without their sign."""
+    """Return a score as text: accuracies in percent, errors without scikit-learn's minus sign."""
     if scoring == "accuracy":
         return f"{100 * score:z.2f}"
     return f"{-score:z.4g}" if scoring.startswith("neg_") else f"{score:z.4f}"

@@ -1,4 +1,4 @@
-"""The points of a grid: LIBSVM's ranges by default, any values for any parameter, and a closer look around the best."""
+"""Grids of parameter values: the default ranges, which are those of LIBSVM's grid.py, checks, extension, refinement."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -11,15 +11,15 @@ _C = 2.0 ** np.arange(-5, 16, 2)
 _GAMMA = 2.0 ** np.arange(3, -16, -2)
 _EPSILON = 2.0 ** np.arange(-8, -1, 3)
 _NU = np.arange(1, 9) / 10
-_GROWING = ("C", "gamma", "epsilon")
-_LEAST, _MOST = 2.0**-100, 2.0**100  # of what a grid grows to
+_EXTENDABLE = ("C", "gamma", "epsilon")
+_MIN_EXTENDED_VALUE, _MAX_EXTENDED_VALUE = 2.0**-100, 2.0**100
 
 
 def default_grid(estimator):
-    """Return the usual grid for an estimator: LIBSVM's ranges for those of its parameters that matter most."""
+    """Return the default grid for an estimator: LIBSVM's ranges of C, gamma and epsilon, or nu, if it has them."""
     parameters = estimator.get_params()
     if "C" not in parameters and "nu" not in parameters:
-        raise ValueError(f"{type(estimator).__name__} has no usual grid: give one, a dict of name to values.")
+        raise ValueError(f"{type(estimator).__name__} has no default grid: pass grid, a dict of name to values.")
     grid = {name: values for name, values in (("C", _C), ("nu", _NU)) if name in parameters}
     if parameters.get("kernel") in ("poly", "rbf", "sigmoid"):
         grid["gamma"] = _GAMMA
@@ -65,7 +65,7 @@ def _checked_grid(estimator, grid):
 
 
 def _as_key(name, value):
-    """Return a value that can be a part of a point, which is looked up by its values."""
+    """Return a value in hashable form; ValueError if there is none. Points are looked up by their values."""
     if isinstance(value, np.generic):
         return value.item()
     value = Weights(value) if isinstance(value, dict) else value
@@ -74,14 +74,16 @@ def _as_key(name, value):
     except TypeError:
         kind = type(value).__name__
         raise ValueError(
-            f"grid: the values of {name!r} must be numbers, texts, None, functions or dicts of numbers, got a {kind}: "
-            f"{value!r}. Search over such values with a grid for each, or with scikit-learn's GridSearchCV."
+            f"grid: the values of {name!r} must be numbers, strings, None, functions or dicts of numbers, "
+            f"got a {kind}: {value!r}. Make a separate search for each such value, or use scikit-learn's GridSearchCV."
         ) from None
     return value
 
 
 def edges(points, means):
-    """Return {name: "smallest" or "largest"} of the parameters whose best value is the outermost of those tried.
+    """Return {name: "smallest" or "largest"} of the parameters whose best value is on the edge of the grid.
+
+    A parameter is not included if a point with an inner value has the same score.
 
     Parameters
     ----------
@@ -89,8 +91,6 @@ def edges(points, means):
         All points that were tried.
     means : array
         Their mean scores; larger is better.
-
-    Where points inside the grid are as good as one on its edge, the best is not said to be there.
     """
     rounded = np.round(means, 12)
     if np.isnan(rounded).all():
@@ -110,7 +110,7 @@ def edges(points, means):
 def grown(grid, points, means):
     """Return the grid with one more value beyond each edge on which its best point lies; None if there is no such edge.
 
-    Only C, gamma and epsilon have values beyond, and only where those tried are in geometric progression.
+    Only C, gamma and epsilon are extended, and only if their values are in geometric progression.
     """
     ours = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
     place = {tuple(point.items()): k for k, point in enumerate(points)}
@@ -118,15 +118,15 @@ def grown(grid, points, means):
     more = {}
     for name, side in edges(ours, np.asarray(means)[rows]).items():
         step = _step(grid[name])
-        if name in _GROWING and step is not None:
+        if name in _EXTENDABLE and step is not None:
             beyond = min(grid[name]) * 2.0**-step if side == "smallest" else max(grid[name]) * 2.0**step
-            if _LEAST < beyond < _MOST:
+            if _MIN_EXTENDED_VALUE < beyond < _MAX_EXTENDED_VALUE:
                 more[name] = [*grid[name], beyond]
     return {**grid, **more} if more else None
 
 
 def refined(grid, best):
-    """Return a grid around the best point: one step to either side, at half the distance."""
+    """Return a grid around the best point: from one step below to one step above, in half steps."""
     closer = {}
     for name, values in grid.items():
         step = _step(values)
@@ -139,7 +139,7 @@ def refined(grid, best):
 
 
 def _step(values):
-    """Return the distance of neighbours as a logarithm to base 2, if values are a geometric progression; else None."""
+    """Return log2 of the ratio of adjacent values if they are a geometric progression, otherwise None."""
     if len(values) < 2 or not all(_is_number(value) and value > 0 for value in values):
         return None
     steps = np.abs(np.diff(np.sort(np.log2(values))))

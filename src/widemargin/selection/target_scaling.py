@@ -1,14 +1,14 @@
-"""Targets of a regression in units of their own: y' = (y − mean) / spread, and models back in the units of the file.
+"""Standardised targets of a regression, y' = (y − mean) / spread, and the conversion of models to the original units.
 
-A model f' of scaled targets predicts f = spread f' + mean, which is a model of the same kind: its weights, or the
-coefficients of its kernel expansion, are multiplied by spread, and so is its intercept before the mean is added. With
-w = spread w' and residuals r = spread r',
+If f' is a model of the scaled targets, then f = spread f' + mean is a model of the original targets and of the same
+kind: its weights, or the coefficients of its kernel expansion, are multiplied by spread, and its intercept is
+multiplied by spread before the mean is added. With w = spread w' and residuals r = spread r',
 
     ½|w|² + C Σ max(0, |r| − epsilon)  =  spread² (½|w'|² + C' Σ max(0, |r'| − epsilon'))
 
-for C = spread C' and epsilon = spread epsilon' (C = C' if the losses are squared). So it solves the problem of the
-unscaled targets with that C and epsilon, and its relative gap is the same. An intercept that is penalised is penalised
-without the mean.
+for C = spread C' and epsilon = spread epsilon' (C = C' for squared losses). The converted model therefore solves the
+problem of the original targets with this C and epsilon, and its relative gap is the same. If the intercept is
+penalised, the penalty does not include the mean.
 """
 
 from typing import NamedTuple
@@ -21,38 +21,38 @@ from widemargin.models.kernel.base import KernelModel
 
 
 class TargetScale(NamedTuple):
-    """Where the targets lie, and how far they spread: their mean and standard deviation."""
+    """The mean of the targets and their standard deviation, `spread`."""
 
     mean: float
     spread: float
 
     def apply(self, y):
-        """Return the targets in these units."""
+        """Return the scaled targets."""
         return (y - self.mean) / self.spread
 
     def undo(self, y):
-        """Return targets in the units of the file."""
+        """Return scaled targets in their original units."""
         return y * self.spread + self.mean
 
     def scorer(self, name):
-        """Return scikit-learn's scorer of that name, which judges in the units of the file."""
-        judge = get_scorer(name)
+        """Return scikit-learn's scorer of that name, applied to predictions and targets in their original units."""
+        scorer = get_scorer(name)
 
         def score(model, X, y):
-            return judge(_InFileUnits(model, self), X, self.undo(y))
+            return scorer(_InOriginalUnits(model, self), X, self.undo(y))
 
         score.__name__ = name
         return score
 
     def restore(self, model):
-        """Let a model that was fitted to scaled targets be one of the targets in the file."""
+        """Convert a model of the scaled targets, in place, to a model of the original targets."""
         spread, squared = self.spread, self.spread**2
         is_linear_loss = getattr(model, "loss", "epsilon_insensitive") == "epsilon_insensitive"
         changed = {"C": model.C * spread if is_linear_loss else model.C}
         if hasattr(model, "epsilon"):
             changed["epsilon"] = model.epsilon * spread
         if isinstance(model, KernelModel) or model.stopping == "kkt":
-            changed["tol"] = model.tol * spread  # a violation in units of the targets
+            changed["tol"] = model.tol * spread  # a KKT violation has the units of the targets
         model.set_params(**changed)
         for name in ("coef_", "dual_coef_") if "coef_" in vars(model) else ("dual_coef_",):
             setattr(model, name, getattr(model, name) * spread)
@@ -67,7 +67,7 @@ class TargetScale(NamedTuple):
 
 
 def scale_of(y):
-    """Return the TargetScale of some targets; ValueError if they are all the same."""
+    """Return the TargetScale of the targets; ValueError if they are all equal."""
     spread = float(np.std(y))
     if not 0.0 < spread < np.inf:
         raise ValueError(
@@ -76,8 +76,8 @@ def scale_of(y):
     return TargetScale(float(np.mean(y)), spread)
 
 
-class _InFileUnits(RegressorMixin, BaseEstimator):
-    """A fitted model of scaled targets, which predicts in the units of the file."""
+class _InOriginalUnits(RegressorMixin, BaseEstimator):
+    """A fitted model of scaled targets that predicts in the original units."""
 
     def __init__(self, model, scale):
         self.model, self.scale = model, scale
@@ -86,5 +86,5 @@ class _InFileUnits(RegressorMixin, BaseEstimator):
         return True
 
     def predict(self, X):
-        """Return predictions in the units of the file."""
+        """Return predictions in the original units."""
         return self.scale.undo(self.model.predict(X))

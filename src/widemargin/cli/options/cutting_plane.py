@@ -1,4 +1,4 @@
-"""Options of the tasks that only cutting planes solve: ranking, ordinal regression, ROC area, measures."""
+"""Options of the tasks that are solved by cutting planes: ranking, ordinal regression, ROC area, measures."""
 
 import argparse
 
@@ -9,21 +9,21 @@ from widemargin.problems.measures import parsed
 from widemargin.solvers.registry import RISK_SOLVERS, names_of
 
 TASKS = {"rank": RankSVM, "ordinal": OrdinalSVC, "rocarea": ROCAreaSVC, "measure": MeasureSVC}
-FORMATS = {"rank": ("widemargin", "svmlight"), "ordinal": ("widemargin",)}  # others as the first
-_OF_ALL = ("C", "tol", "stopping", "solver", "max_iter", "max_seconds")
-_OF_TASKS = {"measure": ("measure", "bias")}
+FORMATS = {"rank": ("widemargin", "svmlight"), "ordinal": ("widemargin",)}  # the other tasks as rank
+_COMMON_OPTIONS = ("C", "tol", "stopping", "solver", "max_iter", "max_seconds")
+_OPTIONS_OF_TASK = {"measure": ("measure", "bias")}
 
 
 def add_plane_options(add):
-    """Add the options of these tasks by a parser's way of adding them."""
+    """Add the options of these tasks; `add` is the `add_argument` of a parser or group."""
     add("--measure", type=measure_name, help="task measure: f1, prbep, precision@K or recall@K of the K rows with the "
         "largest scores, or error; the larger label is the positive one (default: f1)")  # fmt: skip
     add("--no-penalize-intercept", action="store_false", dest="penalize_intercept", help="classification and "
-        "regression: an intercept without penalty, by --solver newton, ocas or svmperf")  # fmt: skip
+        "regression: do not penalise the intercept; needs --solver newton, ocas or svmperf")  # fmt: skip
 
 
 def measure_name(text):
-    """Return the name of a measure that there is."""
+    """Return the name of a measure; ArgumentTypeError if it does not exist."""
     try:
         parsed(text)
     except ValueError as error:
@@ -32,10 +32,10 @@ def measure_name(text):
 
 
 def make_plane_model(parser, options):
-    """Return the estimator of `--task`; refuse options that are not for it."""
+    """Return the estimator of `--task`; a usage error for options that do not apply to it."""
     task, given = options.task, vars(options)
-    takes = (*_OF_ALL, *_OF_TASKS.get(task, ()))
-    for dest in given:  # options of machines have no default: they are there if they were given
+    takes = (*_COMMON_OPTIONS, *_OPTIONS_OF_TASK.get(task, ()))
+    for dest in given:  # options of estimators have no default, so that they are present only if they were given
         if parser.get_default(dest) == argparse.SUPPRESS and dest not in takes:
             parser.error(f"{parser.name(dest)} is not for --task {task}; leave it out")
     if options.format not in FORMATS.get(task, FORMATS["rank"]):
@@ -52,7 +52,7 @@ def make_plane_model(parser, options):
 
 
 def plane_words(model):
-    """Return what is trained, in words."""
+    """Return a description of the model."""
     words = {RankSVM: "RankSVM, pairs within queries", OrdinalSVC: "OrdinalSVC, ranks by thresholds"}
     words |= {ROCAreaSVC: "ROCAreaSVC, area under the ROC curve"}
     return f"{words.get(type(model)) or f'MeasureSVC, {model.measure}'}, linear"

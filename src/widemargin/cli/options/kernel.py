@@ -1,19 +1,20 @@
-"""Options of kernel machines: LIBSVM's letters and their long names, what each applies to, and the estimator.
+"""Options of kernel machines, LIBSVM's letters and their long names, and the estimator that they describe.
 
-An option that does not apply, LIBSVM would ignore; here it is refused, with what it is for.
+LIBSVM ignores an option that does not apply to the chosen formulation or kernel. Here it is a usage error, and the
+message says what the option applies to.
 """
 
 import argparse
 
-from widemargin.cli.options import parsing as reading
+from widemargin.cli.options import parsing
 from widemargin.models.kernel.machines import KERNELS, MACHINES, machine_of
 from widemargin.solvers.registry import KERNEL_SOLVERS
 
-_SELECTING = (
+_KERNEL_OPTIONS = (  # any of these selects a kernel machine
     "svm_type", "kernel_type", "kernel", "nu", "gamma", "degree", "coef0",
     "cache_size", "probability", "shrinking", "working_set",
 )  # fmt: skip
-_BY_TASK = {"classification": (0, 1), "regression": (3, 4), "oneclass": (2, 2)}  # -s without and with nu
+_SVM_TYPE_OF_TASK = {"classification": (0, 1), "regression": (3, 4), "oneclass": (2, 2)}  # -s without and with nu
 _DEFAULTS = {  # LIBSVM's
     "C": 1.0,
     "nu": 0.5,
@@ -25,17 +26,17 @@ _DEFAULTS = {  # LIBSVM's
     "cache_size": 100.0,
     "shrinking": True,
 }
-_OF_ALL = ("tol", "stopping", "cache_size", "shrinking", "solver", "working_set", "max_seconds")
+_COMMON_OPTIONS = ("tol", "stopping", "cache_size", "shrinking", "solver", "working_set", "max_seconds")
 _LINEAR_ONLY = ("loss", "bias", "multi_class", "penalize_intercept")
 
 
-LIBLINEAR_TYPES = {  # what does the same as LIBLINEAR's -s, of those numbers that LIBSVM has too
+LIBLINEAR_TYPES = {  # equivalents of LIBLINEAR's -s, for the numbers that LIBSVM uses too
     1: "--loss squared_hinge",
     2: "--loss squared_hinge",
     3: "--loss hinge",
     4: "--multi-class crammer_singer",
 }
-_LIBLINEAR_ONLY = {  # and of those that LIBSVM has not
+_LIBLINEAR_ONLY = {  # and for the numbers that LIBSVM does not use
     5: "an L1 penalty is not available, and --loss squared_hinge has the same loss with an L2 penalty",
     6: "logistic regression with an L1 penalty is not available; a support vector machine is --loss hinge",
     7: "logistic regression is not available; a support vector machine is --loss hinge",
@@ -47,31 +48,31 @@ _LIBLINEAR_ONLY = {  # and of those that LIBSVM has not
 
 
 def add_kernel_options(add):
-    """Add the options of kernel machines by a parser's way of adding them."""
+    """Add the options of kernel machines; `add` is the `add_argument` of a parser or group."""
     add("-s", type=svm_type, dest="svm_type", metavar="TYPE",
         help="LIBSVM's: 0 C-SVC, 1 nu-SVC, 2 one-class, 3 epsilon-SVR, 4 nu-SVR (default: 0, or what --task and "
         "--nu say); LIBLINEAR's types are --loss, --multi-class and --task")  # fmt: skip
     add("-t", type=int, choices=range(len(KERNELS)), dest="kernel_type", metavar="KERNEL",
         help="LIBSVM's: 0 linear, 1 poly, 2 rbf, 3 sigmoid, 4 precomputed (default: 2)")  # fmt: skip
     add("--kernel", choices=list(KERNELS), help="the same by name")
-    add("-g", "--gamma", type=reading.gamma, help="poly, rbf, sigmoid: factor of <x, z> or |x - z|²; auto or 0 is "
+    add("-g", "--gamma", type=parsing.gamma, help="poly, rbf, sigmoid: factor of <x, z> or |x - z|²; auto or 0 is "
         "1/features, scale also divides by the variance (default: auto)")  # fmt: skip
-    add("-d", "--degree", type=reading.whole(0), help="poly: (gamma <x, z> + coef0)^degree (default: 3)")
-    add("-r", "--coef0", type=reading.number, help="poly, sigmoid: tanh(gamma <x, z> + coef0) (default: 0)")
-    add("-n", "--nu", type=reading.share, help="nu-SVC, one-class, nu-SVR: lower bound of the share of support "
-        "vectors (default: 0.5)")  # fmt: skip
-    add("-b", type=reading.switch, dest="probability", metavar="0|1", help="LIBSVM's: 1 is --probability")
+    add("-d", "--degree", type=parsing.whole(0), help="poly: (gamma <x, z> + coef0)^degree (default: 3)")
+    add("-r", "--coef0", type=parsing.number, help="poly, sigmoid: tanh(gamma <x, z> + coef0) (default: 0)")
+    add("-n", "--nu", type=parsing.fraction, help="nu-SVC, one-class, nu-SVR: lower bound of the fraction of "
+        "support vectors (default: 0.5)")  # fmt: skip
+    add("-b", type=parsing.switch, dest="probability", metavar="0|1", help="LIBSVM's: 1 is --probability")
     add("--probability", action="store_true", help="also fit probabilities, for predict -b 1")
-    add("-m", "--cache-size", type=reading.positive, metavar="MB", help="memory for kernel rows (default: 100)")
-    add("--shrinking", type=reading.yes_or_no, metavar="yes|no",
-        help="leave rows at their bounds out for a while; also -h 0|1 (default: yes)")  # fmt: skip
-    add("--working-set", type=reading.whole(2), metavar="Q", help="multipliers optimised at a time by svmlight "
-        "(default: chosen by the solver)")  # fmt: skip
+    add("-m", "--cache-size", type=parsing.positive, metavar="MB", help="memory for kernel rows (default: 100)")
+    add("--shrinking", type=parsing.yes_or_no, metavar="yes|no",
+        help="temporarily remove dual variables at bound from the problem; also -h 0|1 (default: yes)")  # fmt: skip
+    add("--working-set", type=parsing.whole(2), metavar="Q", help="dual variables that svmlight optimises "
+        "at a time (default: chosen by the solver)")  # fmt: skip
 
 
 def svm_type(text):
-    """Return a number of LIBSVM's -s; that of LIBLINEAR is answered with what does the same."""
-    number = reading.whole(0)(text)
+    """Return a number of LIBSVM's -s; for one of LIBLINEAR's, the error names the equivalent option."""
+    number = parsing.whole(0)(text)
     if number in _LIBLINEAR_ONLY:
         raise argparse.ArgumentTypeError(
             f"-s is LIBSVM's here, from 0 to {len(MACHINES) - 1}, and {number} is a type of LIBLINEAR: "
@@ -84,23 +85,23 @@ def svm_type(text):
 
 
 def selecting_option(parser, options):
-    """Return the first option, as it is written, that asks for a kernel machine; None if there is none."""
+    """Return the first option, as it is written, that selects a kernel machine; None if there is none."""
     if options.task == "oneclass":
         return "--task oneclass"
-    return next((parser.name(dest) for dest in _SELECTING if hasattr(options, dest)), None)
+    return next((parser.name(dest) for dest in _KERNEL_OPTIONS if hasattr(options, dest)), None)
 
 
-def make_kernel_model(parser, options, asking):
-    """Return the estimator that the options describe; refuse those that contradict each other or do not apply.
+def make_kernel_model(parser, options, selecting):
+    """Return the estimator that the options describe; a usage error if options contradict each other or do not apply.
 
     Parameters
     ----------
     parser : Parser
-        For the names of options, and to refuse them.
+        Provides the names of options, and raises usage errors.
     options : Namespace
-        As parsed: options of machines that were not given are absent.
-    asking : str
-        The option that asks for a kernel machine, as written.
+        The parsed options; options of estimators that were not given are absent.
+    selecting : str
+        The option that selects a kernel machine, as written.
     """
     linear = [parser.name(dest) for dest in _LINEAR_ONLY if hasattr(options, dest)]
     if options.format in ("liblinear", "svmlight"):
@@ -109,16 +110,16 @@ def make_kernel_model(parser, options, asking):
         linear.append(f"--solver {options.solver}")
     if linear:
         parser.error(
-            f"{linear[0]} is for linear machines, but {asking} asks for a kernel machine{_other_type(options)}; "
+            f"{linear[0]} is for linear machines, but {selecting} asks for a kernel machine{_other_type(options)}; "
             "leave one of them out"
         )
     machine, kernel = _choose_machine(parser, options), _choose_kernel(parser, options)
     _check_numbers(parser, options)
-    takes = {*machine.takes, *KERNELS[kernel], *_OF_ALL}
+    takes = {*machine.takes, *KERNELS[kernel], *_COMMON_OPTIONS}
     given = {**_DEFAULTS, **vars(options)}
     parameters = {dest: given[dest] for dest in takes if dest in given}
     if "class_weight" in parameters:
-        parameters["class_weight"] = reading.join_weights(parser, parameters["class_weight"])
+        parameters["class_weight"] = parsing.join_weights(parser, parameters["class_weight"])
     parameters |= {"kernel": kernel, "n_jobs": options.jobs, "max_iter": given.get("max_iter") or -1}
     if given.get("probability"):
         parameters["probability"] = "libsvm"
@@ -128,26 +129,26 @@ def make_kernel_model(parser, options, asking):
 
 
 def kernel_words(model, options):
-    """Return what kind of kernel machine a model is, and what LIBLINEAR calls by the number of -s if that is alone."""
+    """Return a description of a kernel machine, and a hint on LIBLINEAR's -s if -s is the only option of this group."""
     machine = machine_of(model)
     words = f"{machine.name}, {model.kernel} kernel; LIBSVM's -s {MACHINES.index(machine)}"
-    others = any(hasattr(options, dest) for dest in _SELECTING if dest != "svm_type")
+    others = any(hasattr(options, dest) for dest in _KERNEL_OPTIONS if dest != "svm_type")
     return words, "" if others else _other_type(options)
 
 
 def _other_type(options):
-    """Return the way out for whoever means LIBLINEAR's -s, in brackets."""
+    """Return, in brackets, the equivalent of LIBLINEAR's type with the number of -s; "" if there is none."""
     number = getattr(options, "svm_type", None)
     return f" (LIBLINEAR's -s {number} is {LIBLINEAR_TYPES[number]})" if number in LIBLINEAR_TYPES else ""
 
 
 def _choose_machine(parser, options):
-    """Return the machine that -s, or --task and --nu, ask for; refuse options that are for others."""
+    """Return the formulation that -s, or --task and --nu, select; a usage error for options of other formulations."""
     number = getattr(options, "svm_type", None)
     if number is None:
-        # Where LIBSVM's -t stands, so does its default of -s, with which nu means nothing.
+        # With LIBSVM's -t, the default of -s is LIBSVM's too, to which --nu does not apply.
         with_nu = hasattr(options, "nu") and not hasattr(options, "kernel_type")
-        number = _BY_TASK[options.task or "classification"][with_nu]
+        number = _SVM_TYPE_OF_TASK[options.task or "classification"][with_nu]
     machine = MACHINES[number]
     if options.task not in (None, machine.task):
         parser.error(f"-s {number} means --task {machine.task}, got --task {options.task}; leave one of them out")
@@ -162,7 +163,7 @@ def _choose_machine(parser, options):
 
 
 def _choose_kernel(parser, options):
-    """Return the name of the kernel; refuse options of other kernels, and those a precomputed one leaves no sense."""
+    """Return the name of the kernel; a usage error for options of other kernels."""
     by_letter = list(KERNELS)[options.kernel_type] if hasattr(options, "kernel_type") else None
     kernel = getattr(options, "kernel", by_letter or "rbf")
     if by_letter not in (None, kernel):
@@ -187,7 +188,7 @@ def _check_numbers(parser, options):
     if getattr(options, "stopping", None) == "violation":
         parser.error("--stopping violation is svmperf's criterion; kernel machines take gap or kkt")
     if getattr(options, "solver", None) == "smo" and hasattr(options, "working_set"):
-        parser.error("--working-set is for --solver svmlight; smo takes two multipliers at a time")
+        parser.error("--working-set is for --solver svmlight; smo optimises two dual variables at a time")
 
 
 def _listed(names):

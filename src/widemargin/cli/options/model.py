@@ -1,4 +1,4 @@
-"""Options of `widemargin train`: what they are, and the estimator they describe."""
+"""The options of `widemargin train`, and the estimator that they describe."""
 
 import argparse
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 from widemargin.cli.files import ZERO_BASED
 from widemargin.cli.options import cutting_plane as cutting_plane_options
 from widemargin.cli.options import kernel as kernel_options
-from widemargin.cli.options import parsing as reading
+from widemargin.cli.options import parsing
 from widemargin.cli.options.parsing import Parser
 from widemargin.cli.progress import add_progress_option
 from widemargin.models.kernel.machines import machine_of
@@ -28,56 +28,56 @@ _PASSED_ON = (*_LINEAR_DEFAULTS, "max_seconds", "loss", "epsilon", "multi_class"
 _LINEAR_CHOICES = {"loss", "bias", "multi_class", "stopping", "solver", "penalize_intercept"}
 _ANSWERS = {
     "-C": "-C is LIBLINEAR's search for C, which is widemargin grid --kernel linear here; -c is C",
-    "-R": "-R is LIBLINEAR's for an intercept without penalty; use --no-penalize-intercept",
+    "-R": "-R is LIBLINEAR's option for an intercept without penalty; use --no-penalize-intercept",
     "--penalty": "--penalty is not available: the penalty is L2, ½|w|², for every machine; leave it out",
     "--dual": "--dual is not available: --solver chooses how the problem is solved, see --help; leave it out",
 }
 
 _DESCRIPTION = """\
-Train a support vector machine on a file of SVM-light / LIBSVM text (plain, .gz, .bz2, .xz or .zst): a linear one, or
-a kernel machine if any option of those is given; by --task also a model for an order or a measure. MODEL is DATA's
-name + ".model" in the current directory if left out; "-" is standard input or output."""
+Train a support vector machine on a file of SVM-light / LIBSVM text (plain, .gz, .bz2, .xz or .zst). The model is
+linear, or a kernel machine if an option of kernel machines is given; --task selects regression, ranking and others.
+If MODEL is left out, it is DATA's name + ".model" in the current directory; "-" is standard input or output."""
 
 _EXAMPLES = """\
 examples:
   widemargin train heart_scale                            linear, squared hinge loss, writes heart_scale.model
   widemargin train -c 10 --loss hinge --tol 1e-6 heart_scale heart.model
   widemargin train --task regression -p 0.1 abalone       linear support vector regression
-  widemargin train --no-penalize-intercept heart_scale    an intercept without penalty, by cutting planes
-  widemargin train --task rank -c 20 train.dat            order within queries: `3 qid:1 1:0.5 ...`, as for SVM-rank
-  widemargin train --task ordinal stars                   labels that have an order, told apart by thresholds
-  widemargin train --task rocarea -v 5 heart_scale        the area under the ROC curve
+  widemargin train --no-penalize-intercept heart_scale    an intercept that is not penalised
+  widemargin train --task rank -c 20 train.dat            ranking within queries: `3 qid:1 1:0.5 ...`, as for SVM-rank
+  widemargin train --task ordinal stars                   ordinal regression: ordered labels, separated by thresholds
+  widemargin train --task rocarea -v 5 heart_scale        maximise the area under the ROC curve
   widemargin train --task measure --measure prbep -c 100 heart_scale
   widemargin train --kernel rbf heart_scale               C-SVC; the same is -s 0 -t 2
   widemargin train -s 1 -t 1 -d 2 -n 0.3 -b 1 heart_scale       nu-SVC, polynomial kernel, probabilities
-  widemargin train --task oneclass --nu 0.1 --gamma 0.5 normal  the support of a distribution
+  widemargin train --task oneclass --nu 0.1 --gamma 0.5 normal  outlier detection
   widemargin train -t 4 kernel.txt                        rows are `label 0:serial 1:K(x, x1) 2:K(x, x2) ...`
   widemargin train -v 5 -w1 2 -w-1 0.5 -g 0.1 heart_scale  5-fold cross-validation, classes weighted
-  widemargin train --progress yes big.xz big.model 2> log       how far it is, as lines of a log
+  widemargin train --progress yes big.xz big.model 2> log       write progress to a log file
   xzcat big.xz | widemargin train --format liblinear - big.model
 
-Without an option of kernel machines, training is linear: the intercept is penalised with the other weights, and -e is a
-relative duality gap. Any of LIBSVM's letters -s -t -d -g -r -n -m -h -b, or their long names, makes it a kernel machine
-as svm-train trains it, -s 0 -t 0 included: with its defaults (C-SVC, rbf, gamma 1/features, -e 1e-3 on the optimality
-conditions), an intercept without penalty, and its printed lines. What svm-train would ignore is refused.
-MODEL is of widemargin's format, also with LIBSVM's letters, unless --format libsvm asks for LIBSVM's text.
+Without an option of kernel machines the model is linear: the intercept is penalised with the other weights, and -e is a
+relative duality gap. Any of LIBSVM's letters -s -t -d -g -r -n -m -h -b, or their long names, selects a kernel machine
+(also -s 0 -t 0), trained as by svm-train: with its defaults (C-SVC, rbf, gamma 1/features, -e 1e-3 for the optimality
+conditions), an intercept that is not penalised, and its output. Options that svm-train would ignore are an error.
+MODEL is written in widemargin's format, also with LIBSVM's letters, unless --format libsvm selects LIBSVM's.
 
 The tasks rank, ordinal, rocarea and measure are linear, too: ½|w|² + C times a mean over pairs, or times 1 - measure,
-minimised by cutting planes (--solver ocas or svmperf, -e 1e-3). --format svmlight writes SVM-light's text, for
-svm_classify and svm_rank_classify, which print scores: one weight vector, and labels where only widemargin finds them.
-By -v, folds of a ranking have queries whole; ROC area, PRBEP, precision@K and recall@K are means over the folds.
+is minimised by cutting planes (--solver ocas or svmperf, -e 1e-3). --format svmlight writes SVM-light's model text, for
+svm_classify and svm_rank_classify, which print scores; class labels are stored in it for widemargin only.
+With -v, all rows of a query are in one fold; ROC area, PRBEP, precision@K and recall@K are means over the folds.
 
 exit status:
-  0  done, also if a warning says that the solver stopped short of the tolerance
-  1  the data or the run failed; also after Ctrl-C, when the model so far was written
+  0  success, also if a warning says that the solver stopped before it reached the tolerance
+  1  an error in the data or in the run; also after Ctrl-C, when the model so far was written
   2  wrong usage
   130  Ctrl-C before there was a model: nothing was written"""
 
 
 def make_parser(command="train", description=_DESCRIPTION, examples=_EXAMPLES):
-    """Return the parser of `widemargin train`, or of a command with all of its options.
+    """Return the parser of `widemargin train`, or of another command with all of its options.
 
-    Options of machines are absent from what it parses if not given.
+    Options of estimators that are not given are absent from the parsed options.
     """
     parser = Parser(command, ["DATA", "[MODEL]"], description=description, examples=examples, answers=_ANSWERS)
     _add_problem_options(parser.add_argument_group("what is minimised"))
@@ -90,7 +90,7 @@ def make_parser(command="train", description=_DESCRIPTION, examples=_EXAMPLES):
 
 
 def _adding(group):
-    """Return the group's way of adding options that leave nothing behind if they are not given."""
+    """Return the `add_argument` of a group, for options that are absent from the parsed options if not given."""
     return partial(group.add_argument, default=argparse.SUPPRESS)
 
 
@@ -98,16 +98,16 @@ def _add_problem_options(group):
     add = _adding(group)
     tasks = [*_TASKS, "oneclass", *cutting_plane_options.TASKS]
     group.add_argument("--task", choices=tasks, help="default: classification, or what --loss is for")
-    add("-c", "--C", type=reading.positive, help="weight of the losses, or of their mean for rank, ordinal, rocarea "
+    add("-c", "--C", type=parsing.positive, help="weight of the losses, or of their mean for rank, ordinal, rocarea "
         "and measure (default: 1)")  # fmt: skip
-    add("-p", "--epsilon", type=reading.non_negative,
-        help="regression: residuals this small are free (default: 0, for kernel machines 0.1)")  # fmt: skip
-    add("--class-weight", type=reading.class_weight, action="append", metavar="LABEL:WEIGHT",
+    add("-p", "--epsilon", type=parsing.non_negative,
+        help="regression: half-width of the tube without loss (default: 0, for kernel machines 0.1)")  # fmt: skip
+    add("--class-weight", type=parsing.class_weight, action="append", metavar="LABEL:WEIGHT",
         help="factor of C for a class, may be repeated; also -wLABEL WEIGHT, or balanced (nu-SVC has it too, unlike "
         "svm-train's)")  # fmt: skip
     add("--loss", choices=list(_LOSSES), help="linear: default squared_hinge, or epsilon_insensitive for regression")
     cutting_plane_options.add_plane_options(add)
-    add("-B", "--bias", type=reading.number, metavar="B", help="linear: constant feature of the intercept, larger "
+    add("-B", "--bias", type=parsing.number, metavar="B", help="linear: constant feature of the intercept, larger "
         "penalises it less; negative: none (default: 1)")  # fmt: skip
     add("--multi-class", choices=["ovr", "crammer_singer"],
         help="linear: default ovr, one class against the rest; kernel machines take one against one")  # fmt: skip
@@ -115,22 +115,22 @@ def _add_problem_options(group):
 
 def _add_solver_options(group):
     add, solvers = _adding(group), list({**LINEAR_SOLVERS, **KERNEL_SOLVERS})
-    add("-e", "--tol", type=reading.non_negative, help="linear: relative duality gap asked for (default: 1e-4, for "
+    add("-e", "--tol", type=parsing.non_negative, help="linear: requested relative duality gap (default: 1e-4, for "
         "rank, ordinal, rocarea and measure 1e-3); kernel machines: largest violation of an optimality condition "
         "(default: 1e-3)")  # fmt: skip
     add("--stopping", choices=["gap", "kkt", "violation"], help="what --tol is compared with; violation is svmperf's, "
         "kkt that of dcd, avsf and climb, and of kernel machines (default: gap, for kernel machines kkt)")  # fmt: skip
     add("--solver", choices=solvers, help="default: auto; svmlight and smo are for kernel machines, others linear; "
         "newton is for few columns, ocas and svmperf are cutting planes")  # fmt: skip
-    add("--max-iter", type=reading.whole(1, also="none"), metavar="N", help="most sweeps over the rows, steps or "
+    add("--max-iter", type=parsing.whole(1, also="none"), metavar="N", help="most sweeps over the rows, steps or "
         "planes (kernel machines: iterations), none for no limit (default: 1000; kernel machines: none)")  # fmt: skip
-    add("--max-seconds", type=reading.positive, metavar="S", help="stop after about this time (default: no limit)")
+    add("--max-seconds", type=parsing.positive, metavar="S", help="stop after about this time (default: no limit)")
     add = group.add_argument
-    add("-j", "--jobs", type=reading.threads, default=1, metavar="N", help="threads; -1 for all cores (default: 1)")
-    add("--seed", type=reading.whole(0), default=0, metavar="N", help="the same seed gives the same model (default: 0)")
+    add("-j", "--jobs", type=parsing.threads, default=1, metavar="N", help="threads; -1 for all cores (default: 1)")
+    add("--seed", type=parsing.whole(0), default=0, metavar="N", help="the same seed gives the same model (default: 0)")
     add(
         "-v",
-        type=reading.whole(2),
+        type=parsing.whole(2),
         dest="n_folds",
         metavar="K",
         help="K-fold cross-validation; train writes no model then",
@@ -141,8 +141,8 @@ def _add_file_options(group):
     add = group.add_argument
     add("--format", choices=["widemargin", "liblinear", "libsvm", "svmlight"], default="widemargin",
         help="of MODEL: libsvm for kernel machines, liblinear for linear classification and regression, svmlight for "
-        "linear models but ordinal ones and those of several classes (default: widemargin)")  # fmt: skip
-    add("--n-features", type=reading.whole(1), metavar="N", help="columns (default: the largest index in DATA)")
+        "linear models except ordinal ones and those of several classes (default: widemargin)")  # fmt: skip
+    add("--n-features", type=parsing.whole(1), metavar="N", help="columns (default: the largest index in DATA)")
     add("--zero-based", choices=list(ZERO_BASED), default="auto",
         help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
     add("--float32", action="store_true", help="keep the values in single precision: half the memory")
@@ -153,19 +153,19 @@ def _add_file_options(group):
 
 
 def make_model(parser, options):
-    """Return the estimator that the options describe; refuse options that contradict each other or do not apply."""
+    """Return the estimator that the options describe; a usage error if they contradict each other or do not apply."""
     if hasattr(options, "measure") and options.task != "measure":
         parser.error("--measure is for --task measure; add that or leave it out")
     if options.task in cutting_plane_options.TASKS:
         return cutting_plane_options.make_plane_model(parser, options)
-    asking = kernel_options.selecting_option(parser, options)
-    if asking is not None:
-        return kernel_options.make_kernel_model(parser, options, asking)
+    selecting = kernel_options.selecting_option(parser, options)
+    if selecting is not None:
+        return kernel_options.make_kernel_model(parser, options, selecting)
     return _make_linear_model(parser, options)
 
 
 def in_words(model, options):
-    """Return what a model is, in words, and a hint to add where people know the same options from other programs."""
+    """Return a description of a model, and a hint for users who know the same options from other programs."""
     if machine_of(model) is not None:
         return kernel_options.kernel_words(model, options)
     if options.task in cutting_plane_options.TASKS:
@@ -200,12 +200,12 @@ def _make_linear_model(parser, options):
     parameters |= {"n_jobs": options.jobs, "random_state": options.seed}
     parameters |= {"fit_intercept": bias > 0, "intercept_scaling": abs(bias)}
     if "class_weight" in given:
-        parameters["class_weight"] = reading.join_weights(parser, given["class_weight"])
+        parameters["class_weight"] = parsing.join_weights(parser, given["class_weight"])
     return _TASKS[task](**parameters)
 
 
 def _check_planes(parser, given):
-    """Refuse what an intercept without penalty, or a solver, leaves no sense."""
+    """A usage error for options that do not apply with --no-penalize-intercept or with the solver."""
     solver = given["solver"]
     if "penalize_intercept" in given:
         name = parser.name("penalize_intercept")

@@ -1,4 +1,4 @@
-"""Options: a parser that raises instead of exiting, LIBSVM's letters with LIBSVM's meaning, and checked numbers.
+"""The parser of command line options, the translation of LIBSVM's options, and converters of option values.
 
 Private names of argparse are used here and nowhere else: `_negative_number_matcher`, which decides whether a word with
 a dash is a number, and `_actions` and `_option_string_actions`, which list the options for messages. Tested with
@@ -15,22 +15,22 @@ from widemargin.cli.messages import UsageError
 _CLASS_WEIGHT = re.compile(r"-w(?P<label>.+)")
 _NEGATIVE = re.compile(r"-(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$")
 _SHRINKING = {"0": "no", "1": "yes"}
-_LETTERS_OF = {"class_weight": ["-wLABEL"], "shrinking": ["-h"]}  # those that argparse never sees
+_EXTRA_FORMS = {"class_weight": ["-wLABEL"], "shrinking": ["-h"]}  # translated before argparse sees them
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser of one command, whose mistakes are UsageErrors and whose files may stand anywhere among the options.
+    """The parser of one command. Errors are UsageErrors, and files may occur anywhere among the options.
 
     Parameters
     ----------
     command : str
         The name after `widemargin`.
     files : list of str
-        Names of the files the command takes, those that may be left out in brackets.
+        Names of the files that the command takes; optional ones are in brackets.
     description, examples : str
-        For `--help`.
+        Texts of `--help`.
     answers : dict of str to str
-        Options of other programs, and what is to be used in their place.
+        Options of other programs, and messages that say what to use instead.
     """
 
     def __init__(self, command, files, *, description, examples, answers=None):
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
         self._names, self._answers = files, answers or {}
-        self._negative_number_matcher = _NEGATIVE  # argparse's own takes -1e-3 for an option
+        self._negative_number_matcher = _NEGATIVE  # argparse's pattern takes -1e-3 for an option
         self.add_argument("-h", "--help", action="help", help="show this help and exit")
         self.add_argument("files", nargs="*", help=argparse.SUPPRESS)
 
@@ -53,13 +53,13 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message} (see {self.prog} --help)")
 
     def print_help(self, file=None):
-        """Print the help; unlike argparse, let it be known if that fails."""
+        """Print the help; unlike argparse, do not ignore errors of writing."""
         print(self.format_help(), end="", file=file)
 
     def parse(self, tokens):
-        """Return the options, with as many `files` as the command takes, None for those left out.
+        """Return the options; `files` has an entry for each file of the command, None for those not given.
 
-        Whatever follows a word `--` is a file, even if it begins with a dash.
+        All words after `--` are files, even if they begin with a dash.
         """
         cut = tokens.index("--") if "--" in tokens else len(tokens)
         tokens, plain = tokens[:cut], tokens[cut + 1 :]
@@ -79,9 +79,9 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def name(self, dest):
-        """Return how an option is written, all its forms joined: `-n/--nu`."""
+        """Return all forms of an option, joined: `-n/--nu`."""
         forms = [form for action in self._actions if action.dest == dest for form in action.option_strings]
-        return "/".join(sorted([*_LETTERS_OF.get(dest, []), *forms], key=len))
+        return "/".join(sorted([*_EXTRA_FORMS.get(dest, []), *forms], key=len))
 
     def _suggestion(self, token):
         known = [option for option in self._option_string_actions if option.startswith("--")]
@@ -90,9 +90,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def translate_letters(tokens):
-    """Return the tokens with LIBSVM's `-wLABEL WEIGHT` and `-h 0|1` in a form that argparse can read.
+    """Return the tokens with LIBSVM's `-wLABEL WEIGHT` and `-h 0|1` replaced by forms that argparse understands.
 
-    `-h` before anything but 0 or 1 stays a request for help.
+    `-h` that is not followed by 0 or 1 remains a request for help.
     """
     rest, translated = list(tokens), []
     while rest:
@@ -137,9 +137,9 @@ def number(text):
 
 
 def whole(lowest, also=None):
-    """Return a reader of whole numbers from `lowest` on; the word `also`, if given, is read as None."""
+    """Return a converter of integers that are at least `lowest`; it converts the word `also`, if given, to None."""
 
-    def read(text):
+    def convert(text):
         if also is not None and text == also:
             return None
         try:
@@ -151,10 +151,10 @@ def whole(lowest, also=None):
             raise argparse.ArgumentTypeError(f"must be a whole number >= {lowest}{words}, got {text!r}")
         return value
 
-    return read
+    return convert
 
 
-def share(text):
+def fraction(text):
     """Return a number > 0 and <= 1."""
     value = number(text)
     if not 0 < value <= 1:
@@ -163,7 +163,7 @@ def share(text):
 
 
 def gamma(text):
-    """Return a number > 0, "scale", or "auto", which LIBSVM writes 0."""
+    """Return a number > 0, "scale", or "auto"; LIBSVM's 0 means "auto"."""
     if text in ("auto", "scale"):
         return text
     try:
@@ -173,14 +173,14 @@ def gamma(text):
 
 
 def switch(text):
-    """Return whether a switch is on, of 0 or 1."""
+    """Return True for 1 and False for 0."""
     if text not in ("0", "1"):
         raise argparse.ArgumentTypeError(f"must be 0 or 1, got {text!r}")
     return text == "1"
 
 
 def yes_or_no(text):
-    """Return whether a word is yes, of yes or no."""
+    """Return True for yes and False for no."""
     if text not in ("yes", "no"):
         raise argparse.ArgumentTypeError(f"must be yes or no, got {text!r}")
     return text == "yes"
@@ -195,7 +195,7 @@ def threads(text):
 
 
 def class_weight(text):
-    """Return "balanced", or (label, weight) of LABEL:WEIGHT."""
+    """Return "balanced", or (label, weight) for LABEL:WEIGHT."""
     if text == "balanced":
         return text
     label, _, weight = text.rpartition(":")
@@ -207,7 +207,7 @@ def class_weight(text):
 
 
 def join_weights(parser, weights):
-    """Return class weights, read one by one, as an estimator takes them."""
+    """Return the values of repeated --class-weight options as the class_weight of an estimator."""
     if "balanced" in weights:
         if len(weights) > 1:
             parser.error("--class-weight is either balanced or LABEL:WEIGHT for some labels, not both")

@@ -5,7 +5,7 @@ from numbers import Integral, Real
 from widemargin.data.matrix import Matrix
 from widemargin.models.base import POSITIVE, WeightedModel, one_by_one
 from widemargin.models.inputs import checked_rows
-from widemargin.models.labels import coded
+from widemargin.models.labels import encode_labels
 from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems.formulations import RiskProblem
 from widemargin.solvers.finishing import finishing_risk
@@ -37,7 +37,7 @@ class PlaneModel(WeightedModel):
     def _check_two_classes(self, X, y):
         """Return X and labels 0 and 1. Sets `classes_`."""
         X, y = self._check_rows(X, y)
-        self.classes_, label = coded(y)
+        self.classes_, label = encode_labels(y)
         if len(self.classes_) > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass: y must hold 2 "

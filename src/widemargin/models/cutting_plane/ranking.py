@@ -19,7 +19,7 @@ from widemargin._runtime.argument_types import Floats, Rows
 from widemargin.models.argument_types import Callbacks, PlaneStopping
 from widemargin.models.cutting_plane.base import PlaneModel
 from widemargin.models.inputs import finite_targets, refuse_missing
-from widemargin.models.labels import coded
+from widemargin.models.labels import encode_labels
 from widemargin.problems.ranking import concordance, pair_risk, thresholds
 
 
@@ -278,7 +278,7 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
     def _check_classes(self, X, y):
         """Return X and each row's rank. Sets `classes_`."""
         X, y = self._check_rows(X, y)
-        self.classes_, rank = coded(y)
+        self.classes_, rank = encode_labels(y)
         return X, rank
 
     def _fit_order(self, X, rank):

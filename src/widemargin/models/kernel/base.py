@@ -95,7 +95,7 @@ class TrainingRows:
     weight: np.ndarray
     dtype: type
     n_jobs: int | None
-    held: dict | None = None  # matrices of parts of the rows, kept from fit to fit by whoever fits often
+    submatrices: dict | None = None  # kernel matrices of subsets of the rows, reused between fits; see `fit_reusing`
 
     @property
     def present(self):
@@ -105,11 +105,11 @@ class TrainingRows:
     def matrix(self, rows):
         """Return the kernel matrix of these rows."""
         everything = len(rows) == len(self.weight) and (np.diff(rows) == 1).all()
-        if self.held is not None and not everything:
-            part = rows.tobytes()
-            if part not in self.held:
-                self.held[part] = submatrix(self.X, rows, rows)
-            return KernelRows(self.kernel, self.held[part], n_jobs=self.n_jobs)
+        if self.submatrices is not None and not everything:
+            subset = rows.tobytes()
+            if subset not in self.submatrices:
+                self.submatrices[subset] = submatrix(self.X, rows, rows)
+            return KernelRows(self.kernel, self.submatrices[subset], n_jobs=self.n_jobs)
         options = {"subset": None if everything else rows, "dtype": self.dtype, "n_jobs": self.n_jobs}
         if self.values is not None:
             return KernelRows(Kernel("precomputed"), self.values, **options)
@@ -124,13 +124,48 @@ class TrainingRows:
 
 
 @dataclass(frozen=True)
-class Trained:
-    """One problem solved and read: f(x) = Σ coef_i K(x_i, x) + intercept over the rows of the problem."""
+class SolvedProblem:
+    """The solution of one problem: f(x) = Σ coef_i K(x_i, x) + intercept over the rows of the problem."""
 
     coef: np.ndarray
     intercept: float
     facts: dict
     solution: KernelSolution | None = None
+
+
+def fit_reusing(model, K, y, submatrices, sample_weight=None):
+    """Fit a model with kernel="precomputed", reusing kernel matrices of subsets of the rows from earlier fits.
+
+    Parameters
+    ----------
+    model : KernelModel
+        One of the estimators of this package, with kernel="precomputed".
+    K : ndarray of shape (n_samples, n_samples)
+        The kernel matrix, the same in all fits that share `submatrices`.
+    y : array-like of shape (n_samples,)
+    submatrices : dict
+        Kernel matrices of subsets of the rows, such as those of two classes, by row numbers. The fit adds those that
+        it needs and does not find.
+    sample_weight : array-like of shape (n_samples,), default=None
+
+    Returns
+    -------
+    model
+    """
+    return model._fit(K, y, sample_weight, submatrices)
+
+
+def dual_start(model):
+    """Return the dual variables from which the next fit of a model with warm_start=True starts: one array per problem.
+
+    The list is empty if that fit has no previous solution to start from.
+    """
+    return list(getattr(model, "_last_multipliers", []))
+
+
+def set_dual_start(model, arrays):
+    """Let the next fit of a model with warm_start=True start from these dual variables, as of `dual_start`."""
+    model._last_multipliers = list(arrays)
 
 
 def kernel_sums(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):
@@ -250,8 +285,7 @@ class KernelModel(SolvedModel):
         values = None
         if kernel.from_products and n_problems > 1 and len(weight) <= _WHOLE_ROWS:
             values = KernelRows(kernel, prepared, dtype=np.float64, n_jobs=self.n_jobs).whole()
-        held = getattr(self, "_held", None) if kernel.name == "precomputed" else None
-        return TrainingRows(kernel, X, prepared, values, weight, dtype, self.n_jobs, held)
+        return TrainingRows(kernel, X, prepared, values, weight, dtype, self.n_jobs)
 
     def _is_worth_computing_whole(self, X, n_problems):
         """Whether all values of a callable kernel are computed first: several problems share them if they fit."""
@@ -301,7 +335,7 @@ class KernelModel(SolvedModel):
         )
 
     def _train(self, problems):
-        """Solve the problems, each stated when its turn comes; return a `Trained` for each.
+        """Solve the problems, each stated when its turn comes; return a `SolvedProblem` for each.
 
         With a warm start they begin where those of the last fit ended, as far as these had as many variables.
         """
@@ -319,7 +353,7 @@ class KernelModel(SolvedModel):
                 "nBSV": int(np.count_nonzero((beta != 0.0) & ((beta == problem.lower) | (beta == problem.upper)))),
                 "iterations": int(solution.n_iter),
             }
-            return Trained(coef, float(intercept), facts, solution)
+            return SolvedProblem(coef, float(intercept), facts, solution)
 
         last = getattr(self, "_last_multipliers", []) if self.warm_start else []
         starts = [*last, *[None] * len(problems)][: len(problems)]

@@ -1,5 +1,6 @@
 """What `SVC` and `NuSVC` have in common: a machine for each pair of classes, votes, decisions and probabilities."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -15,8 +16,8 @@ from widemargin._runtime.argument_types import Floats, Rows
 from widemargin._runtime.warning import warn_caller
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
 from widemargin.models.inputs import check_class_weight
-from widemargin.models.kernel.base import KernelModel, Trained, folds_of, parts_of
-from widemargin.models.labels import coded, order_of_first
+from widemargin.models.kernel.base import KernelModel, SolvedProblem, folds_of, parts_of
+from widemargin.models.labels import encode_labels, order_of_first
 from widemargin.models.multiclass import (
     blocks_of,
     labels_of,
@@ -78,7 +79,12 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         -------
         self
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X, y, sample_weight, submatrices=None):
+        """Fit the model; `submatrices` are kernel matrices to reuse, as of `fit_reusing`."""
         training, label = self._check(X, y, sample_weight)
+        training = replace(training, submatrices=submatrices)
         machines = self._machines(training, label)
         trained = self._train_pairs(training, machines)
         return self._keep(training, label, machines, trained)
@@ -94,7 +100,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             instead = _INSTEAD_OF_BOOL[bool(self.probability)].format(name=type(self).__name__)
             message = "The `probability` parameter is deprecated as a bool, as in scikit-learn from version 1.9 on"
             warn_caller(f"{message}; got probability={self.probability}: {instead}", FutureWarning)
-        self.classes_, label = coded(y)
+        self.classes_, label = encode_labels(y)
         self._keep_order(label)
         weight = self._weigh(X, sample_weight)
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
@@ -125,7 +131,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return machines
 
     def _train_pairs(self, training, machines):
-        """Return a Trained for each pair of each machine; where a class is absent there is nothing to solve."""
+        """Return a SolvedProblem for each pair of each machine; where a class is absent there is nothing to solve."""
         pairs = [pair for machine in machines for pair in machine]
         solved = iter(self._train([lambda pair=pair: self._problem(training, pair) for pair in pairs if pair.has_both]))
         trained = [next(solved) if pair.has_both else _constant(pair) for pair in pairs]
@@ -260,4 +266,4 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 def _constant(pair):
     """Return the model of a pair without rows of both classes: its decision is for the class that is there."""
     facts = {"obj": 0.0, "rho": -pair.constant, "nSV": 0, "nBSV": 0, "iterations": 0}
-    return Trained(np.zeros(len(pair.rows)), pair.constant, facts)
+    return SolvedProblem(np.zeros(len(pair.rows)), pair.constant, facts)

@@ -205,7 +205,11 @@ class OneClassSVM(OutlierMixin, KernelModel):
         -------
         self
         """
-        training = self._check(X, sample_weight)
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X, y, sample_weight, submatrices=None):
+        """Fit the model; `submatrices` are kernel matrices to reuse, as of `fit_reusing`."""
+        training = replace(self._check(X, sample_weight), submatrices=submatrices)
         rows = training.present
         (trained,) = self._train([lambda: one_class(training.matrix(rows), training.weight[rows], self.nu)])
         return self._keep(training, rows, trained)

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from widemargin._runtime.warning import warn_caller
-from widemargin.errors import ConvergenceWarning
+from widemargin.errors import ConvergenceWarning, InfeasibleNuError
 from widemargin.models.argument_types import Callbacks, ClassWeight, Gamma, KernelChoice, KernelStopping, RandomState
 from widemargin.models.base import POSITIVE
 from widemargin.models.kernel.classifier import KernelClassifier
@@ -382,7 +382,7 @@ class NuSVC(KernelClassifier):
             most = largest_nu(pair, self._weight(training, pair))
             if pair.has_both and self.nu > most * (1.0 + 1e-12):
                 names = [repr(name) for name in self.classes_[[pair.first, pair.second]].tolist()]
-                raise ValueError(
+                raise InfeasibleNuError(
                     f"nu={self.nu} is infeasible: classes {' and '.join(names)} allow 0 < nu <= {most:.6g}, "
                     "twice the smaller one's part of their rows. Lower nu, or weigh the classes."
                 )

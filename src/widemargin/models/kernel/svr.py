@@ -6,6 +6,7 @@
 f(x) = <w, φ(x)> + b, C_i = C * sample_weight[i], and K(x, z) = <φ(x), φ(z)>.
 """
 
+from dataclasses import replace
 from numbers import Real
 from typing import Literal, Self
 
@@ -54,7 +55,12 @@ class KernelRegressor(RegressorMixin, KernelModel):
         -------
         self
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X, y, sample_weight, submatrices=None):
+        """Fit the model; `submatrices` are kernel matrices to reuse, as of `fit_reusing`."""
         training, y = self._check(X, y, sample_weight)
+        training = replace(training, submatrices=submatrices)
         parts = self._parts(training)
         trained = self._train([lambda part=part: self._problem(training, y, part) for part in parts])
         return self._keep(training, y, parts, trained)
