@@ -24,7 +24,7 @@ from widemargin import (
 from widemargin._runtime import progress
 from widemargin._runtime.progress import show_progress, task
 from widemargin.data.svmlight import reader
-from widemargin.models.kernel.base import base
+from widemargin.models.kernel import base
 
 if sys.version_info >= (3, 14):
     from compression import zstd
