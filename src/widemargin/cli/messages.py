@@ -7,7 +7,6 @@ import sys
 import warnings
 from contextlib import contextmanager, suppress
 
-from widemargin.workflows.columns import columns
 from widemargin.workflows.errors import FileNote, FileWarning
 
 _CURES = {
@@ -105,8 +104,3 @@ def _finite(fact):
     if isinstance(fact, list):
         return [_finite(inner) for inner in fact]
     return None if isinstance(fact, float) and not math.isfinite(fact) else fact
-
-
-def print_facts(facts, stream):
-    """Print facts as two aligned columns."""
-    print(columns(facts), file=stream)
