@@ -270,6 +270,10 @@ def test_a_report_refuses_files_in_the_wrong_order(two, model):
         report_file(two, model)
     with pytest.raises(ValueError, match="output path must be given if model is standard input"):
         report_file("-", two)
+    with pytest.raises(ValueError, match="data and model cannot both be standard input"):
+        report_file("-", "-")
+    with pytest.raises(ValueError, match="data and model cannot both be standard input"):
+        predict_file("-", "-")
 
 
 def test_a_search_writes_and_prints_what_the_command_does(two, printed):

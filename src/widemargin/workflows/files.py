@@ -98,6 +98,12 @@ def read_model(path, task=None):
             raise FormatError("<stdin>", error.rule, error.line, error.column) from error
 
 
+def check_one_input(data, model_path):
+    """Refuse to read both the rows and the model from standard input."""
+    if data == "-" and model_path == "-":
+        raise ArgumentError(f"{spelled('data')} and {spelled('model')} cannot both be standard input")
+
+
 def check_target(path, *sources):
     """Refuse a target that cannot be written, or that is one of the sources, before any work is done."""
     if path == "-":

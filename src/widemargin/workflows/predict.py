@@ -14,7 +14,16 @@ from widemargin.models.kernel.machines import machine_of
 from widemargin.models.multiclass import labels_of
 from widemargin.persistence.libsvm import written_order
 from widemargin.workflows.errors import ArgumentError, FileNote
-from widemargin.workflows.files import AnyPath, Source, as_path, as_source, check_target, read_model, write_lines
+from widemargin.workflows.files import (
+    AnyPath,
+    Source,
+    as_path,
+    as_source,
+    check_one_input,
+    check_target,
+    read_model,
+    write_lines,
+)
 from widemargin.workflows.kernel_summary import laplace_lines
 from widemargin.workflows.model_rows import read_rows_for
 from widemargin.workflows.spelling import spelled
@@ -106,6 +115,7 @@ def predict_file(
     Accuracy = 100% (2/2) (classification)
     """
     source, path, target = as_source(data), as_path(model), as_path(output)
+    check_one_input(source, path)
     if probability and scores:
         raise ArgumentError(
             f"{spelled('probability=True')} and {spelled('scores=True')} both add columns to {spelled('output')}; "

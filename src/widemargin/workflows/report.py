@@ -13,7 +13,17 @@ from widemargin.report.model_report import report_page
 from widemargin.selection.results_file import read_grid
 from widemargin.workflows.columns import columns
 from widemargin.workflows.errors import ArgumentError, FileError
-from widemargin.workflows.files import AnyPath, Source, as_path, as_source, check_target, name_of, naming, read_model
+from widemargin.workflows.files import (
+    AnyPath,
+    Source,
+    as_path,
+    as_source,
+    check_one_input,
+    check_target,
+    name_of,
+    naming,
+    read_model,
+)
 from widemargin.workflows.model_rows import read_rows_for
 from widemargin.workflows.spelling import spelled
 
@@ -100,6 +110,7 @@ def report_file(
     'line.model.html'
     """
     path, source, grid_path = as_path(model), as_source(data), as_path(grid)
+    check_one_input(source, path)
     target = _choose_target(path, as_path(output))
     check_target(target, *(one for one in (path, source, grid_path) if one is not None))
     found = None if grid_path is None else _read_grid(grid_path)

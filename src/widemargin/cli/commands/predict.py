@@ -3,7 +3,7 @@
 import sys
 
 from widemargin.cli.files import ZERO_BASED
-from widemargin.cli.messages import UsageError, print_json
+from widemargin.cli.messages import print_json
 from widemargin.cli.options.parsing import Parser, switch
 from widemargin.cli.progress import add_progress_option, reporting
 from widemargin.persistence.svmlight import TASKS
@@ -65,8 +65,6 @@ def run(tokens):
     """Predict as the options say; return the exit status."""
     options = make_parser().parse(tokens)
     data, model_path, output = options.files
-    if data == "-" and model_path == "-":
-        raise UsageError("DATA and MODEL cannot both be standard input")
     with reporting(options):
         found = predict_file(
             data, model_path, output, scores=options.scores, probability=options.probability, task=options.task,

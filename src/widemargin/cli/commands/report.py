@@ -4,7 +4,7 @@ import shlex
 import sys
 
 from widemargin.cli.files import ZERO_BASED
-from widemargin.cli.messages import UsageError, print_json
+from widemargin.cli.messages import print_json
 from widemargin.cli.options.parsing import Parser
 from widemargin.cli.progress import add_progress_option, reporting
 from widemargin.persistence.svmlight import TASKS
@@ -55,8 +55,6 @@ def run(tokens):
     """Write the report that the options ask for; return the exit status."""
     options = make_parser().parse(tokens)
     model_path, data = options.files
-    if data == "-" and model_path == "-":
-        raise UsageError("DATA and MODEL cannot both be standard input")
     with reporting(options):
         report = report_file(
             model_path, data, options.output, grid=options.grid, title=options.title, task=options.task,
