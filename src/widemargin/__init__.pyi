@@ -23,6 +23,14 @@ from .selection.grid_search import grid_search
 from .selection.linear_cv import LinearSVCCV, LinearSVRCV
 from .selection.results_file import read_grid
 from .solvers.contract import Progress
+from .workflows.check import check_file
+from .workflows.easy import easy_files
+from .workflows.grid import grid_file
+from .workflows.predict import predict_file
+from .workflows.report import report_file
+from .workflows.scale import scale_file
+from .workflows.subset import subset_file
+from .workflows.train import cross_validate_file, train_file
 
 __version__: str
 
@@ -49,16 +57,25 @@ __all__ = [
     "SvmlightBlocks",
     "c_path",
     "certificates",
+    "check_file",
+    "cross_validate_file",
+    "easy_files",
+    "grid_file",
     "grid_search",
     "learn_ranges",
     "load_model",
     "plot_convergence",
     "plot_grid",
+    "predict_file",
     "read_grid",
     "read_ranges",
     "read_svmlight",
+    "report_file",
     "save_model",
+    "scale_file",
     "show_progress",
+    "subset_file",
+    "train_file",
     "write_ranges",
     "write_svmlight",
     "write_svmlight_blocks",

@@ -318,7 +318,7 @@ def test_ctrl_c_before_there_is_a_model_is_status_130(call, two, tmp_path, monke
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("widemargin.cli.files.read_with_base", interrupted)
+    monkeypatch.setattr("widemargin.workflows.files.read_with_base", interrupted)
     assert call("train", two) == (130, "", "widemargin: error: interrupted; nothing was written\n")
     assert sorted(tmp_path.iterdir()) == [two]
 
@@ -329,7 +329,7 @@ def test_ctrl_c_that_a_compiler_swallows_is_still_ctrl_c(call, two, monkeypatch)
             signal.raise_signal(signal.SIGINT)
         raise RuntimeError("no compiled object yet")
 
-    monkeypatch.setattr("widemargin.cli.files.read_with_base", fail_once_interrupted)
+    monkeypatch.setattr("widemargin.workflows.files.read_with_base", fail_once_interrupted)
     assert call("train", two) == (130, "", "widemargin: error: interrupted; nothing was written\n")
 
 

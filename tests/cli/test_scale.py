@@ -27,8 +27,8 @@ import numpy as np
 import pytest
 
 from widemargin import read_svmlight, write_svmlight
-from widemargin.cli.commands import scale
 from widemargin.data.svmlight.compression import zstd
+from widemargin.workflows import scale
 
 SVM_SCALE = shutil.which("svm-scale")
 needs_svm_scale = pytest.mark.skipif(SVM_SCALE is None, reason="svm-scale is not on the path (Debian: libsvm-tools)")

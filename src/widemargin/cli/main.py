@@ -12,7 +12,10 @@ from widemargin._runtime.interrupts import remembering_interrupts
 from widemargin._runtime.version import __version__
 from widemargin.cli.commands import check, demo, easy, grid, predict, report, scale, subset, train
 from widemargin.cli.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines
+from widemargin.cli.spelling import OPTIONS
 from widemargin.errors import FormatError
+from widemargin.workflows.errors import ArgumentError, FileError
+from widemargin.workflows.spelling import spelling
 
 COMMANDS = {
     "train": train.run,
@@ -84,7 +87,7 @@ def main(argv=None):
         The words after `widemargin`; None takes those of the process.
     """
     try:
-        with warnings_as_lines():
+        with warnings_as_lines(), spelling(OPTIONS):
             status = _run(sys.argv[1:] if argv is None else list(argv))
         sys.stdout.flush()
     except BrokenPipeError:
@@ -105,10 +108,10 @@ def _run(words):
             return _dispatch(words)
         except SystemExit as stop:  # argparse, after it has shown a help text
             return stop.code or 0
-        except UsageError as error:
+        except (UsageError, ArgumentError) as error:
             say("error", error)
             return _MISUSED
-        except (CommandError, FormatError) as error:
+        except (CommandError, FileError, FormatError) as error:
             say("error", error)
             return _FAILED
         except MemoryError:

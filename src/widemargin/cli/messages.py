@@ -7,6 +7,8 @@ import sys
 import warnings
 from contextlib import contextmanager, suppress
 
+from widemargin.workflows.errors import FileNote, FileWarning
+
 _CURES = {
     errno.ENOENT: "no such file; check the path",
     errno.EISDIR: "is a directory; name a file",
@@ -43,23 +45,11 @@ def explain_os_error(error):
 
 
 @contextmanager
-def naming(name):
-    """Within the block, an OSError that names no file, or a temporary one, is about the file `name`."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        error.filename = name
-        raise
-
-
-@contextmanager
 def warnings_as_lines():
     """Within the block, show warnings meant for users as plain lines and leave out those meant for programmers."""
 
     def show(message, category, filename, lineno, file=None, line=None):
-        say("warning", message)
+        say(_kind(category), message)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -69,15 +59,37 @@ def warnings_as_lines():
         yield
 
 
+def _kind(category):
+    """Return what a warning is called in front of its line."""
+    return "note" if issubclass(category, FileNote) else "warning"
+
+
 @contextmanager
-def warnings_afterwards():
-    """Hold the warnings of the block back until its end: a line in the middle of a progress bar is lost."""
+def warnings_afterwards(*, notes=True):
+    """Hold the warnings of the block back until its end: a line in the middle of a progress bar is lost.
+
+    Those about files come before there is a bar, and are shown at once; notes only if they are wanted. The value of
+    the context is a function that shows what is held back so far.
+    """
+    held = []
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        if issubclass(category, (FileNote, FileWarning)):
+            if notes or not issubclass(category, FileNote):
+                say(_kind(category), message)
+        else:
+            held.append(message)
+
+    def release():
+        while held:
+            say("warning", held.pop(0))
+
     try:
-        with warnings.catch_warnings(record=True) as held:
-            yield
+        with warnings.catch_warnings():
+            warnings.showwarning = show
+            yield release
     finally:
-        for warning in held:
-            say("warning", warning.message)
+        release()
 
 
 def print_json(facts, stream):
@@ -92,10 +104,3 @@ def _finite(fact):
     if isinstance(fact, list):
         return [_finite(inner) for inner in fact]
     return None if isinstance(fact, float) and not math.isfinite(fact) else fact
-
-
-def print_facts(facts, stream):
-    """Print facts as two aligned columns."""
-    width = max(map(len, facts))
-    for name, fact in facts.items():
-        print(f"{name:<{width}}  {fact}", file=stream)

@@ -31,5 +31,5 @@ def wants_progress(options):
 def reporting(options):
     """Within the block, show progress as the options say, and if there is compiling to wait for; hold warnings back."""
     report = ProgressReport(wants_progress(options), last_lines=False)
-    with warnings_afterwards(), report, announcing_compilation(report.compiling):
+    with warnings_afterwards(notes=not options.quiet), report, announcing_compilation(report.compiling):
         yield

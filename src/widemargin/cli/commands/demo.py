@@ -20,13 +20,13 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from widemargin.cli.messages import naming
 from widemargin.cli.options.parsing import Parser
 from widemargin.cli.progress import add_progress_option, reporting
 from widemargin.data.matrix import Matrix
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.plots.convergence import make_figure, plot_convergence
 from widemargin.problems import certificates, classification, regression
+from widemargin.workflows.files import naming
 
 _SOLVERS = ("dcd", "avsf", "climb", "newton")
 _HEADINGS = ("data set", "solver", "score", "turns", "gap", "seconds")

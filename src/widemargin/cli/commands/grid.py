@@ -1,36 +1,21 @@
-"""`widemargin grid`: parameters by cross-validation, then a model of all rows with the best; see `gridsearch`."""
+"""`widemargin grid`: parameters by cross-validation, then a model of all rows with the best; see `grid_file`."""
 
 import argparse
-import os
 import sys
-import time
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import is_regressor
 from sklearn.metrics import get_scorer_names
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
-from widemargin.cli.commands.train import blaming, certified_gap, choose_target, keep_model, read_training_rows
-from widemargin.cli.files import check_target, write_lines
-from widemargin.cli.messages import (
-    CommandError,
-    UsageError,
-    naming,
-    print_facts,
-    print_json,
-    warnings_afterwards,
-)
+from widemargin.cli.commands.train import reading_options
+from widemargin.cli.messages import print_json, warnings_afterwards
 from widemargin.cli.options import model as model_options
 from widemargin.cli.options.parsing import positive, translate_letters, whole
-from widemargin.cli.progress import reporting, wants_progress
-from widemargin.models.cutting_plane.ranking import RankSVM, queries
-from widemargin.models.kernel.base import KernelModel
+from widemargin.cli.progress import wants_progress
+from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.one_class import OneClassSVM
-from widemargin.plots import grid
-from widemargin.selection.grid_search import grid_search
-from widemargin.selection.live_table import briefly, in_words, shown
-from widemargin.selection.parameter_ranges import default_grid, edges
-from widemargin.selection.target_scaling import scale_of
+from widemargin.selection.parameter_ranges import default_grid
+from widemargin.workflows.grid import grid_file
 
 _DESCRIPTION = """\
 Try parameters on a grid by cross-validation, C and gamma in LIBSVM's ranges unless said otherwise, and train a model of
@@ -61,7 +46,6 @@ exit status:
 
 _SPELLINGS = {"-log2c": "--log2c", "-log2g": "--log2g", "-log2p": "--log2p", "-out": "--results", "-png": "--plot"}
 _AXES = {"log2c": "C", "log2g": "gamma", "log2p": "epsilon"}
-_PICTURES = (".png", ".svg", ".pdf", ".html")
 
 
 def make_parser():
@@ -96,23 +80,30 @@ def run(tokens):
     parser = make_parser()
     options = parser.parse(translate_letters(_spelled_out(tokens)))
     model, grid = _machine_and_grid(parser, options)
-    data, target = options.files[0], choose_target(*options.files)
-    results = options.results or f"{os.path.basename(data)}.grid"
-    _check_targets(options, data, target, results)
-    with reporting(options):
-        rows = read_training_rows(model, options)
-    begun, scale = time.perf_counter(), None
-    if options.scale_targets:
-        scale = blaming(data, scale_of, rows.y)
-        rows = rows._replace(y=scale.apply(rows.y))
-    result = _search(model, grid, rows, options, results, scale)
-    seconds = time.perf_counter() - begun
-    if scale is not None:
-        scale.restore(result.best_model)
-    keep_model(result.best_model, target, options, rows)
-    for path in options.plot:
-        _draw(result, path)
-    _print(result, {"results": results, "model": target, "seconds": seconds}, options)
+    names = (
+        "n_folds",
+        "seed",
+        "scoring",
+        "extend",
+        "refine",
+        "scale_targets",
+        "memory",
+        "results",
+        "resume",
+        "overwrite",
+    )
+    how = {name: getattr(options, name) for name in names}
+    with warnings_afterwards(notes=not options.quiet):
+        found = grid_file(
+            model, *options.files, grid=grid, **how, n_jobs=options.jobs, plots=options.plot,
+            verbose=wants_progress(options), **reading_options(options),
+        )  # fmt: skip
+    stream = sys.stderr if found.output == "-" else sys.stdout
+    if options.json:
+        print_json(found.to_dict(), stream)
+    elif not options.quiet:
+        hint = model_options.in_words(found.result.best_model, options)[1]
+        print(f"{found.description}{hint}\n{found.summary}", file=stream)
     return 0
 
 
@@ -167,117 +158,6 @@ def _check_parameter(parser, model, name, option, fixed):
         parser.error(f"{option}: {type(model).__name__} has no parameter {name!r}")
     if name in fixed:
         parser.error(f"{option}: {name} is given by {parser.name(name)}; leave one of them out")
-
-
-def _check_targets(options, data, target, results):
-    """Refuse what cannot be written, before any work."""
-    for path in (target, results, *options.plot):
-        check_target(path, data)
-    if results == "-" or (os.path.exists(results) and not os.path.isfile(results)):
-        raise UsageError(f"--results must be a file, as it is what a search goes on with, got {results}")
-    for path in options.plot:
-        if not path.endswith(_PICTURES):
-            raise UsageError(f"--plot {path}: the name must end with {', '.join(_PICTURES)}")
-    check_results(results, options)
-    if options.overwrite and os.path.exists(results):
-        os.unlink(results)
-
-
-def check_results(results, options):
-    """Refuse to lose the results of an earlier search."""
-    is_there = os.path.exists(results) and os.path.getsize(results)
-    if is_there and not (options.resume or options.overwrite):
-        raise CommandError(
-            f"{results} holds the results of an earlier search; add --resume to go on with it, "
-            "or --overwrite to begin anew"
-        )
-
-
-def _search(model, grid, rows, options, results, scale):
-    """Return the GridResult; Ctrl-C leaves a results file to go on with."""
-    scoring = options.scoring or ("neg_mean_squared_error" if is_regressor(model) else None)
-    scoring = scoring if scale is None else scale.scorer(scoring)
-    extra = {"qid": rows.qid} if isinstance(model, RankSVM) and rows.qid is not None else None
-    if isinstance(model, KernelModel) and getattr(model, "probability", False):
-        raise UsageError("-b 1 is for train: the search itself needs no probabilities")
-    try:
-        with warnings_afterwards(), naming(results):
-            return blaming(
-                options.files[0], grid_search, model, rows.X, rows.y, grid,
-                cv=blaming(options.files[0], _folds, model, rows, options), scoring=scoring, extend=options.extend,
-                refine=options.refine, n_jobs=options.jobs, memory=options.memory, results=results,
-                resume=options.resume, fit_parameters=extra, verbose=wants_progress(options),
-            )  # fmt: skip
-    except KeyboardInterrupt as interrupt:
-        raise KeyboardInterrupt(f"{results} holds what is done; --resume goes on with it") from interrupt
-
-
-def _folds(model, rows, options):
-    """Return the folds of train -v: shuffled by the seed, classes in proportion, queries whole."""
-    if isinstance(model, RankSVM):
-        group = queries(rows.qid, len(rows.y))
-        return list(GroupKFold(options.n_folds, shuffle=True, random_state=options.seed).split(rows.X, rows.y, group))
-    kind = StratifiedKFold if is_classifier(model) else KFold
-    return kind(options.n_folds, shuffle=True, random_state=options.seed)
-
-
-def _draw(result, path):
-    with naming(path):
-        if path.endswith(".html"):
-            write_lines([grid.grid_page(result)], path)
-        else:
-            grid.plot_grid(result, path=path)
-
-
-def _print(result, outcome, options):
-    """Print the best parameters and what came of the search."""
-    stream = sys.stderr if outcome["model"] == "-" else sys.stdout
-    if options.json:
-        points = [
-            {**point, "score": float(mean), "scores": scores.tolist(), "seconds": float(seconds)}
-            for point, mean, scores, seconds in zip(
-                result.points, result.means, result.scores, result.seconds, strict=True
-            )
-        ]
-        trained = model_options.in_words(result.best_model, options)[0]
-        facts = {
-            "trained": trained,
-            "best": result.best_params,
-            "edges": edges(result.points, result.means),
-            "score": result.best_score,
-            "scoring": result.scoring,
-            "points": points,
-        }
-        print_json({**facts, **outcome, "gap": certified_gap(result.best_model)}, stream)
-    elif not options.quiet:
-        score = f"{shown(result.best_score, result.scoring)}{'%' if result.scoring == 'accuracy' else ''}"
-        spread = np.std(result.scores[result.best]) * (100 if result.scoring == "accuracy" else 1)
-        facts = {
-            "best": " ".join(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
-                             for name, value in result.best_params.items()) + f"  ({in_words(result.best_params)})",
-            result.scoring.removeprefix("neg_"): f"{score} ± {spread:.3g} over {result.scores.shape[1]} folds",
-            "edge": _edge_words(result),
-            "targets": _target_words(result.best_model) if options.scale_targets else "",
-            "points": str(len(result.points)),
-            "seconds": f"{outcome['seconds']:.2f}",
-            "results": outcome["results"],
-            "model": "standard output" if outcome["model"] == "-" else outcome["model"],
-        }  # fmt: skip
-        print("".join(model_options.in_words(result.best_model, options)), file=stream)
-        print_facts({name: words for name, words in facts.items() if words}, stream)
-
-
-def _edge_words(result):
-    """Return which of the best parameters are outermost, and the way out; nothing if none is."""
-    found = edges(result.points, result.means)
-    words = ", ".join(f"{name}={briefly(result.best_params[name])} is the {side} tried" for name, side in found.items())
-    return f"{words}; --extend N goes beyond" if {"C", "gamma", "epsilon"} & set(found) else words
-
-
-def _target_words(model):
-    """Return what the parameters of a model of scaled targets are in the units of the data."""
-    names = [name for name in ("C", "epsilon") if name in model.get_params()]
-    return "scaled; in their own units " + " ".join(f"{name}={getattr(model, name):g}" for name in names)
 
 
 def _powers(text):

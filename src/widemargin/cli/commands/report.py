@@ -1,21 +1,14 @@
 """`widemargin report`: a model and rows in, one page out that says and shows how good the model is."""
 
-import os
 import shlex
 import sys
 
-from widemargin._runtime.atomic_file import replacing
-from widemargin.cli.files import ZERO_BASED, check_target, read_model
-from widemargin.cli.messages import CommandError, UsageError, naming, print_facts, print_json
-from widemargin.cli.model_rows import read_rows_for
+from widemargin.cli.files import ZERO_BASED
+from widemargin.cli.messages import print_json
 from widemargin.cli.options.parsing import Parser
 from widemargin.cli.progress import add_progress_option, reporting
-from widemargin.errors import FormatError
-from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.persistence.svmlight import TASKS
-from widemargin.report.markup import size
-from widemargin.report.model_report import report_page
-from widemargin.selection.results_file import read_grid
+from widemargin.workflows.report import report_file
 
 _DESCRIPTION = """\
 Write a page of HTML about MODEL (of widemargin, LIBSVM, LIBLINEAR or SVM-light) and how it does on DATA: one file that
@@ -58,95 +51,18 @@ def make_parser():
     return parser
 
 
-def run(tokens, command=None):
-    """Write the report that the options ask for; return the exit status.
-
-    `command` is the line that made it, as the page shows it; None takes the tokens as they are.
-    """
+def run(tokens):
+    """Write the report that the options ask for; return the exit status."""
     options = make_parser().parse(tokens)
     model_path, data = options.files
-    if data == "-" and model_path == "-":
-        raise UsageError("DATA and MODEL cannot both be standard input")
-    target = _choose_target(model_path, options.output)
-    check_target(target, *filter(None, (model_path, data, options.grid)))
     with reporting(options):
-        page = _make(options, command or shlex.join(["widemargin", "report", *tokens]))
-    content = page.encode("utf-8", "backslashreplace")  # file names may hold bytes that are no characters
-    _write(content, target)
-    _tell(target, len(content), options)
-    return 0
-
-
-def _choose_target(model_path, output):
-    """Return where the page goes."""
-    if output is None and model_path == "-":
-        raise UsageError("-o/--output must be given if MODEL is standard input")
-    return os.path.basename(model_path) + ".html" if output is None else output
-
-
-def _make(options, command):
-    """Return the page."""
-    model_path, data = options.files
-    grid = None if options.grid is None else _read_grid(options.grid)
-    model = _read_model(model_path, data, options.task)
-    X, y, qid = read_rows_for(model, data, model_path, zero_based=options.zero_based, quiet=options.quiet)
-    if getattr(getattr(model, "classes_", None), "dtype", y.dtype).kind not in "biuf":
-        raise CommandError(
-            f"{model_path}: its classes are words, such as {str(model.classes_[0])!r}, and labels in a data file are "
-            "numbers; train on numbers, or make the page in Python: widemargin.report.model_report.report_page"
-        )
-    names = {"model_name": _name(model_path), "data_name": _name(data), "title": options.title}
-    first = 0 if options.zero_based == "yes" else 1
-    query = qid if isinstance(model, RankSVM) else None
-    return report_page(model, X, y, query, **names, grid=grid, command=command, first_feature=first)
-
-
-def _read_grid(path):
-    """Return the results of a grid search, which must have a point."""
-    with naming(path):
-        grid = read_grid(path)
-    if not grid.points:
-        raise CommandError(
-            f"{path}: no point of the grid has all its folds yet; let the search go on, or leave --grid out"
-        )
-    return grid
-
-
-def _read_model(model_path, data, task):
-    """Return the model; if the files were given in the order of predict, say so."""
-    try:
-        return read_model(model_path, task)
-    except FormatError as error:
-        if model_path != "-" and data != "-" and _is_model(data):
-            raise UsageError(f"{data} is a model and {model_path} is not; the order is: report MODEL DATA") from error
-        raise
-
-
-def _is_model(path):
-    try:
-        read_model(path)
-    except (FormatError, OSError):
-        return False
-    return True
-
-
-def _name(path):
-    return "standard input" if path == "-" else os.path.basename(path)
-
-
-def _write(content, target):
-    if target == "-":
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-        return
-    with naming(target), replacing(target) as file:
-        file.write(content)
-
-
-def _tell(target, n_bytes, options):
-    """Say what was written."""
-    stream = sys.stderr if target == "-" else sys.stdout
+        report = report_file(
+            model_path, data, options.output, grid=options.grid, title=options.title, task=options.task,
+            zero_based=ZERO_BASED[options.zero_based], command=shlex.join(["widemargin", "report", *tokens]),
+        )  # fmt: skip
+    stream = sys.stderr if report.path == "-" else sys.stdout
     if options.json:
-        print_json({"report": target, "bytes": n_bytes}, stream)
+        print_json(report.to_dict(), stream)
     elif not options.quiet:
-        print_facts({"report": "standard output" if target == "-" else target, "size": size(n_bytes)}, stream)
+        print(report, file=stream)
+    return 0

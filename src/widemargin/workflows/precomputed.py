@@ -9,17 +9,17 @@ import sys
 
 import numpy as np
 
-from widemargin.cli.files import read_rows
 from widemargin.data.svmlight.compression import LONGEST_MAGIC, compression_of, decompress
 from widemargin.errors import FormatError
+from widemargin.workflows.files import name_of, read_rows
 
 
-def read_kernel_rows(path, *, dtype=np.float64, n_columns=None):
+def read_kernel_rows(source, *, dtype=np.float64, n_columns=None):
     """Return (K, serial, y) of a file; `-` is standard input.
 
     Parameters
     ----------
-    path : str
+    source : str or binary file object
         The file.
     dtype : float64 or float32
         Type of the values.
@@ -41,15 +41,15 @@ def read_kernel_rows(path, *, dtype=np.float64, n_columns=None):
     FormatError
         With the line of the first row that breaks a rule.
     """
-    source = path
-    if path == "-":  # kept, as the line of a mistake is looked for in the text
-        source = io.BytesIO(sys.stdin.buffer.read())
-        source.name = "<stdin>"
+    name = "<stdin>" if source == "-" else name_of(source)
+    if not isinstance(source, str) or source == "-":  # kept, as the line of a mistake is looked for in the text
+        source = io.BytesIO((sys.stdin.buffer if source == "-" else source).read())
+        source.name = name
     X, y, _ = read_rows(source, dtype=dtype, zero_based=True)
     mistake = _first_mistake(X, n_columns)
     if mistake is not None:
         row, rule = mistake
-        raise FormatError("<stdin>" if path == "-" else path, rule, _line_of_row(source, row))
+        raise FormatError(name, rule, _line_of_row(source, row))
     values = X.data.reshape(X.shape)
     return values[:, 1:], values[:, 0], y
 

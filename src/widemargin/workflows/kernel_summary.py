@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 from sklearn.base import is_classifier
 
-from widemargin.cli.options.kernel import KERNELS, machine_of
+from widemargin.models.kernel.machines import KERNELS, machine_of
 
 _OF_MACHINES = ("nu", "C", "epsilon")  # facts that only some machines have, in the order of svm-train
 _LAPLACE = """\

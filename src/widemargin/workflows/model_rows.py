@@ -2,42 +2,46 @@
 
 from scipy.sparse import csr_array, issparse
 
-from widemargin.cli.files import ZERO_BASED, note_queries, read_rows
-from widemargin.cli.messages import UsageError, say
-from widemargin.cli.options.kernel import machine_of
-from widemargin.cli.precomputed import read_kernel_rows
+from widemargin._runtime.warning import warn_caller
 from widemargin.models.cutting_plane.ranking import RankSVM
+from widemargin.models.kernel.machines import machine_of
+from widemargin.workflows.errors import ArgumentError, FileWarning
+from widemargin.workflows.files import name_of, note_queries, read_rows
+from widemargin.workflows.precomputed import read_kernel_rows
+from widemargin.workflows.spelling import spelled
 
 
-def read_rows_for(model, data, model_path, *, zero_based, quiet):
+def read_rows_for(model, data, model_path, *, zero_based):
     """Return the rows of a file, with as many columns as the model has features, their labels and queries or None.
 
     Parameters
     ----------
     model : fitted estimator
         A kernel machine is given more features if the file has more: its support vectors are zero there.
-    data, model_path : str
-        The file of rows, and that of the model, for messages.
-    zero_based : {"auto", "yes", "no"}
+    data : str or binary file object
+        The file of rows.
+    model_path : str
+        That of the model, for messages.
+    zero_based : {"auto", True, False}
         Whether indices count from 0.
-    quiet : bool
-        Whether notes are left out.
     """
     n_features = getattr(model, "n_features_in_", 0)  # LIBSVM's text does not tell if there is no support vector
     if getattr(model, "kernel", None) == "precomputed":
         if zero_based != "auto":
-            raise UsageError(f"--zero-based is for features, {model_path} has a precomputed kernel; leave it out")
+            raise ArgumentError(
+                f"{spelled('zero_based')} is for features, {model_path} has a precomputed kernel; leave it out"
+            )
         K, _, y = read_kernel_rows(data, n_columns=n_features)
         return K[:, :n_features], y, None
-    X, y, qid = read_rows(data, zero_based=ZERO_BASED[zero_based])
-    if not quiet:
-        note_queries(data, qid, wanted=isinstance(model, RankSVM))
+    X, y, qid = read_rows(data, zero_based=zero_based)
+    note_queries(data, qid, wanted=isinstance(model, RankSVM))
     if X.shape[1] <= n_features:
         X.resize(X.shape[0], n_features)
     elif machine_of(model) is not None:
         _widen(model, X.shape[1])
     else:
-        say("warning", f"{data} has {X.shape[1]} features, the model {n_features}: the columns beyond are dropped")
+        extent = f"{name_of(data)} has {X.shape[1]} features, the model {n_features}"
+        warn_caller(f"{extent}: the columns beyond are dropped", FileWarning)
         X = X[:, :n_features]
     return X, y, qid
 

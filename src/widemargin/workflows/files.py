@@ -1,0 +1,160 @@
+"""The files of a workflow: `-` is standard input or output; targets are checked first and replaced when complete."""
+
+import errno
+import os
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from widemargin._runtime import progress
+from widemargin._runtime.atomic_file import replacing
+from widemargin._runtime.warning import warn_caller
+from widemargin.data.precomputed_rows import KERNEL_WORDS, is_kernel
+from widemargin.data.svmlight.reader import read_with_base
+from widemargin.errors import FormatError
+from widemargin.persistence.model_file import load_model, save_model
+from widemargin.workflows.errors import ArgumentError, FileError, FileNote
+from widemargin.workflows.spelling import spelled
+
+AnyPath = str | bytes | os.PathLike
+Source = AnyPath | BinaryIO
+
+
+def as_source(path_or_file):
+    """Return a path as a str, and a file object as it is."""
+    is_path = isinstance(path_or_file, (str, bytes, os.PathLike))
+    return os.fsdecode(path_or_file) if is_path else path_or_file
+
+
+def as_path(path):
+    """Return a path as a str, None as None."""
+    return None if path is None else os.fsdecode(path)
+
+
+def name_of(source):
+    """Return how messages call a source: its path, or the name of a file object."""
+    return source if isinstance(source, str) else str(getattr(source, "name", "<stream>"))
+
+
+@contextmanager
+def naming(name):
+    """Within the block, an OSError that names no file, or a temporary one, is about the file `name`."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        error.filename = name
+        raise
+
+
+def blaming(data, function, *arguments, **options):
+    """Call a function of the library; its complaints about rows are complaints about the data file."""
+    try:
+        return function(*arguments, **options)
+    except ValueError as error:
+        raise FileError(f"{name_of(data)}: {error}") from error
+
+
+def read_rows(source, **options):
+    """Return (X, y, qid) of a data file, qid None if there is none; `-` is standard input.
+
+    Rows of a precomputed kernel are refused unless it is said that indices count from 0.
+    """
+    name = "standard input" if source == "-" else name_of(source)
+    with naming(name):
+        X, y, qid, zero_based = read_with_base(sys.stdin.buffer if source == "-" else source, **options)
+    if zero_based and options.get("zero_based", "auto") == "auto" and is_kernel(X):
+        trained, base = spelled('kernel="precomputed"'), spelled("zero_based=True")
+        raise FileError(
+            f"{name}: {KERNEL_WORDS}, which is for models trained with {trained}; if index 0 is a feature, add {base}"
+        )
+    return X, y, qid
+
+
+def note_queries(source, qid, *, wanted):
+    """Tell that a file's queries are not used, or that it has none where they are wanted."""
+    name = name_of(source)
+    if wanted and qid is None:
+        warn_caller(f"{name} has no qid: all its rows are of one query", FileNote)
+    elif not wanted and qid is not None:
+        ranking = spelled("RankSVM")
+        warn_caller(f"{name} has queries (qid), which only {ranking} uses: they are ignored", FileNote)
+
+
+def read_model(path, task=None):
+    """Return the model of a file, told what SVM-light's text is for; `-` is standard input."""
+    if path != "-":
+        with naming(path), progress.task(f"reading {os.path.basename(path)}"):
+            return load_model(path, task=task)
+    with tempfile.TemporaryDirectory() as directory:
+        copy = Path(directory, "model")
+        copy.write_bytes(sys.stdin.buffer.read())
+        try:
+            return load_model(copy, task=task)
+        except FormatError as error:
+            raise FormatError("<stdin>", error.rule, error.line, error.column) from error
+
+
+def check_one_input(data, model_path):
+    """Refuse to read both the rows and the model from standard input."""
+    if data == "-" and model_path == "-":
+        raise ArgumentError(f"{spelled('data')} and {spelled('model')} cannot both be standard input")
+
+
+def check_target(path, *sources):
+    """Refuse a target that cannot be written, or that is one of the sources, before any work is done."""
+    if path == "-":
+        return
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "is a directory", path)
+    for source in sources:
+        is_file = isinstance(source, str) and source != "-" and os.path.exists(source)
+        if is_file and os.path.exists(path) and os.path.samefile(path, source):
+            raise ArgumentError(f"{path} would be overwritten by the result; name another file")
+    directory = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(directory):
+        raise FileError(f"{path}: there is no directory {directory}; create it or name another place")
+    if not os.access(path if _is_special(path) else directory, os.W_OK):
+        raise PermissionError(errno.EACCES, "permission denied", path)
+
+
+def write_model(model, path, form):
+    """Write a model to a file, which is replaced when the new one is complete; `-` is standard output.
+
+    The dual variables, a number per training row, are left out: only a warm start would need them.
+    """
+    if path != "-":
+        with naming(path), progress.task(f"writing {os.path.basename(path)}"):
+            _save(model, path, form)
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        made = Path(directory, "model")
+        _save(model, made, form)
+        sys.stdout.buffer.write(made.read_bytes())
+        sys.stdout.buffer.flush()
+
+
+def _save(model, path, form):
+    try:
+        save_model(model, path, format=form, keep_dual=False)
+    except (TypeError, ValueError) as error:  # what the format has no place for
+        raise FileError(f"{path}: {error}") from error
+
+
+def write_lines(lines, path):
+    """Write lines to a file, which is replaced when the new one is complete; `-` is standard output."""
+    text = (f"{line}\n" for line in lines)
+    if path == "-":
+        sys.stdout.writelines(text)
+        sys.stdout.flush()
+        return
+    with naming(path), progress.task(f"writing {os.path.basename(path)}"), replacing(path) as file:
+        file.writelines(line.encode() for line in text)
+
+
+def _is_special(path):
+    """Whether a path is a pipe or a device, which is written to and never replaced."""
+    return os.path.exists(path) and not os.path.isfile(path)

@@ -1,0 +1,348 @@
+"""`grid_file`: parameters by cross-validation, then a model of all rows with the best; see `grid_search`."""
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+
+from widemargin.models.cutting_plane.ranking import RankSVM, queries
+from widemargin.models.kernel.base import KernelModel
+from widemargin.models.kernel.one_class import OneClassSVM
+from widemargin.plots.grid import grid_page, plot_grid
+from widemargin.selection.grid_result import GridResult
+from widemargin.selection.grid_search import grid_search
+from widemargin.selection.live_table import briefly, in_words, shown
+from widemargin.selection.parameter_ranges import default_grid, edges
+from widemargin.selection.target_scaling import scale_of
+from widemargin.workflows.columns import columns
+from widemargin.workflows.errors import ArgumentError, FileError
+from widemargin.workflows.files import AnyPath, Source, as_path, as_source, blaming, check_target, naming, write_lines
+from widemargin.workflows.model_words import model_words
+from widemargin.workflows.shown_progress import shown_progress
+from widemargin.workflows.spelling import spelled
+from widemargin.workflows.training_rows import Reading, certified_gap, choose_target, keep_model, read_training_rows
+
+_PICTURES = (".png", ".svg", ".pdf", ".html")
+
+
+@dataclass(frozen=True, eq=False)
+class GridFile:
+    """What `grid_file` found; `str` gives the lines that `widemargin grid` prints.
+
+    Attributes
+    ----------
+    result : GridResult
+        Points, scores and the best model, as `grid_search` returns them.
+    description : str
+        What kind of machine was trained, in words.
+    results : str
+        The file of the scores.
+    output : str
+        The file that the model was written to, "-" for standard output.
+    seconds : float
+        How long the search and the training took.
+    targets_scaled : bool
+        Whether C and epsilon were searched in units of the targets' standard deviation.
+    """
+
+    result: GridResult
+    description: str
+    results: str
+    output: str
+    seconds: float
+    targets_scaled: bool
+
+    @property
+    def edges(self) -> dict[str, str]:
+        """Which of the best parameters are outermost of those tried: a dict of name to "smallest" or "largest"."""
+        return edges(self.result.points, self.result.means)
+
+    @property
+    def gap(self) -> float:
+        """The certified gap of the best model."""
+        return certified_gap(self.result.best_model)
+
+    @property
+    def summary(self) -> str:
+        """The lines below the description: names and facts."""
+        result = self.result
+        score = f"{shown(result.best_score, result.scoring)}{'%' if result.scoring == 'accuracy' else ''}"
+        spread = np.std(result.scores[result.best]) * (100 if result.scoring == "accuracy" else 1)
+        best = " ".join(
+            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in result.best_params.items()
+        )
+        facts = {
+            "best": f"{best}  ({in_words(result.best_params)})",
+            result.scoring.removeprefix("neg_"): f"{score} ± {spread:.3g} over {result.scores.shape[1]} folds",
+            "edge": self._edge_words(),
+            "targets": _target_words(result.best_model) if self.targets_scaled else "",
+            "points": str(len(result.points)),
+            "seconds": f"{self.seconds:.2f}",
+            "results": self.results,
+            "model": "standard output" if self.output == "-" else self.output,
+        }
+        return columns({name: words for name, words in facts.items() if words})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all that was found as facts for JSON."""
+        result = self.result
+        points = [
+            {**point, "score": float(mean), "scores": scores.tolist(), "seconds": float(seconds)}
+            for point, mean, scores, seconds in zip(
+                result.points, result.means, result.scores, result.seconds, strict=True
+            )
+        ]
+        return {
+            "trained": self.description,
+            "best": result.best_params,
+            "edges": self.edges,
+            "score": result.best_score,
+            "scoring": result.scoring,
+            "points": points,
+            "results": self.results,
+            "model": self.output,
+            "seconds": self.seconds,
+            "gap": self.gap,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.description}\n{self.summary}"
+
+    def _edge_words(self):
+        """Return which of the best parameters are outermost, and the way out; nothing if none is."""
+        found, best = self.edges, self.result.best_params
+        words = ", ".join(f"{name}={briefly(best[name])} is the {side} tried" for name, side in found.items())
+        return f"{words}; {spelled('extend=N')} goes beyond" if {"C", "gamma", "epsilon"} & set(found) else words
+
+
+class _Search(NamedTuple):
+    """How the grid is searched."""
+
+    n_folds: int
+    seed: int
+    scoring: str | None
+    extend: int
+    refine: int
+    n_jobs: int | None
+    memory: float
+    resume: bool
+    verbose: int
+
+
+def grid_file(
+    estimator: BaseEstimator,
+    data: Source,
+    output: AnyPath | None = None,
+    *,
+    grid: dict | None = None,
+    n_folds: int = 5,
+    seed: int = 0,
+    scoring: str | None = None,
+    extend: int = 0,
+    refine: int = 0,
+    scale_targets: bool = False,
+    n_jobs: int | None = 1,
+    memory: float = 2000.0,
+    results: AnyPath | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    plots: Iterable[AnyPath] = (),
+    format: str = "widemargin",  # noqa: A002
+    n_features: int | None = None,
+    zero_based: str | bool = "auto",
+    dtype: DTypeLike = np.float64,
+    verbose: int = 0,
+) -> GridFile:
+    """Choose parameters by cross-validation on the rows of a file, and write a model trained with the best.
+
+    It is what `widemargin grid` does. Scores are appended to a file as they come, so that a search that was killed can
+    go on.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any of widemargin but OneClassSVM; its parameters that are not in the grid are used. Copies of it are fitted.
+    data : path or binary file object
+        The rows, as for `train_file`.
+    output : path, default=None
+        Where the model goes; None is the name of the data + ".model" in the current directory, "-" standard output.
+    grid : dict of name to values, default=None
+        Values to try; None: LIBSVM's ranges, as for `grid_search`.
+    n_folds : int, default=5
+        Folds, shuffled; classes in proportion, queries of a ranking whole.
+    seed : int, default=0
+        The same seed gives the same folds.
+    scoring : str, default=None
+        scikit-learn's name of what is to be largest; None is accuracy, for regression `neg_mean_squared_error`, for a
+        ranking the concordance, which takes no other.
+    extend : int, default=0
+        While the best C, gamma or epsilon is the smallest or largest tried, try the next one beyond, at most so often.
+    refine : int, default=0
+        Then look closer around the best, so often.
+    scale_targets : bool, default=False
+        Regression: search with targets of mean 0 and standard deviation 1, so that C and epsilon are in units of it;
+        the model predicts in those of the data.
+    n_jobs : int, default=1
+        Threads; −1 for all cores.
+    memory : float, default=2000
+        Megabytes that shared kernel matrices may take.
+    results : path, default=None
+        Where scores go; None is the name of the data + ".grid" in the current directory.
+    resume : bool, default=False
+        Go on with the results: what they hold is not computed again.
+    overwrite : bool, default=False
+        Begin anew although the results are there; without it and `resume` they are refused.
+    plots : iterable of paths, default=()
+        Pictures of the scores, .png, .svg, .pdf, or an interactive page, .html.
+    format : {"widemargin", "liblinear", "libsvm", "svmlight"}, default="widemargin"
+        The format of the model file, see `save_model`.
+    n_features : int, default=None
+        Columns; None is the largest index in the file.
+    zero_based : {"auto", True, False}, default="auto"
+        Whether indices count from 0; "auto": if index 0 occurs.
+    dtype : {numpy.float64, numpy.float32}, default=numpy.float64
+        Type of the values.
+    verbose : int, default=0
+        Above 0: a live table and a progress bar, on a terminal or in a notebook; lines elsewhere.
+
+    Returns
+    -------
+    GridFile
+        With the `result` of the search; it prints itself.
+
+    Raises
+    ------
+    FormatError
+        If a file breaks a rule of its format.
+    ValueError
+        If an argument does not apply to the estimator, labels are not for it, or the results of an earlier search would
+        be lost.
+    OSError
+        If a file cannot be read or written.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import LinearSVC, grid_file, write_svmlight
+    >>> write_svmlight("flowers", *load_iris(return_X_y=True))
+    >>> found = grid_file(LinearSVC(), "flowers", grid={"C": [0.01, 1.0]}, overwrite=True)
+    >>> found.result.best_params, found.output
+    ({'C': 1.0}, 'flowers.model')
+    """
+    source, model = as_source(data), clone(estimator)
+    _check_estimator(model, scale_targets, scoring)
+    target = choose_target(source, as_path(output))
+    scores, pictures = _choose_results(source, as_path(results)), [as_path(path) for path in plots]
+    _check_targets(source, target, scores, pictures)
+    check_results(scores, resume=resume, overwrite=overwrite)
+    if overwrite and os.path.exists(scores):
+        os.unlink(scores)
+    with shown_progress(verbose):
+        rows = read_training_rows(model, source, Reading(format, n_features, zero_based, dtype))
+    started, scale = time.perf_counter(), None
+    if scale_targets:
+        scale = blaming(source, scale_of, rows.y)
+        rows = rows._replace(y=scale.apply(rows.y))
+    how = _Search(n_folds, seed, scoring, extend, refine, n_jobs, memory, resume, verbose)
+    found = _search(model, default_grid(model) if grid is None else grid, source, rows, scores, scale, how)
+    seconds = time.perf_counter() - started
+    if scale is not None:
+        scale.restore(found.best_model)
+    keep_model(found.best_model, target, format, rows)
+    for path in pictures:
+        _draw(found, path)
+    return GridFile(found, model_words(found.best_model), scores, target, seconds, scale_targets)
+
+
+def _check_estimator(model, scale_targets, scoring):
+    """Refuse an estimator that cannot be scored, and arguments that are not for it."""
+    if isinstance(model, OneClassSVM):
+        raise ArgumentError("a one-class machine has no labels to be scored by; choose nu, and train")
+    if scale_targets and not is_regressor(model):
+        raise ArgumentError(f"scale_targets is for regression, got {type(model).__name__}; leave it out")
+    if scoring is not None and isinstance(model, RankSVM):
+        raise ArgumentError(
+            "scoring is not for RankSVM, whose score is the mean concordance over queries; leave it out"
+        )
+
+
+def _choose_results(data, results):
+    """Return where scores go."""
+    if results is None and not isinstance(data, str):
+        raise ArgumentError("results must be named if data is a file object")
+    return results or f"{os.path.basename(data)}.grid"
+
+
+def _check_targets(data, target, results, plots):
+    """Refuse what cannot be written, before any work."""
+    for path in (target, results, *plots):
+        check_target(path, data)
+    if results == "-" or (os.path.exists(results) and not os.path.isfile(results)):
+        raise ArgumentError(f"{spelled('results')} must be a file, as it is what a search goes on with, got {results}")
+    for path in plots:
+        if not path.endswith(_PICTURES):
+            raise ArgumentError(f"{spelled('plots')} {path}: the name must end with {', '.join(_PICTURES)}")
+
+
+def check_results(results, *, resume, overwrite):
+    """Refuse to lose the results of an earlier search."""
+    if resume and overwrite:
+        raise ArgumentError(
+            f"{spelled('resume=True')} and {spelled('overwrite=True')} contradict each other; leave one of them out"
+        )
+    is_there = os.path.exists(results) and os.path.getsize(results)
+    if is_there and not (resume or overwrite):
+        raise FileError(
+            f"{results} holds the results of an earlier search; add {spelled('resume=True')} to go on with it, "
+            f"or {spelled('overwrite=True')} to begin anew"
+        )
+
+
+def _search(model, grid, data, rows, results, scale, how):
+    """Return the GridResult; Ctrl-C leaves a results file to go on with."""
+    scoring = how.scoring or ("neg_mean_squared_error" if is_regressor(model) else None)
+    scoring = scoring if scale is None else scale.scorer(scoring)
+    extra = {"qid": rows.qid} if isinstance(model, RankSVM) and rows.qid is not None else None
+    if isinstance(model, KernelModel) and getattr(model, "probability", False):
+        asked, training = spelled("probability=True"), spelled("train_file")
+        raise ArgumentError(f"{asked} is for {training}: the search itself needs no probabilities")
+    try:
+        with naming(results):
+            return blaming(
+                data, grid_search, model, rows.X, rows.y, grid, cv=blaming(data, _folds, model, rows, how),
+                scoring=scoring, extend=how.extend, refine=how.refine, n_jobs=how.n_jobs, memory=how.memory,
+                results=results, resume=how.resume, fit_parameters=extra, verbose=how.verbose,
+            )  # fmt: skip
+    except KeyboardInterrupt as interrupt:
+        again = spelled("resume=True")
+        raise KeyboardInterrupt(f"{results} holds what is done; {again} goes on with it") from interrupt
+
+
+def _folds(model, rows, how):
+    """Return the folds: shuffled by the seed, classes in proportion, queries whole."""
+    if isinstance(model, RankSVM):
+        group = queries(rows.qid, len(rows.y))
+        return list(GroupKFold(how.n_folds, shuffle=True, random_state=how.seed).split(rows.X, rows.y, group))
+    kind = StratifiedKFold if is_classifier(model) else KFold
+    return kind(how.n_folds, shuffle=True, random_state=how.seed)
+
+
+def _draw(result, path):
+    with naming(path):
+        if path.endswith(".html"):
+            write_lines([grid_page(result)], path)
+        else:
+            plot_grid(result, path=path)
+
+
+def _target_words(model):
+    """Return what the parameters of a model of scaled targets are in the units of the data."""
+    names = [name for name in ("C", "epsilon") if name in model.get_params()]
+    return "scaled; in their own units " + " ".join(f"{name}={getattr(model, name):g}" for name in names)

@@ -1,0 +1,412 @@
+"""`scale_file`: feature ranges are learned from a file or restored, and its rows written scaled.
+
+Learning is a pass over the file, writing another; both hold a block of lines at a time in memory.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from widemargin._runtime.warning import warn_caller
+from widemargin.data.precomputed_rows import KERNEL_WORDS, KernelRecogniser
+from widemargin.data.scaling import NEED_MOMENTS, FeatureStatistics
+from widemargin.data.svmlight.blocks import SvmlightBlocks, write_svmlight_blocks
+from widemargin.data.svmlight.range_file import read_ranges, write_ranges
+from widemargin.errors import FormatError
+from widemargin.workflows.columns import columns
+from widemargin.workflows.errors import ArgumentError, FileError, FileWarning
+from widemargin.workflows.files import AnyPath, as_path, check_target, naming
+from widemargin.workflows.spelling import spelled
+
+_GROWTH_WORTH_A_WARNING = 1.5
+_ENTRIES_AT_ONCE = 1 << 21
+_SHOWN_FEATURES = 5
+_TELLING_ROWS = 1000  # that show whether a file holds a kernel
+
+
+@dataclass(frozen=True)
+class ScaledFile:
+    """What `scale_file` wrote; `str` gives the lines that `widemargin scale` prints.
+
+    Attributes
+    ----------
+    rows, features : int
+        How many rows and scaled features there are.
+    left_out : int
+        Features that never vary, or that saved ranges do not know.
+    entries, entries_scaled : int
+        How many numbers were written before, and are now; zeros are not written.
+    ranges : str or None
+        The file of the ranges, saved or applied.
+    seconds : float
+        How long it took.
+    output : str
+        The file of the scaled rows.
+    """
+
+    rows: int
+    features: int
+    left_out: int
+    entries: int
+    entries_scaled: int
+    ranges: str | None
+    seconds: float
+    output: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all attributes as facts for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        words: dict[str, object] = {"rows": self.rows, "features": self.features, "entries": self.entries}
+        if self.left_out:
+            words["features"] = f"{self.features} ({self.left_out} left out)"
+        if self.entries != self.entries_scaled:
+            words["entries"] = f"{self.entries_scaled} (before: {self.entries})"
+        if self.ranges not in (None, "-"):
+            words["ranges"] = self.ranges
+        words["seconds"] = f"{self.seconds:.2f}"
+        if self.output != "-":
+            words["output"] = self.output
+        return columns(words)
+
+
+class _Files(NamedTuple):
+    """The paths of rows read, rows written, ranges saved and ranges restored; `-` is standard input or output."""
+
+    data: str
+    output: str
+    save: str | None
+    restore: str | None
+
+
+def scale_file(
+    data: AnyPath,
+    output: AnyPath,
+    *,
+    lower: float | None = None,
+    upper: float | None = None,
+    labels: tuple[float, float] | None = None,
+    save: AnyPath | None = None,
+    restore: AnyPath | None = None,
+    method: str | None = None,
+    center: bool = False,
+    keep_zeros: bool = False,
+) -> ScaledFile:
+    """Scale the features of a file, each on its own, to a range or to unit variance, and write its rows to another.
+
+    It is what `widemargin scale` does. The ranges are learned from the file, or those that were learned from training
+    data are restored and applied to test data. Memory does not grow with the number of rows.
+
+    Parameters
+    ----------
+    data : path
+        The rows, SVM-light / LIBSVM text, plain or compressed; "-" is standard input.
+    output : path
+        Where the scaled rows go, compressed if the name ends with .gz, .bz2, .xz or .zst; "-" is standard output.
+    lower, upper : float, default=None
+        Limits of the scaled features; None is −1 and 1, or with `restore` those of the file.
+    labels : (float, float), default=None
+        Limits to which the labels are scaled as well, for regression.
+    save : path, default=None
+        Where the ranges go that were learned, in the format of svm-scale.
+    restore : path, default=None
+        A file of ranges to be applied, those of svm-scale too.
+    method : {"range", "variance"}, default=None
+        "range" (the default): smallest and largest value to the limits; "variance": unit variance.
+    center : bool, default=False
+        With method "variance": subtract the mean, which makes sparse data dense.
+    keep_zeros : bool, default=False
+        With method "range": multiply only, so that the largest absolute value becomes `upper`.
+
+    Returns
+    -------
+    ScaledFile
+        With the numbers of rows, features and entries; it prints itself.
+
+    Raises
+    ------
+    FormatError
+        If a file breaks a rule of its format.
+    ValueError
+        If arguments contradict each other, or numbers cannot be scaled.
+    OSError
+        If a file cannot be read or written.
+
+    Examples
+    --------
+    >>> from widemargin import read_svmlight, scale_file, write_svmlight
+    >>> write_svmlight("rows", [[1.0, 10.0], [3.0, 30.0], [2.0, 30.0]], [1, -1, 1])
+    >>> scaled = scale_file("rows", "rows.scale", save="rows.range")
+    >>> read_svmlight("rows.scale")[0].toarray()
+    array([[-1., -1.],
+           [ 1.,  1.],
+           [ 0.,  1.]])
+    """
+    files = _Files(as_path(data), as_path(output), as_path(save), as_path(restore))
+    _check_files(files)
+    started = time.perf_counter()
+    if restore is not None:
+        _check_restoring(labels, method, center, keep_zeros)
+        with _blaming(files.data), _open_blocks(files) as blocks:
+            facts = _restore(blocks, files, lower, upper)
+    else:
+        plan = _plan(lower, upper, labels, method, center, keep_zeros)
+        with _blaming(files.data), _open_blocks(files) as blocks:
+            facts = _learn(blocks, files, plan)
+    return ScaledFile(**facts, seconds=time.perf_counter() - started, output=files.output)
+
+
+def _check_files(files):
+    """Refuse files that are named for two things at once, and targets that cannot be written."""
+    data, output, save, restore = files
+    if save is not None and restore is not None:
+        raise ArgumentError(
+            f"{spelled('save')} saves ranges that are learned from {spelled('data')}, {spelled('restore')} applies "
+            "saved ones; leave one of them out"
+        )
+    if data == "-" and restore == "-":
+        raise ArgumentError(f"{spelled('data')} and the ranges of {spelled('restore')} cannot both be standard input")
+    if save is not None:
+        check_target(save, data)
+        if save == output or (output != "-" and os.path.realpath(save) == os.path.realpath(output)):
+            what, names = "standard output" if output == "-" else output, (spelled("output="), spelled("save"))
+            raise ArgumentError(f"rows and ranges would both go to {what}; name another file with {' or '.join(names)}")
+    check_target(output, data, *([restore] if restore else []))
+
+
+def _check_restoring(labels, method, center, keep_zeros):
+    """Refuse arguments that say how to learn."""
+    given = {"labels": labels, "method": method, "center=True": center, "keep_zeros=True": keep_zeros}
+    for name, value in given.items():
+        if value:
+            raise ArgumentError(
+                f"{spelled(name)} is for learning ranges, those of {spelled('restore')} are learned already; leave it "
+                "out"
+            )
+
+
+class _Plan(NamedTuple):
+    """How to learn ranges: a method of `FeatureStatistics`, limits of features, and of labels or None."""
+
+    method: str
+    lower: float
+    upper: float
+    labels: tuple[float, float] | None
+
+
+def _plan(lower, upper, labels, method, center, keep_zeros):
+    """Return how to learn; refuse arguments that do not go together."""
+    if method not in (None, "range", "variance"):
+        raise ArgumentError(f"method must be 'range', 'variance' or None, got {method!r}")
+    if labels is not None and labels[0] >= labels[1]:
+        low, high = labels
+        raise ArgumentError(f"{spelled('labels')}: the lower limit must be below the upper, got {low:g} and {high:g}")
+    if method == "variance":
+        _check_variance(lower, upper, keep_zeros)
+        return _Plan("standard" if center else "variance", -1.0, 1.0, labels)
+    if center:
+        variance = spelled('method="variance"')
+        raise ArgumentError(f"{spelled('center=True')} is for {variance}; leave it out or name that")
+    top = 1.0 if upper is None else upper
+    if keep_zeros:
+        if top <= 0 or lower not in (None, -top):
+            below = "" if lower is None else f" and {spelled('lower')} {lower:g}"
+            bounds = spelled("[-upper, upper] with upper > 0")
+            raise ArgumentError(
+                f"{spelled('keep_zeros=True')} scales to {bounds}, got {spelled('upper')} {top:g}{below}"
+            )
+        return _Plan("magnitude", -top, top, labels)
+    bottom = -1.0 if lower is None else lower
+    if bottom >= top:
+        raise ArgumentError(f"{spelled('lower')} must be below {spelled('upper')}, got {bottom:g} and {top:g}")
+    return _Plan("range", bottom, top, labels)
+
+
+def _check_variance(lower, upper, keep_zeros):
+    """Refuse what unit variance leaves no sense."""
+    if keep_zeros:
+        variance, zeros = spelled('method="variance"'), spelled("keep_zeros=True")
+        raise ArgumentError(f"{variance} keeps zeros without {zeros}; leave that out")
+    if (lower, upper) != (None, None):
+        limits, by_range = f"{spelled('lower')} and {spelled('upper')}", spelled('method="range"')
+        raise ArgumentError(f"{limits} are for {by_range}, unit variance has no limits; leave them out")
+
+
+class _ReadingFailed(Exception):
+    """An OSError of the file read, which is not to be taken for one of the file written meanwhile."""
+
+
+@contextmanager
+def _blaming(data):
+    """Within the block, what the numbers of the data do not allow is a FileError, and an OSError names its file."""
+    name = "standard input" if data == "-" else data
+    try:
+        yield
+    except _ReadingFailed as failure:
+        raise failure.__cause__ from None
+    except (FormatError, ArgumentError, FileError):
+        raise
+    except ValueError as error:
+        raise FileError(f"{name}: {error}") from error
+
+
+@contextmanager
+def _open_blocks(files):
+    """Open the data as blocks of rows; a copy of them if they are to be read twice and cannot be.
+
+    Indices are taken as they are written, those of the range file too: a column 0 that nothing refers to costs nothing.
+    """
+    data, once = files.data, files.restore is not None
+    if data != "-" and (once or os.path.isfile(data)):
+        yield SvmlightBlocks(data, zero_based=True)
+    elif once:
+        yield SvmlightBlocks(sys.stdin.buffer, zero_based=True)
+    else:
+        with tempfile.TemporaryFile() as copy:
+            if data == "-":
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+            else:
+                with open(data, "rb") as source:
+                    shutil.copyfileobj(source, copy)
+            copy.seek(0)
+            yield SvmlightBlocks(copy, zero_based=True, name="<stdin>" if data == "-" else data)
+
+
+def _learn(blocks, files, plan):
+    """Learn ranges from the rows, save them if asked, write the rows scaled; return what there is to tell."""
+    statistics = FeatureStatistics(moments=plan.method in NEED_MOMENTS)
+    for X, y, _ in _features_of(blocks):
+        statistics.update(X, y)
+    ranges = statistics.ranges(plan.method, lower=plan.lower, upper=plan.upper, label_limits=plan.labels)
+    if plan.labels is not None and ranges.labels.low == ranges.labels.high:
+        warn_caller(f"all labels are {ranges.labels.low:g}: they become {ranges.labels.lower:g}", FileWarning)
+    _warn_of_growth(statistics, statistics.n_entries_scaled(ranges), ranges, _cure(plan.method, ranges))
+    if files.save is not None:
+        with naming(files.save):
+            write_ranges(sys.stdout if files.save == "-" else files.save, ranges, zero_based=True)
+    n_scaled = _write(_scale(_reading(blocks), ranges), files.output)
+    return _facts(statistics, ranges, n_scaled, files.save)
+
+
+def _restore(blocks, files, lower, upper):
+    """Write the rows scaled by saved ranges; return what there is to tell."""
+    with naming("standard input" if files.restore == "-" else files.restore):
+        ranges = read_ranges(sys.stdin if files.restore == "-" else files.restore, zero_based=True)
+    for name, asked, saved in (("lower", lower, ranges.lower), ("upper", upper, ranges.upper)):
+        if asked not in (None, saved):
+            raise ArgumentError(
+                f"{spelled(name)} {asked:g}: the ranges of {files.restore} are for {saved:g}; leave it out"
+            )
+    statistics = FeatureStatistics()
+    n_scaled = _write(_scale(_features_of(blocks), ranges, statistics), files.output)
+    _warn_of_unknown(np.setdiff1d(statistics.varying(), ranges.kept).tolist(), files.restore)
+    _warn_of_growth(statistics, n_scaled, ranges, f"learn the ranges with {_either('or')}")
+    return _facts(statistics, ranges, n_scaled, files.restore)
+
+
+def _warn_of_unknown(features, path):
+    """Warn of features of the rows that saved ranges do not know."""
+    if features:
+        names = [*map(str, features[:_SHOWN_FEATURES]), *(["..."] if len(features) > _SHOWN_FEATURES else [])]
+        count = "1 feature is" if len(features) == 1 else f"{len(features)} features are"
+        warn_caller(f"{count} left out, for which {path} has no range: {', '.join(names)}", FileWarning)
+
+
+def _reading(blocks):
+    """Yield the blocks; an OSError is one of the file read, whatever is being written meanwhile."""
+    try:
+        yield from blocks
+    except OSError as error:
+        error.filename = blocks.name
+        raise _ReadingFailed from error
+
+
+def _features_of(blocks):
+    """Yield the blocks; refuse rows of a precomputed kernel, which the first block tells."""
+    recogniser = None
+    for block in _reading(blocks):
+        if recogniser is None:
+            recogniser = KernelRecogniser()
+            recogniser.update(block[0][:_TELLING_ROWS])
+            if recogniser.is_kernel:
+                precomputed = spelled('kernel="precomputed"')
+                raise FileError(
+                    f"{blocks.name}: {KERNEL_WORDS}, which is not scaled; scale the features that it is computed from, "
+                    f"and train with {precomputed}"
+                )
+        yield block
+
+
+def _scale(blocks, ranges, statistics=None):
+    """Yield the blocks scaled, some rows at a time if many zeros become numbers; gather statistics if asked."""
+    n_rows = max(1, _ENTRIES_AT_ONCE // max(1, len(ranges.filled)))
+    for X, y, qid in blocks:
+        if statistics is not None:
+            statistics.update(X)
+        if X.shape[1] > ranges.n_features:
+            X = X[:, : ranges.n_features]
+        labels = ranges.apply_to_labels(y)
+        for start in range(0, len(y), n_rows):
+            part = slice(start, start + n_rows)
+            yield ranges.apply(X[part]), labels[part], None if qid is None else qid[part]
+
+
+def _write(blocks, output):
+    """Write blocks of rows to a file, which is replaced when complete, or standard output; return their entries."""
+    n_entries = 0
+
+    def counted():
+        nonlocal n_entries
+        for block in blocks:
+            n_entries += block[0].nnz
+            yield block
+
+    if output == "-":
+        write_svmlight_blocks(sys.stdout.buffer, counted(), zero_based=True)
+        sys.stdout.buffer.flush()
+    else:
+        with naming(output):
+            write_svmlight_blocks(output, counted(), zero_based=True)
+    return n_entries
+
+
+def _either(conjunction):
+    """Return the two ways of scaling that keep zeros."""
+    return f" {conjunction} ".join([spelled("keep_zeros=True"), spelled('method="variance"')])
+
+
+def _cure(method, ranges):
+    """Return what would keep zeros as they are."""
+    if method == "standard":
+        return f"leave {spelled('center=True')} out to keep them"
+    if ranges.lower != 0.0 and np.all(ranges.low >= 0.0):
+        return f"{spelled('lower=0')} keeps them, as no value is negative; so do {_either('and')}"
+    return f"{_either('and')} keep them"
+
+
+def _warn_of_growth(statistics, n_scaled, ranges, cure):
+    """Warn if scaled rows have many more entries than the rows had."""
+    before, filled = statistics.n_entries, len(ranges.filled)
+    if n_scaled > _GROWTH_WORTH_A_WARNING * before:
+        growth = f"{before} entries become {n_scaled}, as zeros of {filled} features become other numbers"
+        warn_caller(f"{growth}; {cure}", FileWarning)
+
+
+def _facts(statistics, ranges, n_scaled, path):
+    """Return what there is to tell of the rows."""
+    return {
+        "rows": statistics.n_rows,
+        "features": len(ranges.kept),
+        "left_out": len(np.setdiff1d(statistics.seen(), ranges.kept)),
+        "entries": statistics.n_entries,
+        "entries_scaled": n_scaled,
+        "ranges": path,
+    }
