@@ -21,7 +21,7 @@ from widemargin.workflows.training_rows import Reading, certified_gap, choose_ta
 
 _SHOWN_CLASSES = 8
 _IN_WORDS = (
-    "rows", "features", "queries", "classes", "measure", "machine", "kernel", "solver", "sweeps", "steps", "turns",
+    "rows", "features", "queries", "classes", "measure", "machine", "kernel", "solver", "sweeps", "steps", "iterations",
     "planes", "objective", "gap", "seconds", "status", "model",
 )  # fmt: skip
 
