@@ -20,6 +20,8 @@ that of the one before plus what has changed, few rows of a hinge. The engine kn
 and the risk by its verbs.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from widemargin._runtime.threads import single_threaded_blas
@@ -52,14 +54,16 @@ def ocas(problem, settings, start=None):
     return _solve(_OptimisedPlanes(problem, settings, start), settings)
 
 
-_CUTTING_PLANES = {
-    "takes": frozenset({DualQP, RiskProblem}),
-    "losses": Losses.HINGES,
-    "starts_from": Start.WEIGHTS,
-    "counts": "planes",
-}
-SVMPERF = SolverSpec(name="svmperf", solve=svmperf, stopping=("gap", "violation"), **_CUTTING_PLANES)
-OCAS = SolverSpec(name="ocas", solve=ocas, stopping=("gap",), **_CUTTING_PLANES)
+SVMPERF = SolverSpec(
+    name="svmperf",
+    solve=svmperf,
+    takes=frozenset({DualQP, RiskProblem}),
+    losses=Losses.HINGES,
+    starts_from=Start.WEIGHTS,
+    stopping=("gap", "violation"),
+    counts="planes",
+)
+OCAS = replace(SVMPERF, name="ocas", solve=ocas, stopping=("gap",))
 
 
 def _solve(method, settings):

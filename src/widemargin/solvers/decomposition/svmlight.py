@@ -16,6 +16,8 @@ others fixed, and updates f = K beta:
              rest is solved all come back, f is completed, and whatever violates its condition goes on
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from widemargin._runtime.compile import compiled
@@ -62,14 +64,15 @@ def svmlight(problem, settings, start=None):
     return solve(_Decomposition(problem, settings, start), settings)
 
 
-_KERNEL = {
-    "takes": frozenset({KernelQP}),
-    "starts_from": Start.DUAL,
-    "stopping": ("gap", "kkt"),
-    "counts": "iterations",
-}
-SVMLIGHT = SolverSpec(name="svmlight", solve=svmlight, **_KERNEL)
-KERNEL_AUTO = SolverSpec(name="auto", solve=svmlight, **_KERNEL)
+SVMLIGHT = SolverSpec(
+    name="svmlight",
+    solve=svmlight,
+    takes=frozenset({KernelQP}),
+    starts_from=Start.DUAL,
+    stopping=("gap", "kkt"),
+    counts="iterations",
+)
+KERNEL_AUTO = replace(SVMLIGHT, name="auto")
 
 
 def solve(method, settings):
