@@ -452,5 +452,5 @@ def test_help_of_train_tells_the_letters_and_their_names(call):
         "nu-SVC",
     ):
         assert words in out
-    assert "unless --format libsvm asks for LIBSVM's text" in out
+    assert "unless --format libsvm selects LIBSVM's" in out
     assert "svm-predict" in call("predict", "--help")[1]
