@@ -16,6 +16,7 @@ import tempfile
 import time
 
 from widemargin.cli.main import main
+from widemargin.cli.streams import prepare_streams
 
 MEMORY = 8 << 30
 SECONDS = 60
@@ -68,6 +69,7 @@ def become(case, out, err):
             if case.get(name) == "closed":
                 os.close(number)
                 setattr(sys, name, None)  # as Python starts with
+        prepare_streams()
         status = main([os.fsdecode(word.encode("latin-1")) for word in case["words"]])
         sys.stdout.flush()  # as the interpreter does when it ends
     except BaseException:
