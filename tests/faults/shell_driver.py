@@ -15,13 +15,8 @@ import sys
 import tempfile
 import time
 
-<<<<<<< HEAD
 import widemargin.cli.main  # noqa: F401 (loaded in the first process)
 from widemargin.__main__ import main
-=======
-from widemargin.cli.main import main
-from widemargin.cli.streams import prepare_streams
->>>>>>> commands
 
 MEMORY = 8 << 30
 SECONDS = 60
@@ -74,7 +69,6 @@ def become(case, out, err):
             if case.get(name) == "closed":
                 os.close(number)
                 setattr(sys, name, None)  # as Python starts with
-        prepare_streams()
         status = main([os.fsdecode(word.encode("latin-1")) for word in case["words"]])
         sys.stdout.flush()  # as the interpreter does when it ends
     except BaseException:
