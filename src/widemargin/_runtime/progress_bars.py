@@ -3,8 +3,8 @@
 rich keeps the rows and draws them. What it lacks, as of 15.0, stands here and in `progress`:
 
 - Its display appears with the first task. Ours appears when a row is due, as most work is done within a second.
-- In a notebook it draws nothing without ipywidgets; with them, a saved notebook has no output to show. But rich's
-  `Progress` can render itself as HTML, which is displayed once and then updated in its place.
+- In a notebook it draws nothing without ipywidgets, which we do not require. But rich's `Progress` can render itself
+  as HTML, which is displayed once and then updated in its place.
 - A terminal that goes away raises OSError in whatever thread draws; here only the bars are lost.
 - When it ends, it puts the former `sys.stdout` back, even if `redirect_stdout` or the like has replaced it since.
 - It writes no lines to a pipe, and its time left needs two advances within 30 seconds, more than many a fold takes.
