@@ -20,7 +20,7 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[2]
 HELP_TEXTS = "<!-- help texts -->"
-_FILES = re.compile(r"<!-- files of (?P<floor>\w+) -->")
+_FILES = re.compile(r"<!-- files of (?P<floor>[\w/]+) -->")
 _LINK = re.compile(r"\[(?P<text>[^]]*)\]\((?![a-z]+:|#)(?P<path>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
 HELP_WIDTH = "100"
 
@@ -81,13 +81,14 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def _table_of_files(floor, page):
-    """Return a table of the files of a floor, each with the first words of its docstring."""
+    """Return a table of the files of a room and of those inside it, each with the first words of its docstring."""
     lines = ["| file | |", "|---|---|"]
-    for path in sorted((ROOT / "src/widemargin" / floor).glob("[a-z]*.py")):
+    room = ROOT / "src/widemargin" / floor
+    for path in sorted(room.rglob("[a-z]*.py"), key=lambda path: (len(path.relative_to(room).parts), path)):
         docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
         words = " ".join(docstring.partition("\n\n")[0].split()).replace("<", "&lt;").replace("|", r"\|")
         link = posixpath.relpath(_in_root(path), posixpath.dirname(page))
-        lines.append(f"| [{path.name}]({link}) | {words} |")
+        lines.append(f"| [{path.relative_to(room).as_posix()}]({link}) | {words} |")
     return "\n".join(lines)
 
 
