@@ -33,7 +33,7 @@ from widemargin import (
     train_file,
     write_svmlight,
 )
-from widemargin.cli.options.model import in_words, make_model, make_parser
+from widemargin.cli.options.model import make_model, make_parser
 from widemargin.cli.spelling import OPTIONS
 from widemargin.workflows.errors import DefectiveFile, FileNote, FileWarning
 from widemargin.workflows.model_words import model_words
@@ -376,15 +376,24 @@ def test_every_argument_that_messages_name_has_an_option():
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["", "--loss hinge", "--task regression", "--multi-class crammer_singer", "-t 2", "-s 3 -t 1", "--task oneclass",
-     "--task rank", "--task ordinal", "--task rocarea", "--task measure"],
-)  # fmt: skip
-def test_a_machine_has_the_same_words_as_at_the_command_line(words):
+    ("words", "expected"),
+    [
+        ("", "linear SVC, squared hinge loss"),
+        ("--loss hinge", "linear SVC, hinge loss"),
+        ("--task regression", "linear SVR, epsilon-insensitive loss"),
+        ("--multi-class crammer_singer", "linear SVC, Crammer and Singer's loss"),
+        ("-t 2", "C-SVC, rbf kernel; LIBSVM's -s 0"),
+        ("-s 3 -t 1", "epsilon-SVR, poly kernel; LIBSVM's -s 3"),
+        ("--task oneclass", "one-class SVM, rbf kernel; LIBSVM's -s 2"),
+        ("--task rank", "RankSVM, pairs within queries, linear"),
+        ("--task ordinal", "OrdinalSVC, ranks by thresholds, linear"),
+        ("--task rocarea", "ROCAreaSVC, area under the ROC curve, linear"),
+        ("--task measure", "MeasureSVC, f1, linear"),
+    ],
+)
+def test_a_machine_has_words(words, expected):
     parser = make_parser()
-    options = parser.parse([*words.split(), "data"])
-    model = make_model(parser, options)
-    assert model_words(model) == in_words(model, options)[0]
+    assert model_words(make_model(parser, parser.parse([*words.split(), "data"]))) == expected
 
 
 def test_nothing_is_printed(two, model, capsys):

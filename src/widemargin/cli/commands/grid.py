@@ -102,7 +102,7 @@ def run(tokens):
     if options.json:
         print_json(found.to_dict(), stream)
     elif not options.quiet:
-        hint = model_options.in_words(found.result.best_model, options)[1]
+        hint = model_options.hint(found.result.best_model, options)
         print(f"{found.description}{hint}\n{found.summary}", file=stream)
     return 0
 

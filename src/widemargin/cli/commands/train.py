@@ -6,7 +6,7 @@ import numpy as np
 
 from widemargin.cli.files import ZERO_BASED
 from widemargin.cli.messages import print_json, say
-from widemargin.cli.options.model import in_words, make_model, make_parser
+from widemargin.cli.options.model import hint, make_model, make_parser
 from widemargin.cli.options.parsing import translate_letters
 from widemargin.cli.progress import reporting
 from widemargin.workflows.train import cross_validate_file, train_file
@@ -38,7 +38,7 @@ def _train(model, options):
     if options.json:
         print_json(trained.to_dict(), stream)
     elif not options.quiet:
-        print(f"{trained.description}{in_words(model, options)[1]}\n{trained.summary}", file=stream)
+        print(f"{trained.description}{hint(model, options)}\n{trained.summary}", file=stream)
     if trained.interrupted:
         say("warning", f"interrupted: {trained.output} holds the model so far")
         return 1
@@ -59,5 +59,5 @@ def _cross_validate(model, options):
     elif options.quiet:
         print(measured.summary)
     else:
-        print(f"{measured.description}{in_words(model, options)[1]}\n{measured.summary}")
+        print(f"{measured.description}{hint(model, options)}\n{measured.summary}")
     return 0

@@ -51,13 +51,6 @@ def make_plane_model(parser, options):
     return TASKS[task](n_jobs=options.jobs, **parameters)
 
 
-def plane_words(model):
-    """Return a description of the model."""
-    words = {RankSVM: "RankSVM, pairs within queries", OrdinalSVC: "OrdinalSVC, ranks by thresholds"}
-    words |= {ROCAreaSVC: "ROCAreaSVC, area under the ROC curve"}
-    return f"{words.get(type(model)) or f'MeasureSVC, {model.measure}'}, linear"
-
-
 def check_stopping(parser, stopping, solver, formulation=DualQP, intercept=None):
     """Refuse a stopping rule that the solver does not have."""
     others = names_of(formulation, stopping=stopping, intercept=intercept)

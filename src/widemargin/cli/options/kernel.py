@@ -7,7 +7,7 @@ message says what the option applies to.
 import argparse
 
 from widemargin.cli.options import parsing
-from widemargin.models.kernel.machines import KERNELS, MACHINES, machine_of
+from widemargin.models.kernel.machines import KERNELS, MACHINES
 from widemargin.solvers.registry import KERNEL_SOLVERS
 
 _KERNEL_OPTIONS = (  # any of these selects a kernel machine
@@ -128,12 +128,10 @@ def make_kernel_model(parser, options, selecting):
     return machine.estimator(**parameters)
 
 
-def kernel_words(model, options):
-    """Return a description of a kernel machine, and a hint on LIBLINEAR's -s if -s is the only option of this group."""
-    machine = machine_of(model)
-    words = f"{machine.name}, {model.kernel} kernel; LIBSVM's -s {MACHINES.index(machine)}"
+def kernel_hint(options):
+    """Return a hint on LIBLINEAR's -s if -s is the only option of this group, or ""."""
     others = any(hasattr(options, dest) for dest in _KERNEL_OPTIONS if dest != "svm_type")
-    return words, "" if others else _other_type(options)
+    return "" if others else _other_type(options)
 
 
 def _other_type(options):

@@ -164,17 +164,13 @@ def make_model(parser, options):
     return _make_linear_model(parser, options)
 
 
-def in_words(model, options):
-    """Return a description of a model, and a hint for users who know the same options from other programs."""
+def hint(model, options):
+    """Return a hint for users who know the same options from other programs, or ""."""
     if machine_of(model) is not None:
-        return kernel_options.kernel_words(model, options)
-    if options.task in cutting_plane_options.TASKS:
-        return cutting_plane_options.plane_words(model), ""
-    kind = "linear SVC" if isinstance(model, LinearSVC) else "linear SVR"
-    is_joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
-    loss = "Crammer and Singer's" if is_joint else model.loss.replace("_", " ").replace("epsilon i", "epsilon-i")
-    hint = "" if _LINEAR_CHOICES & set(vars(options)) else "; the rbf kernel, svm-train's default, is -t 2"
-    return f"{kind}, {loss} loss", hint
+        return kernel_options.kernel_hint(options)
+    if options.task in cutting_plane_options.TASKS or _LINEAR_CHOICES & set(vars(options)):
+        return ""
+    return "; the rbf kernel, svm-train's default, is -t 2"
 
 
 def _make_linear_model(parser, options):
