@@ -26,7 +26,7 @@ ENDLESS = ["-c", "1e9", "-e", "1e-12", "--max-iter", "none", "--loss", "hinge", 
 
 def make_progress(**changes):
     """Return what a solver might report."""
-    return Progress("dcd", 7, 0.5, 6.5, 12.0, 11.9, 1e-2, 1e-4, 0, 1)._replace(**changes)
+    return Progress("dcd", 7, 0.5, 6.5, 12.0, 11.9, 1e-2, 1e-4, 0, 1, counts="sweeps")._replace(**changes)
 
 
 class Screen(StringIO):

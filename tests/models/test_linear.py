@@ -255,7 +255,7 @@ def test_a_converged_fit_says_nothing_and_proves_its_gap(two_classes):
         ),
         ({"stopping": "violation"}, "stopping='violation' is for solver='svmperf'"),
         ({"stopping": "kkt", "solver": "ocas"}, "stopping='kkt' is for solver='auto', 'dcd', 'avsf' or 'climb'"),
-        ({"stopping": "kkt", "penalize_intercept": False}, "for an intercept without penalty"),
+        ({"stopping": "kkt", "penalize_intercept": False}, "with an intercept that is not penalised"),
         ({"C": 0.0}, "'C' parameter of LinearSVC must be a float in the range"),
         ({"solver": "bfgs"}, "'solver' parameter of LinearSVC must be a str among"),
         ({"tol": -1.0}, "'tol' parameter"),

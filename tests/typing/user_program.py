@@ -32,16 +32,25 @@ from widemargin import (
     SvmlightBlocks,
     c_path,
     certificates,
+    check_file,
+    cross_validate_file,
+    easy_files,
+    grid_file,
     grid_search,
     learn_ranges,
     load_model,
     plot_convergence,
     plot_grid,
+    predict_file,
     read_grid,
     read_ranges,
     read_svmlight,
+    report_file,
     save_model,
+    scale_file,
     show_progress,
+    subset_file,
+    train_file,
     write_ranges,
     write_svmlight,
     write_svmlight_blocks,
@@ -114,6 +123,17 @@ def read_and_write() -> None:
     assert_type(read_ranges("ranges").n_features, int)
     save_model(SVC().fit(X, y), Path("model"), format="libsvm")
     load_model("model", task="rank").predict(X)
+
+
+def from_files_to_files() -> None:
+    print(check_file("train.txt", limit=10), check_file(BytesIO(b"1 1:2\n")).to_dict())
+    scale_file(Path("train.txt"), "scaled.txt", lower=0.0, save="train.range")
+    subset_file("train.txt", 0.5, "part.txt", "rest.txt", seed=1)
+    print(train_file(SVC(), "train.txt", "svc.model"), cross_validate_file(LinearSVC(), "train.txt", n_folds=3))
+    print(predict_file("test.txt", "svc.model", "predictions.txt", scores=True))
+    print(grid_file(SVC(), "train.txt", grid={"C": [1, 10]}, overwrite=True))
+    print(report_file("svc.model", "test.txt", "report.html", title="a report"))
+    print(easy_files("train.txt", Path("test.txt"), n_jobs=-1))
 
 
 def watch() -> None:

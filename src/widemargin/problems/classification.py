@@ -1,4 +1,4 @@
-"""Binary classification: rows have a sign (+1 or −1) and a cost; see `forms` for the numbers below.
+"""Binary classification: rows have a sign (+1 or −1) and a cost; see `formulations` for the numbers below.
 
 ν-SVC solves a problem in which the margin is a variable: its offsets of the two groups, r₊ and r₋, give the margin
 r = (r₊ − r₋)/2 and the threshold (r₊ + r₋)/2. Divided by r it is a C-SVC with C = 1/r.
@@ -6,23 +6,31 @@ r = (r₊ − r₋)/2 and the threshold (r₊ + r₋)/2. Divided by r it is a C-
 
 import numpy as np
 
-from widemargin.problems.formulations import DualQP, KernelFunction, KernelQP, descending, filled_up, spring, within
+from widemargin.problems.formulations import (
+    DualQP,
+    KernelFunction,
+    KernelQP,
+    descending,
+    dual_curvature,
+    filled_up,
+    within,
+)
 
 _LEAST_MARGIN = 1e-150  # below, 1/r² is not a number
 
 
 def hinge(X, sign, cost, free_intercept=False):
-    """Σ costᵢ max(0, 1 − signᵢ⟨w, xᵢ⟩): each multiplier stops at its cost."""
-    return _one_sided(X, sign, ceiling=cost, curvature=np.zeros_like(cost), free_intercept=free_intercept)
+    """Σ costᵢ max(0, 1 − signᵢ⟨w, xᵢ⟩): each dual variable is at most its cost."""
+    return _one_sided(X, sign, cost, np.zeros_like(cost), free_intercept)
 
 
 def squared_hinge(X, sign, cost, free_intercept=False):
-    """Σ costᵢ max(0, 1 − signᵢ⟨w, xᵢ⟩)²: no ceiling, a spring of 1/(2 costᵢ) instead."""
-    return _one_sided(X, sign, ceiling=within(cost, np.inf), curvature=spring(cost), free_intercept=free_intercept)
+    """Σ costᵢ max(0, 1 − signᵢ⟨w, xᵢ⟩)²: no upper bound, but the curvature 1/(2 costᵢ)."""
+    return _one_sided(X, sign, within(cost, np.inf), dual_curvature(cost), free_intercept)
 
 
 def _one_sided(X, sign, ceiling, curvature, free_intercept):
-    """The multiplier of a row has the row's sign: from 0 up to the ceiling, or down to minus it."""
+    """The dual variable of a row has the row's sign: from 0 up to the ceiling, or down to minus it."""
     return DualQP(
         X,
         target=sign,

@@ -125,7 +125,7 @@ def within(cost, ceiling):
     return np.where(cost > 0.0, ceiling, 0.0)
 
 
-def spring(cost):
+def dual_curvature(cost):
     """Return 1/(2 cost), the curvature of a squared loss's dual; 0 for rows without cost, whose multiplier is 0."""
     return np.divide(0.5, cost, out=np.zeros_like(cost), where=cost > 0.0)
 

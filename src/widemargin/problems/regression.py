@@ -1,4 +1,4 @@
-"""Regression: rows have a target and a cost; residuals up to ±epsilon are free; see `forms` for the numbers below."""
+"""Regression: rows have a target and a cost; residuals up to ±epsilon are free; see `formulations` for the numbers below."""
 
 import numpy as np
 
@@ -8,20 +8,20 @@ from widemargin.problems.formulations import (
     KernelQP,
     all_offsets,
     descending,
+    dual_curvature,
     filled_up,
-    spring,
     within,
 )
 
 
 def epsilon_insensitive(X, y, cost, epsilon, free_intercept=False):
-    """Σ costᵢ max(0, |yᵢ − ⟨w, xᵢ⟩| − epsilon): each multiplier stays within ± its cost."""
+    """Σ costᵢ max(0, |yᵢ − ⟨w, xᵢ⟩| − epsilon): each dual variable stays within ± its cost."""
     return _two_sided(X, y, cost, np.zeros_like(cost), epsilon, free_intercept)
 
 
 def squared_epsilon_insensitive(X, y, cost, epsilon, free_intercept=False):
-    """Σ costᵢ max(0, |yᵢ − ⟨w, xᵢ⟩| − epsilon)²: no ceiling, a spring of 1/(2 costᵢ) instead."""
-    return _two_sided(X, y, within(cost, np.inf), spring(cost), epsilon, free_intercept)
+    """Σ costᵢ max(0, |yᵢ − ⟨w, xᵢ⟩| − epsilon)²: no bounds, but the curvature 1/(2 costᵢ)."""
+    return _two_sided(X, y, within(cost, np.inf), dual_curvature(cost), epsilon, free_intercept)
 
 
 def _two_sided(X, y, ceiling, curvature, epsilon, free_intercept):

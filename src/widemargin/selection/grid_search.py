@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -163,8 +164,13 @@ def _points(grids):
 
 
 def _home_of(point, grids):
-    """Return the position of the first grid that has this point."""
-    return next(k for k, grid in enumerate(grids) if all(point[name] in values for name, values in grid.items()))
+    """Return the position of the first grid that has this point, or has it up to numbers beyond its edges.
+
+    A search that is resumed may have found its best point beyond the grids that it is given.
+    """
+    missing = [[value for name, value in point.items() if value not in grid[name]] for grid in grids]
+    near = [k for k, values in enumerate(missing) if all(isinstance(value, Real) for value in values)]
+    return missing.index([]) if [] in missing else near[0]
 
 
 def _extended(grids, found):

@@ -144,7 +144,7 @@ MISTAKES = [
     (b"1 1:2 # a\r2 1:3\n", 1, 10, "carriage return stands alone"),
     (b"1 1:2\x00 2:0.5 3:0.25\n", 1, 3, r"value must be a number, got '2\\x00'"),
     (b"1 1:\xff\n", 1, 3, r"value must be a number, got '\\xff'"),
-    (b"\x00\x00\x00", 1, 1, r"label must be a number, got '\\x00\\x00\\x00'"),
+    (b"\x00\x00\x00", 1, 1, "the file is binary"),
     (b"\x00" * 17, 1, 1, "the file is binary"),
     (b"\xef\xbb\xbf1 1:2\n", 1, 1, "UTF-8 byte order mark"),
     (b"\xff\xfe1\x00", 1, 1, "UTF-16 byte order mark"),
