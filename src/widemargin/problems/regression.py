@@ -1,4 +1,4 @@
-"""Regression: rows have a target and a cost; residuals up to ±epsilon are free; see `formulations` for the numbers below."""
+"""Regression: rows have a target and a cost; residuals up to ±epsilon have zero loss; see `formulations`."""
 
 import numpy as np
 
