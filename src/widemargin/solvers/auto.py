@@ -1,25 +1,28 @@
 """`auto`: which solver takes a problem when the caller leaves the choice to us.
 
-Three numbers decide. The `price` of newton is what 25 of its steps take, in sweeps of dcd (8 for squared losses, and
-where it begins with a part of the rows). The `height` is about how many steps a multiplier has to make from zero to its
-bound. The burden, losses / |w|² with costs divided by so many tens that the height is about 1, tells how far the rows
-are from being separable: known roughly after one sweep, and well when that smaller problem is solved.
+Three numbers decide. The `price` of newton is the time of 25 of its steps, divided by that of a sweep of dcd (of 8
+steps for squared losses, and where newton begins with a part of the rows). The `height` is about how many coordinate
+steps take a dual variable from zero to its bound. The burden is losses / |w|², with costs divided by the power of ten
+that makes the height about 1; it tells how far the rows are from being separable. It is known roughly after one sweep,
+and well when that smaller problem is solved.
 
     | price                              | height     | solver                                                       |
     |------------------------------------|------------|--------------------------------------------------------------|
-    | 30 or less, or 3 heights or less   | any        | newton; after 60 steps, what follows goes on from there      |
+    | 30 or less, or 3 heights or less   | any        | newton; after 60 steps, the rows below continue from there   |
     | more, n >= d                       | below 5    | dcd                                                          |
     | more, n >= d                       | 5 or more  | climb; or dcd, if a burden x height below 300 after a sweep, |
     |                                    |            | or a burden below 3 when its first stage is solved, tells    |
-    |                                    |            | that there is nothing to climb                               |
+    |                                    |            | that continuation saves nothing                              |
     | more, n < d                        | below 20   | dcd                                                          |
     | more, n < d                        | 20 or more | climb, which mostly is avsf here                             |
 
-Newton goes on from there once the gap falls so slowly that this is faster, or half of max_iter is used up.
+After sweeps, newton continues once the gap falls so slowly that this is expected to be faster, or half of max_iter is
+used up.
 
-n are rows, d columns. An intercept without a penalty: newton up to a price of 1,000 or 300 columns, else ocas.
-stopping="kkt" and a given start: the lower half of the table, where a start has dcd, or avsf if n < d, instead of
-climb. Problems of up to some hundred thousand entries, see `exact`: newton. Measurements: docs/which-solver.md.
+n is the number of rows, d that of columns. If the intercept is not penalised: newton up to a price of 1,000 or 300
+columns, else ocas. For stopping="kkt" or a given start: the lower half of the table, where a start has dcd, or avsf if
+n < d, instead of climb. Problems of up to some hundred thousand entries: newton with an active set, see
+`newton.active_set`. Measurements: docs/which-solver.md.
 """
 
 from dataclasses import replace
