@@ -1,6 +1,6 @@
-"""The shapes that every task is brought into before a solver sees it.
+"""The formulations into which every task is brought before a solver sees it.
 
-`DualQP`: one signed multiplier beta_i per row of X, each in an interval of its own,
+`DualQP`: one signed dual variable beta_i per row of X, each with bounds of its own,
 
     minimise   ½|X'beta|² + Σ_i [ ½ curvature_i beta_i² − target_i beta_i + epsilon_i |beta_i| ]
     over       lower_i <= beta_i <= upper_i
@@ -18,22 +18,23 @@ and w = X'beta at the optimum. A loss is five numbers per row, not a function, s
     | ε-insensitive          | y      | −cost .. cost                     | 0          | ε       |
     | squared ε-insensitive  | y      | −∞ .. ∞                           | 1/(2 cost) | ε       |
 
-A row of no cost has the interval 0 .. 0: it is as good as absent.
+A row of zero cost has the interval 0 .. 0 and no influence.
 
-`KernelQP`: signed multipliers beta_t, each belonging to a row of the kernel matrix K, in groups g of which each has a
-sum that may not change,
+`KernelQP`: signed dual variables beta_t, each belonging to a row of the kernel matrix K, in groups g whose sums are
+fixed,
 
     minimise   ½ beta'K beta + p'beta
     over       lower_t <= beta_t <= upper_t,   Σ_{t in g} beta_t = Σ_{t in g} start_t
 
-The gradient is F = K beta + p. At the optimum each group has an offset r_g, with F_t = r_g for every multiplier inside
-its interval, F_t >= r_g at its lower and F_t <= r_g at its upper end. For any feasible beta and any offsets
+The gradient is F = K beta + p. At the optimum each group has an offset r_g, with F_t = r_g for every dual variable
+strictly between its bounds, F_t >= r_g at its lower and F_t <= r_g at its upper bound. For any feasible beta and any
+offsets
 
     gap = Σ_t max over lower_t <= b <= upper_t of (beta_t − b)(F_t − r_g)
 
 is the distance between the primal objective at (beta, r) and the dual one, −½ beta'K beta − p'beta.
 
-    | problem   | multipliers                | p             | interval                        | groups           |
+    | problem   | dual variables             | p             | interval                        | groups           |
     |-----------|----------------------------|---------------|---------------------------------|------------------|
     | C-SVC     | one per row                | −sign         | 0 .. cost, mirrored by the sign | one              |
     | ν-SVC     | one per row                | 0             | 0 .. weight, mirrored           | + rows, − rows   |
@@ -140,7 +141,7 @@ class KernelFunction(NamedTuple):
 
 @dataclass(frozen=True)
 class RiskProblem:
-    """½|w|² + R(X w), R a convex risk of the scores that is nowhere negative; see `risks`."""
+    """½|w|² + R(X w), R a convex risk of the scores that is nowhere negative; see `row_risk`."""
 
     X: Matrix
     risk: Any

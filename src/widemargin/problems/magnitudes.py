@@ -5,7 +5,7 @@ Solvers work with points whose objective is at most about F(0) = Σ_i loss_i(0),
 
     weights          |w| <= W = √(2 F(0))
     scores           |s_i| <= |x_i| W
-    slopes           |loss_i'| <= c_i, the cost; (|target_i| + |s_i|) / shift_i for a squared loss
+    slopes           |loss_i'| <= c_i, the cost; (|target_i| + |s_i|) / curvature_i for a squared loss
     cutting planes   |a| <= A = Σ_i c_i |x_i|, of which the square is needed
     losses           Σ_i c_i (|target_i| + epsilon_i + |s_i|)
 

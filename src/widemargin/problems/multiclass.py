@@ -2,7 +2,7 @@
 
     minimise   ½ Σ_m |w_m|² + Σ_i cost_i max_m ( [m ≠ label_i] + <w_m, x_i> − <w_label_i, x_i> )
 
-Its dual has a vector beta_i of n_classes multipliers per row, which sum to zero:
+Its dual has a vector beta_i of n_classes dual variables per row, which sum to zero:
 
     maximise   Σ_i beta_i[label_i] − ½ Σ_m |X'beta[:, m]|²      beta_i[m] <= cost_i if m = label_i, else 0
 

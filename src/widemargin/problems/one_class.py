@@ -2,7 +2,7 @@
 
     minimise ½|w|² − ρ ν Σ weightᵢ + Σ weightᵢ max(0, ρ − ⟨w, φ(xᵢ)⟩)
 
-LIBSVM's scale: multipliers from 0 to the row's weight, which sum to ν Σ weight.
+The scale is LIBSVM's: dual variables from 0 to the row's weight, which sum to ν Σ weight.
 """
 
 import numpy as np

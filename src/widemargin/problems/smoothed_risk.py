@@ -1,17 +1,18 @@
-"""Sums over rows whose corners are rounded off: what Newton's method needs of a risk.
+"""Sums over rows of smoothed losses, with the derivatives that Newton's method needs.
 
-With the hinges of `risks`, z = offset − side s, a corner of half width h, and for each hinge a centre m from 0 to 1:
+With the hinges of `row_risk`, z = offset − side s, a half width h of the smoothing, and for each hinge a centre m from
+0 to 1:
 
-    loss        weight max(0, z)                                     its square, which has no corner
-    multiplier  b = side weight u,  u = m + z/(2h) cut to [0, 1]     b = side weight 2 max(0, z)
-    bend        q = weight/(2h) where 0 < u < 1, the band            q = 2 weight where z > 0
+    loss                weight max(0, z)                               weight max(0, z)², which needs no smoothing
+    dual variable       b = side weight u,  u = clip(m + z/(2h), 0, 1) b = side weight 2 max(0, z)
+    second derivative   q = weight/(2h) where 0 < u < 1, the band      q = 2 weight where z > 0
 
-−b is the slope, by the score, of a loss that is rounded off: of the largest b z − h (u − m)² weight over u. Centres
-are ½ at first; taking the multipliers found as the next centres is the method of multipliers: the band need not get
-as narrow as the accuracy, and it holds fewer rows that do not matter.
+−b is the derivative by the score of the smoothed loss, the maximum over u of b z − h (u − m)² weight. The centres are ½
+at first. Taking the dual variables found as the next centres is the method of multipliers: h need not become as small
+as the accuracy that is asked for, and the band holds fewer rows that are not support vectors.
 
-Multipliers are feasible whatever h, so each point has a lower bound, D(b) = Σ |b| offset − ½|X'b|² (less
-Σ b²/(4 weight) for squares).
+The dual variables are feasible for every h, so that each point has the lower bound D(b) = Σ |b| offset − ½|X'b|² (less
+Σ b²/(4 weight) for squared losses).
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""X'c for multipliers c that change from turn to turn: computed by the rows that have changed."""
+"""X'c for dual variables c that change from iteration to iteration, updated by the rows whose c has changed."""
 
 import numpy as np
 

@@ -9,7 +9,7 @@ roundoff u = 2⁻⁵³, a sum of k products in any order is wrong by at most abo
     X'beta      |error| <= m u Σ |beta_i| |x_i|                 m terms in the longest sum
     dual        |X'beta| |error| + ½ |error|², and a few u for the other sums, which are compensated
     small ones  where this is more than 1e-9 of the objective, or keeps the gap above the tolerance: a few u, by sums
-                that are exact, see `precise`
+                that are exact, see `exact_sums`
     pairs       risks of all scores together are those of cutting planes, with |target| = 1; the slopes of any plane add
                 up to at most 2 C, so that wrong scores cost at most 2 C times the worst of them
     planes      where there is no beta: a plane is wrong by about m u Σ |c_i| (|target_i| + |x_i| |w|), c the slopes

@@ -1,4 +1,4 @@
-"""One solver going on where another has stopped."""
+"""The continuation of one solver by another, and the joint record of both."""
 
 from dataclasses import replace
 

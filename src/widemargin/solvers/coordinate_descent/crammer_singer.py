@@ -1,8 +1,9 @@
-"""`crammer_singer`: dual coordinate descent for several classes at once, one row's multipliers at a time.
+"""`crammer_singer`: dual coordinate descent for several classes at once, all dual variables of a row at a time.
 
-With the other rows fixed, the multipliers b of row i minimise ½ A |b|² + <B, b> under Σ b = 0 and b <= capacity, where
-A = |x_i|² and B[m] = [m ≠ label] + <w_m, x_i> − A beta[m]. The solution is b[m] = min(capacity[m], (t − B[m]) / A)
-with the one t that makes the sum zero, found by leaving out, step by step, the classes that reach their capacity.
+With the other rows fixed, the dual variables b of row i minimise ½ A |b|² + <B, b> under Σ b = 0 and b <= capacity,
+where A = |x_i|² and B[m] = [m ≠ label] + <w_m, x_i> − A beta[m]. The solution is
+b[m] = min(capacity[m], (t − B[m]) / A) with the one t that makes the sum zero, found by leaving out, one after the
+other, the classes that reach their capacity.
 B is measured from its largest entry: t is close to that, and where A cost is tiny only the difference has any digits.
 
 Reference: Keerthi, Sundararajan, Chang, Hsieh, Lin, "A sequential dual method for large scale multi-class linear

@@ -1,8 +1,8 @@
 """`dcd`: dual coordinate descent for linear support vector machines.
 
-Each sweep visits the active rows in a new random order and sets each multiplier to its best value, the others fixed.
-A row whose multiplier presses against its bound harder than any multiplier was pulled away from such a bound in the
-sweep before leaves the active rows (shrinking); all return when the active ones are good enough but the whole is not.
+Each sweep visits the active rows in a new random order and sets each dual variable to its optimum, the others fixed.
+Shrinking: a row whose dual variable is at a bound leaves the active rows if its gradient towards the bound exceeds the
+largest projected gradient of the previous sweep. All rows return when the active ones satisfy the tolerance.
 
 Reference: Hsieh, Chang, Lin, Keerthi, Sundararajan, "A dual coordinate descent method for large-scale linear SVM",
 ICML 2008; regression: Ho and Lin, "Large-scale linear support vector regression", JMLR 2012.

@@ -1,11 +1,11 @@
-"""The loop that dual coordinate methods share: sweep, now and then measure, stop when the proof is good enough.
+"""The loop of all dual coordinate methods: sweep, measure the duality gap now and then, stop when it is small enough.
 
-Measuring the gap costs a pass over all rows. It is done when the sweep's own estimate says that the target may be
-reached, and otherwise only after as many visits as make it a small part of the work: never by the clock, so that
-the same seed gives the same model. Each measurement also corrects the estimate.
+Measuring the gap takes a pass over all rows. It is measured when the estimate made during the sweep promises that the
+tolerance is reached, and otherwise only after so many visits of rows that measuring is a small part of the work. The
+clock plays no part in this, so that the same seed gives the same model. Each measurement also corrects the estimate.
 
-A problem so small that several sweeps fit into one turn goes on past the tolerance until nothing violates its
-condition: that takes milliseconds, and makes the model independent of the order of rows and of the seed.
+A problem so small that several sweeps fit into one iteration is continued beyond the tolerance until no optimality
+condition is violated. That takes milliseconds, and makes the model independent of the order of rows and of the seed.
 """
 
 import numpy as np

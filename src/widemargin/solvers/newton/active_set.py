@@ -1,4 +1,4 @@
-"""The active-set Newton method of `proximal_newton` as a solver, and full precision for small problems.
+"""The active-set Newton method of `active_set_steps` as a solver, and full precision for small problems.
 
 A solver that stops at a relative gap of 1e-4 returns weights that are right to about two digits, and which digits
 follow depends on its path: on the order of rows, on the seed, on the BLAS kernel. Where a problem is small enough that
@@ -249,7 +249,7 @@ class _Point:
 
 
 class _LargePoint(_Point):
-    """A point whose linear systems are large enough for LAPACK; see `proximal_newton` for what they are."""
+    """A point whose linear systems are large enough for LAPACK; see `active_set_steps` for what they are."""
 
     def _minimise(self, most):
         everything = self._values, self._terms, self._state, self._has_intercept

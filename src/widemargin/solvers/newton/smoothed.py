@@ -1,24 +1,25 @@
-"""`newton`: Newton's method on losses whose corners are rounded off, for many rows and few columns.
+"""`newton`: Newton's method on smoothed losses, for many rows and few columns.
 
-    step       (I + X'diag(q)X) d = X'b − w       q is not zero only for rows in the band around the corner, see
-               w += k d, k the lowest point       `smoothing`
-    proof      the multipliers b are feasible, and so are those that a step expects, b − q X d cut to their bounds:
-               D(b) <= optimum <= P(w)
-    narrower   as soon as ½|w − X'b|² is at most half of P − D, what is left is due to rounding: the multipliers found
-               become the centres of the bands, which get half as wide
+    Newton step   (I + X'diag(q)X) d = X'b − w     q_i is the second derivative of the smoothed loss of row i, which is
+                  w += k d, k by line search       not zero only in a band around its corner, see `smoothed_risk`
+    certificate   the dual variables b are feasible, and so are those that the step predicts, b − q X d clipped to their
+                  bounds: D(b) <= optimum <= P(w)
+    narrowing     once ½|w − X'b|² is at most half of P − D, the rest of the gap is due to the smoothing: the dual
+                  variables become the centres of the bands, which are made half as wide (method of multipliers)
 
-A step takes a pass for the scores of d; X'b and the outer products need the rows of the band only, which are few. Time
-hardly depends on C. Where d overshoots by far (k small), as it does where the band says nothing of a direction, the
-matrix gets a larger diagonal, as Levenberg and Marquardt have it, until it no longer does. Squared losses have no
-corner: there h has no meaning, and every row that loses is in the band.
+A step takes one pass over the rows for the scores of d; X'b and the outer products need only the rows in the band,
+which are few. The time hardly depends on C. If the line search makes the step very short, because the band holds no
+information on a direction, the diagonal of the matrix is increased as in the method of Levenberg and Marquardt. Squared
+losses have no corner and no band: every row with positive loss contributes to the matrix.
 
-Many rows are begun with a sixteenth of them, drawn at random and standing for all, begun in the same way: when all come
-in, few steps are left. Large costs are begun with small ones, as in `climb`. Where rows can be separated, multipliers
-end far below their bounds; the band is as much wider. Still these are the hard cases: the rows that matter have to be
-found. Work with a d x d matrix limits all this to a few thousand columns.
+With many rows, the method first solves the problem of a random sixteenth of the rows, recursively, as a warm start; few
+steps over all rows are then left. A large C is reached by continuation, as in `climb`. If the classes are separable,
+the dual variables are far below their bounds and the band is made wider in proportion. These are the hardest problems,
+because the support vectors have to be found among many rows. The d x d matrix limits the method to a few thousand
+columns.
 
-Without a penalty of the intercept, scores are shifted to where Σ b = 0, and the shift is eliminated from the step.
-Several problems with the same X take their steps together, and share the pass.
+If the intercept is not penalised, it is set to where Σ b = 0 after every step, and eliminated from the linear system.
+Several problems with the same X take their steps together and share the passes over the rows.
 """
 
 import numpy as np
