@@ -87,9 +87,9 @@ def test_the_order_of_rows_does_not_matter(container, C, rng):
 
 
 def test_newton_goes_on_where_sweeps_are_slow(rng, monkeypatch, no_active_set):
-    monkeypatch.setattr(module, "_LEFT", 0.0)
-    monkeypatch.setattr(module, "_HEIGHTS", 0.0)
-    monkeypatch.setattr(module, "_FIRST_PASSES", 0.0)
+    monkeypatch.setattr(module, "_TIME_LEFT_AFTER_SWEEPS", 0.0)
+    monkeypatch.setattr(module, "_PRICE_PER_HEIGHT", 0.0)
+    monkeypatch.setattr(module, "_PASSES_BEFORE_FORECAST", 0.0)
     problem = problem_of(rng, 3000, 40, 1.0)
     solution = auto(problem, Settings(tol=1e-6))
     assert (solution.solver, solution.why) == ("climb, then newton", "sweeps turned out to be slow")
@@ -97,7 +97,7 @@ def test_newton_goes_on_where_sweeps_are_slow(rng, monkeypatch, no_active_set):
 
 
 def test_sweeps_go_on_where_steps_are_slow_and_steps_where_sweeps_are(rng, monkeypatch, no_active_set):
-    monkeypatch.setattr(module, "_SLOW", 1)
+    monkeypatch.setattr(module, "_NEWTON_STEPS_BEFORE_SWITCH", 1)
     problem = problem_of(rng, 3000, 40, 100.0)
     solution = auto(problem, Settings(tol=1e-6, max_iter=100_000))
     assert solution.solver == "newton, then dcd, then newton"
@@ -118,7 +118,7 @@ def check_joined(problem, solution):
 
 
 def test_limits_hold_over_both_solvers(rng, monkeypatch, no_active_set):
-    monkeypatch.setattr(module, "_SLOW", 2)
+    monkeypatch.setattr(module, "_NEWTON_STEPS_BEFORE_SWITCH", 2)
     problem = problem_of(rng, 3000, 40, 100.0)
     assert auto(problem, Settings(tol=0.0, max_iter=4)).n_iter == 4
     assert auto(problem, Settings(tol=0.0, max_iter=2)).status is Status.MAX_ITER

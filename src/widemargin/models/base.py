@@ -143,7 +143,7 @@ class SolvedModel(BaseEstimator):
         self.gap_ = float(max(solution.gap for solution in solutions))
         self.objective_ = float(sum(solution.primal for solution in solutions))
         self.history_ = solutions[0].history if len(solutions) == 1 else [s.history for s in solutions]
-        self.solver_ = "; ".join(sorted({_told(solution) for solution in solutions}))
+        self.solver_ = "; ".join(sorted({_solver_text(solution) for solution in solutions}))
 
     def _warn(self, solutions, X=None):
         """Set `status_`; warn the caller, with the gap reached, if a solver stopped short.
@@ -309,7 +309,7 @@ def one_by_one(solver):
     return lambda *lists: [solver(*each) for each in zip(*lists, strict=True)]
 
 
-def _told(solution):
+def _solver_text(solution):
     """Return the solver's name and, if it was chosen, the reason."""
     why = getattr(solution, "why", "")
     return f"{solution.solver} ({why})" if why else solution.solver

@@ -28,16 +28,16 @@ _EXACT = 1e-2  # slope at the end of a search, against that at its beginning
 _BALANCED = 1e-13  # sum of the multipliers, against that of their sizes
 
 
-class Look(NamedTuple):
-    """What is found at scores: the losses, not rounded off; Σ |b| offset; Σ b²/(4 weight), 0 unless squares."""
+class RiskSums(NamedTuple):
+    """Sums over rows at given scores: the losses, not smoothed; Σ |b| offset; Σ b²/(4 weight), 0 unless squared."""
 
     loss: float
     linear: float
     quadratic: float
 
 
-class RoundedRisk:
-    """The sum of the losses of a DualQP, corners rounded off.
+class SmoothedRisk:
+    """The sum of the smoothed losses of a DualQP.
 
     Parameters
     ----------
@@ -66,14 +66,14 @@ class RoundedRisk:
         tasks = [(self._hinges, self._centre, self.squared, *ends, *arguments) for ends in self._ranges]
         return np.sum(run(function, tasks, self._n_jobs), axis=0)
 
-    def look(self, s, h, b, q):
-        """Set the multipliers b and the bends q at scores s; return a Look."""
-        return Look(*self._sum(_look, s, h, b, q))
+    def evaluate(self, s, h, b, q):
+        """Set the dual variables b and the second derivatives q at scores s; return RiskSums."""
+        return RiskSums(*self._sum(_evaluate, s, h, b, q))
 
     def expect(self, b, q, t, out):
-        """Set `out` to the multipliers expected after a step of scores t, b − q t cut to their bounds.
+        """Set `out` to the dual variables predicted after a step of scores t, b − q t clipped to their bounds.
 
-        Returns (linear, quadratic) as a Look has them.
+        Returns (linear, quadratic) as RiskSums has them.
         """
         p = self._problem
         rows = (p.target, p.epsilon, p.curvature, p.lower, p.upper)
@@ -81,13 +81,13 @@ class RoundedRisk:
         return np.sum(run(_expect, tasks, self._n_jobs), axis=0)
 
     def worth(self, b):
-        """Return (linear, quadratic), as a Look has them, of any multipliers."""
+        """Return (linear, quadratic), as RiskSums has them, of any dual variables."""
         p = self._problem
         tasks = [[numbers[slice(*ends)] for numbers in (p.target, p.epsilon, p.curvature, b)] for ends in self._ranges]
         return np.sum(run(_worth, tasks, self._n_jobs), axis=0)
 
     def room(self, b):
-        """Return how far each multiplier is from its bounds."""
+        """Return how far each dual variable is from its bounds."""
         return np.minimum(b - self._problem.lower, self._problem.upper - b)
 
     def recentre(self, s, h):
@@ -147,8 +147,8 @@ class RoundedRisk:
 
 
 @compiled
-def _look(hinges, centre, squared, start, stop, s, h, b, q):
-    """Set b and q for rows start <= i < stop; return what a Look has."""
+def _evaluate(hinges, centre, squared, start, stop, s, h, b, q):
+    """Set b and q for rows start <= i < stop; return the numbers of RiskSums."""
     loss, linear, quadratic = 0.0, 0.0, 0.0
     for first in range(start, stop, BLOCK):
         here = slice(first, min(first + BLOCK, stop))

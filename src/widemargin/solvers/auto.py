@@ -49,19 +49,19 @@ from widemargin.solvers.newton.smoothed import (
 )
 from widemargin.solvers.spec import SolverSpec, Start
 
-_CHEAP, _AFFORDABLE, _MOST = 30.0, 150.0, 1000.0
-_FEW_COLUMNS = 300  # up to which newton is better at any cost, however few the rows
-_HEIGHTS = 3.0
-_SLOW = 60  # steps of newton
-_LOW = 5.0
-_LOW_IF_WIDE = 20.0
-_WORTH_CLIMBING = 300.0
-# Nanoseconds: a stored value in a sweep, and in a pass; an operation of BLAS; what is around a step of newton.
-_SWEPT, _PASSED, _FLOP, _STEP = 3.0, 1.3, 0.05, 7e5
-_BAND, _SQUARED_BAND = 0.15, 0.4  # part of the rows that add to the matrix of a step
-_STEPS, _FEW_STEPS = 25, 8  # of newton; for squared losses, and where it begins with a part of the rows
-_LEFT = 0.6  # of its time, from where dcd has come to
-_FIRST_PASSES = 3.0  # before anything is expected of a gap
+# Prices and heights are defined above.
+_CHEAP_PRICE, _AFFORDABLE_PRICE, _HIGHEST_PRICE = 30.0, 150.0, 1000.0
+_PRICE_PER_HEIGHT = 3.0  # up to which newton is taken
+_COLUMNS_FOR_NEWTON = 300  # up to which newton is the better solver at any price
+_NEWTON_STEPS_BEFORE_SWITCH = 60
+_LOW_HEIGHT, _LOW_HEIGHT_IF_WIDE = 5.0, 20.0  # below which dcd is taken
+_BURDEN_TIMES_HEIGHT_TO_CLIMB = 300.0  # from which on continuation in C pays
+# Nanoseconds per stored value in a sweep, and in a pass over the rows; per operation of BLAS; per Newton step besides.
+_NS_PER_SWEPT_VALUE, _NS_PER_PASSED_VALUE, _NS_PER_FLOP, _NS_PER_NEWTON_STEP = 3.0, 1.3, 0.05, 7e5
+_BAND_FRACTION, _BAND_FRACTION_SQUARED = 0.15, 0.4  # of the rows, which contribute to the matrix of a Newton step
+_NEWTON_STEPS, _FEW_NEWTON_STEPS = 25, 8  # usual; for squared losses, and where newton begins with a part of the rows
+_TIME_LEFT_AFTER_SWEEPS = 0.6  # of newton's time, when it starts from where the sweeps have come to
+_PASSES_BEFORE_FORECAST = 3.0  # before the number of sweeps left is forecast from the gap
 
 
 def auto(problem, settings, start=None):
@@ -93,11 +93,11 @@ def chosen(problem, settings, start=None):
     if settings.stopping != "gap" or start is not None:
         return _sweeps, "stopping='kkt'" if settings.stopping != "gap" else "a start"
     price = _price(problem.X, squared=bool(problem.curvature.any()))
-    if price <= _CHEAP:
+    if price <= _CHEAP_PRICE:
         return _steps_first, "many rows for each column"
-    if np.isfinite(price) and price <= _HEIGHTS * height(problem):
+    if np.isfinite(price) and price <= _PRICE_PER_HEIGHT * height(problem):
         return _steps_first, "large costs"
-    return _sweeps_first, "small costs" if price <= _AFFORDABLE else "many columns or few rows"
+    return _sweeps_first, "small costs" if price <= _AFFORDABLE_PRICE else "many columns or few rows"
 
 
 def auto_together(problems, settings, starts):
@@ -106,45 +106,55 @@ def auto_together(problems, settings, starts):
     if solver is newton:
         solutions = newton_together(problems, settings, starts)
     else:
-        firsts = newton_together(problems, [limited(one) for one in settings], starts)
-        solutions = [went_on(*one) for one in zip(problems, settings, firsts, strict=True)]
+        firsts = newton_together(problems, [with_step_limit(one) for one in settings], starts)
+        solutions = [continued(*one) for one in zip(problems, settings, firsts, strict=True)]
     return [solution if solution.why else replace(solution, why=why) for solution in solutions]
 
 
 def suits_newton_at_any_cost(X):
     """Whether newton is the solver for problems with this X of which nothing else is known, or on paths of costs."""
-    return _price(X) <= _MOST or X.n_columns <= min(X.n_rows, _FEW_COLUMNS)
+    return _price(X) <= _HIGHEST_PRICE or X.n_columns <= min(X.n_rows, _COLUMNS_FOR_NEWTON)
 
 
 def _price(X, squared=False):
     """Return how many sweeps of dcd take as long as newton."""
     if X.n_columns > min(MOST_COLUMNS, X.n_rows):
         return np.inf
-    n_steps = _FEW_STEPS if squared or begins_with_a_part(X) else _STEPS
-    return n_steps * _step_time(X, squared) / (_SWEPT * max(1, X.n_stored))
+    n_steps = _FEW_NEWTON_STEPS if squared or begins_with_a_part(X) else _NEWTON_STEPS
+    return n_steps * _step_time(X, squared) / (_NS_PER_SWEPT_VALUE * max(1, X.n_stored))
 
 
 def _step_time(X, squared):
     """Return about how many nanoseconds a step of newton takes."""
-    rows = X.n_rows * (_SQUARED_BAND if squared else _BAND)
-    return _STEP + _PASSED * X.n_stored + rows * row_cost(X) + _FLOP * X.n_columns**3 / 3.0
+    rows = X.n_rows * (_BAND_FRACTION_SQUARED if squared else _BAND_FRACTION)
+    return (
+        _NS_PER_NEWTON_STEP
+        + _NS_PER_PASSED_VALUE * X.n_stored
+        + rows * row_cost(X)
+        + _NS_PER_FLOP * X.n_columns**3 / 3.0
+    )
 
 
 # --- One solver, then another ---------------------------------------------------------------------------------------
 
 
 def _steps_first(problem, settings, start=None):
-    """Step as `newton` does, and go on by sweeps where that turns out to be slow."""
-    return went_on(problem, settings, newton(problem, limited(settings)))
+    """Take Newton steps, and continue with sweeps if they converge slowly."""
+    return continued(problem, settings, newton(problem, with_step_limit(settings)))
 
 
-def limited(settings):
-    """Return settings for as many steps of newton as it takes to see whether that was wrong."""
-    return replace(settings, max_iter=_SLOW if settings.max_iter is None else min(_SLOW, settings.max_iter))
+def with_step_limit(settings):
+    """Return settings with the number of Newton steps after which sweeps are tried."""
+    return replace(
+        settings,
+        max_iter=_NEWTON_STEPS_BEFORE_SWITCH
+        if settings.max_iter is None
+        else min(_NEWTON_STEPS_BEFORE_SWITCH, settings.max_iter),
+    )
 
 
-def went_on(problem, settings, first):
-    """Return newton's solution after limited steps, if that is all there is to do, or what follows from there."""
+def continued(problem, settings, first):
+    """Return newton's solution if it has converged within its steps, or that of the sweeps that continue it."""
     if first.status not in (Status.MAX_ITER, Status.STALLED) or first.n_iter == settings.max_iter:
         return first
     second = _sweeps_first(problem, rest_of(settings, first), first.beta, after_steps=True)
@@ -152,13 +162,13 @@ def went_on(problem, settings, first):
 
 
 def _sweeps_first(problem, settings, start=None, after_steps=False):
-    """Sweep, and go on by `newton` when that is faster; `after_steps`, by those with an active set."""
+    """Sweep, and continue with `newton` when that is faster; with its active set, if newton was tried already."""
     price, is_dense = _price(problem.X, squared=bool(problem.curvature.any())), can_be_dense(problem.X)
     if not is_dense and np.isinf(price):
         return _sweeps(problem, settings, start)
-    patience = _Patience(_LEFT * price, settings)
-    first = _sweeps(problem, replace(settings, callbacks=(patience,)), start)
-    if not patience.is_over:
+    forecast = _SwitchForecast(_TIME_LEFT_AFTER_SWEEPS * price, settings)
+    first = _sweeps(problem, replace(settings, callbacks=(forecast,)), start)
+    if not forecast.is_over:
         return first
     rest = rest_of(settings, first)
     if is_dense and (after_steps or np.isinf(price)):
@@ -166,8 +176,8 @@ def _sweeps_first(problem, settings, start=None, after_steps=False):
     return joined(first, newton(problem, rest, first.w), "sweeps turned out to be slow")
 
 
-class _Patience:
-    """A callback that stops sweeps when newton is expected to be faster; others are asked first."""
+class _SwitchForecast:
+    """A callback that stops sweeps when newton is expected to be faster; the caller's callbacks are called first."""
 
     def __init__(self, most_sweeps, settings):
         self._callbacks, self._tol, self._most = settings.callbacks, settings.tol, most_sweeps
@@ -178,7 +188,7 @@ class _Patience:
         wishes = [callback(progress) for callback in self._callbacks]  # each is told, whatever another says
         if any(wishes):
             return True
-        if progress.gap == self._gap or progress.passes < _FIRST_PASSES:
+        if progress.gap == self._gap or progress.passes < _PASSES_BEFORE_FORECAST:
             return False
         self._gap = progress.gap  # measured just now
         if self._gap > self._tol and progress.iteration > self._most_iterations:
@@ -199,7 +209,7 @@ def _sweeps(problem, settings, start=None):
     """Sweep as `dcd`, `avsf` or `climb` does."""
     state = Coordinates(problem, start, settings.n_jobs)
     wide = problem.X.is_wide
-    if height(problem, state.norms) < (_LOW_IF_WIDE if wide else _LOW):
+    if height(problem, state.norms) < (_LOW_HEIGHT_IF_WIDE if wide else _LOW_HEIGHT):
         method = ShrinkingSweeps(state, settings)
     elif start is not None or settings.stopping == "kkt":
         method = AdaptiveSweeps(state, settings) if wide else ShrinkingSweeps(state, settings)
@@ -213,7 +223,7 @@ class ChoosingSweeps:
 
     def __init__(self, coordinates, settings):
         self.coordinates, self._settings = coordinates, settings
-        self._worth = _WORTH_CLIMBING / height(coordinates.problem, coordinates.norms)
+        self._worth = _BURDEN_TIMES_HEIGHT_TO_CLIMB / height(coordinates.problem, coordinates.norms)
         self._chosen, self._open = ClimbingSweeps(coordinates, settings), True
 
     @property

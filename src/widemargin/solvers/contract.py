@@ -225,7 +225,7 @@ class Watch:
     def turn(self, solver, iteration, passes, violation=math.nan):
         """Tell the callbacks about a turn of `solver`; return True, with `status` set, if the run has to end."""
         settings = self.settings
-        if settings.callbacks and self._told(solver, iteration, passes, violation):
+        if settings.callbacks and self._call_callbacks(solver, iteration, passes, violation):
             self.status = Status.CALLBACK
         elif settings.interrupt.is_set():
             self.status = Status.INTERRUPTED
@@ -235,7 +235,7 @@ class Watch:
             self.status = Status.MAX_SECONDS
         return self.status is not None
 
-    def _told(self, solver, iteration, passes, violation):
+    def _call_callbacks(self, solver, iteration, passes, violation):
         primal, dual, gap = self._history[-1][-3:]
         settings = self.settings
         progress = Progress(

@@ -50,7 +50,7 @@ def naming(name):
         raise
 
 
-def blaming(data, function, *arguments, **options):
+def naming_the_file(data, function, *arguments, **options):
     """Call a function of the library; its complaints about rows are complaints about the data file."""
     try:
         return function(*arguments, **options)

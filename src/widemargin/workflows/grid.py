@@ -22,7 +22,16 @@ from widemargin.selection.parameter_ranges import default_grid, edges
 from widemargin.selection.target_scaling import scale_of
 from widemargin.workflows.columns import columns
 from widemargin.workflows.errors import ArgumentError, FileError
-from widemargin.workflows.files import AnyPath, Source, as_path, as_source, blaming, check_target, naming, write_lines
+from widemargin.workflows.files import (
+    AnyPath,
+    Source,
+    as_path,
+    as_source,
+    check_target,
+    naming,
+    naming_the_file,
+    write_lines,
+)
 from widemargin.workflows.model_words import model_words
 from widemargin.workflows.shown_progress import shown_progress
 from widemargin.workflows.spelling import spelled
@@ -248,7 +257,7 @@ def grid_file(
         rows = read_training_rows(model, source, Reading(format, n_features, zero_based, dtype))
     started, scale = time.perf_counter(), None
     if scale_targets:
-        scale = blaming(source, scale_of, rows.y)
+        scale = naming_the_file(source, scale_of, rows.y)
         rows = rows._replace(y=scale.apply(rows.y))
     how = _Search(n_folds, seed, scoring, extend, refine, n_jobs, memory, resume, verbose)
     found = _search(model, default_grid(model) if grid is None else grid, source, rows, scores, scale, how)
@@ -315,8 +324,8 @@ def _search(model, grid, data, rows, results, scale, how):
         raise ArgumentError(f"{asked} is for {training}: the search itself needs no probabilities")
     try:
         with naming(results):
-            return blaming(
-                data, grid_search, model, rows.X, rows.y, grid, cv=blaming(data, _folds, model, rows, how),
+            return naming_the_file(
+                data, grid_search, model, rows.X, rows.y, grid, cv=naming_the_file(data, _folds, model, rows, how),
                 scoring=scoring, extend=how.extend, refine=how.refine, n_jobs=how.n_jobs, memory=how.memory,
                 results=results, resume=how.resume, fit_parameters=extra, verbose=how.verbose,
             )  # fmt: skip

@@ -14,7 +14,7 @@ from widemargin.models.kernel.machines import machine_of
 from widemargin.solvers.contract import Status
 from widemargin.solvers.registry import counts_of
 from widemargin.workflows.columns import columns
-from widemargin.workflows.files import AnyPath, Source, as_path, as_source, blaming, check_target
+from widemargin.workflows.files import AnyPath, Source, as_path, as_source, check_target, naming_the_file
 from widemargin.workflows.kernel_summary import kernel_facts, train_lines
 from widemargin.workflows.model_words import model_words
 from widemargin.workflows.training_rows import Reading, certified_gap, choose_target, keep_model, read_training_rows
@@ -126,7 +126,7 @@ def train_file(
     check_target(target, source)
     rows = read_training_rows(model, source, Reading(format, n_features, zero_based, dtype))
     started = time.perf_counter()
-    blaming(source, fit, model, rows.X, rows.y, rows.qid)
+    naming_the_file(source, fit, model, rows.X, rows.y, rows.qid)
     seconds = time.perf_counter() - started
     if model.status_ == Status.INTERRUPTED.value and np.max(model.n_iter_) == 0:
         raise KeyboardInterrupt  # a model that has seen no row must not take the place of a file
@@ -273,7 +273,7 @@ def cross_validate_file(
         model.set_params(probability=False)  # no measure depends on it
     rows = read_training_rows(model, data, Reading(format, n_features, zero_based, dtype))
     started = time.perf_counter()
-    prediction = blaming(data, cross_predict, model, rows.X, rows.y, n_folds, seed, rows.qid)
+    prediction = naming_the_file(data, cross_predict, model, rows.X, rows.y, n_folds, seed, rows.qid)
     seconds = time.perf_counter() - started
     measures = measure(model, rows.y, prediction)
     lines = tuple(cross_validation_lines(model, measures))

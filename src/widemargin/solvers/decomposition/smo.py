@@ -17,7 +17,7 @@ from widemargin.problems.formulations import KernelQP
 from widemargin.solvers.contract import Status
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.pair_step import best_partner, first_to_rise, move_pair, multipliers
-from widemargin.solvers.decomposition.stopping import Futility, StoppingRule
+from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
 from widemargin.solvers.decomposition.svmlight import solve
 from widemargin.solvers.spec import SolverSpec, Start
 
@@ -52,7 +52,7 @@ class _PairMethod:
         self.state = ActiveSet(problem, settings, start, min(_LEAST_ROWS, problem.K.n_rows))
         self.settings, self.iteration = settings, 0
         self._unshrunk_once = False
-        self._futility, self.rule = Futility(), StoppingRule(settings)
+        self._stall, self.rule = StallDetector(), StoppingRule(settings)
         self._most_steps = settings.max_iter
         if self._most_steps is None:
             self._most_steps = max(_MOST_STEPS, _MOST_STEPS_OF_A_ROW * len(problem.start))
@@ -78,11 +78,11 @@ class _PairMethod:
             self._recompute()
         if state.everything and self.rule.solved(state, self.violation):
             return Status.CONVERGED
-        if self._futility.first_time:
+        if self._stall.first_time:
             self._recompute()
             if self.rule.solved(state, self.violation):
                 return Status.CONVERGED
-        if self._futility.final:
+        if self._stall.final:
             return Status.STALLED
         return Status.MAX_ITER if self.iteration >= self._most_steps else None
 
@@ -115,8 +115,8 @@ class _PairMethod:
         self.leave()
         self.violation = state.scan()
         state.moved(self.iteration - before)
-        self._futility.turn(fallen, self.violation, state.rounding(), state.objective())
-        if self.settings.shrinking and not self._futility.called:
+        self._stall.turn(fallen, self.violation, state.rounding(), state.objective())
+        if self.settings.shrinking and not self._stall.called:
             self._shrink()
 
     def _shrink(self):

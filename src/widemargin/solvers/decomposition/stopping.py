@@ -77,7 +77,7 @@ class StoppingRule:
         return state.problem.stretches and (state.lower <= stretched).all() and (stretched <= state.upper).all()
 
 
-class Futility:
+class StallDetector:
     """Notices iterations at the level of rounding: several in a row call for exact sums, and again for an end.
 
     Sets `called`: from then on nothing may be set aside, so that the end is that of the whole problem.

@@ -29,7 +29,7 @@ from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import Direction, optimise_block
 from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_cost
 from widemargin.solvers.decomposition.pair_step import multipliers
-from widemargin.solvers.decomposition.stopping import Futility, StoppingRule
+from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
 from widemargin.solvers.spec import SolverSpec, Start
 
 WORKING_SET = 1024  # at the beginning; of 128 .. 2048, by measurement: benchmarks/results/kernel.md
@@ -142,7 +142,7 @@ class _Decomposition:
         self._latest = np.empty(0, np.int64)  # the working set, latest arrivals last
         self._quiet = np.zeros(len(problem.start), np.int32)  # turns that each active multiplier has been settled
         self._patience = _PATIENCE
-        self._futility = Futility()
+        self._stall = StallDetector()
         self.rule = StoppingRule(settings)
         self._goal = self.rule.goal  # what the violation of the active multipliers has to come down to
         self._pair_time, self._unfinished = 0.0, 0  # nanoseconds since Newton's last step; turns that pairs left undone
@@ -187,12 +187,12 @@ class _Decomposition:
             self._bring_back(state.recompute)
         if state.everything and self.rule.solved(state, self.violation):
             return Status.CONVERGED
-        if self._futility.first_time:
+        if self._stall.first_time:
             self._bring_back(state.recompute)
             if self.rule.solved(state, self.violation):
                 return Status.CONVERGED
         self._goal = self.rule.goal if state.everything else self._goal
-        return Status.STALLED if self._futility.final else None
+        return Status.STALLED if self._stall.final else None
 
     def _bring_back(self, verb):
         """Have all multipliers active by one of the state's verbs, with more patience from now on."""
@@ -211,7 +211,7 @@ class _Decomposition:
         state = self.state
         if self.settings.shrinking and self._from_nothing and self.iteration == 0:
             self._begin_with_a_part()
-        elif self.settings.shrinking and not self._futility.called:
+        elif self.settings.shrinking and not self._stall.called:
             self._shrink()
         chosen = self._select()
         rows = state.position[chosen]
@@ -234,7 +234,7 @@ class _Decomposition:
         if by_newton:
             fallen += newton_block(block, inside, goal)
         share = len(chosen) / len(state.problem.start)
-        self._futility.turn(fallen, self.violation, rounding, state.objective(), share, by_newton and share == 1.0)
+        self._stall.turn(fallen, self.violation, rounding, state.objective(), share, by_newton and share == 1.0)
         state.move(chosen, inside.beta, slots)
         self.iteration += 1
         self._grow()

@@ -30,7 +30,7 @@ from widemargin.data.gram import gram
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.formulations import DualQP, is_made_of_hinges, part_of, scaled
 from widemargin.problems.magnitudes import check_rows
-from widemargin.problems.smoothed_risk import RoundedRisk
+from widemargin.problems.smoothed_risk import SmoothedRisk
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, height
@@ -278,7 +278,7 @@ class _Descent:
     def __init__(self, problem, start, h, n_jobs, passes=0.0):
         self._free = problem.free_intercept
         self.X, self._n_jobs = problem.X, n_jobs
-        self._risk, self._multipliers = RoundedRisk(problem, n_jobs), Combination(self.X, n_jobs)
+        self._risk, self._multipliers = SmoothedRisk(problem, n_jobs), Combination(self.X, n_jobs)
         self._s, self._b, self._q, self.best_b, self.memory = np.zeros((5, self.X.n_rows))
         self._w = np.zeros(self.X.n_columns) if start is None else np.array(start, dtype=np.float64)
         self.h, self._fineness, self.iteration, self._passes, self._damping = h, h, 0, passes, 0.0
@@ -393,7 +393,7 @@ class _Descent:
         """Find multipliers, gradient and bounds at the current scores."""
         if self._free:
             self._s += self._risk.balance(self._s, self.h)
-        found = self._risk.look(self._s, self.h, self._b, self._q)
+        found = self._risk.evaluate(self._s, self.h, self._b, self._q)
         sums = found.linear, found.quadratic
         if self._free:
             self._b[np.argmax(self._risk.room(self._b))] -= self._b.sum()  # what rounding has left
