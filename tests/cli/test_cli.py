@@ -383,7 +383,7 @@ def test_demo_prints_a_table_and_writes_the_picture(call, tmp_path):
     status, out, _ = call("demo", "-q", "--output", "pictures")
     assert status == 0
     heading, *rows = out.split("\n\n")[0].splitlines()
-    assert re.split(r"\s{2,}", heading.strip()) == ["data set", "solver", "score", "turns", "gap", "seconds"]
+    assert re.split(r"\s{2,}", heading.strip()) == ["data set", "solver", "score", "iterations", "gap", "seconds"]
     solvers = ["dcd", "avsf", "climb", "newton", "scikit-learn"]
     assert [re.split(r"\s{2,}", row.strip())[1] for row in rows] == solvers * 3
     assert all(float(re.split(r"\s{2,}", row.strip())[4]) < 1e-2 for row in rows)

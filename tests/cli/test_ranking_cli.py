@@ -315,7 +315,7 @@ def test_what_the_text_has_no_room_for_is_one_line_and_status_1(call, tmp_path, 
         (["--task", "order"], "invalid choice: 'order'"),
         (
             ["--no-penalize-intercept", "--solver", "dcd"],
-            "--no-penalize-intercept needs --solver auto, newton, svmperf, ocas, got dcd",
+            "--no-penalize-intercept needs --solver auto, newton, svmperf or ocas, got dcd",
         ),
         (["--no-penalize-intercept", "-B", "1"], "-B/--bias is for an intercept with a penalty"),
         (
@@ -326,7 +326,7 @@ def test_what_the_text_has_no_room_for_is_one_line_and_status_1(call, tmp_path, 
         (["--no-penalize-intercept", "-t", "0"], "--no-penalize-intercept is for linear machines"),
         (["--format", "svmlight", "-t", "0"], "--format svmlight is for linear machines"),
         (["--stopping", "violation"], "--stopping violation is a rule of svmperf, the solver is auto"),
-        (["--stopping", "kkt", "--solver", "ocas"], "--stopping kkt is a rule of auto or dcd or avsf or climb"),
+        (["--stopping", "kkt", "--solver", "ocas"], "--stopping kkt is a rule of auto, dcd, avsf or climb"),
     ],
 )
 def test_wrong_usage_is_one_line_and_status_2(words, says, call, two, tmp_path):

@@ -38,7 +38,7 @@ _ADVICE = {
     Status.MAX_ITER: "raise tol or max_iter.",
     Status.MAX_SECONDS: "raise tol or max_seconds.",
     Status.CALLBACK: "A callback asked to stop; the model so far was kept.",
-    Status.INTERRUPTED: "Interrupted by Ctrl-C; the model so far was kept.",
+    Status.INTERRUPTED: "Interrupted by Ctrl-C; the model is the best point so far.",
     Status.STALLED: "This is as exact as double precision gets; raise tol.",
 }
 POSITIVE = Interval(Real, 0.0, np.finfo(np.float64).max, closed="right")

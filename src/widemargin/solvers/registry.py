@@ -111,10 +111,10 @@ def counts_of(solver):
     return counts.pop() if len(counts) == 1 else "iterations"
 
 
-def listed(names):
-    """Return names in quotes, joined by commas and `or`."""
-    quoted = [repr(name) for name in names]
-    return " or ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+def listed(names, shown=repr):
+    """Return names joined by commas and `or`, each as `shown` shows it: in quotes."""
+    texts = [shown(name) for name in names]
+    return " or ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def _solve(spec, problem, settings, start=None):

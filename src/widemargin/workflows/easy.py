@@ -282,7 +282,10 @@ class _Steps:
         with shown_progress(self._verbose):
             found = check_file(path, task=None if task == "rank" else task)
         if count := found.n_defects:
-            raise DefectiveFile(f"{path} has {count} defect{'' if count == 1 else 's'}; mend them first", found)
+            raise DefectiveFile(
+                f"{path} has {count} defect{'' if count == 1 else 's'}; mend {'it' if count == 1 else 'them'} first",
+                found,
+            )
         if found.summary.is_kernel:
             search = spelled('grid_file with kernel="precomputed"')
             raise FileError(f"{path}: {KERNEL_WORDS}, which is not scaled; search with {search}")

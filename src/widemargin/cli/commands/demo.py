@@ -29,7 +29,7 @@ from widemargin.problems import certificates, classification, regression
 from widemargin.workflows.files import naming
 
 _SOLVERS = ("dcd", "avsf", "climb", "newton")
-_HEADINGS = ("data set", "solver", "score", "turns", "gap", "seconds")
+_HEADINGS = ("data set", "solver", "score", "iterations", "gap", "seconds")
 _PICTURE = "widemargin-demo.png"
 _DESCRIPTION = """\
 Train on three small data sets that come with scikit-learn, with several solvers and with scikit-learn's own

@@ -6,7 +6,7 @@ from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.problems.formulations import DualQP, RiskProblem
 from widemargin.problems.measures import parsed
-from widemargin.solvers.registry import RISK_SOLVERS, names_of
+from widemargin.solvers.registry import RISK_SOLVERS, listed, names_of
 
 TASKS = {"rank": RankSVM, "ordinal": OrdinalSVC, "rocarea": ROCAreaSVC, "measure": MeasureSVC}
 FORMATS = {"rank": ("widemargin", "svmlight"), "ordinal": ("widemargin",)}  # the other tasks as rank
@@ -58,5 +58,6 @@ def check_stopping(parser, stopping, solver, formulation=DualQP, intercept=None)
         return
     if not others:
         parser.error(f"--stopping {stopping} is for none of the solvers that would do here; leave it out")
-    words = " or ".join(others)
-    parser.error(f"--stopping {stopping} is a rule of {words}, the solver is {solver}; add --solver {others[0]}")
+    parser.error(
+        f"--stopping {stopping} is a rule of {listed(others, str)}, the solver is {solver}; add --solver {others[0]}"
+    )

@@ -12,7 +12,7 @@ from widemargin.cli.progress import add_progress_option
 from widemargin.models.kernel.machines import machine_of
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.problems.formulations import DualQP, Intercept
-from widemargin.solvers.registry import KERNEL_SOLVERS, LINEAR_SOLVERS, names_of
+from widemargin.solvers.registry import KERNEL_SOLVERS, LINEAR_SOLVERS, listed, names_of
 
 _TASKS = {"classification": LinearSVC, "regression": LinearSVR}
 _LOSSES = {
@@ -207,7 +207,7 @@ def _check_planes(parser, given):
         name = parser.name("penalize_intercept")
         takers = names_of(DualQP, intercept=Intercept.FREE)
         if solver not in takers:
-            parser.error(f"{name} needs --solver {', '.join(takers)}, got {solver}; leave one of them out")
+            parser.error(f"{name} needs --solver {listed(takers, str)}, got {solver}; leave one of them out")
         if "bias" in given:
             parser.error(f"{parser.name('bias')} is for an intercept with a penalty; leave it or {name} out")
         if given.get("multi_class") == "crammer_singer":
