@@ -2,14 +2,14 @@
 
 import io
 import os
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 
 import numpy as np
 import pyarrow as pa
 
 from widemargin._runtime.atomic_file import replacing
 from widemargin._runtime.progress import task
-from widemargin._runtime.threads import run
+from widemargin._runtime.threads import stream
 from widemargin.data.blocks.layout import Chunk, Layout, Summary, checksum, encode
 from widemargin.data.blocks.row_buffer import RowTypes
 from widemargin.data.blocks.statistics import ONES, VALUE_TYPES
@@ -17,7 +17,7 @@ from widemargin.data.matrix import SparseRows
 
 _COLUMNS_OF_UINT16 = 1 << 16
 _LARGEST_OFFSET = 2**31 - 1
-_BLOCKS_AT_A_TIME = 4  # that threads prepare before they are written
+_BLOCKS_AT_A_TIME = 4  # that threads gather and encode before they are written
 
 
 def make_layout(facts, types, n_features, classes, *, may_be_dense):
@@ -96,28 +96,24 @@ class BlockEncoder:
 
 
 def block_parts(spool, n_rows):
-    """Yield lists of blocks, each a list of (buffer, order) with `n_rows` rows, the last with fewer.
+    """Yield blocks, each a list of (buffer, order) with `n_rows` rows, the last with fewer.
 
-    The blocks of a list are valid until the next list is asked for.
+    After None, all blocks before are no longer valid.
     """
     rest, n_rest = [], 0
     for buffer, order in spool.sorted():
         order = np.arange(buffer.n_rows) if isinstance(order, slice) else order
-        start, blocks = 0, []
+        start = 0
         while n_rest + len(order) - start >= n_rows:
             stop = start + n_rows - n_rest
-            blocks.append([*rest, (buffer, order[start:stop])])
+            yield [*rest, (buffer, order[start:stop])]
             rest, n_rest, start = [], 0, stop
-            if len(blocks) == _BLOCKS_AT_A_TIME:
-                yield blocks
-                blocks = []
-        if blocks:
-            yield blocks
         if start < len(order):
             rest.append((buffer.copy(order[start:]), np.arange(len(order) - start)))
             n_rest += len(order) - start
+        yield None
     if rest:
-        yield [rest]
+        yield rest
 
 
 def write_file(path_or_file, spool, layout, summary: Summary, *, compression, classes):
@@ -138,15 +134,14 @@ def write_file(path_or_file, spool, layout, summary: Summary, *, compression, cl
             options = pa.ipc.IpcWriteOptions(compression=compression)
             with (
                 task(f"writing {name}".strip(), summary.n_rows, "rows") as writing,
+                closing(block_parts(spool, summary.rows_per_block)) as blocks,
+                closing(stream(encoder.batch, blocks, n_ahead=_BLOCKS_AT_A_TIME)) as batches,
                 pa.ipc.new_file(pa.PythonFile(sink, "w"), schema, options=options) as writer,
             ):
-                number = 0
-                for blocks in block_parts(spool, summary.rows_per_block):
-                    for batch, check in run(encoder.batch, blocks, n_jobs=-1):
-                        words = {"block": str(number), "byte": str(sink.tell()), "checksum": check}
-                        writer.write_batch(batch, custom_metadata=words)
-                        number += 1
-                        writing.advance(batch.num_rows)
+                for number, (batch, check) in enumerate(batches):
+                    words = {"block": str(number), "byte": str(sink.tell()), "checksum": check}
+                    writer.write_batch(batch, custom_metadata=words)
+                    writing.advance(batch.num_rows)
         except (pa.ArrowException, OSError):
             if sink.error is not None:
                 raise sink.error from None

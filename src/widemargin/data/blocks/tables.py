@@ -24,7 +24,7 @@ FORMATS = {
 """Formats of tables, by the suffix of a file."""
 
 _ROWS_PER_BATCH = 1 << 15
-_BATCHES_AT_A_TIME = 2  # that are read ahead, and turned into rows in threads
+_BATCHES_AHEAD = 2  # that are read before they are asked for
 
 
 def as_dataset(source):
@@ -126,26 +126,21 @@ class TableSource:
         return {name: pa.array(sorted(values - {None}), pa.string()) for name, values in found.items()}
 
     def _scan(self, names):
-        options = {"batch_size": _ROWS_PER_BATCH, "batch_readahead": _BATCHES_AT_A_TIME, "fragment_readahead": 1}
+        options = {"batch_size": _ROWS_PER_BATCH, "batch_readahead": _BATCHES_AHEAD, "fragment_readahead": 1}
         try:
             yield from self._dataset.to_batches(columns=names, **options)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise FormatError(self.name, f"cannot be read ({error})") from error
 
-    def batches(self):
-        """Yield lists of record batches, each with the number of rows before it."""
+    def parts(self):
+        """Yield (record batch, number of rows before it)."""
         names = [field.name for field in self._fields] + [one for one in self._belongings.values() if one is not None]
-        n_before, parts = 0, []
+        n_before = 0
         with task(f"reading {os.path.basename(self.name)}", self._dataset.count_rows(), "rows") as reading:
             for batch in self._scan(names):
-                parts.append((batch, n_before))
+                yield batch, n_before
                 n_before += batch.num_rows
                 reading.advance(batch.num_rows)
-                if len(parts) == _BATCHES_AT_A_TIME:
-                    yield parts
-                    parts = []
-            if parts:
-                yield parts
 
     def receive(self, batch, n_before, slot):
         """Return the rows of a record batch."""
@@ -159,7 +154,7 @@ class TableSource:
                 _refuse_missing(column, name, n_before)
                 array = checks[what](_to_numpy(column), n_before)
             belongings.append(array)
-        return received(Chunk(checked_matrix(X), *belongings), slot, n_before, self.names)
+        return received(Chunk(checked_matrix(X), *belongings), slot.sums, n_before, self.names)
 
     def _dense(self, batch, n_before):
         columns = [_numbers(batch.column(field.name), field.name, n_before) for field in self._fields]

@@ -8,13 +8,15 @@ here needs pyarrow before `write_blocks` is called, so that the package can be i
 import os
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
 from widemargin._runtime.argument_types import FilePath
-from widemargin._runtime.threads import run
+from widemargin._runtime.threads import stream
 from widemargin.data.blocks.extra import require_arrow
 from widemargin.data.blocks.memory import bytes_of
 
@@ -182,17 +184,16 @@ def _folder_of(path):
 def _collect(source, spool):
     """Read all rows into the spool; return what is known of them, their types, and the classes or None."""
     from widemargin.data.blocks.row_buffer import RowTypes
-    from widemargin.data.blocks.sources import PARTS_PER_BATCH
-    from widemargin.data.blocks.statistics import ColumnSums, FileFacts
+    from widemargin.data.blocks.slots import make_slots
+    from widemargin.data.blocks.statistics import FileFacts
 
     facts, types, classes = FileFacts(), None, {}
-    slots = [ColumnSums() for _ in range(PARTS_PER_BATCH)]
-    for batch in source.batches():
-        calls = [(source.receive, (*part, slot)) for part, slot in zip(batch, slots, strict=False)]
-        arrived = []
-        for incoming in run(_outcome, calls, n_jobs=-1):
-            if isinstance(incoming, ValueError):
-                raise incoming
+    slots = make_slots()
+    with (
+        closing(source.parts()) as parts,
+        closing(stream(source.receive, _with_slots(parts, slots), n_ahead=len(slots))) as received,
+    ):
+        for incoming in received:
             rows = incoming.rows
             if incoming.classes is not None:
                 numbers = [classes.setdefault(name, len(classes)) for name in incoming.classes]
@@ -200,21 +201,19 @@ def _collect(source, spool):
             facts.join(incoming.facts)
             facts.join_labels(rows.label)
             types = rows.types if types is None else types.joined(rows.types)
-            arrived.append(rows)
-        spool.append(arrived)
+            spool.append(rows)
     for slot in slots:
-        facts.join_columns(slot)
+        facts.join_columns(slot.sums)
     if types is None:
         types = RowTypes(np.dtype(np.uint16), None, 0, False, False)
     return facts, types, list(classes) or None
 
 
-def _outcome(receive, part):
-    """Return the rows of a part, or the error that it has: of several, the first in the order of rows is raised."""
-    try:
-        return receive(*part)
-    except ValueError as error:
-        return error
+def _with_slots(parts, slots):
+    """Yield the parts with the slots in turn; None stays None."""
+    turns = cycle(slots)
+    for part in parts:
+        yield None if part is None else (*part, next(turns))
 
 
 def _summarise(facts, layout, names, block_bytes, *, is_shuffled):
