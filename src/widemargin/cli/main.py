@@ -10,7 +10,7 @@ import sys
 
 from widemargin._runtime.interrupts import remembering_interrupts
 from widemargin._runtime.version import __version__
-from widemargin.cli.commands import check, demo, easy, grid, predict, report, scale, subset, train
+from widemargin.cli.commands import check, convert, demo, easy, grid, predict, report, scale, subset, train
 from widemargin.cli.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines
 from widemargin.cli.spelling import OPTIONS
 from widemargin.errors import FormatError
@@ -26,6 +26,7 @@ COMMANDS = {
     "report": report.run,
     "check": check.run,
     "subset": subset.run,
+    "convert": convert.run,
     "demo": demo.run,
 }
 
@@ -45,6 +46,7 @@ commands:
   report    write a page about a model and how it does on the rows of a file
   check     list every mistake of a data file, summarise its rows, and say what looks wrong
   subset    take some of the rows of a file, at random or by label, and the others apart
+  convert   write data of any size as a row-block file, for training on more than memory holds
   demo      a tour on small data sets: solvers compared in a table and a picture
 
 options:
@@ -63,6 +65,7 @@ examples:
   widemargin check heart_scale
   widemargin subset heart_scale 0.8 heart.train heart.test
   widemargin report heart.model heart_scale.t -o heart.html
+  widemargin convert --max-memory 3G huge.svm.xz huge.arrow
   widemargin demo
 
 LIBSVM's letters keep their meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, of predict -b and -q.

@@ -1,8 +1,12 @@
-"""The packages of the extra `arrow`, without which the rest of the package works."""
+"""What can be wrong before any row is read: packages of the extra `arrow` that are not installed, and options."""
 
 from importlib.util import find_spec
 
 _PACKAGES = ("pyarrow", "xxhash")
+
+
+class OptionError(ValueError):
+    """An option is wrong, or does not apply to the source, whatever the rows are."""
 
 
 def require_arrow():

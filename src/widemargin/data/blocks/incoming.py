@@ -67,6 +67,8 @@ def checked_matrix(X):
     _refuse_rounded(X.data if issparse(X) else X)
     if issparse(X):
         return checked_csr(X, finite=False)
+    if X.shape[1] == 0:
+        raise ValueError(f"X must have at least 1 column, got an array of shape {X.shape}.")
     if X.dtype.kind == "b" or X.dtype == np.uint8:
         return np.ascontiguousarray(X, dtype=np.uint8)
     narrow = X.dtype.kind == "f" and X.dtype.itemsize <= 4

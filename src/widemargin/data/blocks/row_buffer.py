@@ -15,7 +15,7 @@ from widemargin.data.blocks.layout import widest
 _BELONGINGS = {"label": np.float64, "qid": np.int64, "weight": np.float64, "key": np.uint64}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowTypes:
     """Types of the arrays of some rows.
 
@@ -28,6 +28,13 @@ class RowTypes:
     n_features: int
     has_qid: bool
     has_weight: bool
+
+    def __eq__(self, other):
+        """Compare field by field, by name: for NumPy, None is float64."""
+        return isinstance(other, RowTypes) and str(self) == str(other)
+
+    def __hash__(self):
+        return hash(str(self))
 
     @property
     def bytes_per_entry(self):

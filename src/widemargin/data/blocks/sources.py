@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from widemargin._runtime.progress import task
 from widemargin.data.blocks import layout
+from widemargin.data.blocks.extra import OptionError
 from widemargin.data.blocks.incoming import checked_chunk, checked_matrix, received
 from widemargin.data.blocks.tables import TableSource, as_dataset
 from widemargin.data.blocks.text import TextSource, text_source
@@ -90,7 +91,7 @@ def divided(chunk):
 def _array_source(path, label, qid, weight):
     """Return the source of arrays in .npy files, which are mapped into memory."""
     if label is None:
-        raise ValueError("label must be the path of a .npy file with the labels.")
+        raise OptionError("label must be the path of a .npy file with the labels.")
     files = [path, label, qid, weight]
     X, *belongings = (None if one is None else _mapped(one) for one in files)
     checked_matrix(X[:0])
@@ -204,4 +205,4 @@ def open_source(source, *, label=None, qid=None, weight=None, columns=None, n_fe
 def _refuse_options(kind, options):
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise ValueError(f"{', '.join(given)} cannot be given if the source is {kind}.")
+        raise OptionError(f"{', '.join(given)} cannot be given if the source is {kind}.")

@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 from scipy.sparse import csr_array
 
 from widemargin._runtime.progress import task
+from widemargin.data.blocks.extra import OptionError
 from widemargin.data.blocks.incoming import checked_labels, checked_matrix, checked_queries, checked_weights, received
 from widemargin.data.blocks.layout import Chunk
 from widemargin.errors import FormatError
@@ -95,14 +96,14 @@ class TableSource:
         schema, given = self._dataset.schema, [one for one in self._belongings.values() if one is not None]
         known = ", ".join(schema.names)
         if self._belongings["label"] is None:
-            raise ValueError(f"label must name the column with the labels of a table; its columns are {known}.")
+            raise OptionError(f"label must name the column with the labels of a table; its columns are {known}.")
         for name in [*given, *(columns or [])]:
             if schema.get_field_index(name) < 0:
-                raise ValueError(f"{self.name} has no column {name!r}, or several; its columns are {known}.")
+                raise OptionError(f"{self.name} has no column {name!r}, or several; its columns are {known}.")
         if len(set(given)) < len(given):
-            raise ValueError(f"label, qid and weight must be different columns, got {', '.join(given)}.")
+            raise OptionError(f"label, qid and weight must be different columns, got {', '.join(given)}.")
         if columns is not None and set(columns) & set(given):
-            raise ValueError(f"columns must not contain those of label, qid and weight, got {', '.join(columns)}.")
+            raise OptionError(f"columns must not contain those of label, qid and weight, got {', '.join(columns)}.")
         names = [name for name in schema.names if name not in given] if columns is None else list(columns)
         fields = [schema.field(name) for name in names]
         for field in fields:

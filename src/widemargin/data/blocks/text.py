@@ -1,7 +1,7 @@
 """SVM-light / LIBSVM text as a source of rows for a row-block file, parsed in threads.
 
-Of a plain file, each thread reads its own part: the lines that begin between two offsets. Compressed text and streams
-are read one after the other.
+Part k of a text has the lines that begin in its bytes k L to (k + 1) L − 1, with a fixed L. Of a plain file, each thread
+reads its own part; compressed text and streams are read one part after the other.
 """
 
 import os
@@ -41,6 +41,19 @@ def _is_plain(path):
         return compression_of(file.read(LONGEST_MAGIC)) is None
 
 
+def _divided(buffers):
+    """Yield text in the parts in which threads read a plain file, so that the sums over columns are the same, too."""
+    held, start, end = b"", 0, _BYTES_PER_PART
+    for buffer in buffers:
+        held += buffer
+        while start >= end or (cut := held.find(b"\n", end - 1 - start) + 1):
+            length = 0 if start >= end else cut
+            yield held[:length]
+            held, start, end = held[length:], start + length, end + _BYTES_PER_PART
+    if held:
+        yield held
+
+
 class TextSource:
     """Text that is read one part after the other.
 
@@ -63,7 +76,7 @@ class TextSource:
         """Yield (Text,)."""
         reported = 0
         with task(f"reading {os.path.basename(self.name)}", self._blocks.size, "bytes", speed=True) as reading:
-            for buffer in self._blocks.read_lines():
+            for buffer in _divided(self._blocks.read_lines()):
                 yield (self._text(buffer),)
                 if not self._has_rows:  # the first row decides about queries
                     yield None

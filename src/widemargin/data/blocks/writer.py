@@ -8,7 +8,7 @@ here needs pyarrow before `write_blocks` is called, so that the package can be i
 import os
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, BinaryIO, Literal
@@ -16,8 +16,9 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 
 from widemargin._runtime.argument_types import FilePath
+from widemargin._runtime.atomic_file import SUFFIX
 from widemargin._runtime.threads import stream
-from widemargin.data.blocks.extra import require_arrow
+from widemargin.data.blocks.extra import OptionError, require_arrow
 from widemargin.data.blocks.memory import bytes_of
 
 _COMPRESSIONS = (None, "lz4", "zstd")
@@ -53,9 +54,13 @@ class WrittenBlocks:
     def __str__(self) -> str:
         speed = self.bytes / 1e6 / max(self.seconds, 1e-9)
         return (
-            f"{self.rows:,} rows, {self.features:,} features, {self.blocks:,} blocks, {self.bytes / 1e6:,.1f} MB "
-            f"in {self.seconds:.1f} s ({speed:,.0f} MB/s)"
+            f"{_counted(self.rows, 'row')}, {_counted(self.features, 'feature')}, {_counted(self.blocks, 'block')}, "
+            f"{self.bytes / 1e6:,.1f} MB in {self.seconds:.1f} s ({speed:,.0f} MB/s)"
         )
+
+
+def _counted(number, thing):
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def write_blocks(
@@ -151,7 +156,7 @@ def write_blocks(
     )
     folder = None if hasattr(path, "write") else _folder_of(path)
     capacity = _capacity(bytes_of(max_memory))
-    with spool.Spool(capacity, folder, None if keep_order else seed) as rows:
+    with _naming(path), spool.Spool(capacity, folder, None if keep_order else seed) as rows:
         facts, types, classes = _collect(opened, rows)
         width = max(facts.n_columns, opened.n_features or 0)
         layout = block_file.make_layout(facts, types, width, classes, may_be_dense=opened.may_be_dense)
@@ -163,11 +168,23 @@ def write_blocks(
 
 def _check_options(compression, block_bytes, seed):
     if compression not in _COMPRESSIONS:
-        raise ValueError(f'compression must be None, "lz4" or "zstd", got {compression!r}.')
+        raise OptionError(f'compression must be None, "lz4" or "zstd", got {compression!r}.')
     if block_bytes < 1:
-        raise ValueError(f"block_bytes must be at least 1, got {block_bytes}.")
+        raise OptionError(f"block_bytes must be at least 1, got {block_bytes}.")
     if seed is None or isinstance(seed, bool) or seed < 0:
-        raise ValueError(f"seed must be an integer from 0 on, got {seed!r}.")
+        raise OptionError(f"seed must be an integer from 0 on, got {seed!r}.")
+
+
+@contextmanager
+def _naming(path):
+    """Within the block, an error of the system that names no file, or a temporary one, is about the file to write."""
+    try:
+        yield
+    except OSError as error:
+        is_temporary = error.filename is None or os.fsdecode(error.filename).endswith(SUFFIX)
+        if is_temporary and not hasattr(path, "write"):
+            error.filename = os.fsdecode(path)
+        raise
 
 
 def _capacity(max_memory):
