@@ -2,7 +2,9 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
+
+from numpy.typing import DTypeLike
 
 from widemargin.data.blocks.extra import OptionError
 from widemargin.data.blocks.writer import WrittenBlocks, write_blocks
@@ -21,6 +23,7 @@ def convert_file(
     columns: Sequence[str] | None = None,
     n_features: int | None = None,
     zero_based: bool = False,
+    dtype: DTypeLike | None = None,
     keep_order: bool = False,
     seed: int = 0,
     compression: Literal["lz4", "zstd"] | None = None,
@@ -46,6 +49,8 @@ def convert_file(
         Of text, the number of columns; None uses the largest index.
     zero_based : bool, default=False
         Of text, whether indices count from 0 rather than from 1.
+    dtype : float64 or float32, default=None
+        Of text, the type of values; None is float64.
     keep_order : bool, default=False
         Whether rows keep their order.
     seed : int, default=0
@@ -81,9 +86,9 @@ def convert_file(
     check_target(output, data)
     source = sys.stdin.buffer if data == "-" else data
     target = sys.stdout.buffer if output == "-" else output
-    options = {
+    options: dict[str, Any] = {
         "label": label, "qid": qid, "weight": weight, "columns": columns, "n_features": n_features,
-        "zero_based": zero_based, "keep_order": keep_order, "seed": seed, "compression": compression,
+        "zero_based": zero_based, "dtype": dtype, "keep_order": keep_order, "seed": seed, "compression": compression,
         "max_memory": max_memory,
     }  # fmt: skip
     try:

@@ -2,6 +2,8 @@
 
 import sys
 
+import numpy as np
+
 from widemargin.cli.messages import print_json
 from widemargin.cli.options.parsing import Parser, whole, yes_or_no
 from widemargin.cli.progress import add_progress_option, reporting
@@ -50,6 +52,7 @@ def make_parser():
     add("--features", type=whole(1), metavar="N", help="of text: the number of columns (default: the largest index)")
     add("--zero-based", type=yes_or_no, default=False, metavar="yes|no",
         help="of text: whether indices count from 0 (default: no)")  # fmt: skip
+    add("--float32", action="store_true", help="of text: round values to single precision, which halves the size")
     add("--keep-order", action="store_true", help="keep the order of the rows")
     add("--seed", type=whole(0), default=0, metavar="N", help="the same seed gives the same order (default: 0)")
     add("--compression", choices=list(_COMPRESSIONS), default="none",
@@ -73,6 +76,7 @@ def run(tokens):
             output,
             columns=None if options.columns is None else options.columns.split(","),
             n_features=options.features,
+            dtype=np.float32 if options.float32 else None,
             compression=_COMPRESSIONS[options.compression],
             **{name: getattr(options, name) for name in names},
         )

@@ -10,7 +10,7 @@ import pyarrow as pa
 from widemargin._runtime.atomic_file import replacing
 from widemargin._runtime.progress import task
 from widemargin._runtime.threads import stream
-from widemargin.data.blocks.layout import Chunk, Layout, Summary, checksum, encode
+from widemargin.data.blocks.layout import Chunk, Layout, checksum, encode
 from widemargin.data.blocks.row_buffer import RowTypes
 from widemargin.data.blocks.statistics import BYTES, VALUE_TYPES
 from widemargin.data.matrix import SparseRows
@@ -117,7 +117,7 @@ def block_parts(spool, n_rows):
         yield rest
 
 
-def write_file(path_or_file, spool, layout, summary: Summary, *, compression, classes):
+def write_file(path_or_file, spool, layout, summary, *, compression, classes):
     """Write all rows of a spool; return the number of bytes.
 
     Raises

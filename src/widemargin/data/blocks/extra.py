@@ -11,8 +11,15 @@ class OptionError(ValueError):
 
 def require_arrow():
     """Raise an ImportError that names the way out if pyarrow or xxhash is not installed."""
-    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    missing = [name for name in _PACKAGES if not _is_installed(name)]
     if missing:
-        raise ImportError(
-            f'row-block files need {" and ".join(missing)}, which is not installed: pip install "widemargin[arrow]"'
-        )
+        verb = "is" if len(missing) == 1 else "are"
+        names = " and ".join(missing)
+        raise ImportError(f'row-block files need {names}, which {verb} not installed: pip install "widemargin[arrow]"')
+
+
+def _is_installed(name):
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False

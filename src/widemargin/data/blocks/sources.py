@@ -165,7 +165,7 @@ class _BlockFileSource:
         return received(chunk, slot.sums, n_before, self.names)
 
 
-def open_source(source, *, label=None, qid=None, weight=None, columns=None, n_features=None, zero_based=False):
+def open_source(source, *, label, qid, weight, columns, n_features, zero_based, dtype):
     """Return the source of rows that `source` stands for; the parameters are those of `write_blocks`.
 
     Raises
@@ -174,7 +174,7 @@ def open_source(source, *, label=None, qid=None, weight=None, columns=None, n_fe
         If an option does not apply to the source.
     """
     of_rows = {"label": label, "qid": qid, "weight": weight}
-    of_text = {"n_features": n_features, "zero_based": zero_based or None}
+    of_text = {"n_features": n_features, "zero_based": zero_based or None, "dtype": dtype}
     is_path = isinstance(source, str | bytes | os.PathLike)
     suffix = os.path.splitext(os.fsdecode(source))[1].lower() if is_path else ""
     if suffix == ".npy":
@@ -190,7 +190,9 @@ def open_source(source, *, label=None, qid=None, weight=None, columns=None, n_fe
         return TableSource(dataset, label, qid=qid, weight=weight, columns=columns, name=name)
     if is_path or hasattr(source, "read"):
         _refuse_options("SVM-light text", {"columns": columns, **of_rows})
-        return text_source(source, zero_based=zero_based, n_features=n_features)
+        return text_source(
+            source, zero_based=zero_based, n_features=n_features, dtype=np.float64 if dtype is None else dtype
+        )
     _refuse_options("blocks", {"columns": columns, **of_rows, **of_text})
     if isinstance(source, SvmlightBlocks):
         return TextSource(source)

@@ -1,7 +1,7 @@
 """SVM-light / LIBSVM text as a source of rows for a row-block file, parsed in threads.
 
-Part k of a text has the lines that begin in its bytes k L to (k + 1) L − 1, with a fixed L. Of a plain file, each thread
-reads its own part; compressed text and streams are read one part after the other.
+Part k of a text has the lines that begin in its bytes k L to (k + 1) L − 1, with a fixed L. Of a plain file, each
+thread reads its own part; compressed text and streams are read one part after the other.
 """
 
 import os
@@ -26,11 +26,12 @@ _BYTES_PER_PART = 1 << 20
 _BYTES_SEARCHED_AT_ONCE = 1 << 14  # for a newline
 
 
-def text_source(path_or_file, *, zero_based=False, n_features=None):
+def text_source(path_or_file, *, zero_based, n_features, dtype):
     """Return the source of text in a file, or from a file object."""
     if not hasattr(path_or_file, "read") and hasattr(os, "preadv") and _is_plain(path_or_file):
-        return PlainTextSource(path_or_file, zero_based, n_features)
-    return TextSource(SvmlightBlocks(path_or_file, zero_based=zero_based, block_bytes=_BYTES_PER_PART), n_features)
+        return PlainTextSource(SvmlightBlocks(path_or_file, zero_based=zero_based, dtype=dtype), n_features)
+    blocks = SvmlightBlocks(path_or_file, zero_based=zero_based, dtype=dtype, block_bytes=_BYTES_PER_PART)
+    return TextSource(blocks, n_features)
 
 
 def _is_plain(path):
@@ -105,10 +106,10 @@ class TextSource:
 
 
 class PlainTextSource(TextSource):
-    """Text in a file, of which threads read parts."""
+    """Text in a plain file, of which threads read parts."""
 
-    def __init__(self, path, zero_based, n_features=None):
-        super().__init__(SvmlightBlocks(path, zero_based=zero_based), n_features)
+    def __init__(self, blocks, n_features=None):
+        super().__init__(blocks, n_features)
         self._file = None
 
     def parts(self):

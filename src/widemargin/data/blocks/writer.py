@@ -14,6 +14,7 @@ from itertools import cycle
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from widemargin._runtime.argument_types import FilePath
 from widemargin._runtime.atomic_file import SUFFIX
@@ -73,6 +74,7 @@ def write_blocks(
     columns: Sequence[str] | None = None,
     n_features: int | None = None,
     zero_based: bool = False,
+    dtype: DTypeLike | None = None,
     keep_order: bool = False,
     seed: int = 0,
     compression: Literal["lz4", "zstd"] | None = None,
@@ -106,6 +108,8 @@ def write_blocks(
         Of text, the number of columns; None uses the largest index.
     zero_based : bool, default=False
         Of text, whether indices count from 0 rather than from 1.
+    dtype : float64 or float32, default=None
+        Of text, the type of values; None is float64. With float32, values are rounded to it, which halves the size.
     keep_order : bool, default=False
         Whether rows keep their order. Otherwise rows, or whole queries, are written in random order, so that the first
         part of the file is a random sample of all. Consecutive rows with the same qid are a query.
@@ -151,9 +155,8 @@ def write_blocks(
     from widemargin.data.blocks.sources import open_source
 
     begun = time.monotonic()
-    opened = open_source(
-        source, label=label, qid=qid, weight=weight, columns=columns, n_features=n_features, zero_based=zero_based
-    )
+    of_rows = {"label": label, "qid": qid, "weight": weight, "columns": columns}
+    opened = open_source(source, **of_rows, n_features=n_features, zero_based=zero_based, dtype=dtype)
     folder = None if hasattr(path, "write") else _folder_of(path)
     capacity = _capacity(bytes_of(max_memory))
     with _naming(path), spool.Spool(capacity, folder, None if keep_order else seed) as rows:
