@@ -4,7 +4,7 @@ import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run
-from widemargin.problems.row_risk import BLOCK, ranges_of
+from widemargin.problems.row_risk import BLOCK_ROWS, ranges_of
 
 _UPDATES = 50  # results that are computed from the one before, until one is computed anew, free of rounding
 
@@ -50,8 +50,8 @@ class Combination:
 def _compare(c, last, scores, start, stop, changed):
     """Set changed = c − last and last = c; return how many numbers changed, how many are not 0, and <c, scores>."""
     n_changed, n_counted, inner = 0, 0, 0.0
-    for first in range(start, stop, BLOCK):
-        here = slice(first, min(first + BLOCK, stop))
+    for first in range(start, stop, BLOCK_ROWS):
+        here = slice(first, min(first + BLOCK_ROWS, stop))
         inner += _inner(c[here], scores[here])
         counts = _replace(c[here], last[here], changed[here])
         n_changed, n_counted = n_changed + counts[0], n_counted + counts[1]

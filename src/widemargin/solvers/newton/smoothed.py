@@ -28,7 +28,7 @@ from scipy.linalg.lapack import dposv
 from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin.data.gram import gram
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.formulations import DualQP, is_made_of_hinges, part_of, scaled
+from widemargin.problems.formulations import DualQP, is_made_of_hinges, scaled, subsample
 from widemargin.problems.magnitudes import check_rows
 from widemargin.problems.smoothed_risk import SmoothedRisk
 from widemargin.solvers.combination import Combination
@@ -176,7 +176,7 @@ def _begun(problems, starts, settings, watch):
     if not begins_with_a_part(X):
         return _climbed(problems, settings, watch)
     chosen = np.sort(np.random.default_rng(settings.seed).choice(X.n_rows, X.n_rows // _PART, replace=False))
-    descents = _begun([part_of(one, chosen, X.part(chosen)) for one in problems], starts, settings, watch)
+    descents = _begun([subsample(one, chosen, X.part(chosen)) for one in problems], starts, settings, watch)
     _approach(descents, settings, watch)
     return [
         _Descent(problem, part.best_w, part.h, n_jobs, part.passes / _PART)
@@ -292,7 +292,7 @@ class _Descent:
         """Go on with a problem that differs in its costs only, which are `ratio` times as large."""
         stretch = min(1.0 + self.burden, ratio) / ratio  # of the multipliers, D is largest at 1 + burden
         inside = stretch * self._risk.recentre(self._s, self.h)
-        self._risk.restate(problem, stretch)
+        self._risk.change_costs(problem, stretch)
         self._fineness = max(self._fineness, _AGAIN)
         self._set_width(inside)
         self._damping = 0.0
@@ -349,9 +349,9 @@ class _Descent:
             t -= float(self._q @ t) / bend
         bound, v = self._expect(t)
         line = self._s, t, self.h, float(d @ d), float(self._w @ d), float(self._g @ d)
-        k = self._risk.lowest(*line)
+        k = self._risk.line_search(*line)
         if self._free and k < _LONG:  # perhaps only because the intercept stood still
-            k = self._risk.lowest_balanced(*line)
+            k = self._risk.line_search_with_intercept(*line)
         self._w = self._w + k * d
         self._s += k * t
         self._damp(k)
@@ -385,19 +385,19 @@ class _Descent:
         """Take the multipliers that the step expects; return the bound that they prove, and their combination."""
         if self._free:
             return self._bound, self._multipliers.vector  # they need not sum to zero
-        sums = self._risk.expect(self._multipliers.c, self._q, t, self._b)
+        sums = self._risk.predict_dual(self._multipliers.c, self._q, t, self._b)
         self._multipliers.take(self._b, self._s)
         return self._prove(*sums), self._multipliers.vector
 
     def _look(self):
         """Find multipliers, gradient and bounds at the current scores."""
         if self._free:
-            self._s += self._risk.balance(self._s, self.h)
+            self._s += self._risk.best_intercept(self._s, self.h)
         found = self._risk.evaluate(self._s, self.h, self._b, self._q)
         sums = found.linear, found.quadratic
         if self._free:
-            self._b[np.argmax(self._risk.room(self._b))] -= self._b.sum()  # what rounding has left
-            sums = self._risk.worth(self._b)
+            self._b[np.argmax(self._risk.distance_to_bounds(self._b))] -= self._b.sum()  # what rounding has left
+            sums = self._risk.dual_sums(self._b)
         self._multipliers.take(self._b, self._s)
         self._g = self._w - self._multipliers.vector
         self._value = self._half_norm() + found.loss
