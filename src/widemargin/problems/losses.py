@@ -4,8 +4,9 @@ For a residual r = target − score, the loss of a row of a DualQP is (see `form
 
     loss(r) = max over lower <= b <= upper of   b r − epsilon |b| − ½ curvature b²
 
-With the excess of the residual over the tube, e = sign(r) max(0, |r| − epsilon), the maximum is at b = e / curvature,
-clipped to the bounds, and equals b (e − ½ curvature b). `certificates.losses` is the same in plain NumPy.
+With the excess of the residual over the tube, e = max(0, |r| − epsilon), the maximum is at |b| = e / curvature, or at
+the bound on the side of r if that is smaller, and equals |b| (e − ½ curvature |b|). `certificates.losses` is the same
+in plain NumPy.
 """
 
 import numpy as np
@@ -15,12 +16,13 @@ from widemargin._runtime.compile import compiled
 
 @compiled
 def loss_and_slope(residual, lower, upper, curvature, epsilon):
-    """Return the loss of a row of a DualQP, and its derivative by the residual: the b that attains the maximum."""
-    excess = max(residual - epsilon, 0.0) + min(residual + epsilon, 0.0)
-    slope = 0.0
-    if excess != 0.0:
-        slope = min(max(excess / curvature, lower), upper)
-    return slope * (excess - 0.5 * curvature * slope), slope
+    """Return the loss of a row of a DualQP, and |b|, the absolute value of its derivative by the score."""
+    excess = max(abs(residual) - epsilon, 0.0)
+    if excess == 0.0:
+        return 0.0, 0.0
+    bound = upper if residual > 0.0 else -lower
+    slope = bound if curvature == 0.0 else min(excess / curvature, bound)
+    return slope * (excess - 0.5 * curvature * slope) if slope > 0.0 else 0.0, slope
 
 
 @compiled

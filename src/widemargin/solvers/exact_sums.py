@@ -10,6 +10,8 @@ import math
 import numpy as np
 from scipy.sparse import issparse
 
+from widemargin.problems.losses import loss_and_slope
+
 _SPLIT = 2.0**27 + 1.0
 SAFE = 2.0**480  # sizes of factors up to which nothing overflows
 
@@ -37,16 +39,9 @@ def precise_primal(rows, w, intercept):
         parts = [rows.target[i], -intercept, *(-products)]
         residual = exact_sum(parts)
         beyond = exact_sum([*parts, -math.copysign(rows.epsilon[i], residual)])
-        losses.append(_loss(rows, i, beyond if beyond * residual > 0.0 else 0.0))
+        beyond = beyond if beyond * residual > 0.0 else 0.0
+        losses.append(loss_and_slope(beyond, rows.lower[i], rows.upper[i], rows.curvature[i], 0.0)[0])
     return exact_sum([*losses, *(0.5 * _two_products(w[np.newaxis], w)[0])])
-
-
-def _loss(rows, i, beyond):
-    if beyond == 0.0:
-        return 0.0
-    bound, size = (rows.upper[i] if beyond > 0.0 else -rows.lower[i]), abs(beyond)
-    slope = bound if rows.curvature[i] == 0.0 else min(size / rows.curvature[i], bound)
-    return slope * (size - 0.5 * rows.curvature[i] * slope) if slope > 0.0 else 0.0
 
 
 def precise_dual(rows, beta):

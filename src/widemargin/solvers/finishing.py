@@ -28,6 +28,7 @@ from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, split
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.intercept import best_intercept
+from widemargin.problems.losses import loss_and_slope
 from widemargin.solvers.contract import Status
 from widemargin.solvers.exact_sums import SAFE, exact_sum, precise_dual, precise_primal, precise_scores
 from widemargin.solvers.newton.active_set import exact, is_small, is_small_matrix
@@ -242,24 +243,13 @@ def _sum_losses(target, lower, upper, curvature, epsilon, start, stop, scores, n
     loss, loss_rest, worst, worst_rest, plane = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(start, stop):
         residual, error = target[i] - (scores[i] + intercept), unit * (norms[i] * size + abs(intercept))
-        here, slope = _loss(residual, lower[i], upper[i], curvature[i], epsilon[i])
-        above, _ = _loss(residual + error, lower[i], upper[i], curvature[i], epsilon[i])
-        below, _ = _loss(residual - error, lower[i], upper[i], curvature[i], epsilon[i])
+        here, slope = loss_and_slope(residual, lower[i], upper[i], curvature[i], epsilon[i])
+        above, _ = loss_and_slope(residual + error, lower[i], upper[i], curvature[i], epsilon[i])
+        below, _ = loss_and_slope(residual - error, lower[i], upper[i], curvature[i], epsilon[i])
         loss, loss_rest = _added(loss, loss_rest, here)
         worst, worst_rest = _added(worst, worst_rest, max(above, below))
         plane += abs(slope) * (abs(target[i]) + epsilon[i] + norms[i] * size)
     return loss + loss_rest, worst + worst_rest, plane
-
-
-@compiled
-def _loss(residual, lower, upper, curvature, epsilon):
-    """Return the loss of a row, and its slope."""
-    beyond = max(abs(residual) - epsilon, 0.0)
-    if beyond == 0.0:
-        return 0.0, 0.0
-    bound = upper if residual > 0.0 else -lower
-    slope = bound if curvature == 0.0 else min(beyond / curvature, bound)
-    return slope * (beyond - 0.5 * curvature * slope) if slope > 0.0 else 0.0, slope
 
 
 @compiled

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
+from widemargin.problems.losses import loss_and_slope
 
 _LINE_STEPS = 200  # of a search along a line: Newton's in a piecewise linear function, halving where they fail
 _LINE_EXACT = 1e-9  # slope at the end of a search, against that at its beginning
@@ -232,9 +233,7 @@ def measure(terms, state):
     loss, value = 0.0, 0.0
     for i in range(terms.row.size):
         curvature, a, z = terms.curvature[i], min(max(state.a[i], terms.low[i]), terms.high[i]), state.z[i]
-        bound = terms.high[i] if z > 0.0 else terms.low[i]
-        best = bound if curvature == 0.0 else min(max(z / curvature, terms.low[i]), terms.high[i])
-        loss += best * (z - 0.5 * curvature * best) if best != 0.0 else 0.0
+        loss += loss_and_slope(z, terms.low[i], terms.high[i], curvature, 0.0)[0]
         value += a * (terms.target[i] - 0.5 * curvature * a)
     return loss, value
 
