@@ -16,6 +16,7 @@ import numpy as np
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run
 from widemargin.data.matrix import row_axpy, row_dot
+from widemargin.problems.losses import loss_and_slope
 from widemargin.problems.magnitudes import check_rows
 
 ROW = np.dtype(
@@ -159,13 +160,8 @@ def one_sided_slopes(row, slope):
 @compiled
 def loss_and_value(row, score):
     """Return the row's loss at `score`, and what its multiplier earns in the dual without the quadratic form."""
-    residual = row["target"] - score
     epsilon, curvature, beta = row["epsilon"], row["curvature"], row["beta"]
-    beyond = max(residual - epsilon, 0.0) + min(residual + epsilon, 0.0)
-    peak = 0.0
-    if beyond != 0.0:
-        peak = min(max(beyond / curvature, row["lower"]), row["upper"])
-    loss = peak * beyond - 0.5 * curvature * peak * peak
+    loss, _ = loss_and_slope(row["target"] - score, row["lower"], row["upper"], curvature, epsilon)
     return loss, row["target"] * beta - epsilon * abs(beta) - 0.5 * curvature * beta * beta
 
 
