@@ -80,6 +80,19 @@ class SmoothedRisk:
         tasks = [(*rows, b, q, t, *ends, out) for ends in self._ranges]
         return np.sum(run(_expect, tasks, self._n_jobs), axis=0)
 
+    def changing_rows(self, s, t, h, start, stop):
+        """Return the rows from start to stop, counted from start, whose dual variable may change on the way to s + t.
+
+        They are those in the band at s, and those whose dual variable differs between the ends of the way.
+        """
+        rows = np.empty(stop - start, np.int64)
+        return rows[: _changing_rows(self._hinges, self._centre, self.squared, start, stop, s, t, h, rows)]
+
+    def support_rows(self, s, h, start, stop):
+        """Return the rows from start to stop, counted from start, whose dual variable is not zero at scores s."""
+        rows = np.empty(stop - start, np.int64)
+        return rows[: _support_rows(self._hinges, self._centre, self.squared, start, stop, s, h, rows)]
+
     def worth(self, b):
         """Return (linear, quadratic), as RiskSums has them, of any dual variables."""
         p = self._problem
@@ -269,3 +282,38 @@ def _worth(target, epsilon, curvature, b):
         linear += target[i] * b[i] - epsilon[i] * abs(b[i])
         quadratic += 0.5 * curvature[i] * b[i] * b[i]
     return linear, quadratic
+
+
+@compiled
+def _changing_rows(hinges, centre, squared, start, stop, s, t, h, rows):
+    """Set `rows` to what SmoothedRisk.changing_rows returns, at its beginning; return how many there are."""
+    n, half = 0, 0.5 / h
+    for i in range(start, stop):
+        changes = False
+        for line in range(hinges.signed.shape[0]):
+            signed = hinges.signed[line, i]
+            z = hinges.offset[line, i] - np.copysign(1.0, signed) * s[i]
+            moved = hinges.offset[line, i] - np.copysign(1.0, signed) * (s[i] + t[i])
+            if squared:
+                changes |= (signed != 0.0) & ((z > 0.0) | (moved > 0.0))
+            else:
+                u, v = centre[line, i] + half * z, centre[line, i] + half * moved
+                stays = ((u <= 0.0) & (v <= 0.0)) | ((u >= 1.0) & (v >= 1.0))
+                changes |= (signed != 0.0) & (not stays)
+        rows[np.uint64(n)] = i - start
+        n += changes
+    return n
+
+
+@compiled
+def _support_rows(hinges, centre, squared, start, stop, s, h, rows):
+    """Set `rows` to what SmoothedRisk.support_rows returns, at its beginning; return how many there are."""
+    n, half = 0, 0.5 / h
+    for i in range(start, stop):
+        counts = False
+        for line in range(hinges.signed.shape[0]):
+            z = hinges.offset[line, i] - np.copysign(1.0, hinges.signed[line, i]) * s[i]
+            counts |= (hinges.signed[line, i] != 0.0) & ((z > 0.0) if squared else (centre[line, i] + half * z > 0.0))
+        rows[np.uint64(n)] = i - start
+        n += counts
+    return n

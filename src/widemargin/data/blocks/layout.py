@@ -25,7 +25,7 @@ import pyarrow as pa
 import xxhash
 from scipy.sparse import csr_array, issparse
 
-from widemargin.data.matrix import DenseRows, SparseRows
+from widemargin.data.rows import DenseRows, SparseRows
 
 VERSION = 1
 _METADATA_KEY = b"widemargin"
@@ -135,7 +135,7 @@ class Summary:
     `n_stored` counts stored values, `squared_lengths` is the mean of the squared number of stored values of a row,
     `longest_row` the largest number of them, `largest_norm` the largest squared norm of a row. `columns` has arrays
     `mean`, `deviation` and `max_abs` with a number per column, or is empty if there are too many columns.
-    `is_shuffled` says that rows, or whole queries, are in random order, so that a part of the file is a random sample.
+    Every block but the last has `rows_per_block` rows. `is_shuffled` says that rows, or whole queries, are in random order, so that a part of the file is a random sample.
     """
 
     n_rows: int
@@ -145,6 +145,7 @@ class Summary:
     longest_row: int
     largest_norm: float
     is_shuffled: bool
+    rows_per_block: int
     names: tuple[str, ...] | None = None
     columns: dict[str, np.ndarray] = field(default_factory=dict)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run
-from widemargin.data.matrix import row_axpys, row_dots, row_prefetch
+from widemargin.data.rows import row_axpys, row_dots, row_prefetch
 from widemargin.problems.formulations import Intercept
 from widemargin.problems.magnitudes import check_costs
 from widemargin.problems.multiclass import CrammerSinger

@@ -11,7 +11,7 @@ ICML 2008; regression: Ho and Lin, "Large-scale linear support vector regression
 import numpy as np
 
 from widemargin._runtime.compile import compiled, prefetch
-from widemargin.data.matrix import row_dot, row_prefetch
+from widemargin.data.rows import row_dot, row_prefetch
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import (

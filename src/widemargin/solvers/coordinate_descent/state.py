@@ -15,7 +15,7 @@ import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run
-from widemargin.data.matrix import row_axpy, row_dot
+from widemargin.data.rows import row_axpy, row_dot
 from widemargin.problems.magnitudes import check_rows
 
 ROW = np.dtype(

@@ -85,7 +85,8 @@ def can_be_dense(X):
 
 
 def _n_entries(X):
-    return X.n_rows * min(X.n_columns, X.n_stored + 1)
+    """Return how many entries X has as a dense array without its empty columns; infinity if it is not in memory."""
+    return X.n_rows * min(X.n_columns, X.n_stored + 1) if X.is_in_memory else np.inf
 
 
 def exact(problem, w, beta=None):

@@ -22,11 +22,12 @@ If the intercept is not penalised, it is set to where Σ b = 0 after every step,
 Several problems with the same X take their steps together and share the passes over the rows.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.linalg.lapack import dposv
 
 from widemargin._runtime.threads import run, single_threaded_blas
-from widemargin.data.gram import gram
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.formulations import DualQP, is_made_of_hinges, part_of, scaled
 from widemargin.problems.magnitudes import check_rows
@@ -175,8 +176,8 @@ def _begun(problems, starts, settings, watch):
         return [_Descent(*one, _FIRST, n_jobs) for one in zip(problems, starts, strict=True)]
     if not begins_with_a_part(X):
         return _climbed(problems, settings, watch)
-    chosen = np.sort(np.random.default_rng(settings.seed).choice(X.n_rows, X.n_rows // _PART, replace=False))
-    descents = _begun([part_of(one, chosen, X.part(chosen)) for one in problems], starts, settings, watch)
+    chosen, part = X.sample(X.n_rows // _PART, settings.seed)
+    descents = _begun([part_of(one, chosen, part) for one in problems], starts, settings, watch)
     _approach(descents, settings, watch)
     return [
         _Descent(problem, part.best_w, part.h, n_jobs, part.passes / _PART)
@@ -234,11 +235,18 @@ def _step(descents, n_jobs):
     X = descents[0].X
     if len(descents) == 1:
         d = descents[0].direction()
-        descents[0].move(d, X.scores(d, n_jobs, out=descents[0].memory))
+        t = descents[0].memory
+        descents[0].move(d, X.scores(d, n_jobs, out=t, likely=partial(descents[0].changing_rows, t)))
         return
     n_jobs = n_jobs if X.n_stored >= _WORTH_THREADS else 1
     directions = run(_Descent.direction, [(one,) for one in descents], n_jobs)
-    scores = X.scores_of_all(np.stack(directions), n_jobs)
+    scores = np.empty((len(descents), X.n_rows))
+
+    def changing_rows(start, stop):
+        found = [one.changing_rows(t, start, stop) for one, t in zip(descents, scores, strict=True)]
+        return np.unique(np.concatenate(found))
+
+    X.scores_of_all(np.stack(directions), n_jobs, out=scores, likely=changing_rows)
     run(_Descent.move, list(zip(descents, directions, scores, strict=True)), n_jobs)
 
 
@@ -284,7 +292,7 @@ class _Descent:
         self.h, self._fineness, self.iteration, self._passes, self._damping = h, h, 0, passes, 0.0
         self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
         if self._w.any():
-            self.X.scores(self._w, n_jobs, out=self._s)
+            self.X.scores(self._w, n_jobs, out=self._s, likely=partial(self._risk.support_rows, self._s, self.h))
             self._passes += 1.0
         self._look()
 
@@ -327,9 +335,13 @@ class _Descent:
         """Visits of rows divided by the number of rows."""
         return self._passes + self._multipliers.passes
 
+    def changing_rows(self, t, start, stop):
+        """Return the rows from start to stop, counted from start, whose dual variable may change by scores t."""
+        return self._risk.changing_rows(self._s, t, self.h, start, stop)
+
     def direction(self):
         """Return the Newton step d."""
-        H, bend = gram(self.X, self._q, self._n_jobs), self._bend()
+        H, bend = self.X.gram(self._q, self._n_jobs), self._bend()
         if bend > 0.0:
             pull = self.X.combine(self._q, self._n_jobs)
             H -= np.outer(pull, pull / bend)
