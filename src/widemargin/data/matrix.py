@@ -9,6 +9,7 @@ Arrays are passed to compiled code as read-only views, so that memory maps and o
 second compilation. Indices are viewed as unsigned integers, so that compiled code does not test for negative indices.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
 
@@ -54,7 +55,7 @@ class Matrix:
         The data in the form for compiled loops.
     """
 
-    is_in_memory = True
+    is_in_memory, is_centred = True, False
     n_rows: int
     n_features: int
     columns: NDArray[np.intp] | None
@@ -210,6 +211,15 @@ class Matrix:
     def part(self, chosen: NDArray[Any] | slice) -> "Matrix":
         """Return a Matrix of the chosen rows."""
         return Matrix(self.values[chosen], self.constant)
+
+    @property
+    def most_rows_in_memory(self) -> int:
+        """Number of rows that may be kept in memory: all."""
+        return self.n_rows
+
+    def visit_blocks(self, visit: Callable, interrupt: Any = None) -> None:
+        """Call visit(rows, start, stop) for all rows at once; a matrix on disk does so block by block."""
+        visit(self.rows, 0, self.n_rows)
 
     def _combine_ranges(self):
         """Divide the rows for `combine`, into so few ranges that their separate sums cost little compared with X."""

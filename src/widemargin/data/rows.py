@@ -221,3 +221,67 @@ def _dense_sum(x, w):
     for j in range(x.size):
         total += np.float64(x[j]) * w[j]
     return total
+
+
+_ones = np.ones(0, np.uint8)
+
+
+def ones(n):
+    """Return n ones, a read-only view of memory that all rows without values of their own share."""
+    global _ones
+    if len(_ones) < n:
+        _ones = np.ones(n, np.uint8)
+    view = _ones[:n]
+    view.flags.writeable = False
+    return view
+
+
+def taken(rows, chosen):
+    """Return a copy of chosen rows, of the same types."""
+    if isinstance(rows, DenseRows):
+        return DenseRows(rows.values[chosen], rows.constant)
+    lengths = np.diff(rows.indptr)[chosen]
+    offsets = np.zeros(len(chosen) + 1, rows.indptr.dtype)
+    np.cumsum(lengths, out=offsets[1:])
+    indices = np.empty(offsets[-1], rows.indices.dtype)
+    _copy_lists(rows.indices, rows.indptr, chosen, indices)
+    if _are_ones(rows.data):
+        values = ones(len(indices))
+    else:
+        values = np.empty(offsets[-1], rows.data.dtype)
+        _copy_lists(rows.data, rows.indptr, chosen, values)
+    return SparseRows(_read_only(values), _read_only(indices), _read_only(offsets), rows.constant)
+
+
+def joined_rows(parts):
+    """Return rows that follow one another as one, of the same types."""
+    if isinstance(parts[0], DenseRows):
+        return DenseRows(_read_only(np.concatenate([part.values for part in parts])), parts[0].constant)
+    lengths = np.concatenate([np.diff(part.indptr) for part in parts])
+    offsets = np.zeros(len(lengths) + 1, np.uint64)
+    np.cumsum(lengths, out=offsets[1:])
+    indices = np.concatenate([part.indices for part in parts])
+    are_ones = all(_are_ones(part.data) for part in parts)
+    values = ones(len(indices)) if are_ones else _read_only(np.concatenate([part.data for part in parts]))
+    return SparseRows(values, _read_only(indices), _read_only(offsets), parts[0].constant)
+
+
+def _are_ones(values):
+    """Return whether the values are the memory that rows without values of their own share."""
+    return values.dtype == np.uint8 and values.ctypes.data == _ones.ctypes.data
+
+
+def _read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+@compiled
+def _copy_lists(values, offsets, chosen, out):
+    """Copy the lists of the chosen rows, one after the other, to out."""
+    place = np.uint64(0)
+    for k in range(chosen.size):
+        i = np.uint64(chosen[k])
+        for m in range(offsets[i], offsets[i + np.uint64(1)]):
+            out[place] = values[m]
+            place += np.uint64(1)

@@ -33,6 +33,7 @@ from widemargin.data.gram import row_cost
 from widemargin.problems.formulations import DualQP, is_made_of_hinges
 from widemargin.solvers.contract import Status
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
+from widemargin.solvers.coordinate_descent.block_minimisation import sbm
 from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, ClimbingSweeps, height
 from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps
 from widemargin.solvers.coordinate_descent.loop import descend
@@ -80,6 +81,8 @@ def auto(problem, settings, start=None):
 
 def chosen(problem, settings, start=None):
     """Return the solver for a problem, a function, and the reason."""
+    if not problem.X.is_in_memory:
+        return _chosen_for_blocks(problem, start)
     if settings.stopping == "gap" and suits_active_set(problem) and takes_active_set(problem):
         return newton, "a small problem"
     if not is_made_of_hinges(problem):
@@ -98,6 +101,15 @@ def chosen(problem, settings, start=None):
     if np.isfinite(price) and price <= _PRICE_PER_HEIGHT * height(problem):
         return _steps_first, "large costs"
     return _sweeps_first, "small costs" if price <= _AFFORDABLE_PRICE else "many columns or few rows"
+
+
+def _chosen_for_blocks(problem, start):
+    """Return the solver for rows in blocks on disk, which a pass over all of them costs most, and the reason."""
+    if problem.X.n_columns <= MOST_COLUMNS and is_made_of_hinges(problem):
+        return newton, "rows on disk, few columns"
+    if problem.free_intercept:
+        return ocas, "rows on disk, and the intercept is not penalised"
+    return sbm, "rows on disk, many columns"
 
 
 def auto_together(problems, settings, starts):

@@ -11,6 +11,7 @@ from functools import partial
 from widemargin.problems.formulations import DualQP, Intercept, KernelQP, RiskProblem, is_made_of_hinges
 from widemargin.solvers.auto import AUTO
 from widemargin.solvers.coordinate_descent.avsf import AVSF
+from widemargin.solvers.coordinate_descent.block_minimisation import SBM
 from widemargin.solvers.coordinate_descent.climb import CLIMB
 from widemargin.solvers.coordinate_descent.crammer_singer import CRAMMER_SINGER
 from widemargin.solvers.coordinate_descent.dcd import DCD
@@ -18,9 +19,9 @@ from widemargin.solvers.cutting_planes.methods import OCAS, SVMPERF
 from widemargin.solvers.decomposition.smo import SMO
 from widemargin.solvers.decomposition.svmlight import KERNEL_AUTO, SVMLIGHT
 from widemargin.solvers.newton.smoothed import NEWTON
-from widemargin.solvers.spec import Losses
+from widemargin.solvers.spec import Losses, Rows
 
-SPECS = (AUTO, DCD, AVSF, CLIMB, NEWTON, SVMPERF, OCAS, CRAMMER_SINGER, KERNEL_AUTO, SVMLIGHT, SMO)
+SPECS = (AUTO, DCD, AVSF, CLIMB, SBM, NEWTON, SVMPERF, OCAS, CRAMMER_SINGER, KERNEL_AUTO, SVMLIGHT, SMO)
 
 
 def specs_of(formulation):
@@ -99,9 +100,16 @@ def check(spec, problem, settings):
 
 def _refusal(spec, problem):
     """Return why a solver refuses a problem of a formulation that it takes, or None."""
+    if spec.reads is Rows.IN_MEMORY and not spec.chooses and not is_in_memory(problem):
+        return "needs all rows in memory, and these are in blocks on disk"
     if spec.losses is Losses.HINGES and isinstance(problem, DualQP) and not is_made_of_hinges(problem):
         return f"takes losses that are {Losses.HINGES.value}"
     return spec.refuses(problem)
+
+
+def is_in_memory(problem):
+    """Return whether the rows of a problem are in memory; those of a kernel problem always are."""
+    return not hasattr(problem, "X") or problem.X.is_in_memory
 
 
 def counts_of(solver):

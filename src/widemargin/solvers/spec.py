@@ -30,8 +30,7 @@ class Rows(Enum):
     """Where the rows of X may be."""
 
     IN_MEMORY = "in memory"
-    BLOCKS = "in blocks on disk"
-    PARTITIONS = "in partitions of a cluster"
+    BLOCKS = "in memory, or in blocks on disk"
 
 
 def refuses_nothing(problem):

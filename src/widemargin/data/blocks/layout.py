@@ -25,7 +25,7 @@ import pyarrow as pa
 import xxhash
 from scipy.sparse import csr_array, issparse
 
-from widemargin.data.rows import DenseRows, SparseRows
+from widemargin.data.rows import DenseRows, SparseRows, ones
 
 VERSION = 1
 _METADATA_KEY = b"widemargin"
@@ -242,19 +242,6 @@ def decode(batch, constant=0.0):
         values = _numbers(columns["values"].values)[first:last] if "values" in columns else ones(last - first)
         rows = SparseRows(values, columns_of_values, offsets, constant)
     return Block(rows, _numbers(label), *belongings)
-
-
-_ones = np.ones(0, np.uint8)
-
-
-def ones(n):
-    """Return n ones, a read-only view of memory that all blocks without a column of values share."""
-    global _ones
-    if len(_ones) < n:
-        _ones = np.ones(n, np.uint8)
-    view = _ones[:n]
-    view.flags.writeable = False
-    return view
 
 
 def checksum(batch):

@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._runtime.compile import compiled
-from widemargin.data.blocks.layout import ones
-from widemargin.data.rows import DenseRows, SparseRows
+from widemargin.data.rows import DenseRows, SparseRows, taken
 
 
 class KeptRows(NamedTuple):
@@ -55,41 +53,3 @@ class RowStore:
         kept = self._kept.get(k)
         both = chosen if kept is None else np.union1d(kept.index, chosen)
         self.keep(k, rows, n_rows, both if len(both) <= self._share * n_rows else chosen)
-
-
-def taken(rows, chosen):
-    """Return a copy of chosen rows, of the same types."""
-    if isinstance(rows, DenseRows):
-        return DenseRows(rows.values[chosen], rows.constant)
-    lengths = np.diff(rows.indptr)[chosen]
-    offsets = np.zeros(len(chosen) + 1, rows.indptr.dtype)
-    np.cumsum(lengths, out=offsets[1:])
-    indices = np.empty(offsets[-1], rows.indices.dtype)
-    _copy_lists(rows.indices, rows.indptr, chosen, indices)
-    if rows.data.dtype == np.uint8 and rows.data.base is not None and (rows.data[:1] == 1).all() and _are_ones(rows):
-        values = ones(len(indices))
-    else:
-        values = np.empty(offsets[-1], rows.data.dtype)
-        _copy_lists(rows.data, rows.indptr, chosen, values)
-    return SparseRows(_read_only(values), _read_only(indices), _read_only(offsets), rows.constant)
-
-
-def _are_ones(rows):
-    """Return whether the values are the memory that rows without a column of values share."""
-    return rows.data.ctypes.data == ones(len(rows.data)).ctypes.data
-
-
-def _read_only(array):
-    array.flags.writeable = False
-    return array
-
-
-@compiled
-def _copy_lists(values, offsets, chosen, out):
-    """Copy the lists of the chosen rows, one after the other, to out."""
-    place = np.uint64(0)
-    for k in range(chosen.size):
-        i = np.uint64(chosen[k])
-        for m in range(offsets[i], offsets[i + np.uint64(1)]):
-            out[place] = values[m]
-            place += np.uint64(1)

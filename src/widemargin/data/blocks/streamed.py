@@ -13,6 +13,8 @@ and the products follow without touching a row: Z w = (X, 1) A'w,  Z'c = A (X, 1
 Sparse rows stay sparse.
 """
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -151,6 +153,27 @@ class StreamedMatrix:
         part = StreamedMatrix(self.blocks[:n_rows], self.constant, self._memory, self._scaling)
         part._resident = {k: self._resident[k] for k in range(part.blocks.n_blocks - 1) if k in self._resident}
         return chosen, part
+
+    @property
+    def is_centred(self) -> bool:
+        """Whether means are taken off the columns, so that scaled rows are dense."""
+        return self._scaling is not None and self._scaling.is_centred
+
+    @property
+    def most_rows_in_memory(self) -> int:
+        """Number of rows that may be kept in memory besides those that are kept anyway."""
+        return int(self._memory / max(1.0, self.blocks.bytes_per_row))
+
+    def visit_blocks(self, visit: Callable, interrupt: Any = None) -> None:
+        """Call visit(rows, start, stop) for one block after the other, until the event `interrupt` is set."""
+        interrupt = interrupt or threading.Event()
+
+        def work(k, block, start, stop):
+            if not interrupt.is_set():
+                rows = block.rows if self._scaling is None else self._scaling.scaled_rows(block.rows)
+                visit(rows._replace(constant=self.constant), start, stop)
+
+        self._pass(work, range(self.blocks.n_blocks), 1)
 
     @property
     def _n_raw(self):

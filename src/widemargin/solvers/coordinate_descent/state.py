@@ -53,7 +53,7 @@ class Coordinates:
         self.scale = np.abs(problem.target).max()
         self.norms = problem.X.squared_norms(n_jobs)
         check_rows(problem, self.norms)
-        self.rows = _aligned(problem.X.n_rows)
+        self.rows = zeroed_records(problem.X.n_rows)
         for name in ("target", "epsilon"):
             self.rows[name] = getattr(problem, name)
         self.rows["preference"] = 1.0
@@ -95,7 +95,7 @@ class Coordinates:
             loss, value = _measure_at_zero(self.rows)
         else:
             arguments = [(self.X.rows, self.rows, self.w, *ends) for ends in self.X.ranges()]
-            loss, value = np.sum(run(_measure, arguments, self.n_jobs), axis=0)
+            loss, value = np.sum(run(measure_rows, arguments, self.n_jobs), axis=0)
         return self.half_norm(), loss, value
 
 
@@ -116,7 +116,7 @@ class Sweep(NamedTuple):
     full: bool
 
 
-def _aligned(n_rows):
+def zeroed_records(n_rows):
     """Return n_rows zeroed records that begin at a cache line."""
     memory = np.zeros((n_rows + 1) * _CACHE_LINE, dtype=np.uint8)
     offset = -memory.ctypes.data % _CACHE_LINE
@@ -177,7 +177,7 @@ def move(X, i, row, beta, w):
 
 
 @compiled
-def _measure(X, rows, w, start, stop):
+def measure_rows(X, rows, w, start, stop):
     """Return the sums of losses and of dual values over start <= i < stop."""
     loss = value = 0.0
     for i in range(start, stop):

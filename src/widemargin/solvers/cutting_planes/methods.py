@@ -33,7 +33,7 @@ from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.cutting_planes.plane_store import planes_like
 from widemargin.solvers.cutting_planes.reduced_qp import ReducedProblem
-from widemargin.solvers.spec import Losses, SolverSpec, Start
+from widemargin.solvers.spec import Losses, Rows, SolverSpec, Start
 
 _TOWARDS = 0.1  # how far from the best point towards w_t the next plane is taken
 _SINGLE = 4  # turns at the beginning that take one plane only
@@ -62,6 +62,7 @@ SVMPERF = SolverSpec(
     starts_from=Start.WEIGHTS,
     stopping=("gap", "violation"),
     counts="planes",
+    reads=Rows.BLOCKS,
 )
 OCAS = replace(SVMPERF, name="ocas", solve=ocas, stopping=("gap",))
 

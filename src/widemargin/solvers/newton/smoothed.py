@@ -37,7 +37,7 @@ from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, height
 from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
-from widemargin.solvers.spec import SolverSpec, Start
+from widemargin.solvers.spec import Rows, SolverSpec, Start
 
 MOST_COLUMNS = 3000
 _HEIGHT = 100.0  # of costs to begin with, see `climb`
@@ -92,6 +92,7 @@ NEWTON = SolverSpec(
     starts_from=Start.WEIGHTS,
     stopping=("gap",),
     counts="steps",
+    reads=Rows.BLOCKS,
     refuses=_refuses,
     together=newton_together,
     is_better_together=_is_better_together,
