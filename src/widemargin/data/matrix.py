@@ -135,9 +135,7 @@ class Matrix:
         self.rows = SparseRows(data, indices.view(np.uint32), indptr.view(np.uint64), self.constant)
         self.n_stored = X.nnz
 
-    def scores(
-        self, w: Floats, n_jobs: int | None = None, out: Floats | None = None, likely: Any = None
-    ) -> Floats:
+    def scores(self, w: Floats, n_jobs: int | None = None, out: Floats | None = None, likely: Any = None) -> Floats:
         """Return X w in float64, one number per row; it is written to `out` if given. Threads share the rows.
 
         `likely` tells a matrix on disk which rows to keep in memory; here all are.
@@ -150,7 +148,7 @@ class Matrix:
     def scores_of_all(
         self, W: Floats, n_jobs: int | None = None, out: Floats | None = None, likely: Any = None
     ) -> Floats:
-        """Return W X', a row of scores X w for each row w of W, in one pass over X; `out` and `likely` as in `scores`."""
+        """Return W X', a row of scores X w for each row w of W, in one pass over X; the rest as in `scores`."""
         out = np.empty((len(W), self.n_rows)) if out is None else out
         run(set_all_scores, [(self.rows, W, *ends, out) for ends in self.ranges()], self._threads(n_jobs))
         return out

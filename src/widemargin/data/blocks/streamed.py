@@ -5,12 +5,7 @@ order of the blocks, so that results do not depend on the number of threads. Mem
 for rows that the next sums will need (`RowStore`), so that those need no pass, and for whole blocks that are then read
 only once.
 
-The columns may be scaled. With a_j = 1/deviation of column j and m_j its mean, each row x is replaced by
-
-    z_j = a_j (x_j − m_j),   that is   z = A (x, 1)   for a matrix A of a diagonal and one column,
-
-and the products follow without touching a row: Z w = (X, 1) A'w,  Z'c = A (X, 1)'c,  Z'diag(q)Z = A (X, 1)'diag(q)(X, 1) A'.
-Sparse rows stay sparse.
+The columns may be scaled, see `column_scaling`.
 """
 
 import threading
@@ -22,10 +17,10 @@ from numpy.typing import NDArray
 
 from widemargin._runtime.argument_types import Floats
 from widemargin._runtime.threads import run
-from widemargin.data.blocks.layout import Block
 from widemargin.data.blocks.read_ahead import OrderedSum, ReadAhead
-from widemargin.data.blocks.reader import RowBlocks
+from widemargin.data.blocks.row_blocks import Block, RowBlocks
 from widemargin.data.blocks.row_store import RowStore
+from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.gram import add_dense_products, add_outer_products, prefers_outer_products
 from widemargin.data.matrix import add_combination, set_all_scores, set_scores
 
@@ -43,8 +38,8 @@ class StreamedMatrix:
         Value of an additional last column for the intercept; 0 means that there is no such column.
     memory : float
         Bytes for rows in memory; what vectors with a number per row take comes on top.
-    scaling : Scaling or None
-        Means and deviations of the columns.
+    scaling : ColumnScaling or None
+        How columns are scaled.
 
     Attributes
     ----------
@@ -55,7 +50,9 @@ class StreamedMatrix:
     is_in_memory = False
     columns = None
 
-    def __init__(self, blocks: RowBlocks, constant: float = 0.0, memory: float = 0.0, scaling: Any = None) -> None:
+    def __init__(
+        self, blocks: RowBlocks, constant: float = 0.0, memory: float = 0.0, scaling: ColumnScaling | None = None
+    ) -> None:
         self.blocks, self.constant, self._scaling, self._memory = blocks, float(constant), scaling, memory
         summary = blocks.summary
         self.n_rows, self.n_features = blocks.shape
@@ -82,7 +79,7 @@ class StreamedMatrix:
     @property
     def longest_sum(self) -> int:
         """Largest number of terms added sequentially in an entry of `combine`; rounding errors are bounded by it."""
-        longest = max((stop - start for start, stop in map(self.blocks.rows_of, range(self.blocks.n_blocks))), default=0)
+        longest = max((stop - start for start, stop in self.blocks.ends()), default=0)
         return longest + self.blocks.n_blocks + (0 if self._scaling is None else 2)
 
     def scores(self, w, n_jobs=None, out=None, likely=None) -> Floats:
@@ -102,7 +99,7 @@ class StreamedMatrix:
         return out
 
     def scores_of_all(self, W, n_jobs=None, out=None, likely=None) -> Floats:
-        """Return W X', a row of scores X w for each row w of W, in one pass over X; `out` and `likely` as in `scores`."""
+        """Return W X', a row of scores X w for each row w of W, in one pass over X; the rest as in `scores`."""
         out = np.empty((len(W), self.n_rows)) if out is None else out
         weights = np.stack([self._weights(w) for w in W])
 
@@ -132,7 +129,7 @@ class StreamedMatrix:
     def squared_norms(self, n_jobs=None) -> Floats:
         """Return a bound of the squared norm of each row, the constant column included: the largest of all."""
         summary = self.blocks.summary
-        largest = summary.largest_norm if self._scaling is None else self._scaling.norm_bound(summary)
+        largest = summary.largest_norm if self._scaling is None else self._scaling.norm_bound(summary.columns)
         return np.broadcast_to(largest + self.constant**2, self.n_rows)
 
     def scales_differ(self) -> bool:
@@ -170,7 +167,7 @@ class StreamedMatrix:
 
         def work(k, block, start, stop):
             if not interrupt.is_set():
-                rows = block.rows if self._scaling is None else self._scaling.scaled_rows(block.rows)
+                rows = block.rows if self._scaling is None else self._scaling.rows(block.rows)
                 visit(rows._replace(constant=self.constant), start, stop)
 
         self._pass(work, range(self.blocks.n_blocks), 1)

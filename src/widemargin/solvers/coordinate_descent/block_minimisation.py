@@ -7,9 +7,9 @@
 A row is kept if its dual variable is free, or if its score is so close to a corner of its loss that it may become so;
 if these are more than memory allows, the closest ones.
 
-The certificate needs no pass of its own. While the weights change from block to block, the losses of each block are also
-measured at the weights with which the pass began; at its end they sum up to the objective of that point, whose duality
-gap is then known. The point is returned if the gap is small enough.
+The certificate needs no pass of its own. While the weights change from block to block, the losses of each block are
+also measured at the weights with which the pass began; at its end they sum up to the objective of that point, whose
+duality gap is then known. The point is returned if the gap is small enough.
 
 References: Yu, Hsieh, Chang, Lin, "Large linear classification when data cannot fit in memory", KDD 2010; Chang, Roth,
 "Selective block minimization for faster convergence of limited memory large-scale linear models", KDD 2011.
@@ -129,7 +129,8 @@ class _Passes:
         self._share = min(1.0, X.most_rows_in_memory / max(1, X.n_rows))
         self._kept = []
         self.count, self._n_without_progress = 0, 0
-        self.primal, self.dual, self.best_w, self.best_beta = np.inf, -np.inf, self._w.copy(), self._records["beta"].copy()
+        self.primal, self.dual = np.inf, -np.inf
+        self.best_w, self.best_beta = self._w.copy(), self._records["beta"].copy()
 
     @property
     def are_stuck(self):
