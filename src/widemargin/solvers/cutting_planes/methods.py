@@ -73,9 +73,9 @@ def _solve(method, settings):
     # taken.
     with watch, single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
         while True:
-            watch.measured(method.iteration, method.passes, method.best.objective, method.lower)
+            watch.record(method.iteration, method.passes, method.best.objective, method.lower)
             violation = method.violation if settings.stopping == "violation" else np.nan
-            over = watch.turn(method.name, method.iteration, method.passes, violation)
+            over = watch.should_stop(method.name, method.iteration, method.passes, violation)
             status = method.status
             if over or status is not None:
                 watch.status = status or watch.status

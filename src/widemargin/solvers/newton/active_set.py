@@ -114,14 +114,14 @@ def active_set_newton(problem, settings, start=None, beta=None):
         point = _new_point(problem, start, beta)
         for _ in range(_OUTER_ITERATIONS + 1):
             point.bounds()
-            gap = watch.measured(point.n_steps, 2.0 * point.n_steps, *point.best_bounds)
+            gap = watch.record(point.n_steps, 2.0 * point.n_steps, *point.best_bounds)
             left = _STEPS_EACH if settings.max_iter is None else settings.max_iter - point.n_steps
             n_optimal += point.is_optimal
             if gap <= settings.tol and (point.is_optimal or not to_the_end):
                 break
             if n_optimal > _AFTER_THE_END:
                 break
-            if watch.turn("newton", point.n_steps, 2.0 * point.n_steps):
+            if watch.should_stop("newton", point.n_steps, 2.0 * point.n_steps):
                 break
             point.improve(min(left, _STEPS_EACH))
     status = watch.status

@@ -154,7 +154,7 @@ def _active_set_path(problems, factors, settings, starts):
 
 def _solution(descent, watch):
     if watch.last_iteration != descent.iteration:
-        watch.measured(descent.iteration, descent.passes, descent.primal, descent.dual)
+        watch.record(descent.iteration, descent.passes, descent.primal, descent.dual)
     return Solution(
         w=descent.best_w,
         beta=descent.best_b.copy(),
@@ -252,8 +252,8 @@ class _Run:
     def over(self):
         """Report the state; return whether the run ends here."""
         descent, watch = self.descent, self._watch
-        watch.measured(descent.iteration, descent.passes, descent.primal, descent.dual)
-        over = watch.turn("newton", descent.iteration, descent.passes)
+        watch.record(descent.iteration, descent.passes, descent.primal, descent.dual)
+        over = watch.should_stop("newton", descent.iteration, descent.passes)
         self._still, self._least = (0, descent.gap) if descent.gap < self._least else (self._still + 1, self._least)
         if descent.gap <= self._tol:
             watch.status = Status.CONVERGED
