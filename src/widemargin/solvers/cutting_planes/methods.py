@@ -176,7 +176,7 @@ class _Planes:
 
     def _cut(self, scores, risk, c):
         """Add the plane of a subgradient c at these scores, unless it overflows: then no further one is taken."""
-        inner = self._combination.take(c, scores)
+        inner = self._combination.update(c, scores)
         a = self._combination.vector
         if self._planes is None:
             self._planes = planes_like(a, self._X, self._n_jobs)

@@ -386,7 +386,7 @@ class _Descent:
         if self._free:
             return self._bound, self._multipliers.vector  # they need not sum to zero
         sums = self._risk.expect(self._multipliers.c, self._q, t, self._b)
-        self._multipliers.take(self._b, self._s)
+        self._multipliers.update(self._b, self._s)
         return self._prove(*sums), self._multipliers.vector
 
     def _look(self):
@@ -398,7 +398,7 @@ class _Descent:
         if self._free:
             self._b[np.argmax(self._risk.room(self._b))] -= self._b.sum()  # what rounding has left
             sums = self._risk.worth(self._b)
-        self._multipliers.take(self._b, self._s)
+        self._multipliers.update(self._b, self._s)
         self._g = self._w - self._multipliers.vector
         self._value = self._half_norm() + found.loss
         if self._value < self.primal:
