@@ -31,7 +31,7 @@ from widemargin.problems.certificates import relative_gap
 from widemargin.problems.intercept import best_intercept
 from widemargin.solvers.contract import Status
 from widemargin.solvers.exact_sums import MAX_FACTOR, exact_sum, precise_dual, precise_primal, precise_scores
-from widemargin.solvers.newton.active_set import exact, is_small, is_small_matrix
+from widemargin.solvers.newton.active_set import is_small, is_small_matrix, solve_exactly
 
 _UNIT_ROUNDOFF = 2.0**-53
 _COMPENSATED_SUM_ERROR = 16.0 * _UNIT_ROUNDOFF  # relative error of a term of a sum, and of a compensated sum
@@ -134,7 +134,7 @@ def _with_penalised_intercept(problem, solution):
 def _at_full_precision(problem, solution, settings):
     """Return the solution of a small problem to full precision, or the given one if that has the smaller gap."""
     with np.errstate(over="ignore", invalid="ignore"):  # overflow is detected by the comparison below
-        found = exact(problem, solution.w, solution.beta)
+        found = solve_exactly(problem, solution.w, solution.beta)
     if not all(np.isfinite(part).all() for part in found):
         return solution
     refined = _certified(problem, replace(solution, **found._asdict()), settings)

@@ -21,7 +21,7 @@ from widemargin.solvers.auto import auto
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finished
 from widemargin.solvers.newton import active_set as module
-from widemargin.solvers.newton.active_set import active_set_newton, exact, is_small
+from widemargin.solvers.newton.active_set import active_set_newton, is_small, solve_exactly
 from widemargin.solvers.registry import LINEAR_SOLVERS
 
 
@@ -102,7 +102,7 @@ def test_lapack_gives_the_same_as_compiled_loops(free, loss, clouds, monkeypatch
     problem = loss(Matrix(X, 0.0 if free else 1.0), sign, cost)
     problem = replace(problem, free_intercept=True) if free else problem
     compiled = active_set_newton(problem, Settings())
-    monkeypatch.setattr(module, "_BLAS_FROM", 0)
+    monkeypatch.setattr(module, "_MIN_SYSTEM_SIZE_LAPACK", 0)
     by_lapack = active_set_newton(problem, Settings())
     assert compiled.is_exact
     assert by_lapack.is_exact
@@ -252,5 +252,5 @@ def test_plain_bodies_give_the_same_answer():
 def test_exact_starts_from_zero_as_well(clouds):
     X, sign, cost = clouds
     problem = classification.hinge(Matrix(X), sign, cost)
-    found = exact(problem, np.zeros(6))
+    found = solve_exactly(problem, np.zeros(6))
     assert violations(problem, found.w, found.beta).max() <= 1e-11
