@@ -87,8 +87,8 @@ def test_the_order_of_rows_does_not_matter(container, C, rng):
 
 
 def test_newton_goes_on_where_sweeps_are_slow(rng, monkeypatch, no_active_set):
-    monkeypatch.setattr(module, "_TIME_LEFT_AFTER_SWEEPS", 0.0)
-    monkeypatch.setattr(module, "_PRICE_PER_HEIGHT", 0.0)
+    monkeypatch.setattr(module, "_TIME_FRACTION_AFTER_SWEEPS", 0.0)
+    monkeypatch.setattr(module, "_MAX_PRICE_PER_HEIGHT", 0.0)
     monkeypatch.setattr(module, "_PASSES_BEFORE_FORECAST", 0.0)
     problem = problem_of(rng, 3000, 40, 1.0)
     solution = auto(problem, Settings(tol=1e-6))

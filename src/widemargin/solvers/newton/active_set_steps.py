@@ -5,9 +5,9 @@ With the terms of `active_set_state`, the problem is solved by the proximal meth
     outer iteration   minimise over w and b   ½|w|² + Σ_l max over lower_l <= a <= upper_l of
                                                   a z_l − ½ curvature_l a² − ½ delta_l (a − centre_l)²,
                       and then set centre_l = alpha_l, the maximiser a
-    Newton step       alpha_l = (z_l + delta_l centre_l) / (curvature_l + delta_l), clipped to its bounds; a term that is
-                      not clipped is free. The objective is piecewise quadratic, so that a step is exact once the right
-                      terms are free. The linear system of a step is that of `linear_system`
+    Newton step       alpha_l = (z_l + delta_l centre_l) / (curvature_l + delta_l), clipped to its bounds; a term is
+                      free if it is not clipped. The objective is piecewise quadratic, so that a step is exact once the
+                      right terms are free. The linear system of a step is that of `linear_system`
     refinement        w, b and the alpha_l of free terms are corrected by the residuals of their optimality conditions
 
 delta is the same for all terms, which matters if the norms of the rows differ by orders of magnitude. It is small
