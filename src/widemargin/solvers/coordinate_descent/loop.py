@@ -84,7 +84,7 @@ class _Loop:
         state = self.method.coordinates
         half_norm, loss, value = state.measure()
         self.primal, self.dual = half_norm + loss / state.factor, value - half_norm
-        self.watch.measured(self.iteration, self.passes, self.primal, self.dual)
+        self.watch.record(self.iteration, self.passes, self.primal, self.dual)
         self._since, self.stale = 0.0, False
         return half_norm, loss, value
 
@@ -114,7 +114,7 @@ class _Loop:
     def _decide(self, sweep):
         """Set the watch's status if the run is over."""
         finished = self._finished(sweep)
-        over = self.watch.turn(self.method.name, self.iteration, self.passes)
+        over = self.watch.should_stop(self.method.name, self.iteration, self.passes)
         if finished or (over and self._finishing):
             self._settle()
             self.watch.status = Status.CONVERGED

@@ -74,9 +74,9 @@ def _solve(method, settings):
     # taken.
     with watch, single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
         while True:
-            watch.measured(method.iteration, method.passes, method.best.objective, method.lower)
+            watch.record(method.iteration, method.passes, method.best.objective, method.lower)
             violation = method.violation if settings.stopping == "violation" else np.nan
-            over = watch.turn(method.name, method.iteration, method.passes, violation)
+            over = watch.should_stop(method.name, method.iteration, method.passes, violation)
             status = method.status
             if over or status is not None:
                 watch.status = status or watch.status
@@ -177,7 +177,7 @@ class _Planes:
 
     def _cut(self, scores, risk, c):
         """Add the plane of a subgradient c at these scores, unless it overflows: then no further one is taken."""
-        inner = self._combination.take(c, scores)
+        inner = self._combination.update(c, scores)
         a = self._combination.vector
         if self._planes is None:
             self._planes = planes_like(a, self._X, self._n_jobs)
