@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import losses
-from widemargin.problems.row_risk import CentredRisk, RowRisk
+from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
 
 N = 60
 LOSSES = {
@@ -87,7 +87,7 @@ def test_many_rows_are_searched_as_exactly_as_few(loss, rng):
 @pytest.mark.parametrize("n", [7, N, 10_000])
 def test_the_best_shift_is_best_and_its_subgradient_sums_to_zero(loss, ties, n, rng):
     problem, s = stated(loss, rng, n=n, ties=ties)
-    shift, value, c = RowRisk(problem).centre(s)
+    shift, value, c = RowRisk(problem).minimise_over_intercept(s)
     assert value == pytest.approx(losses(problem, s + shift).sum(), rel=1e-12, abs=1e-12)
     lowest = min(losses(problem, s + one).sum() for one in np.linspace(shift - 2, shift + 2, 201))
     assert value <= lowest + 1e-9 * max(1.0, lowest)
@@ -99,7 +99,7 @@ def test_the_best_shift_is_best_and_its_subgradient_sums_to_zero(loss, ties, n, 
 
 def test_one_class_alone_can_be_shifted_out_of_all_loss():
     problem = classification.hinge(Matrix(np.zeros((3, 1))), np.ones(3), np.ones(3))
-    shift, value, c = RowRisk(problem).centre(np.array([0.0, 1.0, -5.0]))
+    shift, value, c = RowRisk(problem).minimise_over_intercept(np.array([0.0, 1.0, -5.0]))
     assert value == 0.0
     assert shift >= 6.0
     np.testing.assert_array_equal(c, 0.0)
@@ -107,7 +107,7 @@ def test_one_class_alone_can_be_shifted_out_of_all_loss():
 
 def test_a_centred_risk_does_not_change_with_a_shift(rng):
     problem, s = stated(LOSSES["hinge"], rng)
-    risk = CentredRisk(RowRisk(problem))
+    risk = FreeInterceptRisk(RowRisk(problem))
     assert risk.value(s + 3.0) == pytest.approx(risk.value(s), rel=1e-9)
     assert risk.intercept(s + 3.0) == pytest.approx(risk.intercept(s) - 3.0)
 

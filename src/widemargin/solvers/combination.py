@@ -4,7 +4,7 @@ import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run
-from widemargin.problems.row_risk import BLOCK, ranges_of
+from widemargin.problems.row_risk import BLOCK_ROWS, ranges_of
 
 _UPDATES_BEFORE_RECOMPUTING = 50  # after so many updates X'c is computed anew, free of accumulated rounding errors
 
@@ -63,8 +63,8 @@ def _compare(c, last, scores, start, stop, change):
     Returns the number of entries that have changed, the number of nonzero entries of c, and <c, scores>.
     """
     n_changed, n_nonzero, inner = 0, 0, 0.0
-    for first in range(start, stop, BLOCK):
-        here = slice(first, min(first + BLOCK, stop))
+    for first in range(start, stop, BLOCK_ROWS):
+        here = slice(first, min(first + BLOCK_ROWS, stop))
         inner += _dot(c[here], scores[here])
         counts = _replace(c[here], last[here], change[here])
         n_changed, n_nonzero = n_changed + counts[0], n_nonzero + counts[1]

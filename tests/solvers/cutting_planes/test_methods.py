@@ -14,7 +14,7 @@ from widemargin.problems.certificates import primal
 from widemargin.problems.formulations import RiskProblem
 from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.ranking import PairRisk
-from widemargin.problems.row_risk import CentredRisk, RowRisk
+from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.cutting_planes import methods
 from widemargin.solvers.cutting_planes.plane_store import RowPlanes, SparsePlanes
@@ -72,7 +72,7 @@ def problems(clouds):
     return {
         "hinge": classification.hinge(matrix, sign, 10 * cost),
         "squared_hinge": classification.squared_hinge(matrix, sign, 10 * cost),
-        "free": RiskProblem(Matrix(X), CentredRisk(RowRisk(classification.hinge(Matrix(X), sign, 10 * cost)))),
+        "free": RiskProblem(Matrix(X), FreeInterceptRisk(RowRisk(classification.hinge(Matrix(X), sign, 10 * cost)))),
         "pairs": pair_problem(X, 4),
         "f1": RiskProblem(matrix, MeasureRisk("f1", sign, 100.0)),
         "precision": RiskProblem(matrix, MeasureRisk("precision@10", sign, 100.0)),
@@ -118,7 +118,7 @@ def test_an_intercept_without_penalty_is_that_of_the_kernel_machine(clouds):
 
     X, sign, cost = clouds
     kernel = svmlight(c_svc(KernelRows(Kernel("linear"), X, dtype=np.float64), sign, cost), KernelSettings(tol=1e-9))
-    risk = CentredRisk(RowRisk(classification.hinge(Matrix(X), sign, cost)))
+    risk = FreeInterceptRisk(RowRisk(classification.hinge(Matrix(X), sign, cost)))
     solution = methods.ocas(RiskProblem(Matrix(X), risk), Settings(tol=1e-8, max_iter=None))
     assert solution.primal == pytest.approx(kernel.primal, rel=1e-7)
     np.testing.assert_allclose(solution.w, X.T @ kernel.beta, atol=1e-3)
@@ -219,7 +219,7 @@ from widemargin.problems import classification, regression
 from widemargin.problems.formulations import RiskProblem
 from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.ranking import PairRisk
-from widemargin.problems.row_risk import CentredRisk, RowRisk
+from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
 from widemargin.solvers.registry import RISK_SOLVERS
 from widemargin.solvers.contract import Settings
 rng = np.random.default_rng(0)
@@ -228,7 +228,7 @@ sign, group = np.where(np.arange(20) % 3, 1.0, -1.0), np.arange(20) // 10
 problems = [
     classification.hinge(X, sign, ones), classification.squared_hinge(X, sign, ones),
     regression.epsilon_insensitive(X, sign, ones, 0.1),
-    RiskProblem(X, CentredRisk(RowRisk(classification.hinge(X, sign, ones)))),
+    RiskProblem(X, FreeInterceptRisk(RowRisk(classification.hinge(X, sign, ones)))),
     RiskProblem(X, PairRisk(np.arange(20) % 4, group, 5.0)), RiskProblem(X, MeasureRisk("f1", sign, 20.0)),
 ]
 for problem in problems:

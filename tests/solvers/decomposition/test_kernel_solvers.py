@@ -102,7 +102,7 @@ def test_an_indefinite_kernel_ends_where_no_pair_can_improve(formulation, solve,
     assert np.linalg.eigvalsh(K)[0] < -0.1
     problem = state(formulation, KernelRows(SIGMOID, data[0], dtype=np.float64), data)
     solution = solve(problem, KernelSettings(tol=1e-6, max_iter=200_000))
-    no_margin = problem.unit(solution.offsets) == 0.0  # of nu-SVC, if the best "margin" is a negative one
+    no_margin = problem.violation_unit(solution.offsets) == 0.0  # of nu-SVC, if the best "margin" is a negative one
     assert solution.status is (Status.STALLED if no_margin else Status.CONVERGED)
     assert kernel_violation(problem, K, solution.beta) <= 1e-6 * (1 + 1e-6)
     start = certify_kernel(problem, K, problem.start, solution.offsets)

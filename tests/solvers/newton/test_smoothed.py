@@ -16,8 +16,8 @@ from widemargin.data.gram import gram
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify
-from widemargin.problems.formulations import part_of
-from widemargin.problems.row_risk import CentredRisk, RowRisk
+from widemargin.problems.formulations import subsample
+from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.newton import smoothed as module
 from widemargin.solvers.newton.smoothed import newton, newton_together
@@ -123,7 +123,7 @@ def test_a_free_intercept_is_that_of_cutting_planes(case):
     tol = 1e-2 if solution.status is Status.STALLED else 1e-6
     assert solution.primal - solution.dual <= tol * solution.primal + 1e-12
     assert abs(solution.beta.sum()) <= 1e-9 * max(1e-300, np.abs(solution.beta).sum()) + 1e-12
-    risk = CentredRisk(RowRisk(problem))
+    risk = FreeInterceptRisk(RowRisk(problem))
     exact = 0.5 * solution.w @ solution.w + risk.value(problem.X.scores(solution.w))
     assert exact <= solution.primal * (1 + 1e-9) + 1e-12
     expected = LINEAR_SOLVERS["ocas"](replace(problem, free_intercept=True), Settings(tol=1e-6, max_iter=20_000))
@@ -152,7 +152,7 @@ def test_half_of_duplicated_rows_has_the_solution_of_all(clouds):
     X, sign, cost = clouds
     problem = classification.hinge(Matrix(X), sign, cost)
     twice = classification.hinge(Matrix(np.vstack([X, X])), np.tile(sign, 2), np.tile(cost, 2))
-    part = part_of(twice, np.arange(len(sign)), Matrix(X))
+    part = subsample(twice, np.arange(len(sign)), Matrix(X))
     expected = LINEAR_SOLVERS["dcd"](
         classification.hinge(Matrix(X), sign, 2 * cost), Settings(tol=1e-10, max_iter=None)
     )

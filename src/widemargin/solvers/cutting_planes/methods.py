@@ -28,7 +28,7 @@ from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.formulations import DualQP, RiskProblem
 from widemargin.problems.magnitudes import check_mean_risk, check_rows
-from widemargin.problems.row_risk import BLOCK, CentredRisk, RowRisk, blend
+from widemargin.problems.row_risk import BLOCK_ROWS, FreeInterceptRisk, RowRisk, axpby
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.cutting_planes.plane_store import planes_like
@@ -109,7 +109,7 @@ def _as_risk(problem, n_jobs):
     norms = problem.X.squared_norms(n_jobs)
     check_rows(problem, norms)
     risk = RowRisk(problem, n_jobs)
-    return RiskProblem(problem.X, CentredRisk(risk) if problem.free_intercept else risk), norms
+    return RiskProblem(problem.X, FreeInterceptRisk(risk) if problem.free_intercept else risk), norms
 
 
 class Point:
@@ -192,7 +192,7 @@ class _Planes:
 
     def _sum_error(self, risk, c, scores):
         """Return the rounding of R(s) and <c, s> at most, in units of the last place."""
-        return (BLOCK + self._X.n_rows / BLOCK) * (risk + float(np.abs(c) @ np.abs(scores)))
+        return (BLOCK_ROWS + self._X.n_rows / BLOCK_ROWS) * (risk + float(np.abs(c) @ np.abs(scores)))
 
     def measured(self):
         """Return F of the best point, from scores computed anew, and the lower bound, less the rounding of F."""
@@ -288,7 +288,7 @@ class _OptimisedPlanes(_Planes):
 
     def _move(self, w, scores):
         best, along = self.best, w - self.best.w
-        t = blend(scores, 1.0, best.scores, -1.0, self._line, self._n_jobs)
+        t = axpby(1.0, scores, -1.0, best.scores, self._line, self._n_jobs)
         step = self._risk.step(best.scores, t, float(along @ along), float(best.w @ along))
         moved = Point(best.w + step.k * along, step.scores, step.risk)
         if moved.objective < best.objective:

@@ -137,7 +137,7 @@ class ActiveSet:
             else:
                 bounds = bounds[np.isfinite(bounds)]
                 offsets[g] = bounds.mean() if len(bounds) else 0.0
-        return self.problem.admissible(offsets)
+        return self.problem.project_offsets(offsets)
 
     def rounding(self):
         """Return how exact F can be: its terms, |beta_t K_tt| and less, and its values, in units of the last place."""

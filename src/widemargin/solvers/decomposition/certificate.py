@@ -48,7 +48,7 @@ def measure(state, stretch=1.0):
 
 def _of_division(state):
     """Return by how much F changes when the multipliers are divided by a margin, which rounds each of them."""
-    if not state.problem.has_margin:
+    if not state.problem.divides_by_margin:
         return 0.0
     return 2.0 * UNIT * float(np.abs(state.beta).sum()) * state.problem.K.bound
 

@@ -56,10 +56,10 @@ class StoppingRule:
         """
         rounding = (_ROUNDINGS if state.linear.any() else _ROUNDINGS_OF_NOTHING) * state.rounding()
         is_zero = violation <= rounding and np.abs(state.F - state.linear).max() <= rounding
-        return is_zero and not state.problem.has_margin
+        return is_zero and not state.problem.divides_by_margin
 
     def _is_small(self, state, violation):
-        return self._by_gap or violation <= self._tol * min(1.0, state.problem.unit(state.offsets()))
+        return self._by_gap or violation <= self._tol * min(1.0, state.problem.violation_unit(state.offsets()))
 
     def _is_proved(self, state, violation):
         """Return whether the gap is small enough, and set the `stretch` with which it is."""
@@ -74,7 +74,7 @@ class StoppingRule:
     def _stretches(state, factor):
         """Return whether the multipliers times a factor are a model as good as they are, and within their bounds."""
         stretched = factor * state.beta
-        return state.problem.stretches and (state.lower <= stretched).all() and (stretched <= state.upper).all()
+        return state.problem.allows_scaling and (state.lower <= stretched).all() and (stretched <= state.upper).all()
 
 
 class StallDetector:

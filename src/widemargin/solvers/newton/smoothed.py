@@ -29,7 +29,7 @@ from scipy.linalg.lapack import dposv
 
 from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.formulations import DualQP, is_made_of_hinges, part_of, scaled
+from widemargin.problems.formulations import DualQP, is_made_of_hinges, scaled, subsample
 from widemargin.problems.magnitudes import check_rows
 from widemargin.problems.smoothed_risk import SmoothedRisk
 from widemargin.solvers.combination import Combination
@@ -212,7 +212,7 @@ def _first_iterates(problems, starts, settings, watch):
     if not starts_from_sample(X):
         return _continuation_in_cost(problems, settings, watch)
     rows, part = X.sample(X.n_rows // _SAMPLING_RATIO, settings.seed)
-    samples = _first_iterates([part_of(one, rows, part) for one in problems], starts, settings, watch)
+    samples = _first_iterates([subsample(one, rows, part) for one in problems], starts, settings, watch)
     _approach(samples, settings, watch)
     return [
         _Iterate(problem, sample.best_w, sample.h, n_jobs, sample.passes / _SAMPLING_RATIO)
@@ -353,7 +353,7 @@ class _Iterate:
         """
         factor = min(1.0 + self.burden, ratio) / ratio
         distance = factor * self._risk.recentre(self._s, self.h)
-        self._risk.restate(problem, factor)
+        self._risk.change_costs(problem, factor)
         self._requested_h = max(self._requested_h, _MIN_HALF_WIDTH_NEW_COSTS)
         self._set_half_width(distance)
         self._damping = 0.0
@@ -417,9 +417,9 @@ class _Iterate:
             t -= float(self._q @ t) / intercept_curvature
         bound, v = self._predict(t)
         line = self._s, t, self.h, float(d @ d), float(self._w @ d), float(self._g @ d)
-        k = self._risk.lowest(*line)
+        k = self._risk.line_search(*line)
         if self._free and k < _LONG_STEP:  # the step may be longer if the intercept changes along it
-            k = self._risk.lowest_balanced(*line)
+            k = self._risk.line_search_with_intercept(*line)
         self._w = self._w + k * d
         self._s += k * t
         self._update_damping(k)
@@ -460,19 +460,19 @@ class _Iterate:
         """
         if self._free:
             return self._bound, self._combination.vector
-        sums = self._risk.expect(self._combination.c, self._q, t, self._b)
+        sums = self._risk.predict_dual(self._combination.c, self._q, t, self._b)
         self._combination.update(self._b, self._s)
         return self._update_dual(*sums), self._combination.vector
 
     def _evaluate(self):
         """Compute intercept, dual variables, gradient and both objectives at the current scores."""
         if self._free:
-            self._s += self._risk.balance(self._s, self.h)
+            self._s += self._risk.best_intercept(self._s, self.h)
         found = self._risk.evaluate(self._s, self.h, self._b, self._q)
         sums = found.linear, found.quadratic
         if self._free:  # makes Σ b = 0 exactly, by the dual variable that is farthest from its bounds
-            self._b[np.argmax(self._risk.room(self._b))] -= self._b.sum()
-            sums = self._risk.worth(self._b)
+            self._b[np.argmax(self._risk.distance_to_bounds(self._b))] -= self._b.sum()
+            sums = self._risk.dual_sums(self._b)
         self._combination.update(self._b, self._s)
         self._g = self._w - self._combination.vector
         self._value = self._half_norm() + found.loss
