@@ -33,7 +33,7 @@ from widemargin.data.gram import row_cost
 from widemargin.problems.formulations import DualQP, is_made_of_hinges
 from widemargin.solvers.contract import Status
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
-from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, ClimbingSweeps, height
+from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, ClimbingSweeps, height
 from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import Coordinates
@@ -231,20 +231,20 @@ class ChoosingSweeps:
         """The solver chosen."""
         return self._chosen.name
 
-    def sweep(self, budget, most):
+    def sweep(self, max_visits, max_sweeps):
         """Sweep, and choose if that is still open."""
-        report = self._chosen.sweep(budget, most)
+        report = self._chosen.sweep(max_visits, max_sweeps)
         if self._open:
             self._choose(report.loss / max(2.0 * self.coordinates.half_norm(), np.finfo(float).tiny))
         return report
 
-    def widen(self):
+    def reset_selection(self):
         """As the solver chosen does."""
-        self._chosen.widen()
+        self._chosen.reset_selection()
 
     def advance(self, half_norm, loss):
         """Choose by the burden of the stage just solved, if that is still open, and go on to the next."""
-        if self._open and self._chosen.tens and loss < WORTH_SOLVING * 2.0 * half_norm:
+        if self._open and self._chosen.n_stages_left and loss < MIN_BURDEN * 2.0 * half_norm:
             self._settle_for_dcd()
             return True
         self._open = False
@@ -252,7 +252,7 @@ class ChoosingSweeps:
 
     def _choose(self, burden):
         """Choose dcd if the first sweep shows too little to climb, or the last power of ten is reached."""
-        if burden < self._worth or self._chosen.tens == 0:
+        if burden < self._worth or self._chosen.n_stages_left == 0:
             self._settle_for_dcd()
         self._worth = 0.0
 

@@ -33,7 +33,7 @@ from widemargin.problems.magnitudes import check_rows
 from widemargin.problems.smoothed_risk import SmoothedRisk
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
-from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, height
+from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, height
 from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
 from widemargin.solvers.spec import SolverSpec, Start
@@ -212,7 +212,7 @@ def _climbed(problems, settings, watch):
         low = [k for k, factor in enumerate(factors) if factor < 1.0]
         _approach([descents[k] for k in low], settings, watch)
         for k in low:
-            last, factors[k] = factors[k], 1.0 if descents[k].burden >= WORTH_SOLVING else min(1.0, 10.0 * factors[k])
+            last, factors[k] = factors[k], 1.0 if descents[k].burden >= MIN_BURDEN else min(1.0, 10.0 * factors[k])
             descents[k].restate(scaled(problems[k], factors[k]), factors[k] / last)
     return descents
 
