@@ -38,7 +38,7 @@ from widemargin.problems.formulations import DualQP, is_made_of_hinges
 from widemargin.solvers.contract import Status
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
 from widemargin.solvers.coordinate_descent.block_minimisation import sbm
-from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, ClimbingSweeps, height
+from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, ClimbingSweeps, height
 from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import Coordinates
@@ -261,20 +261,20 @@ class ChoosingSweeps:
         """Name of the solver whose sweeps are made."""
         return self._chosen.name
 
-    def sweep(self, budget, most):
+    def sweep(self, max_visits, max_sweeps):
         """Sweep, and choose between `climb` and `dcd` if this is undecided."""
-        report = self._chosen.sweep(budget, most)
+        report = self._chosen.sweep(max_visits, max_sweeps)
         if self._is_undecided:
             self._choose(report.loss / max(2.0 * self.coordinates.half_norm(), np.finfo(float).tiny))
         return report
 
-    def widen(self):
+    def reset_selection(self):
         """Include all rows in the next sweep again."""
-        self._chosen.widen()
+        self._chosen.reset_selection()
 
     def advance(self, half_norm, loss):
         """Choose by the burden of the first stage, and start the next stage; return whether there is one."""
-        if self._is_undecided and self._chosen.tens and loss < WORTH_SOLVING * 2.0 * half_norm:
+        if self._is_undecided and self._chosen.n_stages_left and loss < MIN_BURDEN * 2.0 * half_norm:
             self._choose_dcd()
             return True
         self._is_undecided = False
@@ -282,7 +282,7 @@ class ChoosingSweeps:
 
     def _choose(self, burden):
         """Choose dcd if the burden is small after the first sweep, or if the full costs are reached."""
-        if burden < self._min_burden or self._chosen.tens == 0:
+        if burden < self._min_burden or self._chosen.n_stages_left == 0:
             self._choose_dcd()
         self._min_burden = 0.0
 

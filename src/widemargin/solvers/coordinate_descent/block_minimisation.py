@@ -42,8 +42,8 @@ def sbm(problem, settings, start=None):
     with watch:
         while watch.status is None:
             passes.make_pass()
-            watch.measured(passes.count, float(passes.count), passes.primal, passes.dual)
-            over = watch.turn("sbm", passes.count, float(passes.count))
+            watch.record(passes.count, float(passes.count), passes.primal, passes.dual)
+            over = watch.should_stop("sbm", passes.count, float(passes.count))
             if relative_gap(passes.primal, passes.dual) <= settings.tol:
                 watch.status = Status.CONVERGED
             elif not over and passes.are_stuck:
@@ -51,7 +51,7 @@ def sbm(problem, settings, start=None):
             if watch.status is None:
                 passes.sweep_kept_rows()
     if passes.count == 0:  # interrupted in the first pass
-        watch.measured(0, 0.0, passes.primal, passes.dual)
+        watch.record(0, 0.0, passes.primal, passes.dual)
     return Solution(
         w=passes.best_w,
         beta=passes.best_beta,
@@ -196,7 +196,7 @@ class _Passes:
             if report.violation <= _VIOLATION_LEFT * first:
                 if report.full:
                     break
-                sweeps.widen()
+                sweeps.reset_selection()
         self._records["beta"][index] = records["beta"]
 
 

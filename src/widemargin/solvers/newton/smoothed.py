@@ -34,7 +34,7 @@ from widemargin.problems.magnitudes import check_rows
 from widemargin.problems.smoothed_risk import SmoothedRisk
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
-from widemargin.solvers.coordinate_descent.climb import WORTH_SOLVING, height
+from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, height
 from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
 from widemargin.solvers.spec import Rows, SolverSpec, Start
@@ -223,7 +223,7 @@ def _first_iterates(problems, starts, settings, watch):
 def _continuation_in_cost(problems, settings, watch):
     """Return iterates whose costs were first divided by a power of ten, and then multiplied by ten step by step.
 
-    A problem with a burden of at least WORTH_SOLVING goes directly to its full costs: most of its dual variables are at
+    A problem with a burden of at least MIN_BURDEN goes directly to its full costs: most of its dual variables are at
     their bounds, and are multiplied with them.
     """
     tens = max(0, round(np.log10(height(problems[0]) / _FIRST_HEIGHT)))
@@ -236,7 +236,7 @@ def _continuation_in_cost(problems, settings, watch):
         reduced = [k for k, factor in enumerate(factors) if factor < 1.0]
         _approach([iterates[k] for k in reduced], settings, watch)
         for k in reduced:
-            last, factors[k] = factors[k], 1.0 if iterates[k].burden >= WORTH_SOLVING else min(1.0, 10.0 * factors[k])
+            last, factors[k] = factors[k], 1.0 if iterates[k].burden >= MIN_BURDEN else min(1.0, 10.0 * factors[k])
             iterates[k].change_costs(scaled(problems[k], factors[k]), factors[k] / last)
     return iterates
 
