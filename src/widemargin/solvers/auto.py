@@ -42,6 +42,7 @@ from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
 from widemargin.solvers.newton.smoothed import (
     MOST_COLUMNS,
+    NEWTON,
     begins_with_a_part,
     newton,
     newton_together,
@@ -266,6 +267,12 @@ def _is_better_together(problem, settings, start):
     return start is None and not takes_active_set(problem) and chosen(problem, settings)[0] in (newton, _steps_first)
 
 
+def _refuses(problem):
+    """Return why a DualQP is refused, or None: a free intercept with losses that are not hinges is for newton alone."""
+    reason = NEWTON.refuses(problem) if problem.free_intercept and not is_made_of_hinges(problem) else None
+    return reason and f"has only {NEWTON.name!r} for such losses with penalize_intercept=False, which {reason}"
+
+
 AUTO = SolverSpec(
     name="auto",
     solve=auto,
@@ -273,6 +280,7 @@ AUTO = SolverSpec(
     starts_from=Start.DUAL,
     stopping=("gap", "kkt"),
     counts="iterations",
+    refuses=_refuses,
     together=auto_together,
     is_better_together=_is_better_together,
     chooses=True,

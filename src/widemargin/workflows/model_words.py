@@ -4,6 +4,7 @@ from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.models.kernel.machines import MACHINES, machine_of
 from widemargin.models.linear import LinearSVC
+from widemargin.problems.row_loss import RowLoss
 
 _ORDERS = {
     RankSVM: "RankSVM, pairs within queries, linear",
@@ -23,5 +24,7 @@ def model_words(model):
         return f"MeasureSVC, {model.measure}, linear"
     kind = "linear SVC" if isinstance(model, LinearSVC) else "linear SVR"
     is_joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
+    if isinstance(model.loss, RowLoss):
+        return f"{kind}, {model.loss}"
     loss = "Crammer and Singer's" if is_joint else model.loss.replace("_", " ").replace("epsilon i", "epsilon-i")
     return f"{kind}, {loss} loss"

@@ -209,10 +209,6 @@ class KernelModel(SolvedModel):
     facts_: list[dict[str, float]]
     n_features_in_: int
 
-    @property
-    def _stopping(self):
-        return self.stopping
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
