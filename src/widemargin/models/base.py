@@ -308,7 +308,7 @@ class LinearModel(WeightedModel):
         self.coef_ = X.spread(np.ascontiguousarray(W[:, : X.n_features]))
         self.intercept_ = np.hstack([solution.intercept for solution in solutions]) if self.fit_intercept else 0.0
         if all(solution.beta is not None for solution in solutions):
-            self.dual_coef_ = np.vstack([solution.beta.T for solution in solutions])
+            self.dual_coef_ = np.ascontiguousarray(np.vstack([solution.beta.T for solution in solutions]))
         else:
             vars(self).pop("dual_coef_", None)
 
