@@ -21,3 +21,4 @@ LinearStopping: TypeAlias = Literal["gap", "kkt", "violation"]
 PlaneStopping: TypeAlias = Literal["gap", "violation"]
 ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge"] | RowLoss
 RegressionLoss: TypeAlias = Literal["epsilon_insensitive", "squared_epsilon_insensitive"] | RowLoss
+Measure: TypeAlias = str | Callable[[Any, Any, int, int], Any]

@@ -21,7 +21,8 @@ def model_words(model):
     if type(model) in _ORDERS:
         return _ORDERS[type(model)]
     if isinstance(model, MeasureSVC):
-        return f"MeasureSVC, {model.measure}, linear"
+        name = getattr(model.measure, "__name__", "a function") if callable(model.measure) else model.measure
+        return f"MeasureSVC, {name}, linear"
     kind = "linear SVC" if isinstance(model, LinearSVC) else "linear SVR"
     is_joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
     if isinstance(model.loss, RowLoss):
