@@ -1,6 +1,7 @@
 """Losses given by their numbers: they are minimised as they are written, with every parameter, or refused by name."""
 
 import pickle
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -11,12 +12,21 @@ from sklearn.linear_model import QuantileRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import scale
 
-from widemargin import LinearSVC, LinearSVR, LinearSVRCV, RowLoss, c_path, certificates, load_model, save_model
+from widemargin import (
+    LinearSVC,
+    LinearSVR,
+    LinearSVRCV,
+    RowLoss,
+    c_path,
+    certificates,
+    load_model,
+    save_model,
+    train_file,
+)
 from widemargin.data.matrix import Matrix
 from widemargin.problems.formulations import DualQP
 from widemargin.selection.target_scaling import TargetScale
 from widemargin.solvers.registry import specs_of
-from widemargin.workflows.model_words import model_words
 
 WIDTH = 20.0
 HUBER = RowLoss(lower=-1.0, upper=1.0, curvature=WIDTH)
@@ -222,5 +232,7 @@ def test_a_model_of_scaled_targets_is_converted_to_the_original_units(diabetes):
     assert model.objective_ == pytest.approx(alone.objective_, rel=1e-8)
 
 
-def test_the_words_for_a_model_name_the_numbers_of_its_loss():
-    assert model_words(LinearSVR(loss=HUBER)) == "linear SVR, RowLoss(lower=-1.0, upper=1.0, curvature=20.0)"
+def test_training_from_a_file_names_the_numbers_of_the_loss(tmp_path):
+    trained = train_file(LinearSVR(loss=HUBER), BytesIO(b"1 1:2\n-1 1:-3\n3 1:1\n"), tmp_path / "model")
+    assert trained.description == "linear SVR, RowLoss(lower=-1.0, upper=1.0, curvature=20.0)"
+    assert load_model(tmp_path / "model").loss == HUBER

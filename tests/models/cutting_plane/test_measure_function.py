@@ -10,12 +10,11 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from widemargin import MeasureSVC, save_model
+from widemargin import MeasureSVC, cross_validate_file, save_model, write_svmlight
 from widemargin.evaluation.orders import measure_facts, measure_lines
 from widemargin.evaluation.predictions import Prediction
 from widemargin.problems import measure_of_counts
 from widemargin.problems.measures import MeasureRisk
-from widemargin.workflows.model_words import model_words
 
 
 def balanced_error(fn, fp, n_positive, n_negative):
@@ -123,4 +122,10 @@ def test_the_value_of_a_function_is_its_loss_at_the_predictions(cancer):
     assert facts["measure"] == "balanced_error"
     assert facts["value"] == pytest.approx(expected)
     assert measure_lines(facts)[0] == f"balanced_error = {expected:g} (the measure of the model)"
-    assert model_words(model) == "MeasureSVC, balanced_error, linear"
+
+
+def test_cross_validation_of_a_file_names_the_function(tmp_path, cancer):
+    write_svmlight(tmp_path / "rows", *cancer)
+    validated = cross_validate_file(MeasureSVC(balanced_error, C=10.0), tmp_path / "rows", n_folds=2)
+    assert validated.description == "MeasureSVC, balanced_error, linear"
+    assert 0.0 <= validated.measures["value"] < 0.2
