@@ -17,6 +17,7 @@ from .persistence.model_file import load_model, save_model
 from .plots.convergence import plot_convergence
 from .plots.grid import plot_grid
 from .problems import certificates
+from .problems.row_loss import RowLoss
 from .selection.c_path import CPath, c_path
 from .selection.grid_result import GridResult
 from .selection.grid_search import grid_search
@@ -54,6 +55,7 @@ __all__ = [
     "Progress",
     "ROCAreaSVC",
     "RankSVM",
+    "RowLoss",
     "SvmlightBlocks",
     "c_path",
     "certificates",

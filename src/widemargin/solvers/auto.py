@@ -47,6 +47,7 @@ from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
 from widemargin.solvers.newton.smoothed import (
     MAX_COLUMNS,
+    NEWTON,
     newton,
     newton_together,
     starts_from_sample,
@@ -299,6 +300,12 @@ def _is_better_together(problem, settings, start):
     return chosen(problem, settings)[0] in (newton, _newton_then_sweeps)
 
 
+def _refuses(problem):
+    """Return why a DualQP is refused, or None: a free intercept with losses that are not hinges is for newton alone."""
+    reason = NEWTON.refuses(problem) if problem.free_intercept and not is_made_of_hinges(problem) else None
+    return reason and f"has only {NEWTON.name!r} for such losses with penalize_intercept=False, which {reason}"
+
+
 AUTO = SolverSpec(
     name="auto",
     solve=auto,
@@ -306,6 +313,7 @@ AUTO = SolverSpec(
     starts_from=Start.DUAL,
     stopping=("gap", "kkt"),
     counts="iterations",
+    refuses=_refuses,
     together=auto_together,
     is_better_together=_is_better_together,
     chooses=True,

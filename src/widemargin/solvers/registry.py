@@ -98,7 +98,8 @@ def check(spec, problem, settings):
     if reason is not None:
         others = [name for name, one in specs_of(formulation).items() if not _refusal(one, problem)]
         others = [name for name in others if name in names_of(formulation, intercept=problem.intercept)]
-        raise ValueError(f"solver={spec.name!r} {reason}. Use solver={listed(others)}.")
+        way = f"solver={listed(others)}" if others else "penalize_intercept=True, for which there are other solvers"
+        raise ValueError(f"solver={spec.name!r} {reason}. Use {way}.")
 
 
 def _refusal(spec, problem):
