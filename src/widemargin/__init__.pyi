@@ -1,6 +1,7 @@
 """The public names, and where they live; `__init__.py` imports each when it is first used."""
 
 from ._runtime.progress import show_progress
+from .data.blocks.writer import WrittenBlocks, write_blocks
 from .data.scaling import FeatureRanges, learn_ranges
 from .data.svmlight.blocks import SvmlightBlocks, write_svmlight_blocks
 from .data.svmlight.range_file import read_ranges, write_ranges
@@ -57,6 +58,7 @@ __all__ = [
     "RankSVM",
     "RowLoss",
     "SvmlightBlocks",
+    "WrittenBlocks",
     "c_path",
     "certificates",
     "check_file",
@@ -78,6 +80,7 @@ __all__ = [
     "show_progress",
     "subset_file",
     "train_file",
+    "write_blocks",
     "write_ranges",
     "write_svmlight",
     "write_svmlight_blocks",

@@ -63,7 +63,9 @@ class Checkpoints:
                 self._check(json.loads(str(arrays[_DESCRIPTION])))
                 _restore(target, arrays, "")
         except (ValueError, KeyError, OSError, EOFError) as error:
-            raise FormatError(f"{self._file.path} is not a checkpoint of this fit ({error}). Remove it to start anew.") from None
+            raise FormatError(
+                f"{self._file.path} is not a checkpoint of this fit ({error}). Remove it to start anew."
+            ) from None
         return True
 
     def save(self, target, *, now=False):

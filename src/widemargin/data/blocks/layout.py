@@ -32,7 +32,7 @@ VERSION = 1
 _METADATA_KEY = b"widemargin"
 _VALUE_TYPES = (None, np.dtype(np.uint8), np.dtype(np.float32), np.dtype(np.float64))  # None: every value is one
 _LABEL_TYPES = tuple(map(np.dtype, (np.int8, np.int16, np.int32, np.int64)))
-_COLUMNS_WITH_STATISTICS = 1 << 16  # of wider data, statistics of columns would dwarf the schema
+COLUMNS_WITH_STATISTICS = 1 << 16  # of wider data, statistics of columns would dwarf the schema
 
 
 class Chunk(NamedTuple):
@@ -137,7 +137,7 @@ class Summary:
     def to_metadata(self, layout):
         """Return the metadata of the schema."""
         words = {"version": VERSION, **asdict(replace(self, columns={}))}
-        if self.n_features <= _COLUMNS_WITH_STATISTICS:
+        if self.n_features <= COLUMNS_WITH_STATISTICS:
             words["columns"] = {name: _encoded(numbers) for name, numbers in self.columns.items()}
         words["classes"] = list(layout.label_type) if isinstance(layout.label_type, tuple) else None
         return {_METADATA_KEY: json.dumps(words).encode()}
@@ -185,7 +185,7 @@ def label_type(labels):
     """Return the narrowest type of numeric labels without loss."""
     if not np.issubdtype(labels.dtype, np.integer) and not (labels == np.round(labels)).all():
         return np.dtype(np.float32 if (labels.astype(np.float32) == labels).all() else np.float64)
-    low, high = (labels.min(), labels.max()) if len(labels) else (0, 0)
+    low, high = (int(labels.min()), int(labels.max())) if len(labels) else (0, 0)
     for narrow in _LABEL_TYPES:
         limits = np.iinfo(narrow)
         if limits.min <= low and high <= limits.max:
