@@ -297,7 +297,7 @@ class _OptimisedPlanes(_Planes):
         Returns the scores of the previous best point, the scores of the direction, and the result of the line search.
         """
         best, direction = self.best, w - self.best.w
-        t = axpby(scores, 1.0, best.scores, -1.0, self._direction_scores, self._n_jobs)
+        t = axpby(1.0, scores, -1.0, best.scores, self._direction_scores, self._n_jobs)
         step = self._risk.step(best.scores, t, float(direction @ direction), float(best.w @ direction))
         moved = Point(best.w + step.k * direction, step.scores, step.risk)
         if moved.objective < best.objective:
