@@ -1,6 +1,7 @@
 """The public names, and where they live; `__init__.py` imports each when it is first used."""
 
 from ._runtime.progress import show_progress
+from .data.blocks.writer import WrittenBlocks, write_blocks
 from .data.scaling import FeatureRanges, learn_ranges
 from .data.svmlight.blocks import SvmlightBlocks, write_svmlight_blocks
 from .data.svmlight.range_file import read_ranges, write_ranges
@@ -17,6 +18,7 @@ from .persistence.model_file import load_model, save_model
 from .plots.convergence import plot_convergence
 from .plots.grid import plot_grid
 from .problems import certificates
+from .problems.row_loss import RowLoss
 from .selection.c_path import CPath, c_path
 from .selection.grid_result import GridResult
 from .selection.grid_search import grid_search
@@ -54,7 +56,9 @@ __all__ = [
     "Progress",
     "ROCAreaSVC",
     "RankSVM",
+    "RowLoss",
     "SvmlightBlocks",
+    "WrittenBlocks",
     "c_path",
     "certificates",
     "check_file",
@@ -76,6 +80,7 @@ __all__ = [
     "show_progress",
     "subset_file",
     "train_file",
+    "write_blocks",
     "write_ranges",
     "write_svmlight",
     "write_svmlight_blocks",

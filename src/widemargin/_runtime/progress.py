@@ -56,7 +56,7 @@ def show_progress(stream: TextIO | None = None) -> "ProgressReport":
     return ProgressReport(1, stream, last_lines=False)
 
 
-def task(what, total=None, unit=""):
+def task(what, total=None, unit="", *, speed=False):
     """Return a `Task` of the report in force; if there is none, one that nobody sees.
 
     Parameters
@@ -67,6 +67,8 @@ def task(what, total=None, unit=""):
         How much there is to do; None if that is not known.
     unit : str, default=""
         Of the total: "bytes", "rows", "folds".
+    speed : bool, default=False
+        Of bytes, whether to show megabytes per second, too.
 
     Examples
     --------
@@ -76,7 +78,7 @@ def task(what, total=None, unit=""):
     ...         counting.advance()
     """
     report = _in_force.get()
-    return _UNSEEN if report is None else report.task(what, total, unit)
+    return _UNSEEN if report is None else report.task(what, total, unit, speed=speed)
 
 
 def reporting(verbose):
@@ -90,8 +92,9 @@ def reporting(verbose):
 class Task:
     """Work with a beginning and an end; `with` opens and closes it."""
 
-    def __init__(self, report, what, total, unit):
+    def __init__(self, report, what, total, unit, speed=False):
         self._report, self.total, self.unit, self.row, self.has_line = report, total, unit, None, False
+        self._has_speed = speed
         self.what = what if len(what) <= _LONGEST_NAME else f"{what[: _LONGEST_NAME - 3]}..."
 
     def __enter__(self):
@@ -115,18 +118,23 @@ class Task:
     def describe(self):
         """Return one line about how far it is."""
         if self.total is None:
-            return f"{self.what}, {_clock(self.row.elapsed)}"
+            return f"{self.what}{self._speed()}, {_clock(self.row.elapsed)}"
         left = ""
         if self.row.percentage >= _FIRST_PERCENT:
             # As fast as up to the last advance, which may be a while ago.
             seconds = 100.0 * (self.advanced - self.row.start_time) / self.row.percentage - self.row.elapsed
             left = f", {_clock(max(seconds, 0.0))} left"
-        return f"{self.what}: {self._extent()}{left}"
+        return f"{self.what}: {self._extent()}{self._speed()}{left}"
 
     def describe_end(self, *, is_complete):
         """Return one line about work that is over."""
         extent = _amount(self.total, self.unit) if is_complete else f"stopped at {self._extent()}"
         return f"{self.what}: {extent}, {self.row.elapsed:.1f} s"
+
+    def _speed(self):
+        """Return the speed up to the last advance in words, or nothing."""
+        seconds = self.advanced - self.row.start_time if self._has_speed else 0.0
+        return f", {self.row.completed / 1e6 / seconds:,.0f} MB/s" if seconds > 0.0 else ""
 
     def _extent(self):
         percent = f"{math.floor(self.row.percentage)}%"
@@ -201,9 +209,9 @@ class ProgressReport:
                 self._screen.close()
         return False
 
-    def task(self, what, total=None, unit=""):
+    def task(self, what, total=None, unit="", *, speed=False):
         """Return a `Task` to be shown here; see `widemargin._runtime.progress.task`."""
-        return Task(self, what, total, unit) if self.verbose else _UNSEEN
+        return Task(self, what, total, unit, speed) if self.verbose else _UNSEEN
 
     @contextmanager
     def solving(self, n_problems, unit="problems"):

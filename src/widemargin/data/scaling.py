@@ -32,7 +32,8 @@ from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.argument_types import Floats, Rows, SparseMatrix
 from widemargin._runtime.compile import compiled
-from widemargin.data.matrix import DenseRows, Matrix
+from widemargin.data.matrix import Matrix
+from widemargin.data.rows import DenseRows
 from widemargin.data.structure import check_structure
 
 MOST_FEATURES = 1 << 28  # limit of the number of columns, since ranges are arrays over all columns

@@ -5,6 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from widemargin.problems.row_loss import RowLoss
 from widemargin.solvers.contract import Progress
 
 Callback: TypeAlias = Callable[[Progress], object]
@@ -18,5 +19,6 @@ KernelStopping: TypeAlias = Literal["kkt", "gap"]
 
 LinearStopping: TypeAlias = Literal["gap", "kkt", "violation"]
 PlaneStopping: TypeAlias = Literal["gap", "violation"]
-ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge"]
-RegressionLoss: TypeAlias = Literal["epsilon_insensitive", "squared_epsilon_insensitive"]
+ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge"] | RowLoss
+RegressionLoss: TypeAlias = Literal["epsilon_insensitive", "squared_epsilon_insensitive"] | RowLoss
+Measure: TypeAlias = str | Callable[[Any, Any, int, int], Any]

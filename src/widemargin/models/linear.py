@@ -1,10 +1,11 @@
 """`LinearSVC` and `LinearSVR`: drop-in replacements for scikit-learn's, with a certificate.
 
-    LinearSVC   minimise ½|w|² + Σ C_i max(0, 1 − y_i <w, x_i>)          (loss="hinge"), or its square
-    LinearSVR   minimise ½|w|² + Σ C_i max(0, |y_i − <w, x_i>| − epsilon)    or its square
+    LinearSVC   minimise ½|w|² + Σ C_i max(0, 1 − y_i <w, x_i>)              for loss="hinge", or with squared losses
+    LinearSVR   minimise ½|w|² + Σ C_i max(0, |y_i − <w, x_i>| − epsilon)    or with squared losses
 
-with C_i = C * class_weight[y_i] * sample_weight[i]. The intercept is the weight of a constant feature
-`intercept_scaling` and is penalised with the others, as in LIBLINEAR, unless penalize_intercept=False.
+with C_i = C * class_weight[y_i] * sample_weight[i]; other losses are given by a `RowLoss`. The intercept is the weight
+of a constant feature of value `intercept_scaling` and is penalised with the other weights, as in LIBLINEAR, unless
+penalize_intercept=False.
 """
 
 from numbers import Real
@@ -27,12 +28,12 @@ from widemargin.models.argument_types import (
     RegressionLoss,
 )
 from widemargin.models.base import LinearModel, one_by_one
-from widemargin.models.inputs import check_class_weight
-from widemargin.models.labels import encode_labels
+from widemargin.models.inputs import check_class_weight, encode_labels
 from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.multiclass import CrammerSinger
+from widemargin.problems.row_loss import RowLoss
 from widemargin.solvers.coordinate_descent.crammer_singer import crammer_singer
 from widemargin.solvers.registry import specs_of
 from widemargin.solvers.spec import Start
@@ -45,8 +46,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
     ----------
     penalty : {"l2"}, default="l2"
         Only ½|w|²; scikit-learn's "l1" is refused.
-    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
-        The loss of one row; with `multi_class="crammer_singer"` it has no effect, as in scikit-learn.
+    loss : {"hinge", "squared_hinge"} or RowLoss, default="squared_hinge"
+        The loss of one row; a `RowLoss` gives other losses by their numbers. With `multi_class="crammer_singer"` the
+        two names have no effect, as in scikit-learn, and a RowLoss is refused.
     dual : bool or "auto", default="auto"
         Kept for compatibility: the optimum is the same either way, and the certificate proves it. `dual=False` with a
         loss that scikit-learn cannot solve that way is refused as there.
@@ -137,7 +139,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     _parameter_constraints: dict = {
         **LinearModel._parameter_constraints,
         "penalty": [StrOptions({"l1", "l2"})],
-        "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "loss": [StrOptions(set(classification.LOSSES)), RowLoss],
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "class_weight": [None, dict, StrOptions({"balanced"})],
     }
@@ -196,28 +198,19 @@ class LinearSVC(ClassifierMixin, LinearModel):
         y : array-like of shape (n_samples,)
             Two classes or more.
         sample_weight : array-like of shape (n_samples,), default=None
-            Factor of C for each row; a row of weight zero is as good as absent.
+            Factor of C for each row; a row of weight zero has no influence.
 
         Returns
         -------
         self
         """
         X, label, weight = self._check(X, y, sample_weight)
-        cost = self._cost(label, weight)
-        if self.multi_class == "crammer_singer" and len(self.classes_) > 2:
-            self._check_crammer_singer()
-            problem = CrammerSinger(X, label, cost, len(self.classes_))
-            last = self._last_multipliers(len(self.classes_), X.n_rows)
-            (solution,) = self._solve(one_by_one(crammer_singer), [lambda: problem], [None if last is None else last.T])
-            self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
-            return self._keep([solution], X)
-        solutions = self._solve_rows(self._problems(X, label, cost), X)
-        betas = [solution.beta for solution in solutions]
-        self._keep_multipliers(None if any(beta is None for beta in betas) else np.stack(betas))
+        problems = self._problems(X, label, self._cost(label, weight))
+        solutions = self._solve_problems(problems, X)
         return self._keep(solutions, X)
 
     def _check(self, X, y, sample_weight):
-        """Return the matrix, labels 0 .. n_classes − 1 and weights of rows. Sets `classes_`."""
+        """Return the matrix, labels 0 .. n_classes − 1 and one weight for each row. Sets `classes_`."""
         X, y, weight = self._check_rows(X, y, sample_weight)
         given = f"Unsupported set of arguments: penalty={self.penalty!r}, loss={self.loss!r}, dual={self.dual!r}."
         if self.penalty == "l1":
@@ -231,31 +224,54 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return self._matrix(X), label, weight
 
     def _cost(self, label, weight):
-        """Return the cost of each row; rows of weight 0 do not count where classes are balanced."""
+        """Return the cost of each row; class_weight="balanced" counts only rows of positive weight."""
         if self.class_weight is None:
             return self.C * weight
-        there = self.classes_[label if self.class_weight != "balanced" else label[weight > 0.0]]
-        present = np.unique(there)
+        counted = self.classes_[label if self.class_weight != "balanced" else label[weight > 0.0]]
+        present = np.unique(counted)
         factor = np.zeros(len(self.classes_))
         factor[np.searchsorted(self.classes_, present)] = compute_class_weight(
-            self.class_weight, classes=present, y=there
+            self.class_weight, classes=present, y=counted
         )
         return self.C * weight * factor[label]
 
+    @property
+    def _solves_all_classes_at_once(self):
+        """Whether the problem is that of Crammer and Singer, which for two classes is that of one weight vector."""
+        return self.multi_class == "crammer_singer" and len(self.classes_) > 2
+
+    def _problems(self, X, label, cost):
+        """Return a function for each problem that states it: one for two classes, else one for each class.
+
+        With multi_class="crammer_singer" there is one problem of all classes.
+        """
+        n_classes = len(self.classes_)
+        if self._solves_all_classes_at_once:
+            self._check_crammer_singer()
+            return [lambda: CrammerSinger(X, label, cost, n_classes)]
+        state = self.loss.classification if isinstance(self.loss, RowLoss) else classification.LOSSES[self.loss]
+        positives = [1] if n_classes == 2 else range(n_classes)
+        free = self._intercept is Intercept.FREE
+        return [lambda k=k: state(X, np.where(label == k, 1.0, -1.0), cost, free_intercept=free) for k in positives]
+
     def _check_crammer_singer(self):
-        """Refuse what is for sums over rows only."""
+        """Refuse parameters that the problem of Crammer and Singer, or its solver, has no place for."""
+        if isinstance(self.loss, RowLoss):
+            raise ValueError(
+                f"multi_class='crammer_singer' has a loss of its own, got loss={self.loss!r}: use multi_class='ovr'."
+            )
         if specs_of(DualQP)[self.solver].starts_from is not Start.DUAL or self._intercept is Intercept.FREE:
             raise ValueError(
                 "multi_class='crammer_singer' has a dual coordinate solver of its own, and penalises the intercept; "
                 f"got solver={self.solver!r}, penalize_intercept={self.penalize_intercept}."
             )
 
-    def _problems(self, X, label, cost):
-        """Return one problem per class, or one for two classes, each to be stated when its turn comes."""
-        state = classification.LOSSES[self.loss]
-        positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        free = self._intercept is Intercept.FREE
-        return [lambda k=k: state(X, np.where(label == k, 1.0, -1.0), cost, free_intercept=free) for k in positives]
+    def _solve_problems(self, problems, X):
+        """Return the Solution of each problem."""
+        if not self._solves_all_classes_at_once:
+            return super()._solve_problems(problems, X)
+        last = self._last_dual_variables(len(self.classes_), X.n_rows)
+        return self._solve(one_by_one(crammer_singer), problems, [None if last is None else last.T])
 
     def decision_function(self, X: Rows) -> Floats:
         """Return the score of each row for each class (n_samples, n_classes), or of the second of two (n_samples,)."""
@@ -292,8 +308,8 @@ class LinearSVR(RegressorMixin, LinearModel):
         no optimality condition is violated by more than this.
     C : float, default=1.0
         Weight of the losses against ½|w|².
-    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
-        The loss of one row.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"} or RowLoss, default="epsilon_insensitive"
+        The loss of one row; a `RowLoss` gives other losses, such as Huber's, by their numbers.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float, default=1.0
@@ -373,7 +389,7 @@ class LinearSVR(RegressorMixin, LinearModel):
     _parameter_constraints: dict = {
         **LinearModel._parameter_constraints,
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
-        "loss": [StrOptions(set(regression.LOSSES))],
+        "loss": [StrOptions(set(regression.LOSSES)), RowLoss],
     }
 
     def __init__(
@@ -425,21 +441,19 @@ class LinearSVR(RegressorMixin, LinearModel):
         y : array-like of shape (n_samples,)
             The targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Factor of C for each row; a row of weight zero is as good as absent.
+            Factor of C for each row; a row of weight zero has no influence.
 
         Returns
         -------
         self
         """
         X, y, weight = self._check(X, y, sample_weight)
-        (solution,) = self._solve_rows(self._problems(X, y, self._cost(y, weight)), X)
-        self._keep_multipliers(solution.beta)
-        self._keep([solution], X)
-        self.coef_ = self.coef_.ravel()
-        return self
+        problems = self._problems(X, y, self._cost(y, weight))
+        solutions = self._solve_problems(problems, X)
+        return self._keep(solutions, X)
 
     def _check(self, X, y, sample_weight):
-        """Return the matrix, targets and weights of rows."""
+        """Return the matrix, the targets and one weight for each row."""
         X, y, weight = self._check_rows(X, y, sample_weight, y_numeric=True)
         if self.loss == "epsilon_insensitive" and self.dual is False:
             raise ValueError(
@@ -453,9 +467,16 @@ class LinearSVR(RegressorMixin, LinearModel):
         return self.C * weight
 
     def _problems(self, X, y, cost):
-        """Return the problem, to be stated when its turn comes."""
-        state = regression.LOSSES[self.loss]
+        """Return a list of one function, which states the problem."""
+        state = self.loss.regression if isinstance(self.loss, RowLoss) else regression.LOSSES[self.loss]
         return [lambda: state(X, y, cost, self.epsilon, free_intercept=self._intercept is Intercept.FREE)]
+
+    def _set_weights(self, solutions, X):
+        """Set `coef_`, `intercept_` and `dual_coef_` of the one output, without a dimension for outputs."""
+        super()._set_weights(solutions, X)
+        self.coef_ = self.coef_.ravel()
+        if hasattr(self, "dual_coef_"):
+            self.dual_coef_ = self.dual_coef_.ravel()
 
     def predict(self, X: Rows) -> Floats:
         """Return the predicted target of each row."""

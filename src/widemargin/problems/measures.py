@@ -27,6 +27,7 @@ import re
 import numpy as np
 
 from widemargin._runtime.compile import compiled
+from widemargin.problems.measure_of_counts import search_of
 from widemargin.problems.row_risk import BracketedStep
 from widemargin.problems.sorting import Sorter
 
@@ -39,8 +40,9 @@ class MeasureRisk(BracketedStep):
 
     Parameters
     ----------
-    measure : str
-        "error", "f1", "prbep", or "precision@" or "recall@" followed by the number k.
+    measure : str or callable
+        "error", "f1", "prbep", or "precision@" or "recall@" followed by the number k; or a function of counts, see
+        `measure_of_counts`.
     sign : ndarray
         +1 or −1 for each row; both must occur.
     C : float
@@ -53,10 +55,10 @@ class MeasureRisk(BracketedStep):
     """
 
     def __init__(self, measure, sign, C):
-        name, k = parsed(measure)
+        name, k = (None, 0) if callable(measure) else parsed(measure)
         if k > len(sign):
             raise ValueError(f"{measure}: k must be at most the number of rows, {len(sign)}.")
-        self._search, self._k = _SEARCHES[name], k
+        self._search, self._k = search_of(measure) if name is None else _SEARCHES[name], k
         self._positive, self._negative = np.flatnonzero(sign > 0), np.flatnonzero(sign < 0)
         self._sorters = Sorter(len(self._positive)), Sorter(len(self._negative))
         self._n = len(sign)

@@ -83,6 +83,19 @@ class SmoothedRisk:
         tasks = [(*rows, b, q, t, *ends, out) for ends in self._ranges]
         return np.sum(run(_predict_dual, tasks, self._n_jobs), axis=0)
 
+    def changing_rows(self, s, t, h, start, stop):
+        """Return the rows i, start <= i < stop, whose dual variable may change between scores s and s + t; i − start.
+
+        They are those in the band at s or at s + t, and those that cross the band in between.
+        """
+        rows = np.empty(stop - start, np.int64)
+        return rows[: _changing_rows(self._hinges, self._centre, self.squared, start, stop, s, t, h, rows)]
+
+    def support_rows(self, s, h, start, stop):
+        """Return the rows i, start <= i < stop, whose dual variable is not zero at scores s, as i − start."""
+        rows = np.empty(stop - start, np.int64)
+        return rows[: _support_rows(self._hinges, self._centre, self.squared, start, stop, s, h, rows)]
+
     def dual_sums(self, b):
         """Return (linear, quadratic), as in RiskSums, of any dual variables b."""
         p = self._problem
@@ -278,3 +291,38 @@ def _dual_sums(target, epsilon, curvature, b):
         linear += target[i] * b[i] - epsilon[i] * abs(b[i])
         quadratic += 0.5 * curvature[i] * b[i] * b[i]
     return linear, quadratic
+
+
+@compiled
+def _changing_rows(hinges, centre, squared, start, stop, s, t, h, rows):
+    """Write the result of SmoothedRisk.changing_rows to the front of `rows`; return the number of rows."""
+    n, rate = 0, 0.5 / h
+    for i in range(start, stop):
+        changes = False
+        for layer in range(hinges.signed_weight.shape[0]):
+            signed_weight, offset = hinges.signed_weight[layer, i], hinges.offset[layer, i]
+            z, new_z = hinge_argument(signed_weight, offset, s[i]), hinge_argument(signed_weight, offset, s[i] + t[i])
+            if squared:
+                changes |= (signed_weight != 0.0) & ((z > 0.0) | (new_z > 0.0))
+            else:
+                u, new_u = centre[layer, i] + rate * z, centre[layer, i] + rate * new_z
+                is_constant = ((u <= 0.0) & (new_u <= 0.0)) | ((u >= 1.0) & (new_u >= 1.0))
+                changes |= (signed_weight != 0.0) & (not is_constant)
+        rows[np.uint64(n)] = i - start
+        n += changes
+    return n
+
+
+@compiled
+def _support_rows(hinges, centre, squared, start, stop, s, h, rows):
+    """Write the result of SmoothedRisk.support_rows to the front of `rows`; return the number of rows."""
+    n, rate = 0, 0.5 / h
+    for i in range(start, stop):
+        is_support = False
+        for layer in range(hinges.signed_weight.shape[0]):
+            signed_weight = hinges.signed_weight[layer, i]
+            z = hinge_argument(signed_weight, hinges.offset[layer, i], s[i])
+            is_support |= (signed_weight != 0.0) & ((z > 0.0) if squared else (centre[layer, i] + rate * z > 0.0))
+        rows[np.uint64(n)] = i - start
+        n += is_support
+    return n

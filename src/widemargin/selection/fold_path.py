@@ -19,15 +19,9 @@ from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, submatrix
 from widemargin.models.base import SolvedModel
-from widemargin.models.kernel.base import (
-    KernelModel,
-    block_dtype,
-    dual_start,
-    fit_reusing,
-    kernel_values,
-    set_dual_start,
-)
+from widemargin.models.kernel.base import KernelModel, dual_start, fit_reusing, set_dual_start
 from widemargin.models.kernel.machines import machine_of
+from widemargin.models.kernel.training_rows import block_dtype, gamma_value, kernel_values
 from widemargin.solvers.contract import Status
 
 
@@ -93,7 +87,7 @@ def _kernel_matrix(model, X):
     if callable(model.kernel):
         return np.ascontiguousarray(kernel_values(model.kernel, X, X), dtype=np.float64)
     # gamma="scale" arrives here only for the linear kernel, which does not use gamma.
-    gamma = 1.0 / X.shape[1] if model.gamma in ("auto", "scale") else float(model.gamma)
+    gamma = gamma_value("auto" if model.gamma == "scale" else model.gamma, X)
     kernel = Kernel(model.kernel, gamma=gamma, coef0=float(model.coef0), degree=int(model.degree))
     dtype = block_dtype(kernel, model.tol, X.shape[0])
     return KernelRows(kernel, X, dtype=dtype, n_jobs=1).whole()

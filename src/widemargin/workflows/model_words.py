@@ -4,6 +4,7 @@ from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.models.kernel.machines import MACHINES, machine_of
 from widemargin.models.linear import LinearSVC
+from widemargin.problems.row_loss import RowLoss
 
 _ORDERS = {
     RankSVM: "RankSVM, pairs within queries, linear",
@@ -20,8 +21,11 @@ def model_words(model):
     if type(model) in _ORDERS:
         return _ORDERS[type(model)]
     if isinstance(model, MeasureSVC):
-        return f"MeasureSVC, {model.measure}, linear"
+        name = getattr(model.measure, "__name__", "a function") if callable(model.measure) else model.measure
+        return f"MeasureSVC, {name}, linear"
     kind = "linear SVC" if isinstance(model, LinearSVC) else "linear SVR"
     is_joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
+    if isinstance(model.loss, RowLoss):
+        return f"{kind}, {model.loss}"
     loss = "Crammer and Singer's" if is_joint else model.loss.replace("_", " ").replace("epsilon i", "epsilon-i")
     return f"{kind}, {loss} loss"

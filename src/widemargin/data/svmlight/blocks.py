@@ -103,7 +103,7 @@ class SvmlightBlocks:
             raise ValueError(f"block_bytes must be at least 1, got {block_bytes}.")
         own_name, self.size, self._start = _inspect(path_or_file)
         self._source, self.name, self.position, self.n_features = path_or_file, name or own_name, 0, 0
-        self._dtype, self._zero_based, self._block_bytes = np.dtype(dtype), zero_based, int(block_bytes)
+        self.dtype, self.zero_based, self._block_bytes = np.dtype(dtype), zero_based, int(block_bytes)
 
     def __iter__(self) -> Iterator[Block]:
         with task(f"reading {os.path.basename(self.name)}", self.size, "bytes") as reading:
@@ -111,23 +111,23 @@ class SvmlightBlocks:
 
     def _blocks(self, reading):
         with_queries, lines_before, self.n_features, reported = None, 0, 0, 0
-        for buffer in self._read_lines():
+        for buffer in self.read_lines():
             reading.advance(self.position - reported)
             reported = self.position
             if lines_before == 0:
                 refuse_byte_order_mark(self.name, buffer)
             queries = starts_with_query(buffer) if with_queries is None else with_queries
-            rows = parse_text(Text(self.name, buffer, queries, None, lines_before), self._dtype, self._zero_based)
+            rows = parse_text(Text(self.name, buffer, queries, None, lines_before), self.dtype, self.zero_based)
             lines_before += buffer.count(b"\n")
             if len(rows.labels) > 0:
                 with_queries = queries  # the first row of the file decides
-                self.n_features = max(self.n_features, rows.largest + int(self._zero_based))
+                self.n_features = max(self.n_features, rows.largest + int(self.zero_based))
                 yield Block(make_matrix(rows, self.n_features), rows.labels, rows.queries)
         if with_queries is None:
             raise FormatError(self.name, NO_ROWS)
 
-    def _read_lines(self):
-        """Yield the text in parts of about `block_bytes` that end with a newline."""
+    def read_lines(self) -> Iterator[bytes]:
+        """Yield the text, decompressed, in parts of about `block_bytes` that end with a newline."""
         with self._open() as stored, io.BufferedReader(stored, _BYTES_PER_READ) as plain:
             method, file = open_decompressed(plain)
             pieces = []
@@ -182,10 +182,14 @@ class _CountedFile(io.RawIOBase):
 
     def readinto(self, buffer):
         """Read into `buffer` and return the number of bytes."""
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        self.position += len(data)
-        return len(data)
+        if hasattr(self._file, "readinto"):
+            length = self._file.readinto(buffer)
+        else:
+            data = self._file.read(len(buffer))
+            length = len(data)
+            buffer[:length] = data
+        self.position += length
+        return length
 
 
 def _inspect(path_or_file):

@@ -4,8 +4,7 @@ from numbers import Integral, Real
 
 from widemargin.data.matrix import Matrix
 from widemargin.models.base import POSITIVE, WeightedModel, one_by_one
-from widemargin.models.inputs import checked_rows
-from widemargin.models.labels import encode_labels
+from widemargin.models.inputs import checked_rows, encode_labels
 from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems.formulations import RiskProblem
 from widemargin.solvers.finishing import finishing_risk
@@ -23,10 +22,6 @@ class PlaneModel(WeightedModel):
         "stopping": [StrOptions({"gap", "violation"})],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
     }
-
-    @property
-    def _stopping(self):
-        return self.stopping
 
     def _check_rows(self, X, y, **options):
         """Return X and y, checked."""

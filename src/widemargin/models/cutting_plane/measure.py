@@ -1,8 +1,8 @@
-"""`MeasureSVC`: two classes, told apart such that a measure of the whole prediction is good: F1, precision at k, ...
+"""`MeasureSVC`: classification of two classes that optimises a measure of all predictions, such as F1.
 
     minimise ½|w|² + C · max over labellings z of   loss(z) + 1/n Σ_i (z_i − y_i) <w, x_i>
 
-The loss, 1 − F1 for instance, is between 0 and 1; see `widemargin.problems.measures`.
+The loss of a labelling, for instance 1 − F1, is between 0 and 1; see `widemargin.problems.measures`.
 """
 
 from typing import Any, Self
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
 from widemargin._runtime.argument_types import Floats, Rows
-from widemargin.models.argument_types import Callbacks, PlaneStopping
+from widemargin.models.argument_types import Callbacks, Measure, PlaneStopping
 from widemargin.models.base import POSITIVE
 from widemargin.models.cutting_plane.base import PlaneModel
 from widemargin.problems.measures import MeasureRisk
@@ -23,9 +23,12 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
 
     Parameters
     ----------
-    measure : str, default="f1"
+    measure : str or callable, default="f1"
         "f1"; "prbep", the precision where it equals the recall; "precision@K" and "recall@K", of the K rows with the
-        largest scores, where K is a number; "error", the error rate.
+        largest scores, where K is a number; "error", the error rate. A callable is called as
+        measure(fn, fp, n_positive, n_negative) with arrays of counts, the false negatives and the false positives. It
+        returns the loss, between 0 and 1, of each pair of counts that the arrays broadcast to, or -inf for counts that
+        no prediction may have. The time for a cutting plane is then in proportion to n_positive * n_negative.
     C : float, default=1.0
         Weight of the measure's loss, which is between 0 and 1, against ½|w|².
     fit_intercept : bool, default=True
@@ -90,14 +93,14 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
 
     _parameter_constraints: dict = {
         **PlaneModel._parameter_constraints,
-        "measure": [str],
+        "measure": [str, callable],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [POSITIVE],
     }
 
     def __init__(
         self,
-        measure: str = "f1",
+        measure: Measure = "f1",
         C: float = 1.0,
         *,
         fit_intercept: bool = True,

@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 from widemargin._runtime.argument_types import Floats, Rows
 from widemargin.models.argument_types import Callbacks, PlaneStopping
 from widemargin.models.cutting_plane.base import PlaneModel
-from widemargin.models.inputs import finite_targets, refuse_missing
-from widemargin.models.labels import encode_labels
+from widemargin.models.inputs import encode_labels, finite_targets, refuse_missing
 from widemargin.problems.ranking import concordance, pair_risk, thresholds
 
 

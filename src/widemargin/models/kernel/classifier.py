@@ -15,14 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._runtime.argument_types import Floats, Rows
 from widemargin._runtime.warning import warn_caller
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
-from widemargin.models.inputs import check_class_weight
-from widemargin.models.kernel.base import KernelModel, SolvedProblem, folds_of, parts_of
-from widemargin.models.labels import encode_labels, order_of_first
+from widemargin.models.inputs import check_class_weight, encode_labels
+from widemargin.models.kernel.base import KernelModel, SolvedProblem
+from widemargin.models.kernel.training_rows import folds_of, parts_of
 from widemargin.models.multiclass import (
     blocks_of,
     labels_of,
     one_against_rest,
     order_of,
+    order_of_first,
     pair_coefficients,
     pair_decisions,
     pairs_of,

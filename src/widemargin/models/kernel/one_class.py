@@ -19,7 +19,8 @@ from sklearn.utils.metaestimators import available_if
 from widemargin._runtime.argument_types import Floats, Rows
 from widemargin.models.argument_types import Callbacks, Gamma, KernelChoice, KernelStopping, RandomState
 from widemargin.models.calibration import density_marks, marks_probability
-from widemargin.models.kernel.base import KernelModel, kernel_sums
+from widemargin.models.kernel.base import KernelModel
+from widemargin.models.kernel.training_rows import kernel_sums
 from widemargin.models.sklearn_private import Interval, _num_samples
 from widemargin.problems.one_class import one_class
 

@@ -19,7 +19,8 @@ from widemargin._runtime.argument_types import Floats, Rows
 from widemargin.models.argument_types import Callbacks, Gamma, KernelChoice, KernelStopping, RandomState
 from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import laplace_interval, laplace_scale
-from widemargin.models.kernel.base import KernelModel, folds_of
+from widemargin.models.kernel.base import KernelModel
+from widemargin.models.kernel.training_rows import folds_of
 from widemargin.models.sklearn_private import Interval
 from widemargin.problems.regression import eps_svr, nu_svr
 

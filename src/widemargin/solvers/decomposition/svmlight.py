@@ -88,8 +88,8 @@ def solve(method, settings):
         while True:
             status = method.status()
             if state.everything and (status is not None or method.iteration % method.turns_between_measurements == 0):
-                watch.measured(method.iteration, state.passes, *state.measure())
-            over = watch.turn(method.name, method.iteration, state.passes, method.violation)
+                watch.record(method.iteration, state.passes, *state.measure())
+            over = watch.should_stop(method.name, method.iteration, state.passes, method.violation)
             if status is not None or over:
                 watch.status = watch.status if status is None else status
                 break
@@ -99,7 +99,7 @@ def solve(method, settings):
     stretch = method.rule.stretch if watch.status is Status.CONVERGED else 1.0
     primal, dual = state.measure(stretch)
     if watch.last_iteration != method.iteration or stretch != 1.0 or recomputed:
-        watch.measured(method.iteration, state.passes, primal, dual)
+        watch.record(method.iteration, state.passes, primal, dual)
     return KernelSolution(
         beta=state.beta.copy(),
         offsets=state.offsets(),

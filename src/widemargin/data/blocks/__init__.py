@@ -1,0 +1,1 @@
+"""Row-block files: data larger than memory, as Arrow files that are read block by block."""

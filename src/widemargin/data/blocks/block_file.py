@@ -1,0 +1,179 @@
+"""Writing of the Arrow file: blocks are gathered and encoded in threads, and written one after the other."""
+
+import io
+import os
+from contextlib import nullcontext
+
+import numpy as np
+import pyarrow as pa
+
+from widemargin._runtime.atomic_file import replacing
+from widemargin._runtime.progress import task
+from widemargin._runtime.threads import run
+from widemargin.data.blocks.layout import Chunk, Layout, Summary, checksum, encode
+from widemargin.data.blocks.row_buffer import RowTypes
+from widemargin.data.blocks.statistics import ONES, VALUE_TYPES
+from widemargin.data.matrix import SparseRows
+
+_COLUMNS_OF_UINT16 = 1 << 16
+_LARGEST_OFFSET = 2**31 - 1
+_BLOCKS_AT_A_TIME = 4  # that threads prepare before they are written
+
+
+def make_layout(facts, types, n_features, classes, *, may_be_dense):
+    """Return the Layout of all rows: the narrowest types, dense if that is smaller and the source allows it."""
+    value = VALUE_TYPES[facts.kind]
+    shared = {
+        "label_type": facts.label_type if classes is None else tuple(sorted(classes)),
+        "has_qid": types.has_qid,
+        "has_weight": types.has_weight,
+    }
+    index = np.dtype(np.uint16 if n_features <= _COLUMNS_OF_UINT16 else np.uint32)
+    sparse_bytes = facts.n_stored * (index.itemsize + (value.itemsize if value else 0)) + 4 * facts.n_rows
+    dense_bytes = facts.n_rows * n_features * (value.itemsize if value else 1)
+    if types.index is None or (may_be_dense and 0 < dense_bytes <= sparse_bytes):
+        return Layout(n_features, None, value or VALUE_TYPES[ONES + 1], **shared)
+    return Layout(n_features, index, value, **shared)
+
+
+def rows_per_block(layout, facts, block_bytes):
+    """Return the number of rows of a block."""
+    value = layout.value_type.itemsize if layout.value_type else 0
+    if layout.is_sparse:
+        per_row = 4 + (layout.index_type.itemsize + value) * facts.n_stored / max(facts.n_rows, 1)
+    else:
+        per_row = value * layout.n_features
+    n_rows = max(1, int(block_bytes / max(per_row, 1)))
+    return max(1, min(n_rows, max(facts.n_rows, 1), _LARGEST_OFFSET // max(facts.longest_row, 1)))
+
+
+class BlockEncoder:
+    """Turns rows of a spool into record batches.
+
+    Parameters
+    ----------
+    layout : Layout
+        Types of the file.
+    classes : list of str or None
+        Classes in the order of their numbers in the spool.
+    """
+
+    def __init__(self, layout, classes):
+        self._layout = layout
+        self._types = RowTypes(layout.index_type, layout.value_type, 0, layout.has_qid, layout.has_weight)
+        self._class_numbers = None
+        if classes is not None:
+            numbers = {name: number for number, name in enumerate(layout.label_type)}
+            self._class_numbers = np.array([numbers[name] for name in classes], np.int32)
+
+    def batch(self, *parts):
+        """Return (record batch, its checksum) of rows that are given as (buffer, order)."""
+        pieces = [buffer.gather(order) for buffer, order in parts]
+        rows = pieces[0]
+        for piece in pieces[1:]:
+            types = rows.types.joined(piece.types)
+            rows = rows.converted(types).followed_by(piece.converted(types))
+        batch = encode(Chunk(self._matrix(rows), self._labels(rows.label), rows.qid, rows.weight), self._layout)
+        return batch, checksum(batch)
+
+    def _labels(self, label):
+        return label if self._class_numbers is None else self._class_numbers[label.astype(np.intp)]
+
+    def _matrix(self, rows):
+        layout = self._layout
+        if rows.indptr is None:
+            return rows.values.reshape(rows.n_rows, layout.n_features)
+        if layout.is_sparse:
+            rows = rows.converted(self._types)
+            return SparseRows(rows.values, rows.indices, rows.indptr, 0.0)
+        X = np.zeros((rows.n_rows, layout.n_features), layout.value_type)
+        if rows.n_entries == X.size:
+            X[:] = 1 if rows.values is None else rows.values.reshape(X.shape)
+            return X
+        numbers = np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr))
+        X[numbers, rows.indices] = 1 if rows.values is None else rows.values
+        return X
+
+
+def block_parts(spool, n_rows):
+    """Yield lists of blocks, each a list of (buffer, order) with `n_rows` rows, the last with fewer.
+
+    The blocks of a list are valid until the next list is asked for.
+    """
+    rest, n_rest = [], 0
+    for buffer, order in spool.sorted():
+        order = np.arange(buffer.n_rows) if isinstance(order, slice) else order
+        start, blocks = 0, []
+        while n_rest + len(order) - start >= n_rows:
+            stop = start + n_rows - n_rest
+            blocks.append([*rest, (buffer, order[start:stop])])
+            rest, n_rest, start = [], 0, stop
+            if len(blocks) == _BLOCKS_AT_A_TIME:
+                yield blocks
+                blocks = []
+        if blocks:
+            yield blocks
+        if start < len(order):
+            rest.append((buffer.copy(order[start:]), np.arange(len(order) - start)))
+            n_rest += len(order) - start
+    if rest:
+        yield [rest]
+
+
+def write_file(path_or_file, spool, layout, summary: Summary, *, compression, classes):
+    """Write all rows of a spool; return the number of bytes.
+
+    Raises
+    ------
+    OSError
+        If the disk is full or cannot be written to; the file is then as it was.
+    """
+    is_file = hasattr(path_or_file, "write")
+    name = "" if is_file else os.path.basename(os.fsdecode(path_or_file))
+    encoder = BlockEncoder(layout, classes)
+    schema = layout.schema.with_metadata(summary.to_metadata(layout))
+    with nullcontext(path_or_file) if is_file else replacing(path_or_file) as file:
+        sink = _Sink(file)
+        try:
+            options = pa.ipc.IpcWriteOptions(compression=compression)
+            with (
+                task(f"writing {name}".strip(), summary.n_rows, "rows") as writing,
+                pa.ipc.new_file(pa.PythonFile(sink, "w"), schema, options=options) as writer,
+            ):
+                number = 0
+                for blocks in block_parts(spool, summary.rows_per_block):
+                    for batch, check in run(encoder.batch, blocks, n_jobs=-1):
+                        words = {"block": str(number), "byte": str(sink.tell()), "checksum": check}
+                        writer.write_batch(batch, custom_metadata=words)
+                        number += 1
+                        writing.advance(batch.num_rows)
+        except (pa.ArrowException, OSError):
+            if sink.error is not None:
+                raise sink.error from None
+            raise
+        return sink.tell()
+
+
+class _Sink(io.RawIOBase):
+    """A binary file, or a pipe, that knows how much was written to it, and keeps the error of the system."""
+
+    def __init__(self, file):
+        self._file, self._position, self.error = file, 0, None
+
+    def writable(self):
+        """Return True."""
+        return True
+
+    def write(self, data):
+        """Write all data."""
+        try:
+            self._file.write(data)
+        except OSError as error:
+            self.error = error
+            raise
+        self._position += len(data)
+        return len(data)
+
+    def tell(self):
+        """Return the number of bytes written."""
+        return self._position

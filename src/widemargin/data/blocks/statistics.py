@@ -1,0 +1,247 @@
+"""What is known of all rows of a file at its end: types, numbers of values, norms, and statistics of the columns.
+
+Each part of the rows is read once by compiled code, in any thread. Sums over columns are made in a fixed number of
+tables, of which a part uses the one of its place in its batch, so that they do not depend on threads. A table has the
+number n of nonzero values of a column, the first of them, f, and the sums of x − f and (x − f)². As f is one of the
+values, the variance loses at most n times the precision of a double. The means m and sums S of squared deviations of
+two tables are joined by
+
+    n = n₁ + n₂,   d = m₂ − m₁,   m = m₁ + d n₂ / n,   S = S₁ + S₂ + d² n₁ n₂ / n
+
+(T. F. Chan, G. H. Golub and R. J. LeVeque, The American Statistician 37, 1983). Zeros are added at the end.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from widemargin._runtime.compile import compiled
+from widemargin.data.blocks.layout import COLUMNS_WITH_STATISTICS, label_type
+
+ONES, BYTES, SINGLES, DOUBLES = range(4)
+"""Kinds of values, each contained in the next: one, integers from 0 to 255, float32, float64."""
+
+VALUE_TYPES = {ONES: None, BYTES: np.dtype(np.uint8), SINGLES: np.dtype(np.float32), DOUBLES: np.dtype(np.float64)}
+
+_KIND, _LARGEST_COLUMN, _LONGEST, _SQUARED_LENGTHS, _NOT_FINITE = range(5)  # of the array `tally` of a part
+_N, _FIRST, _DIFFERENCES, _SQUARES, _MAX_ABS = range(5)  # of a row of a table of columns
+_MEAN, _DEVIATIONS = _FIRST, _SQUARES  # of a row, after `_finish`
+
+
+class PartFacts(NamedTuple):
+    """What is known of some rows: a `tally` of integers, and the largest squared norm."""
+
+    n_rows: int
+    n_stored: int
+    tally: np.ndarray
+    largest_norm: float
+
+    @property
+    def kind(self):
+        """Kind of the values."""
+        return int(self.tally[_KIND])
+
+    @property
+    def largest_column(self):
+        """The largest column with a stored value, −1 if there is none."""
+        return int(self.tally[_LARGEST_COLUMN])
+
+    @property
+    def not_finite(self):
+        """The first row with a value that is not finite, −1 if there is none."""
+        return int(self.tally[_NOT_FINITE])
+
+
+class ColumnSums:
+    """Sums over the nonzero values of each column: a table with a row per column, empty if there are too many."""
+
+    def __init__(self):
+        self.table = np.zeros((0, 5))
+        self._too_many = False
+
+    def table_for(self, n_columns):
+        """Return the table, with so many rows at least."""
+        if n_columns > COLUMNS_WITH_STATISTICS:
+            self.table, self._too_many = np.zeros((0, 5)), True
+        elif n_columns > len(self.table) and not self._too_many:
+            added = max(n_columns, min(2 * len(self.table), COLUMNS_WITH_STATISTICS)) - len(self.table)
+            self.table = np.concatenate([self.table, np.zeros((added, 5))])
+        return self.table
+
+
+def sparse_facts(indices, values, indptr, n_columns, sums):
+    """Return the PartFacts of CSR rows, all of whose columns are below `n_columns`; add them to the ColumnSums."""
+    tally = np.array([ONES, -1, 0, 0, -1])
+    norm = _read_sparse(indices, values, indptr, tally, sums.table_for(n_columns))
+    return PartFacts(len(indptr) - 1, int(indptr[-1]), tally, norm)
+
+
+def dense_facts(X, sums):
+    """Return the PartFacts of an array of rows; add them to the ColumnSums."""
+    n_columns = X.shape[1]
+    tally = np.array([BYTES, n_columns - 1, n_columns, len(X) * n_columns**2, -1])
+    norm = _read_dense(X, tally, sums.table_for(n_columns))
+    return PartFacts(len(X), X.size, tally, norm)
+
+
+class FileFacts:
+    """What is known of all rows so far."""
+
+    def __init__(self):
+        self.n_rows = self.n_stored = self.longest_row = self._squared_lengths = 0
+        self.largest_norm, self.n_columns = 0.0, 0
+        self.kind = ONES
+        self._columns = np.zeros((0, 5))
+        self._label_low, self._label_high = np.inf, -np.inf
+        self._labels_are_whole = self._labels_are_single = True
+
+    def join(self, part):
+        """Add what is known of further rows."""
+        self.n_rows += part.n_rows
+        self.n_stored += part.n_stored
+        self.kind = max(self.kind, part.kind)
+        self.longest_row = max(self.longest_row, int(part.tally[_LONGEST]))
+        self._squared_lengths += int(part.tally[_SQUARED_LENGTHS])
+        self.largest_norm = max(self.largest_norm, part.largest_norm)
+        self.n_columns = max(self.n_columns, part.largest_column + 1)
+
+    def join_columns(self, sums):
+        """Add the sums over columns, after all parts."""
+        table = sums.table
+        if len(table) > len(self._columns):
+            more = np.zeros((len(table) - len(self._columns), 5))
+            self._columns = np.concatenate([self._columns, more])
+        _finish(table)
+        _join_columns(self._columns, table)
+
+    def join_labels(self, labels):
+        """Add what is known of further labels, which are finite numbers."""
+        if len(labels) == 0:
+            return
+        self._label_low, self._label_high = min(self._label_low, labels.min()), max(self._label_high, labels.max())
+        self._labels_are_whole = self._labels_are_whole and bool((labels == np.round(labels)).all())
+        if self._labels_are_single:
+            with np.errstate(over="ignore"):
+                self._labels_are_single = bool((labels.astype(np.float32) == labels).all())
+
+    @property
+    def label_type(self):
+        """The narrowest type of the labels."""
+        if self._labels_are_whole:
+            return label_type(np.array([self._label_low, self._label_high] if self.n_rows else []))
+        return np.dtype(np.float32 if self._labels_are_single else np.float64)
+
+    @property
+    def squared_lengths(self):
+        """Mean of the squared number of stored values of a row."""
+        return self._squared_lengths / max(self.n_rows, 1)
+
+    def columns(self, n_features):
+        """Return mean, standard deviation and largest magnitude of each column; nothing if there are too many."""
+        if n_features > COLUMNS_WITH_STATISTICS or self.n_columns > COLUMNS_WITH_STATISTICS:
+            return {}
+        table = np.zeros((n_features, 5))
+        known = min(n_features, len(self._columns))
+        table[:known] = self._columns[:known]
+        count, mean, squares, max_abs = table[:, [_N, _MEAN, _DEVIATIONS, _MAX_ABS]].T
+        part = count / max(self.n_rows, 1)  # the fraction of nonzero values
+        with np.errstate(over="ignore", invalid="ignore"):
+            within = np.sqrt(part * (squares / np.maximum(count, 1)))
+            deviation = np.hypot(within, np.sqrt(part * (1.0 - part)) * mean)
+        return {"mean": part * mean, "deviation": deviation, "max_abs": max_abs.copy()}
+
+
+@compiled
+def _kind_of(value):
+    """Return the narrowest kind of a value; the sign of zero counts."""
+    if value == 1.0:
+        return ONES
+    if 0.0 <= value <= 255.0 and value == np.floor(value) and not np.signbit(value):
+        return BYTES
+    return SINGLES if np.float64(np.float32(value)) == value else DOUBLES
+
+
+@compiled
+def _add_to_column(column, value):
+    """Add a nonzero value to the sums of its column."""
+    if column[_N] == 0.0:
+        column[_FIRST] = value
+    difference = value - column[_FIRST]
+    column[_N] += 1.0
+    column[_DIFFERENCES] += difference
+    column[_SQUARES] += difference * difference
+    column[_MAX_ABS] = max(column[_MAX_ABS], abs(value))
+
+
+@compiled
+def _read_sparse(indices, values, indptr, tally, columns):
+    """Fill the tally, add all values to the table of columns unless it is empty; return the largest squared norm."""
+    kind, largest, has_columns, largest_norm = tally[_KIND], tally[_LARGEST_COLUMN], len(columns) > 0, 0.0
+    for i in range(len(indptr) - 1):
+        norm = 0.0
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            value, j = np.float64(values[k]), indices[k]
+            if kind < DOUBLES and value != 1.0:
+                kind = max(kind, _kind_of(value))
+            norm += value * value
+            largest = max(largest, np.int64(j))
+            if has_columns and value != 0.0:
+                _add_to_column(columns[np.uint64(j)], value)
+        length = indptr[i + 1] - indptr[i]
+        tally[_LONGEST] = max(tally[_LONGEST], length)
+        tally[_SQUARED_LENGTHS] += length * length
+        largest_norm = max(largest_norm, norm)
+        if not np.isfinite(norm) and tally[_NOT_FINITE] < 0:
+            for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+                if not np.isfinite(values[k]):
+                    tally[_NOT_FINITE] = i
+    tally[_KIND], tally[_LARGEST_COLUMN] = kind, largest
+    return largest_norm
+
+
+@compiled
+def _read_dense(X, tally, columns):
+    """Fill the tally and the table of columns as `_read_sparse` does; return the largest squared norm."""
+    kind, largest_norm, has_columns = tally[_KIND], 0.0, len(columns) > 0
+    for i in range(X.shape[0]):
+        norm = 0.0
+        for j in range(X.shape[1]):
+            value = np.float64(X[i, j])
+            if kind < DOUBLES:
+                kind = max(kind, _kind_of(value))
+            norm += value * value
+            if has_columns and value != 0.0:
+                _add_to_column(columns[j], value)
+        largest_norm = max(largest_norm, norm)
+        if not np.isfinite(norm) and tally[_NOT_FINITE] < 0:
+            for j in range(X.shape[1]):
+                if not np.isfinite(X[i, j]):
+                    tally[_NOT_FINITE] = i
+    tally[_KIND] = kind
+    return largest_norm
+
+
+@compiled
+def _finish(columns):
+    """Turn first values and sums of differences into means, and sums of squares into those of deviations from them."""
+    for j in range(len(columns)):
+        number = columns[j, _N]
+        if number > 0.0:
+            difference = columns[j, _DIFFERENCES]
+            columns[j, _DEVIATIONS] = max(columns[j, _SQUARES] - difference * (difference / number), 0.0)
+            columns[j, _MEAN] = columns[j, _FIRST] + difference / number
+
+
+@compiled
+def _join_columns(columns, others):
+    """Add the means and sums of squared deviations of further rows to those of the columns."""
+    for j in range(len(others)):
+        number, before = others[j, _N], columns[j, _N]
+        if number == 0.0:
+            continue
+        total = before + number
+        difference = others[j, _MEAN] - columns[j, _MEAN]
+        columns[j, _MEAN] += difference * (number / total)
+        columns[j, _DEVIATIONS] += others[j, _DEVIATIONS] + difference * difference * (before * (number / total))
+        columns[j, _MAX_ABS] = max(columns[j, _MAX_ABS], others[j, _MAX_ABS])
+        columns[j, _N] = total
