@@ -38,7 +38,7 @@ from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
 from widemargin.solvers.spec import SolverSpec, Start
 
-MAX_COLUMNS = 3000
+MAX_COLUMNS = 3000  # of the matrix of a Newton step
 _FIRST_HEIGHT = 100.0  # `height` (see `climb`) of the costs at which continuation in C starts
 _FIRST_HALF_WIDTH, _MIN_HALF_WIDTH = 1.0, 1e-14  # of the band, in units of the score
 _MIN_HALF_WIDTH_NEW_COSTS = 0.1  # with which steps continue when the costs have changed
@@ -132,7 +132,7 @@ def newton_path(problems, factors, settings, starts=None):
                 iterate.reset_counts()
                 iterate.change_costs(problem, factor / last_factor)
             last_factor, iterates = factor, iterates or _first_iterates(current, starts, settings[0], watches[0])
-            _run(iterates, settings, watches)
+            _iterate_until_stopped(iterates, settings, watches)
         if not iterates:  # interrupted during the warm start
             iterates = [_Iterate(*one, _FIRST_HALF_WIDTH, n_jobs) for one in zip(current, starts, strict=True)]
         solutions = [_solution(*one) for one in zip(iterates, watches, strict=True)]
@@ -141,12 +141,12 @@ def newton_path(problems, factors, settings, starts=None):
             return
 
 
-def _run(iterates, settings, watches):
+def _iterate_until_stopped(iterates, settings, watches):
     """Take Newton steps, for all problems together, until every problem has stopped."""
     max_steps = _STEPS_BEFORE_ACTIVE_SET if can_be_dense(iterates[0].X) else np.inf
-    runs = [_Run(*one, max_steps) for one in zip(iterates, settings, watches, strict=True)]
-    while runs := [one for one in runs if not one.has_stopped()]:
-        _step([one.iterate for one in runs], settings[0].n_jobs)
+    monitors = [_Monitor(*one, max_steps) for one in zip(iterates, settings, watches, strict=True)]
+    while monitors := [one for one in monitors if not one.has_stopped()]:
+        _step([one.iterate for one in monitors], settings[0].n_jobs)
 
 
 def _continued_if_stalled(problem, solution, settings):
@@ -268,8 +268,8 @@ def _step(iterates, n_jobs):
     run(_Iterate.move, list(zip(iterates, directions, scores, strict=True)), n_jobs)
 
 
-class _Run:
-    """An iterate with its stopping rules."""
+class _Monitor:
+    """Reports the steps of an iterate to its Watch, and decides when they end."""
 
     def __init__(self, iterate, settings, watch, max_steps):
         self.iterate, self._tol, self._watch = iterate, settings.tol, watch
@@ -325,7 +325,7 @@ class _Iterate:
     # primal objective _value, and dual objective _bound.
 
     def __init__(self, problem, start, h, n_jobs, passes=0.0):
-        self._free = problem.free_intercept
+        self._has_intercept = problem.free_intercept
         self.X, self._n_jobs = problem.X, n_jobs
         self._risk, self._combination = SmoothedRisk(problem, n_jobs), Combination(self.X, n_jobs)
         self._s, self._b, self._q, self.best_b, self.scores_buffer = np.zeros((5, self.X.n_rows))
@@ -396,7 +396,7 @@ class _Iterate:
 
     def _intercept_curvature(self):
         """Return the second derivative of the smoothed losses by a free intercept; 0 if there is none."""
-        return float(self._q.sum()) if self._free else 0.0
+        return float(self._q.sum()) if self._has_intercept else 0.0
 
     def move(self, d, t):
         """Move to the minimum along d, whose scores are t; then adapt damping and half width."""
@@ -406,7 +406,7 @@ class _Iterate:
         bound, v = self._predict(t)
         line = self._s, t, self.h, float(d @ d), float(self._w @ d), float(self._g @ d)
         k = self._risk.lowest(*line)
-        if self._free and k < _LONG_STEP:  # the step may be longer if the intercept changes along it
+        if self._has_intercept and k < _LONG_STEP:  # the step may be longer if the intercept changes along it
             k = self._risk.lowest_balanced(*line)
         self._w = self._w + k * d
         self._s += k * t
@@ -418,7 +418,7 @@ class _Iterate:
             self._recentre(min(_FIRST_HALF_WIDTH, _WIDENING * self._requested_h))
             return
         self._evaluate()
-        if self._free:
+        if self._has_intercept:
             bound, v = self._bound, self._combination.vector
         while not self._risk.squared and self._is_minimised(self._value - bound, self._w - v):
             self._recentre(self._requested_h / _NARROWING)
@@ -446,7 +446,7 @@ class _Iterate:
 
         With a free intercept the current ones are kept, since the sum of the predicted ones is not zero.
         """
-        if self._free:
+        if self._has_intercept:
             return self._bound, self._combination.vector
         sums = self._risk.expect(self._combination.c, self._q, t, self._b)
         self._combination.update(self._b, self._s)
@@ -454,11 +454,11 @@ class _Iterate:
 
     def _evaluate(self):
         """Compute intercept, dual variables, gradient and both objectives at the current scores."""
-        if self._free:
+        if self._has_intercept:
             self._s += self._risk.balance(self._s, self.h)
         found = self._risk.evaluate(self._s, self.h, self._b, self._q)
         sums = found.linear, found.quadratic
-        if self._free:  # makes Σ b = 0 exactly, by the dual variable that is farthest from its bounds
+        if self._has_intercept:  # makes Σ b = 0 exactly, by the dual variable that is farthest from its bounds
             self._b[np.argmax(self._risk.room(self._b))] -= self._b.sum()
             sums = self._risk.worth(self._b)
         self._combination.update(self._b, self._s)
