@@ -229,10 +229,10 @@ class Matrix:
     def _threads(self, n_jobs):
         return n_jobs if self.n_stored >= _VALUES_WORTH_THREADS else 1
 
-    def ranges(self, most: int = _MAX_RANGES) -> list[tuple[int, int]]:
+    def ranges(self, max_ranges: int = _MAX_RANGES) -> list[tuple[int, int]]:
         """Divide the rows into (start, stop) ranges for threads; their number depends on the data only."""
         work = self.n_stored + self.n_rows
-        return split(self.n_rows, min(most, -(-work // _VALUES_PER_RANGE)))
+        return split(self.n_rows, min(max_ranges, -(-work // _VALUES_PER_RANGE)))
 
 
 def _real_type(dtype):

@@ -36,7 +36,7 @@ from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense
 from widemargin.solvers.newton.iterate import FIRST_HALF_WIDTH, Iterate
 from widemargin.solvers.spec import Rows, SolverSpec, Start
 
-MAX_COLUMNS = 3000
+MAX_COLUMNS = 3000  # of the matrix of a Newton step
 _FIRST_HEIGHT = 100.0  # `height` (see `climb`) of the costs at which continuation in C starts
 _SAMPLING_RATIO = 16  # rows per row of the sample that is solved first
 _MIN_SAMPLE_ROWS, _MIN_SAMPLE_ROWS_PER_COLUMN = 2000, 20
@@ -282,8 +282,8 @@ def _step(iterates, n_jobs):
     run(Iterate.move, list(zip(iterates, directions, scores, strict=True)), n_jobs)
 
 
-class _Run:
-    """An iterate with its stopping rules."""
+class _Monitor:
+    """Reports the steps of an iterate to its Watch, and decides when they end."""
 
     def __init__(self, iterate, settings, watch, max_steps):
         self.iterate, self._tol, self._watch = iterate, settings.tol, watch
