@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.argument_types import Floats
 from widemargin.data.rows import DenseRows, SparseRows
@@ -73,10 +74,32 @@ class ColumnScaling:
             return DenseRows(_read_only(rows.values / self.scale), rows.constant)
         return SparseRows(_read_only(rows.data / self.scale[rows.indices]), rows.indices, rows.indptr, rows.constant)
 
+    def weights_of_scaled(self, coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:
+        """Return weights and intercepts for scaled rows, from those for rows as they are; one row per output."""
+        return coef * self.scale, intercept + coef @ self.centre
+
     def weights_of_data(self, coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:
         """Return weights and intercepts for rows as they are, from those for scaled rows, one row per output."""
         weights = coef / self.scale
         return weights, intercept - weights @ self.centre
+
+
+def column_statistics(*parts):
+    """Return `mean`, `deviation` and `max_abs` of each column, of rows in one or several arrays or CSR matrices."""
+    n_rows, mean, squares, largest = 0, 0.0, 0.0, 0.0
+    for X in parts:
+        X = csr_array(X) if issparse(X) else X
+        n, here = X.shape[0], np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        if issparse(X):
+            centred = X.astype(np.float64).power(2).sum(axis=0) - n * here**2
+            peak = np.maximum(X.max(axis=0).toarray(), -X.min(axis=0).toarray()).ravel()
+        else:
+            centred, peak = np.square(X - here).sum(axis=0), np.abs(X).max(axis=0)
+        total = n_rows + n
+        squares = squares + np.maximum(centred, 0.0) + (here - mean) ** 2 * n_rows * n / max(1, total)
+        mean, n_rows = mean + (here - mean) * n / max(1, total), total
+        largest = np.maximum(largest, peak)
+    return {"mean": mean, "deviation": np.sqrt(squares / max(1, n_rows)), "max_abs": largest.astype(np.float64)}
 
 
 def _read_only(array):

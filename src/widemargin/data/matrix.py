@@ -20,6 +20,7 @@ from scipy.sparse import csr_array, issparse
 from widemargin._runtime.argument_types import Floats, SparseMatrix
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, split
+from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.columns import at_columns, occurring_columns
 from widemargin.data.gram import gram
 from widemargin.data.rows import DenseRows, SparseRows, row_axpy, row_dot, row_norm, row_prefetch
@@ -56,6 +57,8 @@ class Matrix:
     """
 
     is_in_memory, is_centred = True, False
+    scaling: ColumnScaling | None = None  # how the columns were scaled, if they were
+    most_problems = 1 << 30  # that can be solved at the same time, as far as memory goes
     n_rows: int
     n_features: int
     columns: NDArray[np.intp] | None
@@ -67,7 +70,7 @@ class Matrix:
         self.constant = float(constant)
         self.n_rows, self.n_features = X.shape
         self.n_columns = self.n_features + (self.constant != 0.0)
-        self.columns, self.width = None, self.n_features
+        self.columns, self.width, self.source = None, self.n_features, X
         if issparse(X):
             self._keep_sparse(X)
         else:
@@ -90,7 +93,7 @@ class Matrix:
         narrow = csr_array(entries, shape=(matrix.n_rows, len(columns)))
         narrow.has_canonical_format = True  # the numbers of columns change, their order does not
         narrow = cls(narrow, constant)
-        narrow.columns, narrow.width = columns, matrix.width
+        narrow.columns, narrow.width, narrow.source = columns, matrix.width, X
         return narrow
 
     def spread(self, W: Floats) -> Floats:
@@ -226,10 +229,10 @@ class Matrix:
     def _threads(self, n_jobs):
         return n_jobs if self.n_stored >= _VALUES_WORTH_THREADS else 1
 
-    def ranges(self, most: int = _MAX_RANGES) -> list[tuple[int, int]]:
+    def ranges(self, max_ranges: int = _MAX_RANGES) -> list[tuple[int, int]]:
         """Divide the rows into (start, stop) ranges for threads; their number depends on the data only."""
         work = self.n_stored + self.n_rows
-        return split(self.n_rows, min(most, -(-work // _VALUES_PER_RANGE)))
+        return split(self.n_rows, min(max_ranges, -(-work // _VALUES_PER_RANGE)))
 
 
 def _real_type(dtype):

@@ -5,6 +5,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from widemargin._runtime.argument_types import FilePath, Rows
+from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.problems.row_loss import RowLoss
 from widemargin.solvers.contract import Progress
 
@@ -16,6 +18,11 @@ RandomState: TypeAlias = int | np.random.RandomState | None
 KernelChoice: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid", "precomputed"] | Callable[[Any, Any], Any]
 Gamma: TypeAlias = Literal["scale", "auto"] | float
 KernelStopping: TypeAlias = Literal["kkt", "gap"]
+
+RowsOrBlocks: TypeAlias = Rows | RowBlocks
+Scaling: TypeAlias = Literal["standard", "maxabs"] | None
+MaxMemory: TypeAlias = float | str | None
+Checkpoint: TypeAlias = FilePath | None
 
 LinearStopping: TypeAlias = Literal["gap", "kkt", "violation"]
 PlaneStopping: TypeAlias = Literal["gap", "violation"]

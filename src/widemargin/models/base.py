@@ -11,6 +11,7 @@ problems are not in memory at the same time.
 Solvers do not warn. A Solution has a status, and `SolvedModel._warn` warns if it is not `Status.CONVERGED`.
 """
 
+import os
 import threading
 import time
 from contextlib import nullcontext
@@ -31,12 +32,18 @@ from widemargin._runtime.interrupts import insisting_interrupts
 from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import run
 from widemargin._runtime.warning import warn_caller
+from widemargin.data.blocks.placement import matrix_of_arrays, matrix_of_blocks
+from widemargin.data.blocks.row_blocks import RowBlocks
+from widemargin.data.blocks.streamed import StreamedMatrix
+from widemargin.data.column_scaling import METHODS as SCALINGS
 from widemargin.data.columns import WIDE, scales_differ, wide_products
-from widemargin.data.matrix import Matrix
+from widemargin.data.fingerprint import fingerprint
 from widemargin.errors import ConvergenceWarning
+from widemargin.models.argument_types import Checkpoint, MaxMemory, Scaling
 from widemargin.models.inputs import checked_rows, checked_weights
 from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems.formulations import DualQP, Intercept
+from widemargin.solvers.checkpoint import CheckpointFile
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finishing, finishing_together
 from widemargin.solvers.registry import LINEAR_SOLVERS, check, check_choice, specs_of
@@ -54,6 +61,9 @@ _MAX_INTEGER_BITS = 1023  # of an integer parameter; any such integer is less th
 _MAX_PROBLEMS_IN_GROUP = 16  # problems that a solver takes together, if it saves passes over X by that
 _NAME_OF_CRITERION = {"gap": "gap", "kkt": "KKT violation", "violation": "violation of the planes"}
 _LINEAR_SPECS = specs_of(DualQP)
+_NOT_OF_THE_PROBLEM = {  # parameters that may change between a checkpoint and the run that goes on from it
+    "checkpoint", "callbacks", "max_iter", "max_memory", "max_seconds", "n_jobs", "tol", "verbose", "warm_start",
+}  # fmt: skip
 
 
 class SolvedModel(BaseEstimator):
@@ -86,7 +96,7 @@ class SolvedModel(BaseEstimator):
                 )
         super()._validate_params()
 
-    def _solve(self, solve_group, problems, starts, group_size=1):
+    def _solve(self, solve_group, problems, starts, group_size=1, checkpoint=None):
         """Solve problems, several at the same time if there are threads for it; return their results in order.
 
         Parameters
@@ -100,6 +110,8 @@ class SolvedModel(BaseEstimator):
         group_size : int
             Number of problems in each call of `solve_group`. Groups of several problems are solved one after the other,
             because their solver itself uses the threads.
+        checkpoint : CheckpointFile or None
+            Where solvers keep their state; removed when all have converged.
         """
         seed = check_random_state(getattr(self, "random_state", None)).randint(np.iinfo(np.int32).max)
         begun = time.perf_counter()
@@ -109,7 +121,11 @@ class SolvedModel(BaseEstimator):
 
             def solve(*tasks):
                 seconds = None if self.max_seconds is None else self.max_seconds - (time.perf_counter() - begun)
-                of_tasks = [replace(settings, task=task, seed=(seed, task), max_seconds=seconds) for task in tasks]
+                files = [checkpoint and checkpoint.of_task(task, n_problems) for task in tasks]
+                of_tasks = [
+                    replace(settings, task=task, seed=(seed, task), max_seconds=seconds, checkpoint=file)
+                    for task, file in zip(tasks, files, strict=True)
+                ]
                 results = solve_group([problems[task]() for task in tasks], of_tasks, [starts[task] for task in tasks])
                 solving.finished(len(tasks))
                 return results
@@ -120,6 +136,8 @@ class SolvedModel(BaseEstimator):
                 solved = run(solve, groups, 1 if group_size > 1 else self.n_jobs, settings.interrupt)
         results = [result for group in solved for result in group]
         refuse_not_finite(results)
+        if checkpoint is not None and all(result.status is Status.CONVERGED for result in results):
+            checkpoint.remove(n_problems)
         return results
 
     def _announcing(self, report):
@@ -183,7 +201,21 @@ class SolvedModel(BaseEstimator):
 
 
 class WeightedModel(SolvedModel):
-    """A model with a weight for each feature, `coef_`, and an `intercept_`."""
+    """A model with a weight for each feature, `coef_`, and an `intercept_`.
+
+    With `scaling`, the solver sees scaled features; `coef_` and `intercept_` are those of the features as they are.
+    """
+
+    _parameter_constraints: dict = {
+        **SolvedModel._parameter_constraints,
+        "max_memory": [str, Interval(Real, 1.0, None, closed="left"), None],
+        "scaling": [StrOptions(set(SCALINGS)), None],
+        "checkpoint": [str, os.PathLike, None],
+    }
+
+    scaling: Scaling = None
+    max_memory: MaxMemory = None
+    checkpoint: Checkpoint = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -199,10 +231,35 @@ class WeightedModel(SolvedModel):
         coef = getattr(self, "coef_", None)
         if not self.warm_start or coef is None or np.prod(np.shape(coef)) != n_outputs * X.width:
             return None
+        coef = coef.toarray() if issparse(coef) and X.scaling is not None else coef
         W = X.kept(coef if issparse(coef) else np.reshape(coef, (n_outputs, X.width)))
-        if X.constant:
-            return np.column_stack([W, np.broadcast_to(self.intercept_ / X.constant, n_outputs)])
-        return W
+        intercept = np.broadcast_to(self.intercept_, n_outputs)
+        if X.scaling is not None:
+            W, intercept = X.scaling.weights_of_scaled(W, intercept)
+        return np.column_stack([W, intercept / X.constant]) if X.constant else W
+
+    def _matrix_of(self, X, constant, n_problems=1):
+        """Return the matrix of checked rows, scaled as `scaling` asks, with a constant column unless that is 0."""
+        if isinstance(X, RowBlocks):
+            options = {"max_memory": self.max_memory, "scaling": self.scaling, "n_problems": n_problems}
+            return matrix_of_blocks(X, constant, **options)
+        return matrix_of_arrays(X, constant, self.scaling)
+
+    def _checkpoint_file(self, X):
+        """Return where the state of the solver is kept, with the words that describe this fit, or None."""
+        if self.checkpoint is None:
+            return None
+        parameters = self.get_params(deep=False)
+        words = {name: repr(value) for name, value in parameters.items() if name not in _NOT_OF_THE_PROBLEM}
+        words |= {"estimator": type(self).__name__, "data": fingerprint(X.source)}
+        return CheckpointFile(os.fspath(self.checkpoint), words)
+
+    def _undo_scaling(self, X):
+        """Make `coef_` and `intercept_` those of the features as they are; set `scaling_` to how they were scaled."""
+        vars(self).pop("scaling_", None)
+        if X.scaling is not None:
+            self.coef_, self.intercept_ = X.scaling.weights_of_data(self.coef_, self.intercept_)
+            self.scaling_ = X.scaling
 
     def _scores(self, X):
         """Check X and return the scores of its rows, one column for each output."""
@@ -212,6 +269,9 @@ class WeightedModel(SolvedModel):
     def _scores_of_checked(self, X):
         """Return X coef' + intercept of rows that are checked already, one column for each output."""
         coef = self.coef_ if self.coef_.ndim == 2 else self.coef_[np.newaxis]
+        if isinstance(X, RowBlocks):
+            W = coef.toarray() if issparse(coef) else coef
+            return StreamedMatrix(X).scores_of_all(W, self.n_jobs).T + self.intercept_
         if issparse(X) and X.shape[1] >= WIDE:
             return wide_products(X, coef) + self.intercept_
         return safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_
@@ -230,7 +290,7 @@ class LinearModel(WeightedModel):
     n_iter_: int
 
     _parameter_constraints: dict = {
-        **SolvedModel._parameter_constraints,
+        **WeightedModel._parameter_constraints,
         "dual": ["boolean", StrOptions({"auto"})],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "C": [POSITIVE],
@@ -266,7 +326,7 @@ class LinearModel(WeightedModel):
     def _matrix(self, X):
         """Return X as a Matrix, with a constant column if the intercept is penalised."""
         constant = self.intercept_scaling if self._intercept is Intercept.PENALISED else 0.0
-        return Matrix.of_columns_that_occur(X, constant)
+        return self._matrix_of(X, constant)
 
     def _last_dual_variables(self, n_outputs, n_rows):
         """Return `dual_coef_` of the last fit as a starting point, one row for each output.
@@ -283,20 +343,22 @@ class LinearModel(WeightedModel):
         by_weights = spec.starts_from is Start.WEIGHTS
         last = self._last_weights(n_problems, X) if by_weights else self._last_dual_variables(n_problems, X.n_rows)
         starts = [None] * n_problems if last is None else list(last)
+        checkpoint = self._checkpoint_file(X)
         if n_problems > 1 and spec.together is not None:
             first, settings = problems[0](), Settings(stopping=self.stopping)
             check(spec, first, settings)
             if spec.is_better_together(first, settings, starts[0]):
-                return self._solve(finishing_together(spec.together), problems, starts, _MAX_PROBLEMS_IN_GROUP)
+                group_size = max(1, min(_MAX_PROBLEMS_IN_GROUP, X.most_problems))
+                return self._solve(finishing_together(spec.together), problems, starts, group_size, checkpoint)
         solve = finishing(LINEAR_SOLVERS[self.solver], by_weights)
-        return self._solve(one_by_one(solve), problems, starts)
+        return self._solve(one_by_one(solve), problems, starts, checkpoint=checkpoint)
 
     def _keep(self, solutions, X):
         """Set the fitted attributes; warn if a solver has not converged."""
         self._set_weights(solutions, X)
         self.n_iter_ = max(solution.n_iter for solution in solutions)
         self._keep_record(solutions)
-        self._warn(solutions, X.values)
+        self._warn(solutions, X.values if X.is_in_memory else None)
         return self
 
     def _set_weights(self, solutions, X):
@@ -307,6 +369,7 @@ class LinearModel(WeightedModel):
         W = np.vstack([solution.w.T for solution in solutions])
         self.coef_ = X.spread(np.ascontiguousarray(W[:, : X.n_features]))
         self.intercept_ = np.hstack([solution.intercept for solution in solutions]) if self.fit_intercept else 0.0
+        self._undo_scaling(X)
         if all(solution.beta is not None for solution in solutions):
             self.dual_coef_ = np.ascontiguousarray(np.vstack([solution.beta.T for solution in solutions]))
         else:

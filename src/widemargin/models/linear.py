@@ -18,14 +18,18 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._runtime.argument_types import Floats, Rows
+from widemargin._runtime.argument_types import Floats
 from widemargin.models.argument_types import (
     Callbacks,
+    Checkpoint,
     ClassificationLoss,
     ClassWeight,
     LinearStopping,
+    MaxMemory,
     RandomState,
     RegressionLoss,
+    RowsOrBlocks,
+    Scaling,
 )
 from widemargin.models.base import LinearModel, one_by_one
 from widemargin.models.inputs import check_class_weight, encode_labels
@@ -94,6 +98,15 @@ class LinearSVC(ClassifierMixin, LinearModel):
     callbacks : callable or list of callables, default=None
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
         classes and threads they are called from several threads.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
+        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+    max_memory : int or str, default=None
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
+        loaded, others are read from disk in every pass. None is half of what is free.
+    checkpoint : str or path, default=None
+        File in which the state of the solver is kept now and then. The same call goes on from there if the process
+        was killed; the file is removed when the fit has converged.
 
     Attributes
     ----------
@@ -167,6 +180,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.penalty = penalty
         self.loss = loss
@@ -187,15 +203,19 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
+        self.checkpoint = checkpoint
 
-    def fit(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
+            For RowBlocks, None takes the labels of the file.
             Two classes or more.
         sample_weight : array-like of shape (n_samples,), default=None
             Factor of C for each row; a row of weight zero has no influence.
@@ -273,12 +293,12 @@ class LinearSVC(ClassifierMixin, LinearModel):
         last = self._last_dual_variables(len(self.classes_), X.n_rows)
         return self._solve(one_by_one(crammer_singer), problems, [None if last is None else last.T])
 
-    def decision_function(self, X: Rows) -> Floats:
+    def decision_function(self, X: RowsOrBlocks) -> Floats:
         """Return the score of each row for each class (n_samples, n_classes), or of the second of two (n_samples,)."""
         scores = self._scores(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Rows) -> NDArray[Any]:
+    def predict(self, X: RowsOrBlocks) -> NDArray[Any]:
         """Return the class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
@@ -346,6 +366,15 @@ class LinearSVR(RegressorMixin, LinearModel):
     callbacks : callable or list of callables, default=None
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
         classes and threads they are called from several threads.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
+        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+    max_memory : int or str, default=None
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
+        loaded, others are read from disk in every pass. None is half of what is free.
+    checkpoint : str or path, default=None
+        File in which the state of the solver is kept now and then. The same call goes on from there if the process
+        was killed; the file is removed when the fit has converged.
 
     Attributes
     ----------
@@ -412,6 +441,9 @@ class LinearSVR(RegressorMixin, LinearModel):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.epsilon = epsilon
         self.tol = tol
@@ -430,15 +462,19 @@ class LinearSVR(RegressorMixin, LinearModel):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
+        self.checkpoint = checkpoint
 
-    def fit(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
+            For RowBlocks, None takes the labels of the file.
             The targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Factor of C for each row; a row of weight zero has no influence.
@@ -478,6 +514,6 @@ class LinearSVR(RegressorMixin, LinearModel):
         if hasattr(self, "dual_coef_"):
             self.dual_coef_ = self.dual_coef_.ravel()
 
-    def predict(self, X: Rows) -> Floats:
+    def predict(self, X: RowsOrBlocks) -> Floats:
         """Return the predicted target of each row."""
         return self._scores(X).ravel()

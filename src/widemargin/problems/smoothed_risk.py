@@ -53,6 +53,8 @@ class SmoothedRisk:
         Whether the losses are squared hinges: there is no smoothing, and h is not used.
     """
 
+    STATE = ("_centre",)  # what a checkpoint keeps
+
     def __init__(self, problem, n_jobs=None):
         self.squared = bool((problem.curvature > 0.0).any())
         self._n_jobs, self._ranges, self._ones = n_jobs, ranges_of(len(problem.target)), None

@@ -48,8 +48,8 @@ class Checkpoints:
     def __init__(self, file):
         self._file, self._due = file, time.monotonic() + _LEAST_SECONDS_BETWEEN
 
-    def restore(self, target):
-        """Set the state of an object from the file, if there is one; return whether there is.
+    def restore(self, targets):
+        """Set the state of objects, given by name, from the file, if there is one; return whether there is.
 
         Raises
         ------
@@ -61,20 +61,22 @@ class Checkpoints:
         try:
             with np.load(self._file.path, allow_pickle=False) as arrays:
                 self._check(json.loads(str(arrays[_DESCRIPTION])))
-                _restore(target, arrays, "")
+                for name, target in targets.items():
+                    _restore(target, arrays, f"{name}.")
         except (ValueError, KeyError, OSError, EOFError) as error:
             raise FormatError(
                 f"{self._file.path} is not a checkpoint of this fit ({error}). Remove it to start anew."
             ) from None
         return True
 
-    def save(self, target, *, now=False):
-        """Write the state of an object, if the last checkpoint is long enough ago, or if it is asked for."""
+    def save(self, targets, *, now=False):
+        """Write the state of objects, given by name, if the last checkpoint is long enough ago, or if `now`."""
         if self._file is None or not (now or time.monotonic() >= self._due):
             return
         begun = time.monotonic()
         arrays = {_DESCRIPTION: np.array(json.dumps(self._file.description))}
-        _collect(target, arrays, "")
+        for name, target in targets.items():
+            _collect(target, arrays, f"{name}.")
         with replacing(self._file.path) as file:
             np.savez(file, **arrays)
         end = time.monotonic()
@@ -94,7 +96,7 @@ def _collect(target, arrays, prefix):
         if hasattr(value, "STATE"):
             _collect(value, arrays, f"{prefix}{name}.")
         else:
-            arrays[prefix + name] = np.asarray(value)
+            arrays[prefix + name] = np.asarray(np.nan if value is None else value)
 
 
 def _restore(target, arrays, prefix):
@@ -105,10 +107,10 @@ def _restore(target, arrays, prefix):
             continue
         found = arrays[prefix + name]
         if found.ndim == 0:
-            found = found.item()
+            found = None if value is None or isinstance(value, np.ndarray) else found.item()
         elif isinstance(value, tuple):
             found = tuple(found.tolist())
-        elif isinstance(value, np.ndarray) and value.shape == found.shape and value.flags.writeable:
-            value[...] = found  # other objects may hold the same array
+        elif isinstance(value, np.ndarray) and value.base is not None and value.shape == found.shape:
+            value[...] = found  # a part of memory that other objects may use, too
             continue
         setattr(target, name, found)

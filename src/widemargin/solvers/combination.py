@@ -30,6 +30,8 @@ class Combination:
         the norms are not given.
     """
 
+    STATE = ("c", "vector", "_n_updates", "passes", "size")
+
     def __init__(self, X, n_jobs=None, norms=None):
         self._X, self._norms, self._n_jobs, self._ranges = X, norms, n_jobs, ranges_of(X.n_rows)
         self.c, self._change = np.zeros((2, X.n_rows))

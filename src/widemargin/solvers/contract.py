@@ -12,12 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.problems.certificates import relative_gap
+from widemargin.solvers.checkpoint import CheckpointFile, Checkpoints
 
 
 class Status(Enum):
@@ -94,6 +95,8 @@ class Settings:
         The solver stops when it is set, from any thread.
     task, n_tasks : int
         Index and number of problems, which are passed to the callbacks.
+    checkpoint : CheckpointFile or None
+        Where the state of the solver is written now and then, and read from if it is there.
     """
 
     tol: float = 1e-3
@@ -106,6 +109,7 @@ class Settings:
     interrupt: threading.Event = field(default_factory=threading.Event)
     task: int = 0
     n_tasks: int = 1
+    checkpoint: CheckpointFile | None = None
 
 
 @dataclass(frozen=True)
@@ -272,6 +276,7 @@ class Watch:
         self.status = None
         self._start = time.perf_counter()
         self._history: list[tuple[int, float, float, float, float, float]] = []
+        self._checkpoints = Checkpoints(settings.checkpoint)
 
     def __enter__(self) -> Self:
         return self
@@ -332,6 +337,26 @@ class Watch:
         )  # fmt: skip
         stop_requests = [callback(progress) for callback in settings.callbacks]
         return any(stop_requests)
+
+    STATE = ("state",)
+
+    @property
+    def state(self) -> NDArray[np.float64]:
+        """What a checkpoint keeps of the run: the measurements, and in a last row the seconds so far."""
+        return np.array([*self._history, (0, self.seconds, 0.0, 0.0, 0.0, 0.0)])
+
+    @state.setter
+    def state(self, rows: NDArray[np.float64]) -> None:
+        self._history = [(int(row[0]), *map(float, row[1:])) for row in rows[:-1]]  # type: ignore[misc]
+        self._start = time.perf_counter() - float(rows[-1, 1])
+
+    def restore(self, run: Any) -> bool:
+        """Set the state of a solver and this history from the checkpoint, if there is one; return whether there is."""
+        return self._checkpoints.restore({"run": run, "watch": self})
+
+    def save(self, run: Any, *, now: bool = False) -> None:
+        """Write a checkpoint of the state of a solver and of this history, if one is due or `now` asks for it."""
+        self._checkpoints.save({"run": run, "watch": self}, now=now)
 
     def history(self) -> NDArray[np.void]:
         """Return the measurements as an array of type HISTORY."""

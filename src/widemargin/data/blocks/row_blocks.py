@@ -1,17 +1,22 @@
 """`RowBlocks`: rows that are read block by block, from row-block files or from memory."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
+from widemargin.data.column_scaling import column_statistics
+from widemargin.data.matrix import Matrix
 from widemargin.data.rows import DenseRows, SparseRows
 
 if TYPE_CHECKING:  # `layout` imports pyarrow, which is needed to read files only
     from widemargin.data.blocks.layout import Layout, Summary
+
+_ROWS_OF_BLOCK_IN_MEMORY = 1 << 14
 
 
 class Block(NamedTuple):
@@ -71,6 +76,14 @@ class RowBlocks:
         self.paths = list(dict.fromkeys(piece.file.path for piece in self._pieces))
         self._belongings: tuple[Any, Any, Any] | None = None
 
+    @classmethod
+    def of_array(cls, X: Any) -> "RowBlocks":
+        """Return the RowBlocks of an array or CSR matrix in memory, without labels."""
+        file = _Array(X)
+        ends = [*range(0, X.shape[0], _ROWS_OF_BLOCK_IN_MEMORY), X.shape[0]]
+        pieces = [Piece(file, k, 0, stop - start, start) for k, (start, stop) in enumerate(pairwise(ends))]
+        return cls(pieces, file.summary, file.layout)
+
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -128,7 +141,15 @@ class RowBlocks:
             if begin < end:
                 pieces.append(piece._replace(begin=begin, end=end, start=first))
                 first += end - begin
-        return RowBlocks(pieces, replace(self.summary, n_rows=max(1, self.summary.n_rows)), self.layout)
+        return RowBlocks(pieces, self.summary, self.layout)
+
+    def of_blocks(self, blocks: list[Block]) -> "RowBlocks":
+        """Return the RowBlocks of blocks in memory that have the columns of this one."""
+        file, pieces, start = LoadedBlocks(blocks), [], 0
+        for number, block in enumerate(blocks):
+            pieces.append(Piece(file, number, 0, block.n_rows, start))
+            start += block.n_rows
+        return RowBlocks(pieces, self.summary, self.layout)
 
     def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:
         for k in range(self.n_blocks):
@@ -189,6 +210,49 @@ def part_of_block(block, begin, end):
         offsets = rows.indptr[begin : end + 1] - first
         rows = SparseRows(rows.data[first:last], rows.indices[first:last], offsets, rows.constant)
     return Block(rows, block.label[begin:end], *(one if one is None else one[begin:end] for one in block[2:]))
+
+
+class LoadedBlocks:
+    """Blocks in memory, as a file of blocks."""
+
+    path = "memory"
+
+    def __init__(self, blocks):
+        self._blocks = blocks
+
+    def read(self, number):
+        """Return block `number`."""
+        return self._blocks[number]
+
+
+class _Array:
+    """An array or CSR matrix in memory, as a file of blocks."""
+
+    path = "memory"
+
+    def __init__(self, X):
+        self._rows, self._n_rows = Matrix(X).rows, X.shape[0]
+        is_sparse = isinstance(self._rows, SparseRows)
+        lengths = np.diff(self._rows.indptr) if is_sparse else np.full(X.shape[0], X.shape[1])
+        values = self._rows.data if is_sparse else self._rows.values
+        index = self._rows.indices.dtype if is_sparse else None
+        self.layout = SimpleNamespace(is_sparse=is_sparse, value_type=values.dtype, index_type=index, label_type=None)
+        self.summary = SimpleNamespace(
+            n_rows=X.shape[0],
+            n_features=X.shape[1],
+            n_stored=int(lengths.sum()),
+            squared_lengths=float(np.mean(np.square(lengths, dtype=np.float64))),
+            longest_row=int(lengths.max(initial=0)),
+            is_shuffled=False,
+            columns=column_statistics(X),
+            names=None,
+        )
+
+    def read(self, number):
+        """Return block `number`."""
+        start = number * _ROWS_OF_BLOCK_IN_MEMORY
+        stop = min(start + _ROWS_OF_BLOCK_IN_MEMORY, self._n_rows)
+        return part_of_block(Block(self._rows, np.zeros(self._n_rows), None, None), start, stop)
 
 
 def to_scipy(rows, n_features):

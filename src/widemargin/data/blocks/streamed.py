@@ -23,8 +23,9 @@ from widemargin.data.blocks.row_store import RowStore
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.gram import add_dense_products, add_outer_products, prefers_outer_products
 from widemargin.data.matrix import add_combination, set_all_scores, set_scores
+from widemargin.data.rows import taken
 
-_BLOCKS_IN_FLIGHT = 6  # that are read ahead or processed
+BLOCKS_IN_FLIGHT = 6  # that are read ahead or processed
 _SHARE_OF_ROW_STORE = 0.5  # of the memory that is left for rows
 
 
@@ -53,7 +54,8 @@ class StreamedMatrix:
     def __init__(
         self, blocks: RowBlocks, constant: float = 0.0, memory: float = 0.0, scaling: ColumnScaling | None = None
     ) -> None:
-        self.blocks, self.constant, self._scaling, self._memory = blocks, float(constant), scaling, memory
+        self.blocks, self.constant, self.scaling, self._memory = blocks, float(constant), scaling, memory
+        self.source, self.most_problems = blocks, 1
         summary = blocks.summary
         self.n_rows, self.n_features = blocks.shape
         self.width = self.n_features
@@ -80,7 +82,7 @@ class StreamedMatrix:
     def longest_sum(self) -> int:
         """Largest number of terms added sequentially in an entry of `combine`; rounding errors are bounded by it."""
         longest = max((stop - start for start, stop in self.blocks.ends()), default=0)
-        return longest + self.blocks.n_blocks + (0 if self._scaling is None else 2)
+        return longest + self.blocks.n_blocks + (0 if self.scaling is None else 2)
 
     def scores(self, w, n_jobs=None, out=None, likely=None) -> Floats:
         """Return X w in float64, one number per row; it is written to `out` if given.
@@ -118,23 +120,19 @@ class StreamedMatrix:
     def combine(self, c, n_jobs=None) -> Floats:
         """Return X'c in float64, one number per column; the same to the last bit for any number of threads."""
         total = self._sum_over(np.ascontiguousarray(c, dtype=np.float64), (self._n_raw,), add_combination, n_jobs)
-        return total if self._scaling is None else self._scaling.forward(total, self.constant)
+        return total if self.scaling is None else self.scaling.forward(total, self.constant)
 
     def gram(self, q, n_jobs=None) -> Floats:
         """Return the lower half of X'diag(q)X; q must be nonnegative, and rows with q = 0 are not read."""
         add = add_outer_products if prefers_outer_products(self, np.count_nonzero(q)) else add_dense_products
         total = self._sum_over(q, (self._n_raw, self._n_raw), add, n_jobs)
-        return total if self._scaling is None else self._scaling.of_gram(total, self.constant)
+        return total if self.scaling is None else self.scaling.of_gram(total, self.constant)
 
     def squared_norms(self, n_jobs=None) -> Floats:
         """Return a bound of the squared norm of each row, the constant column included: the largest of all."""
         summary = self.blocks.summary
-        largest = summary.largest_norm if self._scaling is None else self._scaling.norm_bound(summary.columns)
+        largest = summary.largest_norm if self.scaling is None else self.scaling.norm_bound(summary.columns)
         return np.broadcast_to(largest + self.constant**2, self.n_rows)
-
-    def scales_differ(self) -> bool:
-        """Return whether the columns have scales so different that scaling them would help solvers."""
-        return False
 
     def spread(self, W: Floats) -> Floats:
         """Return W: no columns are left out."""
@@ -145,16 +143,26 @@ class StreamedMatrix:
         return W.toarray() if hasattr(W, "toarray") else W
 
     def sample(self, n_rows: int, seed: Any) -> tuple[NDArray[np.intp], "StreamedMatrix"]:
-        """Return a random sample of rows and its matrix: the first rows if the file is in random order."""
-        chosen = np.arange(n_rows)
-        part = StreamedMatrix(self.blocks[:n_rows], self.constant, self._memory, self._scaling)
-        part._resident = {k: self._resident[k] for k in range(part.blocks.n_blocks - 1) if k in self._resident}
-        return chosen, part
+        """Return a random sample of rows, ascending, and its matrix: the first rows if the file is in random order."""
+        if self.blocks.summary.is_shuffled:
+            part = StreamedMatrix(self.blocks[:n_rows], self.constant, self._memory, self.scaling)
+            part._resident = {k: self._resident[k] for k in range(part.blocks.n_blocks - 1) if k in self._resident}
+            return np.arange(n_rows), part
+        chosen = np.sort(np.random.default_rng(seed).choice(self.n_rows, n_rows, replace=False))
+        found: dict[int, Block] = {}
+
+        def work(k, block, start, stop):
+            rows = chosen[slice(*np.searchsorted(chosen, (start, stop)))] - start
+            found[k] = Block(taken(block.rows, rows), block.label[rows], None, None)
+
+        self._pass(work, range(self.blocks.n_blocks), None)
+        blocks = self.blocks.of_blocks([found[k] for k in sorted(found) if found[k].n_rows])
+        return chosen, StreamedMatrix(blocks, self.constant, np.inf, self.scaling)
 
     @property
     def is_centred(self) -> bool:
         """Whether means are taken off the columns, so that scaled rows are dense."""
-        return self._scaling is not None and self._scaling.is_centred
+        return self.scaling is not None and self.scaling.is_centred
 
     @property
     def most_rows_in_memory(self) -> int:
@@ -167,7 +175,7 @@ class StreamedMatrix:
 
         def work(k, block, start, stop):
             if not interrupt.is_set():
-                rows = block.rows if self._scaling is None else self._scaling.rows(block.rows)
+                rows = block.rows if self.scaling is None else self.scaling.rows(block.rows)
                 visit(rows._replace(constant=self.constant), start, stop)
 
         self._pass(work, range(self.blocks.n_blocks), 1)
@@ -183,7 +191,7 @@ class StreamedMatrix:
 
     def _weights(self, w):
         w = np.ascontiguousarray(w, dtype=np.float64)
-        return w if self._scaling is None else self._scaling.adjoint(w, self.constant)
+        return w if self.scaling is None else self.scaling.adjoint(w, self.constant)
 
     def _sum_over(self, c, shape, add, n_jobs):
         """Return the sum of what `add(rows, c, start, stop, out)` adds for the rows with c ≠ 0 of each block."""
@@ -221,7 +229,7 @@ class StreamedMatrix:
                     self._resident[k] = block
                 work(k, block, start, stop)
 
-        with ReadAhead(blocks.read, to_read, _BLOCKS_IN_FLIGHT) as ahead:
+        with ReadAhead(blocks.read, to_read, BLOCKS_IN_FLIGHT) as ahead:
             run(one, [(k,) for k in numbers], n_jobs)
         n_rows = sum(stop - start for start, stop in map(blocks.rows_of, to_read))
         self.bytes_read += round(n_rows * blocks.bytes_per_row)

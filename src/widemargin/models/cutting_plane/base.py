@@ -2,7 +2,6 @@
 
 from numbers import Integral, Real
 
-from widemargin.data.matrix import Matrix
 from widemargin.models.base import POSITIVE, WeightedModel, one_by_one
 from widemargin.models.inputs import checked_rows, encode_labels
 from widemargin.models.sklearn_private import Interval, StrOptions
@@ -42,12 +41,13 @@ class PlaneModel(WeightedModel):
 
     def _minimise(self, X, risk, constant=0.0):
         """Minimise ½|w|² + risk; return the weights, the constant column's last. Sets the record of the solution."""
-        matrix = Matrix.of_columns_that_occur(X, constant)
+        matrix = self._matrix_of(X, constant)
         last = self._last_weights(1, matrix)
         start = None if last is None else last[0]
         solve = one_by_one(finishing_risk(RISK_SOLVERS[self.solver]))
-        (solution,) = self._solve(solve, [lambda: RiskProblem(matrix, risk)], [start])
+        problems = [lambda: RiskProblem(matrix, risk)]
+        (solution,) = self._solve(solve, problems, [start], checkpoint=self._checkpoint_file(matrix))
         self.n_iter_ = solution.n_iter
         self._keep_record([solution])
-        self._warn([solution], matrix.values)
+        self._warn([solution], matrix.values if matrix.is_in_memory else None)
         return matrix.spread(solution.w)

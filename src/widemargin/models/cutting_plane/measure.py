@@ -11,8 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
-from widemargin._runtime.argument_types import Floats, Rows
-from widemargin.models.argument_types import Callbacks, Measure, PlaneStopping
+from widemargin._runtime.argument_types import Floats
+from widemargin.models.argument_types import (
+    Callbacks,
+    Checkpoint,
+    MaxMemory,
+    Measure,
+    PlaneStopping,
+    RowsOrBlocks,
+    Scaling,
+)
 from widemargin.models.base import POSITIVE
 from widemargin.models.cutting_plane.base import PlaneModel
 from widemargin.problems.measures import MeasureRisk
@@ -54,6 +62,15 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
     callbacks : callable or list of callables, default=None
         Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
+        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+    max_memory : int or str, default=None
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
+        loaded, others are read from disk in every pass. None is half of what is free.
+    checkpoint : str or path, default=None
+        File in which the state of the solver is kept now and then. The same call goes on from there if the process
+        was killed; the file is removed when the fit has converged.
 
     Attributes
     ----------
@@ -114,6 +131,9 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         n_jobs: int | None = None,
         verbose: int = 0,
         callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.measure = measure
         self.C = C
@@ -128,20 +148,24 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
+        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X: Rows, y: ArrayLike) -> Self:
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
+            For RowBlocks, None takes the labels of the file.
             Two classes, of which the second, in ascending order, is the positive one.
 
         Returns
@@ -157,11 +181,11 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
             self.coef_, self.intercept_ = w[np.newaxis], 0.0
         return self
 
-    def decision_function(self, X: Rows) -> Floats:
+    def decision_function(self, X: RowsOrBlocks) -> Floats:
         """Return the score of each row (n_samples,)."""
         return self._scores(X).ravel()
 
-    def predict(self, X: Rows) -> NDArray[Any]:
+    def predict(self, X: RowsOrBlocks) -> NDArray[Any]:
         """Return the class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0.0).astype(int)]

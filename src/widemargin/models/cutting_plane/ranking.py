@@ -16,7 +16,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
 from widemargin._runtime.argument_types import Floats, Rows
-from widemargin.models.argument_types import Callbacks, PlaneStopping
+from widemargin.models.argument_types import (
+    Callbacks,
+    Checkpoint,
+    MaxMemory,
+    PlaneStopping,
+    RowsOrBlocks,
+    Scaling,
+)
 from widemargin.models.cutting_plane.base import PlaneModel
 from widemargin.models.inputs import encode_labels, finite_targets, refuse_missing
 from widemargin.problems.ranking import concordance, pair_risk, thresholds
@@ -48,6 +55,15 @@ class RankSVM(PlaneModel):
         1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
     callbacks : callable or list of callables, default=None
         Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
+        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+    max_memory : int or str, default=None
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
+        loaded, others are read from disk in every pass. None is half of what is free.
+    checkpoint : str or path, default=None
+        File in which the state of the solver is kept now and then. The same call goes on from there if the process
+        was killed; the file is removed when the fit has converged.
 
     Attributes
     ----------
@@ -96,6 +112,9 @@ class RankSVM(PlaneModel):
         n_jobs: int | None = None,
         verbose: int = 0,
         callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.C = C
         self.tol = tol
@@ -107,20 +126,24 @@ class RankSVM(PlaneModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
+        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Rows, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None, qid: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
+            For RowBlocks, None takes the labels of the file.
             Numbers: within a query, the larger the higher.
         qid : array-like of shape (n_samples,), default=None
             The query of each row; rows of a query must be together. None: all rows are of one query.
@@ -130,6 +153,7 @@ class RankSVM(PlaneModel):
         self
         """
         X, y = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
+        qid = getattr(X, "qid", None) if qid is None else qid
         rank = np.unique(finite_targets(y), return_inverse=True)[1]
         risk = pair_risk(rank, queries(qid, len(rank)), self.C, self.n_jobs)
         if risk.n_pairs == 0:
@@ -138,11 +162,11 @@ class RankSVM(PlaneModel):
         self.coef_, self.intercept_ = self._minimise(X, risk), 0.0
         return self
 
-    def decision_function(self, X: Rows) -> Floats:
+    def decision_function(self, X: RowsOrBlocks) -> Floats:
         """Return the score of each row (n_samples,)."""
         return self._scores(X).ravel()
 
-    def predict(self, X: Rows) -> Floats:
+    def predict(self, X: RowsOrBlocks) -> Floats:
         """Return the score of each row: only the order of scores has a meaning."""
         return self.decision_function(X)
 
@@ -187,6 +211,15 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
     callbacks : callable or list of callables, default=None
         Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
+        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+    max_memory : int or str, default=None
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
+        loaded, others are read from disk in every pass. None is half of what is free.
+    checkpoint : str or path, default=None
+        File in which the state of the solver is kept now and then. The same call goes on from there if the process
+        was killed; the file is removed when the fit has converged.
 
     Attributes
     ----------
@@ -239,6 +272,9 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         n_jobs: int | None = None,
         verbose: int = 0,
         callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.C = C
         self.tol = tol
@@ -250,20 +286,24 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
+        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # classes without an order are not for one score
         return tags
 
-    def fit(self, X: Rows, y: ArrayLike) -> Self:
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
+            For RowBlocks, None takes the labels of the file.
             Two or more different labels, whose order is that of their values.
 
         Returns
@@ -286,11 +326,11 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         self.coef_, self.intercept_ = self._minimise(X, risk), 0.0
         self.thresholds_ = thresholds(self._scores_of_checked(X).ravel(), rank, len(self.classes_))
 
-    def position(self, X: Rows) -> Floats:
+    def position(self, X: RowsOrBlocks) -> Floats:
         """Return the score <w, x> of each row (n_samples,), by which rows are ordered."""
         return self._scores(X).ravel()
 
-    def decision_function(self, X: Rows) -> Floats:
+    def decision_function(self, X: RowsOrBlocks) -> Floats:
         """Return how far each row is inside each class's interval (n_samples, n_classes), negative outside.
 
         Of two classes: how far it is above the threshold (n_samples,).
@@ -301,7 +341,7 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         edges = np.concatenate([[-np.inf], self.thresholds_, [np.inf]])
         return np.minimum(position[:, np.newaxis] - edges[:-1], edges[1:] - position[:, np.newaxis])
 
-    def predict(self, X: Rows) -> NDArray[Any]:
+    def predict(self, X: RowsOrBlocks) -> NDArray[Any]:
         """Return the class of each row."""
         position = self.position(X)
         return self.classes_[np.searchsorted(self.thresholds_, position, side="left")]
@@ -335,6 +375,15 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
     callbacks : callable or list of callables, default=None
         Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
+        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+    max_memory : int or str, default=None
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
+        loaded, others are read from disk in every pass. None is half of what is free.
+    checkpoint : str or path, default=None
+        File in which the state of the solver is kept now and then. The same call goes on from there if the process
+        was killed; the file is removed when the fit has converged.
 
     Attributes
     ----------
@@ -386,6 +435,9 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         n_jobs: int | None = None,
         verbose: int = 0,
         callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.C = C
         self.tol = tol
@@ -397,20 +449,24 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
+        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X: Rows, y: ArrayLike) -> Self:
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
+            For RowBlocks, None takes the labels of the file.
             Two classes.
 
         Returns
@@ -423,11 +479,11 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         self.intercept_ = -thresholds(self._scores_of_checked(X).ravel(), label, 2)
         return self
 
-    def decision_function(self, X: Rows) -> Floats:
+    def decision_function(self, X: RowsOrBlocks) -> Floats:
         """Return the score of each row (n_samples,)."""
         return self._scores(X).ravel()
 
-    def predict(self, X: Rows) -> NDArray[Any]:
+    def predict(self, X: RowsOrBlocks) -> NDArray[Any]:
         """Return the class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0.0).astype(int)]

@@ -40,6 +40,7 @@ def sbm(problem, settings, start=None):
     """Minimise a DualQP by selective block minimisation; `start` are dual variables."""
     watch, passes = Watch(settings, "passes"), _Passes(problem, settings, start)
     with watch:
+        watch.restore(passes)
         while watch.status is None:
             passes.make_pass()
             watch.record(passes.count, float(passes.count), passes.primal, passes.dual)
@@ -50,6 +51,7 @@ def sbm(problem, settings, start=None):
                 watch.status = Status.STALLED
             if watch.status is None:
                 passes.sweep_kept_rows()
+                watch.save(passes)
     if passes.count == 0:  # interrupted in the first pass
         watch.record(0, 0.0, passes.primal, passes.dual)
     return Solution(
@@ -113,6 +115,10 @@ class _Passes:
     are_stuck : bool
         Whether many passes have improved neither.
     """
+
+    STATE = (
+        "_records", "_w", "_random", "count", "_n_without_progress", "primal", "dual", "best_w", "best_beta",
+    )  # fmt: skip
 
     def __init__(self, problem, settings, start):
         X = problem.X

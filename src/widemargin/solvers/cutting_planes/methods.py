@@ -74,6 +74,7 @@ def _solve(method, settings):
     # Problems whose numbers could overflow are refused. If a number overflows all the same, comparisons with it are
     # false, and its plane is not added.
     with watch, single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+        watch.restore(method)
         while True:
             watch.record(method.iteration, method.passes, method.best.objective, method.lower)
             violation = method.violation if settings.stopping == "violation" else np.nan
@@ -83,6 +84,9 @@ def _solve(method, settings):
                 watch.status = status or watch.status
                 break
             method.iterate()
+            watch.save(method)
+        if watch.status is not Status.CONVERGED:
+            watch.save(method, now=True)
     primal, dual = method.certificate()
     status, history = watch.status, watch.history()
     history[-1]["primal"], history[-1]["dual"], history[-1]["gap"] = primal, dual, relative_gap(primal, dual)
@@ -119,6 +123,8 @@ def _as_risk(problem, n_jobs):
 class Point:
     """Weights, their scores, and the objective F."""
 
+    STATE = ("w", "scores", "objective")
+
     def __init__(self, w, scores, risk):
         self.w, self.scores = w, scores
         self.objective = 0.5 * float(w @ w) + risk
@@ -138,6 +144,11 @@ class _Planes:
     violation : float
         The mean loss at the last w_t less the largest of its planes there, SVM-Perf's ε; NaN before the first.
     """
+
+    STATE = (
+        "iteration", "lower", "violation", "_passes", "_reduced", "_planes", "_idle", "_n_stalled", "_last_bounds",
+        "_overflowed", "_errors", "_combination", "best",
+    )  # fmt: skip
 
     def __init__(self, problem, settings, start):
         problem, norms = _as_risk(problem, settings.n_jobs)

@@ -41,6 +41,8 @@ class DensePlanes:
 
     passes = 0
 
+    STATE = ("_values", "_n")  # what a checkpoint keeps
+
     def __init__(self, n_columns):
         self._values, self._n = np.empty((_INITIAL_CAPACITY, n_columns)), 0
 
@@ -85,6 +87,8 @@ class RowPlanes:
 
     passes = 1
 
+    STATE = ("_c", "_scores")
+
     def __init__(self, X, n_jobs):
         self._X, self._n_jobs = X, n_jobs
         self._c, self._scores = DensePlanes(X.n_rows), DensePlanes(X.n_rows)
@@ -117,6 +121,23 @@ class SparsePlanes:
 
     def __init__(self, n_columns):
         self._n_columns, self._planes = n_columns, []
+
+    STATE = ("joined",)
+
+    @property
+    def joined(self):
+        """All planes in one array: columns and values, and the number of values of the plane that each belongs to."""
+        lengths = [np.full(len(columns), len(columns)) for columns, _ in self._planes]
+        parts = [np.stack([columns, values, n]) for (columns, values), n in zip(self._planes, lengths, strict=True)]
+        return np.concatenate(parts, axis=1) if parts else np.zeros((3, 0))
+
+    @joined.setter
+    def joined(self, array):
+        self._planes, start = [], 0
+        while start < array.shape[1]:
+            stop = start + int(array[2, start])
+            self._planes.append((array[0, start:stop].astype(np.uint32), array[1, start:stop].copy()))
+            start = stop
 
     def add(self, plane, c=None):
         """Store a plane; return its inner products with all planes, the last one with itself."""

@@ -48,6 +48,11 @@ class ReducedProblem:
         The dual objective at v, a lower bound of the objective of the cutting plane method.
     """
 
+    STATE = (
+        "_capacity", "_G", "_b", "_v", "n_planes", "value", "_support", "_n_support", "_sigma", "_n_solved", "_factor",
+        "_workspace",
+    )  # fmt: skip
+
     def __init__(self):
         self._capacity = _INITIAL_CAPACITY
         self._G = np.zeros((_INITIAL_CAPACITY, _INITIAL_CAPACITY))

@@ -15,7 +15,7 @@ factor), z_t = r_g − F_t − <V_t, w> and E the matrix of ones that says which
     refinement        w, r and the free x_t are corrected by the residuals of their optimality conditions
 
 delta makes the system regular where rows are dependent; it is divided by ten until it no longer matters. Rows are
-centred first, which the sums of the groups make possible. `newton.active_set_steps` does the same for linear problems.
+centred first, which the sums of the groups make possible. `newton.linear_system` does the same for linear problems.
 """
 
 from itertools import pairwise

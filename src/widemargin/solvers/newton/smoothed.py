@@ -25,30 +25,19 @@ Several problems with the same X take their steps together and share the passes 
 from functools import partial
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 
 from widemargin._runtime.threads import run, single_threaded_blas
-from widemargin.problems.certificates import relative_gap
 from widemargin.problems.formulations import DualQP, is_made_of_hinges, scaled, subsample
 from widemargin.problems.magnitudes import check_rows
-from widemargin.problems.smoothed_risk import SmoothedRisk
-from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, height
 from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
+from widemargin.solvers.newton.iterate import FIRST_HALF_WIDTH, Iterate
 from widemargin.solvers.spec import Rows, SolverSpec, Start
 
-MAX_COLUMNS = 3000
+MAX_COLUMNS = 3000  # of the matrix of a Newton step
 _FIRST_HEIGHT = 100.0  # `height` (see `climb`) of the costs at which continuation in C starts
-_FIRST_HALF_WIDTH, _MIN_HALF_WIDTH = 1.0, 1e-14  # of the band, in units of the score
-_MIN_HALF_WIDTH_NEW_COSTS = 0.1  # with which steps continue when the costs have changed
-_NARROWING, _WIDENING = 2.0, 16.0  # factors of the half width: when steps have converged; when damping has failed
-_REFERENCE_DISTANCE = 0.25  # mean distance of dual variables in the band from their bounds, relative to the interval,
-# below which the band is made wider
-_STEP_GAP_FRACTION = 0.5  # largest ratio of ½|w − X'b|² to the gap at which the band is made narrower
-_SHORT_STEP, _LONG_STEP = 0.2, 0.7  # step lengths below which damping is increased, and above which it is reduced
-_DAMPING_FACTOR, _MIN_DAMPING, _MAX_DAMPING = 10.0, 1e-3, 1e3  # damping is relative to the mean of the diagonal
 _SAMPLING_RATIO = 16  # rows per row of the sample that is solved first
 _MIN_SAMPLE_ROWS, _MIN_SAMPLE_ROWS_PER_COLUMN = 2000, 20
 _WARM_START_GAP, _MAX_WARM_START_STEPS = 0.03, 50  # relative gap and number of steps at which a warm start ends
@@ -133,10 +122,11 @@ def newton_path(problems, factors, settings, starts=None):
             for iterate, problem in zip(iterates, current, strict=False):
                 iterate.reset_counts()
                 iterate.change_costs(problem, factor / last_factor)
+            iterates = iterates or _restored_iterates(current, watches)
             last_factor, iterates = factor, iterates or _first_iterates(current, starts, settings[0], watches[0])
             _run(iterates, settings, watches)
         if not iterates:  # interrupted during the warm start
-            iterates = [_Iterate(*one, _FIRST_HALF_WIDTH, n_jobs) for one in zip(current, starts, strict=True)]
+            iterates = [Iterate(*one, FIRST_HALF_WIDTH, n_jobs) for one in zip(current, starts, strict=True)]
         solutions = [_solution(*one) for one in zip(iterates, watches, strict=True)]
         yield [_continued_if_stalled(*one) for one in zip(current, solutions, settings, strict=True)]
         if settings[0].interrupt.is_set():
@@ -149,6 +139,22 @@ def _run(iterates, settings, watches):
     runs = [_Run(*one, max_steps) for one in zip(iterates, settings, watches, strict=True)]
     while runs := [one for one in runs if not one.has_stopped()]:
         _step([one.iterate for one in runs], settings[0].n_jobs)
+        for run_ in runs:
+            run_.save()
+
+
+def _restored_iterates(problems, watches):
+    """Return iterates with the state of checkpoints, or an empty list if there are none."""
+    if watches[0].settings.checkpoint is None:
+        return []
+    n_jobs = watches[0].settings.n_jobs
+    iterates = [Iterate(problem, None, FIRST_HALF_WIDTH, n_jobs) for problem in problems]
+    found = [watch.restore(iterate) for iterate, watch in zip(iterates, watches, strict=True)]
+    if not all(found):
+        return []
+    for iterate in iterates:
+        iterate.evaluate_restored()
+    return iterates
 
 
 def _continued_if_stalled(problem, solution, settings):
@@ -208,14 +214,14 @@ def _first_iterates(problems, starts, settings, watch):
     """Return iterates at the starts, or, without starts, at solutions for a sample of the rows or for smaller costs."""
     X, n_jobs = problems[0].X, settings.n_jobs
     if starts[0] is not None:
-        return [_Iterate(*one, _FIRST_HALF_WIDTH, n_jobs) for one in zip(problems, starts, strict=True)]
+        return [Iterate(*one, FIRST_HALF_WIDTH, n_jobs) for one in zip(problems, starts, strict=True)]
     if not starts_from_sample(X):
         return _continuation_in_cost(problems, settings, watch)
     rows, part = X.sample(X.n_rows // _SAMPLING_RATIO, settings.seed)
     samples = _first_iterates([subsample(one, rows, part) for one in problems], starts, settings, watch)
     _approach(samples, settings, watch)
     return [
-        _Iterate(problem, sample.best_w, sample.h, n_jobs, sample.passes / _SAMPLING_RATIO)
+        Iterate(problem, sample.best_w, sample.h, n_jobs, sample.passes / _SAMPLING_RATIO)
         for problem, sample in zip(problems, samples, strict=True)
     ]
 
@@ -229,7 +235,7 @@ def _continuation_in_cost(problems, settings, watch):
     tens = max(0, round(np.log10(height(problems[0]) / _FIRST_HEIGHT)))
     factors = [10.0**-tens] * len(problems)
     iterates = [
-        _Iterate(scaled(problem, factor), None, _FIRST_HALF_WIDTH, settings.n_jobs)
+        Iterate(scaled(problem, factor), None, FIRST_HALF_WIDTH, settings.n_jobs)
         for problem, factor in zip(problems, factors, strict=True)
     ]
     while min(factors) < 1.0:
@@ -265,7 +271,7 @@ def _step(iterates, n_jobs):
         iterates[0].move(d, X.scores(d, n_jobs, out=t, likely=partial(iterates[0].changing_rows, t)))
         return
     n_jobs = n_jobs if X.n_stored >= _VALUES_WORTH_THREADS else 1
-    directions = run(_Iterate.direction, [(one,) for one in iterates], n_jobs)
+    directions = run(Iterate.direction, [(one,) for one in iterates], n_jobs)
     scores = np.empty((len(iterates), X.n_rows))
 
     def changing_rows(start, stop):
@@ -273,11 +279,11 @@ def _step(iterates, n_jobs):
         return np.unique(np.concatenate(found))
 
     X.scores_of_all(np.stack(directions), n_jobs, out=scores, likely=changing_rows)
-    run(_Iterate.move, list(zip(iterates, directions, scores, strict=True)), n_jobs)
+    run(Iterate.move, list(zip(iterates, directions, scores, strict=True)), n_jobs)
 
 
-class _Run:
-    """An iterate with its stopping rules."""
+class _Monitor:
+    """Reports the steps of an iterate to its Watch, and decides when they end."""
 
     def __init__(self, iterate, settings, watch, max_steps):
         self.iterate, self._tol, self._watch = iterate, settings.tol, watch
@@ -297,197 +303,10 @@ class _Run:
             watch.status = Status.CONVERGED
         elif not stopped and (has_stalled or iterate.iteration >= self._max_steps):
             watch.status = Status.STALLED
+        if watch.status not in (None, Status.CONVERGED):
+            watch.save(iterate, now=True)
         return watch.status is not None
 
-
-class _Iterate:
-    """The current weights and dual variables of one problem, and the best ones so far.
-
-    Parameters
-    ----------
-    problem : DualQP
-    start : ndarray or None
-        Weights to start from; None is zero.
-    h : float
-        Half width of the band.
-    n_jobs : int or None
-    passes : float
-        Passes over the rows that were made before.
-
-    Attributes
-    ----------
-    X : Matrix
-    best_w, primal : ndarray, float
-        The best weights so far, and their primal objective.
-    best_b, dual : ndarray, float
-        The best dual variables so far, and their dual objective.
-    h : float
-        Half width of the band.
-    iteration : int
-        Number of Newton steps.
-    scores_buffer : ndarray of shape (n_rows,)
-        Memory for the scores of a direction.
-    """
-
-    # At the weights _w: scores _s, dual variables _b, second derivatives _q, gradient _g of the smoothed objective,
-    # primal objective _value, and dual objective _bound.
-
-    def __init__(self, problem, start, h, n_jobs, passes=0.0):
-        self._free = problem.free_intercept
-        self.X, self._n_jobs = problem.X, n_jobs
-        self._risk, self._combination = SmoothedRisk(problem, n_jobs), Combination(self.X, n_jobs)
-        self._s, self._b, self._q, self.best_b, self.scores_buffer = np.zeros((5, self.X.n_rows))
-        self._w = np.zeros(self.X.n_columns) if start is None else np.array(start, dtype=np.float64)
-        self.h, self._requested_h, self.iteration, self._passes, self._damping = h, h, 0, passes, 0.0
-        self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
-        if self._w.any():
-            self.X.scores(self._w, n_jobs, out=self._s, likely=partial(self._risk.support_rows, self._s, self.h))
-            self._passes += 1.0
-        self._evaluate()
-
-    def change_costs(self, problem, ratio):
-        """Continue with a problem that differs only in its costs, which are `ratio` times as large.
-
-        The dual objective of k b is largest at k = 1 + burden, so that b is multiplied by this k, by `ratio` at most.
-        Centres of the bands are relative to the costs.
-        """
-        factor = min(1.0 + self.burden, ratio) / ratio
-        distance = factor * self._risk.recentre(self._s, self.h)
-        self._risk.change_costs(problem, factor)
-        self._requested_h = max(self._requested_h, _MIN_HALF_WIDTH_NEW_COSTS)
-        self._set_half_width(distance)
-        self._damping = 0.0
-        self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
-        self.best_b[:] = 0.0
-        self._evaluate()
-
-    def reset_counts(self):
-        """Count steps and passes from 0 again."""
-        self.iteration, self._passes = 0, -self._combination.passes
-
-    @property
-    def burden(self):
-        """The sum of the losses, without smoothing, divided by |w|²."""
-        half_norm = self._half_norm()
-        return float(self._value - half_norm) / (2.0 * half_norm) if half_norm > 0.0 else np.inf
-
-    def _half_norm(self):
-        return 0.5 * float(self._w @ self._w)
-
-    def _set_half_width(self, distance):
-        """Set h to the requested value, or wider if dual variables in the band are close to their bounds.
-
-        `distance` is their mean distance from the nearest bound, relative to the interval between the bounds.
-        """
-        self.h = self._requested_h * max(1.0, _REFERENCE_DISTANCE / distance)
-
-    @property
-    def gap(self):
-        """The relative duality gap."""
-        return relative_gap(self.primal, self.dual)
-
-    @property
-    def passes(self):
-        """Number of rows read, divided by the number of rows."""
-        return self._passes + self._combination.passes
-
-    def changing_rows(self, t, start, stop):
-        """Return the rows from start to stop, counted from start, whose dual variable may change by scores t."""
-        return self._risk.changing_rows(self._s, t, self.h, start, stop)
-
-    def direction(self):
-        """Return the Newton step d; the negative gradient if the matrix is not positive definite."""
-        H, intercept_curvature = self.X.gram(self._q, self._n_jobs), self._intercept_curvature()
-        if intercept_curvature > 0.0:
-            weighted_sum = self.X.combine(self._q, self._n_jobs)
-            H -= np.outer(weighted_sum, weighted_sum / intercept_curvature)
-        self._passes += np.count_nonzero(self._q) / max(1, self.X.n_rows)
-        H.flat[:: len(H) + 1] += 1.0 + self._damping * H.trace() / len(H)
-        _, d, failed = dposv(H.T, -self._g, lower=False, overwrite_a=True)
-        return -self._g if failed else d
-
-    def _intercept_curvature(self):
-        """Return the second derivative of the smoothed losses by a free intercept; 0 if there is none."""
-        return float(self._q.sum()) if self._free else 0.0
-
-    def move(self, d, t):
-        """Move to the minimum along d, whose scores are t; then adapt damping and half width."""
-        intercept_curvature = self._intercept_curvature()
-        if intercept_curvature > 0.0:
-            t -= float(self._q @ t) / intercept_curvature
-        bound, v = self._predict(t)
-        line = self._s, t, self.h, float(d @ d), float(self._w @ d), float(self._g @ d)
-        k = self._risk.line_search(*line)
-        if self._free and k < _LONG_STEP:  # the step may be longer if the intercept changes along it
-            k = self._risk.line_search_with_intercept(*line)
-        self._w = self._w + k * d
-        self._s += k * t
-        self._update_damping(k)
-        self.iteration += 1
-        self._passes += 1.0
-        if self._damping > _MAX_DAMPING:
-            self._damping = 0.0
-            self._recentre(min(_FIRST_HALF_WIDTH, _WIDENING * self._requested_h))
-            return
-        self._evaluate()
-        if self._free:
-            bound, v = self._bound, self._combination.vector
-        while not self._risk.squared and self._is_minimised(self._value - bound, self._w - v):
-            self._recentre(self._requested_h / _NARROWING)
-            bound, v = self._bound, self._combination.vector
-
-    def _recentre(self, half_width):
-        """Take the dual variables as centres of the bands, whose half width is changed."""
-        self._requested_h = half_width
-        self._set_half_width(self._risk.recentre(self._s, self.h))
-        self._evaluate()
-
-    def _update_damping(self, k):
-        """Increase the damping after a short step, and reduce it after a long one."""
-        if k < _SHORT_STEP:
-            self._damping = max(_DAMPING_FACTOR * self._damping, _MIN_DAMPING)
-        elif k > _LONG_STEP:
-            self._damping = self._damping / _DAMPING_FACTOR if self._damping > _MIN_DAMPING else 0.0
-
-    def _is_minimised(self, gap, g):
-        """Return whether the gap is mostly due to the smoothing: ½|g|² is the duality gap of the smoothed problem."""
-        return self._requested_h > _MIN_HALF_WIDTH and 0.5 * float(g @ g) < _STEP_GAP_FRACTION * gap
-
-    def _predict(self, t):
-        """Take the dual variables predicted after a step with scores t; return their dual objective and X'b.
-
-        With a free intercept the current ones are kept, since the sum of the predicted ones is not zero.
-        """
-        if self._free:
-            return self._bound, self._combination.vector
-        sums = self._risk.predict_dual(self._combination.c, self._q, t, self._b)
-        self._combination.update(self._b, self._s)
-        return self._update_dual(*sums), self._combination.vector
-
-    def _evaluate(self):
-        """Compute intercept, dual variables, gradient and both objectives at the current scores."""
-        if self._free:
-            self._s += self._risk.best_intercept(self._s, self.h)
-        found = self._risk.evaluate(self._s, self.h, self._b, self._q)
-        sums = found.linear, found.quadratic
-        if self._free:  # makes Σ b = 0 exactly, by the dual variable that is farthest from its bounds
-            self._b[np.argmax(self._risk.distance_to_bounds(self._b))] -= self._b.sum()
-            sums = self._risk.dual_sums(self._b)
-        self._combination.update(self._b, self._s)
-        self._g = self._w - self._combination.vector
-        self._value = self._half_norm() + found.loss
-        if self._value < self.primal:
-            self.primal, self.best_w = self._value, self._w
-        self._bound = self._update_dual(*sums)
-
-    def _update_dual(self, linear, quadratic):
-        """Return the dual objective k linear − k² (quadratic + ½|X'b|²) of k b, largest over k; keep the best k b."""
-        v = self._combination.vector
-        curvature = quadratic + 0.5 * float(v @ v)
-        k = max(linear / (2.0 * curvature), 0.0) if curvature > 0.0 else 1.0
-        k = k if self._risk.squared else min(k, 1.0)
-        bound = k * linear - k * k * curvature
-        if bound > self.dual:
-            self.dual = bound
-            np.multiply(self._combination.c, k, out=self.best_b)
-        return bound
+    def save(self):
+        """Write a checkpoint if one is due."""
+        self._watch.save(self.iterate)
