@@ -1,4 +1,4 @@
-"""What the models fitted by cutting planes share: one problem, weights out."""
+"""Base class of the models that are fitted by cutting planes: ½|w|² plus a risk of all scores, one weight vector."""
 
 from numbers import Integral, Real
 
@@ -12,7 +12,10 @@ from widemargin.solvers.registry import RISK_SOLVERS, check_choice, specs_of
 
 
 class PlaneModel(WeightedModel):
-    """½|w|² plus a risk of the scores. Subclasses check rows, state the risk and keep the weights."""
+    """A model that minimises ½|w|² + R(X w), where R is a risk. Subclasses state the risk and keep the weights.
+
+    Sets after fit: `n_iter_`, `gap_`, `objective_`, `history_`, `solver_`, `status_`.
+    """
 
     _parameter_constraints: dict = {
         **WeightedModel._parameter_constraints,
@@ -24,7 +27,7 @@ class PlaneModel(WeightedModel):
     }
 
     def _check_rows(self, X, y, **options):
-        """Return X and y, checked."""
+        """Return X and y, after checks of these and of the parameters."""
         self._validate_params()
         check_choice(specs_of(RiskProblem)[self.solver], RiskProblem, stopping=self.stopping)
         return checked_rows(self, X, y, order="C", **options)
@@ -41,7 +44,10 @@ class PlaneModel(WeightedModel):
         return X, label
 
     def _minimise(self, X, risk, constant=0.0):
-        """Minimise ½|w|² + risk; return the weights, the constant column's last. Sets the record of the solution."""
+        """Return the weights that minimise ½|w|² + R(X w), that of the constant column, if there is one, last.
+
+        Sets the attributes that describe the solution, and warns if the solver has not converged.
+        """
         matrix = Matrix.of_columns_that_occur(X, constant)
         last = self._last_weights(1, matrix)
         start = None if last is None else last[0]
