@@ -1,7 +1,12 @@
 """Base class of the models that are fitted by cutting planes: ½|w|² plus a risk of all scores, one weight vector."""
 
 from numbers import Integral, Real
+from typing import Any
 
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from widemargin._runtime.argument_types import Floats, Rows
 from widemargin.data.matrix import Matrix
 from widemargin.models.base import POSITIVE, WeightedModel, one_by_one
 from widemargin.models.inputs import checked_rows, encode_labels
@@ -32,17 +37,6 @@ class PlaneModel(WeightedModel):
         check_choice(specs_of(RiskProblem)[self.solver], RiskProblem, stopping=self.stopping)
         return checked_rows(self, X, y, order="C", **options)
 
-    def _check_two_classes(self, X, y):
-        """Return X and labels 0 and 1. Sets `classes_`."""
-        X, y = self._check_rows(X, y)
-        self.classes_, label = encode_labels(y)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: y must hold 2 "
-                f"classes, got {len(self.classes_)}."
-            )
-        return X, label
-
     def _minimise(self, X, risk, constant=0.0):
         """Return the weights that minimise ½|w|² + R(X w), that of the constant column, if there is one, last.
 
@@ -57,3 +51,34 @@ class PlaneModel(WeightedModel):
         self._keep_record([solution])
         self._warn([solution], matrix.values)
         return matrix.spread(solution.w)
+
+
+class BinaryPlaneModel(ClassifierMixin, PlaneModel):
+    """A classifier of two classes that is fitted by cutting planes; a positive score predicts the second class."""
+
+    classes_: NDArray[Any]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _check_two_classes(self, X, y):
+        """Return X and labels 0 and 1. Sets `classes_`."""
+        X, y = self._check_rows(X, y)
+        self.classes_, label = encode_labels(y)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: y must hold 2 "
+                f"classes, got {len(self.classes_)}."
+            )
+        return X, label
+
+    def decision_function(self, X: Rows) -> Floats:
+        """Return the score of each row (n_samples,)."""
+        return self._scores(X).ravel()
+
+    def predict(self, X: Rows) -> NDArray[Any]:
+        """Return the class of each row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0.0).astype(int)]

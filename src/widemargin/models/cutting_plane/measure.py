@@ -5,20 +5,19 @@
 The loss of a labelling, for instance 1 − F1, is between 0 and 1; see `widemargin.problems.measures`.
 """
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
+from numpy.typing import ArrayLike
 
-from widemargin._runtime.argument_types import Floats, Rows
+from widemargin._runtime.argument_types import Rows
 from widemargin.models.argument_types import Callbacks, Measure, PlaneStopping
 from widemargin.models.base import POSITIVE
-from widemargin.models.cutting_plane.base import PlaneModel
+from widemargin.models.cutting_plane.base import BinaryPlaneModel
 from widemargin.problems.measures import MeasureRisk
 
 
-class MeasureSVC(ClassifierMixin, PlaneModel):
+class MeasureSVC(BinaryPlaneModel):
     """Linear classification of two classes by a measure that is not a sum over rows.
 
     Parameters
@@ -92,7 +91,7 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
     """
 
     _parameter_constraints: dict = {
-        **PlaneModel._parameter_constraints,
+        **BinaryPlaneModel._parameter_constraints,
         "measure": [str, callable],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [POSITIVE],
@@ -129,11 +128,6 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         self.verbose = verbose
         self.callbacks = callbacks
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def fit(self, X: Rows, y: ArrayLike) -> Self:
         """Fit the model.
 
@@ -156,12 +150,3 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         else:
             self.coef_, self.intercept_ = w[np.newaxis], 0.0
         return self
-
-    def decision_function(self, X: Rows) -> Floats:
-        """Return the score of each row (n_samples,)."""
-        return self._scores(X).ravel()
-
-    def predict(self, X: Rows) -> NDArray[Any]:
-        """Return the class of each row."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0.0).astype(int)]

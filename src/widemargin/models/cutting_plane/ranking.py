@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from widemargin._runtime.argument_types import Floats, Rows
 from widemargin.models.argument_types import Callbacks, PlaneStopping
-from widemargin.models.cutting_plane.base import PlaneModel
+from widemargin.models.cutting_plane.base import BinaryPlaneModel, PlaneModel
 from widemargin.models.inputs import encode_labels, finite_targets, refuse_missing
 from widemargin.problems.ranking import concordance, pair_risk, thresholds
 
@@ -308,7 +308,7 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         return self.classes_[np.searchsorted(self.thresholds_, position, side="left")]
 
 
-class ROCAreaSVC(ClassifierMixin, PlaneModel):
+class ROCAreaSVC(BinaryPlaneModel):
     """Linear classification of two classes that maximises the area under the ROC curve.
 
     The area is the fraction of pairs of a positive and a negative row in which the positive row has the larger score.
@@ -400,11 +400,6 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         self.verbose = verbose
         self.callbacks = callbacks
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def fit(self, X: Rows, y: ArrayLike) -> Self:
         """Fit the model.
 
@@ -424,15 +419,6 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         self.coef_, self.intercept_ = self._minimise(X, risk)[np.newaxis], np.zeros(1)
         self.intercept_ = -thresholds(self._scores_of_checked(X).ravel(), label, 2)
         return self
-
-    def decision_function(self, X: Rows) -> Floats:
-        """Return the score of each row (n_samples,)."""
-        return self._scores(X).ravel()
-
-    def predict(self, X: Rows) -> NDArray[Any]:
-        """Return the class of each row."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0.0).astype(int)]
 
 
 def queries(qid, n_rows):
