@@ -131,7 +131,7 @@ class RankSVM(PlaneModel):
         self
         """
         X, y = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
-        rank = np.unique(finite_targets(y), return_inverse=True)[1]
+        rank = np.unique(y, return_inverse=True)[1]
         risk = pair_risk(rank, queries(qid, len(rank)), self.C, self.n_jobs)
         if risk.n_pairs == 0:
             where = "" if qid is None else " within any query"

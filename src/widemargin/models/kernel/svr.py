@@ -62,10 +62,6 @@ class KernelRegressor(RegressorMixin, KernelModel):
     def _check(self, X, y, sample_weight):
         """Return the TrainingRows and the targets, after checks of the arguments."""
         X, y = self._check_rows(X, y, y_numeric=True)
-        y = y.astype(np.float64)
-        if not np.isfinite(y).all():  # y was an array of objects, in which scikit-learn does not look for NaN
-            i = int(np.argmin(np.isfinite(y)))
-            raise ValueError(f"Input y contains NaN or infinity: y[{i}] is {y[i]}. Leave such rows out.")
         weight = self._weigh(X, sample_weight)
         return self._training_rows(X, weight, n_problems=1 + 5 * self._wants_probability), y
 
