@@ -1,4 +1,4 @@
-"""Types of the parameters of estimators, for annotations; what a fit refuses is in `_parameter_constraints`."""
+"""Types of the parameters of estimators, for annotations; `fit` checks values by `_parameter_constraints`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias

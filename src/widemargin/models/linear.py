@@ -54,8 +54,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         The loss of one row; a `RowLoss` gives other losses by their numbers. With `multi_class="crammer_singer"` the
         two names have no effect, as in scikit-learn, and a RowLoss is refused.
     dual : bool or "auto", default="auto"
-        Kept for compatibility: the optimum is the same either way, and the certificate proves it. `dual=False` with a
-        loss that scikit-learn cannot solve that way is refused as there.
+        Kept for compatibility; the optimum does not depend on it. As in scikit-learn, `dual=False` is refused for
+        `loss="hinge"`.
     tol : float, default=1e-4
         Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="kkt"`, stop when
         no optimality condition is violated by more than this.
@@ -88,8 +88,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf" or
         "auto", and `intercept_scaling` then has no effect.
     warm_start : bool, default=False
-        Whether to start from the last fit, if there are as many rows and classes: from its dual variables, or from its
-        weights with "newton", "ocas" and "svmperf".
+        Whether to start from the last fit, if the numbers of rows and classes are the same: from its dual variables, or
+        from its weights with "newton", "ocas" and "svmperf".
     max_seconds : float or None, default=None
         Stop after about this many seconds and keep the best model found until then.
     n_jobs : int or None, default=None
@@ -117,8 +117,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
     classes_ : ndarray
         The class labels, ascending.
     dual_coef_ : ndarray
-        The signed dual variables, one per row, that prove the gap: coef_ = dual_coef_ @ X, up to rounding with dual
-        coordinate solvers, up to what the gap allows with "newton". Cutting planes have none, except for small
+        The signed dual variables that prove the gap, one for each row and class. coef_ = dual_coef_ @ X holds up to
+        rounding for dual coordinate solvers, and approximately for "newton". Cutting planes have none, except for small
         problems.
     n_iter_ : int
         Number of sweeps, Newton steps or cutting planes; the largest over classes.
@@ -215,8 +215,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
-            For RowBlocks, None takes the labels of the file.
             Two classes or more.
+            Of row blocks, None takes the labels of the file.
         sample_weight : array-like of shape (n_samples,), default=None
             Factor of C for each row; a row of weight zero has no influence.
 
@@ -335,8 +335,8 @@ class LinearSVR(RegressorMixin, LinearModel):
     intercept_scaling : float, default=1.0
         Value of the constant feature whose weight is the intercept; the larger, the less the intercept is penalised.
     dual : bool or "auto", default="auto"
-        Kept for compatibility: the optimum is the same either way, and the certificate proves it. `dual=False` with a
-        loss that scikit-learn cannot solve that way is refused as there.
+        Kept for compatibility; the optimum does not depend on it. As in scikit-learn, `dual=False` is refused for
+        `loss="epsilon_insensitive"`.
     verbose : int, default=0
         1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
     random_state : int, RandomState or None, default=None
@@ -356,16 +356,15 @@ class LinearSVR(RegressorMixin, LinearModel):
         Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf" or
         "auto", and `intercept_scaling` then has no effect.
     warm_start : bool, default=False
-        Whether to start from the last fit, if there are as many rows and classes: from its dual variables, or from its
-        weights with "newton", "ocas" and "svmperf".
+        Whether to start from the last fit, if the numbers of rows are the same: from its dual variables, or
+        from its weights with "newton", "ocas" and "svmperf".
     max_seconds : float or None, default=None
         Stop after about this many seconds and keep the best model found until then.
     n_jobs : int or None, default=None
-        Number of threads, over classes or, where the solver allows it, over rows. None is 1 unless in a joblib context;
-        -1 is all cores. The model does not depend on it.
+        Number of threads over rows, where the solver allows it. None is 1 unless in a joblib context; -1 is all cores.
+        The model does not depend on it.
     callbacks : callable or list of callables, default=None
-        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
-        classes and threads they are called from several threads.
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit.
     scaling : {"standard", "maxabs"}, default=None
         How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
         data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
@@ -383,21 +382,19 @@ class LinearSVR(RegressorMixin, LinearModel):
     intercept_ : ndarray of shape (1,)
         The intercept; 0.0 if there is none.
     dual_coef_ : ndarray
-        The signed dual variables, one per row, that prove the gap: coef_ = dual_coef_ @ X, up to rounding with dual
-        coordinate solvers, up to what the gap allows with "newton". Cutting planes have none, except for small
+        The signed dual variables that prove the gap, one for each row. coef_ = dual_coef_ @ X holds up to
+        rounding for dual coordinate solvers, and approximately for "newton". Cutting planes have none, except for small
         problems.
     n_iter_ : int
-        Number of sweeps, Newton steps or cutting planes; the largest over classes.
+        Number of sweeps, Newton steps or cutting planes.
     gap_ : float
         The relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
-        The largest over classes.
     objective_ : float
-        The objective at the model, summed over classes.
-    history_ : structured ndarray, or a list of them, one per class
+        The objective at the model.
+    history_ : structured ndarray
         Each measurement: iteration, seconds, passes, primal, dual, gap.
     solver_ : str
-        The solver that ran and, if "auto" chose it, the reason in parentheses; several, separated by semicolons, if
-        classes were solved differently.
+        The solver that ran and, if "auto" chose it, the reason in parentheses.
     status_ : str
         Why the solver stopped.
     n_features_in_ : int
@@ -474,8 +471,8 @@ class LinearSVR(RegressorMixin, LinearModel):
         X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
-            For RowBlocks, None takes the labels of the file.
             The targets.
+            Of row blocks, None takes the labels of the file.
         sample_weight : array-like of shape (n_samples,), default=None
             Factor of C for each row; a row of weight zero has no influence.
 

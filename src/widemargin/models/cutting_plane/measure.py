@@ -5,13 +5,11 @@
 The loss of a labelling, for instance 1 − F1, is between 0 and 1; see `widemargin.problems.measures`.
 """
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
+from numpy.typing import ArrayLike
 
-from widemargin._runtime.argument_types import Floats
 from widemargin.models.argument_types import (
     Callbacks,
     Checkpoint,
@@ -22,11 +20,11 @@ from widemargin.models.argument_types import (
     Scaling,
 )
 from widemargin.models.base import POSITIVE
-from widemargin.models.cutting_plane.base import PlaneModel
+from widemargin.models.cutting_plane.base import BinaryPlaneModel
 from widemargin.problems.measures import MeasureRisk
 
 
-class MeasureSVC(ClassifierMixin, PlaneModel):
+class MeasureSVC(BinaryPlaneModel):
     """Linear classification of two classes by a measure that is not a sum over rows.
 
     Parameters
@@ -109,7 +107,7 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
     """
 
     _parameter_constraints: dict = {
-        **PlaneModel._parameter_constraints,
+        **BinaryPlaneModel._parameter_constraints,
         "measure": [str, callable],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [POSITIVE],
@@ -152,11 +150,6 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         self.max_memory = max_memory
         self.checkpoint = checkpoint
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None) -> Self:
         """Fit the model.
 
@@ -165,8 +158,8 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
-            For RowBlocks, None takes the labels of the file.
             Two classes, of which the second, in ascending order, is the positive one.
+            Of row blocks, None takes the labels of the file.
 
         Returns
         -------
@@ -180,12 +173,3 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         else:
             self.coef_, self.intercept_ = w[np.newaxis], 0.0
         return self
-
-    def decision_function(self, X: RowsOrBlocks) -> Floats:
-        """Return the score of each row (n_samples,)."""
-        return self._scores(X).ravel()
-
-    def predict(self, X: RowsOrBlocks) -> NDArray[Any]:
-        """Return the class of each row."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0.0).astype(int)]

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from widemargin._runtime.argument_types import Floats, SparseMatrix
@@ -58,6 +59,20 @@ class SolvedProblem:
     intercept: float
     facts: dict
     solution: KernelSolution | None = None
+
+
+def available_with_probability(message):
+    """Return a decorator for methods of a KernelModel that exist only if it is to be fitted with probabilities.
+
+    `message` is that of the AttributeError otherwise.
+    """
+
+    def is_available(model):
+        if not model._wants_probability:
+            raise AttributeError(message)
+        return True
+
+    return available_if(is_available)
 
 
 def fit_reusing(model, K, y, submatrices, sample_weight=None):

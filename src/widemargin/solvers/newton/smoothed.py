@@ -136,7 +136,7 @@ def newton_path(problems, factors, settings, starts=None):
 def _run(iterates, settings, watches):
     """Take Newton steps, for all problems together, until every problem has stopped."""
     max_steps = _STEPS_BEFORE_ACTIVE_SET if can_be_dense(iterates[0].X) else np.inf
-    runs = [_Run(*one, max_steps) for one in zip(iterates, settings, watches, strict=True)]
+    runs = [_Monitor(*one, max_steps) for one in zip(iterates, settings, watches, strict=True)]
     while runs := [one for one in runs if not one.has_stopped()]:
         _step([one.iterate for one in runs], settings[0].n_jobs)
         for run_ in runs:
