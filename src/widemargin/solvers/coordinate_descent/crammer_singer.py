@@ -21,12 +21,11 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run
 from widemargin.data.rows import row_axpys, row_dots, row_prefetch
-from widemargin.problems.formulations import Intercept
 from widemargin.problems.magnitudes import check_costs
 from widemargin.problems.multiclass import CrammerSinger
+from widemargin.solvers.coordinate_descent.dcd import DCD
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import SweepReport, half_square, random_state, shuffle
-from widemargin.solvers.spec import SolverSpec, Start
 
 
 def crammer_singer(problem, settings, start=None):
@@ -36,15 +35,7 @@ def crammer_singer(problem, settings, start=None):
     return replace(solution, intercept=constant * solution.w[-1]) if constant else solution
 
 
-CRAMMER_SINGER = SolverSpec(
-    name="crammer_singer",
-    solve=crammer_singer,
-    takes=frozenset({CrammerSinger}),
-    intercepts=frozenset({Intercept.NONE, Intercept.PENALISED}),
-    starts_from=Start.DUAL,
-    stopping=("gap", "kkt"),
-    counts="sweeps",
-)
+CRAMMER_SINGER = replace(DCD, name="crammer_singer", solve=crammer_singer, takes=frozenset({CrammerSinger}))
 
 
 class MulticlassCoordinates:

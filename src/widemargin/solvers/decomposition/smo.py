@@ -10,16 +10,16 @@ solver is the reference; `svmlight` is faster, and also solves problems on which
 The steps are compiled. They return to Python when a kernel row is not in the cache, and when it is time to shrink.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from widemargin._runtime.compile import compiled
-from widemargin.problems.formulations import KernelQP
 from widemargin.solvers.contract import Status
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.pair_step import dual_variables, move_pair, select_i, select_j
 from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
-from widemargin.solvers.decomposition.svmlight import solve
-from widemargin.solvers.spec import SolverSpec, Start
+from widemargin.solvers.decomposition.svmlight import SVMLIGHT, solve
 
 _STEPS_BETWEEN_SHRINKING = 1000  # at most
 _MAX_STEPS, _MAX_STEPS_PER_VARIABLE = 1_000_000, 1000  # the larger of the two limits counts
@@ -32,14 +32,7 @@ def smo(problem, settings, start=None):
     return solve(_PairMethod(problem, settings, start), settings)
 
 
-SMO = SolverSpec(
-    name="smo",
-    solve=smo,
-    takes=frozenset({KernelQP}),
-    starts_from=Start.DUAL,
-    stopping=("gap", "kkt"),
-    counts="iterations",
-)
+SMO = replace(SVMLIGHT, name="smo", solve=smo)
 
 
 class _PairMethod:

@@ -43,9 +43,7 @@ _SMALLEST_FIRST_WORKING_SET, _LARGEST_FIRST_WORKING_SET = 256, 1024
 _SMALLEST_WORKING_SET = 64  # even if the cache holds fewer rows
 _LARGEST_WORKING_SET = 2048
 _ITERATIONS_BETWEEN_GROWTH = 100  # long runs have many free dual variables, and larger sets take fewer iterations
-_UNFINISHED_BEFORE_GROWTH = (
-    3  # iterations whose pair steps do not converge, after which the set is as large as possible
-)
+_UNFINISHED_BEFORE_GROWTH = 3  # iterations whose pair steps do not converge, before the set is as large as possible
 _FRACTION_KEPT = 0.75  # of the previous working set
 _INNER_VIOLATION = 0.1  # to be reached within the working set, relative to the violation of the problem
 _MAX_PAIR_STEPS = 20_000  # in one iteration, some ten milliseconds, so that callbacks and Ctrl-C are noticed
