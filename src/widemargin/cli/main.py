@@ -11,11 +11,9 @@ import sys
 from widemargin._runtime.interrupts import remembering_interrupts
 from widemargin._runtime.version import __version__
 from widemargin.cli.commands import check, demo, easy, grid, predict, report, scale, subset, train
-from widemargin.cli.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines
-from widemargin.cli.spelling import OPTIONS
+from widemargin.cli.messages import OPTIONS, CommandError, UsageError, explain_os_error, say, warnings_as_lines
 from widemargin.errors import FormatError
-from widemargin.workflows.errors import ArgumentError, FileError
-from widemargin.workflows.spelling import spelling
+from widemargin.workflows.errors import ArgumentError, FileError, spelling
 
 COMMANDS = {
     "train": train.run,

@@ -2,10 +2,8 @@
 
 import sys
 
-from widemargin.cli.files import ZERO_BASED
-from widemargin.cli.messages import print_json
-from widemargin.cli.options.parsing import Parser, whole
-from widemargin.cli.progress import add_progress_option, reporting
+from widemargin.cli.messages import add_output_options, print_json, reporting
+from widemargin.cli.options.parsing import ZERO_BASED, Parser, add_zero_based_option, whole
 from widemargin.workflows.check import check_file
 
 _DESCRIPTION = """\
@@ -41,11 +39,8 @@ def make_parser():
         help="list N defects and count the others (default: 100), or none for no limit")  # fmt: skip
     add("--task", choices=["classification", "regression"],
         help="whether labels are classes or quantities (default: told from them)")  # fmt: skip
-    add("--zero-based", choices=list(ZERO_BASED), default="auto",
-        help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
-    add_progress_option(parser)
-    add("-q", "--quiet", action="store_true", help="print nothing but the defects")
-    add("--json", action="store_true", help="print one JSON object instead of text")
+    add_zero_based_option(parser)
+    add_output_options(parser, quiet="print nothing but the defects")
     return parser
 
 

@@ -3,9 +3,8 @@
 import shlex
 import sys
 
-from widemargin.cli.messages import print_json, warnings_afterwards
+from widemargin.cli.messages import add_output_options, print_json, wants_progress, warnings_afterwards
 from widemargin.cli.options.parsing import Parser, threads, whole
-from widemargin.cli.progress import add_progress_option, wants_progress
 from widemargin.workflows.easy import easy_files
 from widemargin.workflows.errors import DefectiveFile
 
@@ -51,9 +50,7 @@ def make_parser():
     add("--seed", type=whole(0), default=0, metavar="N", help="the same seed gives the same folds (default: 0)")
     add("--resume", action="store_true", help="go on with the search of an earlier run")
     add("--overwrite", action="store_true", help="begin the search anew although the results of one are there")
-    add_progress_option(parser)
-    add("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
-    add("--json", action="store_true", help="print one JSON object instead of text")
+    add_output_options(parser, quiet="print nothing but warnings and errors")
     return parser
 
 
@@ -83,7 +80,7 @@ def run(tokens):
         try:
             made = easy_files(
                 *options.files, **how, n_jobs=options.jobs, tell=tell, command=command,
-                verbose=not options.quiet and wants_progress(options),
+                verbose=wants_progress(options),
             )  # fmt: skip
         except DefectiveFile as error:
             _list_defects(error.check)

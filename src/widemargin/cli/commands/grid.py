@@ -7,11 +7,9 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.metrics import get_scorer_names
 
-from widemargin.cli.commands.train import reading_options
-from widemargin.cli.messages import print_json, warnings_afterwards
+from widemargin.cli.messages import print_json, wants_progress, warnings_afterwards
 from widemargin.cli.options import model as model_options
 from widemargin.cli.options.parsing import positive, translate_letters, whole
-from widemargin.cli.progress import wants_progress
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.selection.parameter_ranges import default_grid
@@ -96,7 +94,7 @@ def run(tokens):
     with warnings_afterwards(notes=not options.quiet):
         found = grid_file(
             model, *options.files, grid=grid, **how, n_jobs=options.jobs, plots=options.plot,
-            verbose=wants_progress(options), **reading_options(options),
+            verbose=wants_progress(options), **model_options.reading_options(options),
         )  # fmt: skip
     stream = sys.stderr if found.output == "-" else sys.stdout
     if options.json:

@@ -2,10 +2,8 @@
 
 import sys
 
-from widemargin.cli.files import ZERO_BASED
-from widemargin.cli.messages import print_json
-from widemargin.cli.options.parsing import Parser, switch
-from widemargin.cli.progress import add_progress_option, reporting
+from widemargin.cli.messages import add_output_options, reporting, show_result
+from widemargin.cli.options.parsing import ZERO_BASED, Parser, add_zero_based_option, switch
 from widemargin.persistence.svmlight import TASKS
 from widemargin.workflows.predict import predict_file
 
@@ -53,11 +51,8 @@ def make_parser():
         help="1: write probabilities after each label, of a model trained with -b 1 (default: 0)")  # fmt: skip
     add("--task", choices=list(TASKS), help="what a model of SVM-light's text is for, which does not say unless "
         "widemargin wrote it (default: classification)")  # fmt: skip
-    add("--zero-based", choices=list(ZERO_BASED), default="auto",
-        help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
-    add_progress_option(parser)
-    add("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
-    add("--json", action="store_true", help="print one JSON object instead of text")
+    add_zero_based_option(parser)
+    add_output_options(parser, quiet="print nothing but warnings and errors")
     return parser
 
 
@@ -71,8 +66,5 @@ def run(tokens):
             zero_based=ZERO_BASED[options.zero_based],
         )  # fmt: skip
     stream = sys.stderr if output == "-" else sys.stdout
-    if options.json:
-        print_json(found.to_dict(), stream)
-    elif not options.quiet:
-        print(found, file=stream)
+    show_result(found, options, stream)
     return 0

@@ -3,10 +3,8 @@
 import shlex
 import sys
 
-from widemargin.cli.files import ZERO_BASED
-from widemargin.cli.messages import print_json
-from widemargin.cli.options.parsing import Parser
-from widemargin.cli.progress import add_progress_option, reporting
+from widemargin.cli.messages import add_output_options, reporting, show_result
+from widemargin.cli.options.parsing import ZERO_BASED, Parser, add_zero_based_option
 from widemargin.persistence.svmlight import TASKS
 from widemargin.workflows.report import report_file
 
@@ -42,12 +40,8 @@ def make_parser():
     add("--title", help="the heading of the page (default: the names of the files)")
     add("--task", choices=list(TASKS), help="what a model of SVM-light's text is for, which does not say unless "
         "widemargin wrote it (default: classification)")  # fmt: skip
-    add("--zero-based", choices=list(ZERO_BASED), default="auto",
-        help="whether indices count from 0 (default: auto, yes if index 0 occurs); the page numbers features likewise, "
-        "from 1 unless this is yes")  # fmt: skip
-    add_progress_option(parser)
-    add("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
-    add("--json", action="store_true", help="print one JSON object instead of text")
+    add_zero_based_option(parser, "; the page numbers features likewise, from 1 unless this is yes")
+    add_output_options(parser, quiet="print nothing but warnings and errors")
     return parser
 
 
@@ -61,8 +55,5 @@ def run(tokens):
             zero_based=ZERO_BASED[options.zero_based], command=shlex.join(["widemargin", "report", *tokens]),
         )  # fmt: skip
     stream = sys.stderr if report.path == "-" else sys.stdout
-    if options.json:
-        print_json(report.to_dict(), stream)
-    elif not options.quiet:
-        print(report, file=stream)
+    show_result(report, options, stream)
     return 0

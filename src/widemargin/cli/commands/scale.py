@@ -2,9 +2,8 @@
 
 import sys
 
-from widemargin.cli.messages import CommandError, print_json
+from widemargin.cli.messages import CommandError, add_output_options, reporting, show_result
 from widemargin.cli.options.parsing import Parser, number
-from widemargin.cli.progress import add_progress_option, reporting
 from widemargin.workflows.scale import scale_file
 
 _DESCRIPTION = """\
@@ -55,9 +54,11 @@ def make_parser():
     add("--center", action="store_true", help="of --method variance: subtract the mean, which makes sparse data dense")
     add("--keep-zeros", action="store_true",
         help="of --method range: multiply only, so that the largest absolute value becomes UPPER")  # fmt: skip
-    add_progress_option(parser)
-    add("-q", "--quiet", action="store_true", help="print nothing but the rows, warnings and errors")
-    add("--json", action="store_true", help="print a summary as one JSON object instead of text")
+    add_output_options(
+        parser,
+        quiet="print nothing but the rows, warnings and errors",
+        json="print a summary as one JSON object instead of text",
+    )
     return parser
 
 
@@ -73,8 +74,5 @@ def run(tokens):
         name = "standard input" if data == "-" else data
         raise CommandError(f"{name}: the ranges do not fit into memory, 24 to 48 bytes per feature") from error
     stream = sys.stderr if "-" in (options.output, options.save) else sys.stdout
-    if options.json:
-        print_json(scaled.to_dict(), stream)
-    elif not options.quiet:
-        print(scaled, file=stream)
+    show_result(scaled, options, stream)
     return 0

@@ -3,9 +3,8 @@
 import re
 import sys
 
-from widemargin.cli.messages import print_json
+from widemargin.cli.messages import add_output_options, reporting, show_result
 from widemargin.cli.options.parsing import Parser, whole
-from widemargin.cli.progress import add_progress_option, reporting
 from widemargin.workflows.subset import subset_file
 
 _METHODS = {"0": "stratified", "1": "random", "stratified": "stratified", "random": "random"}
@@ -44,9 +43,7 @@ def make_parser():
         help="0 or stratified: labels in the same proportion (default); 1 or random: whatever they are")  # fmt: skip
     add("--by-query", action="store_true", help="take whole queries (qid), about NUMBER rows")
     add("--seed", type=whole(0), default=0, metavar="N", help="the same seed gives the same rows (default: 0)")
-    add_progress_option(parser)
-    add("-q", "--quiet", action="store_true", help="print nothing but the rows, warnings and errors")
-    add("--json", action="store_true", help="print one JSON object instead of text")
+    add_output_options(parser, quiet="print nothing but the rows, warnings and errors")
     return parser
 
 
@@ -60,10 +57,7 @@ def run(tokens):
     with reporting(options):
         taken = subset_file(data, number, subset, rest, method=method, by_query=options.by_query, seed=options.seed)
     stream = sys.stderr if "-" in (subset, rest) else sys.stdout
-    if options.json:
-        print_json(taken.to_dict(), stream)
-    elif not options.quiet:
-        print(taken, file=stream)
+    show_result(taken, options, stream)
     return 0
 
 

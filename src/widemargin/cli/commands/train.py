@@ -2,13 +2,9 @@
 
 import sys
 
-import numpy as np
-
-from widemargin.cli.files import ZERO_BASED
-from widemargin.cli.messages import print_json, say
-from widemargin.cli.options.model import hint, make_model, make_parser
+from widemargin.cli.messages import print_json, reporting, say
+from widemargin.cli.options.model import hint, make_model, make_parser, reading_options
 from widemargin.cli.options.parsing import translate_letters
-from widemargin.cli.progress import reporting
 from widemargin.workflows.train import cross_validate_file, train_file
 
 
@@ -18,16 +14,6 @@ def run(tokens):
     options = parser.parse(translate_letters(tokens))
     model = make_model(parser, options)
     return _train(model, options) if options.n_folds is None else _cross_validate(model, options)
-
-
-def reading_options(options):
-    """Return how the options of train, and of grid, say that DATA is read, as arguments of the library."""
-    return {
-        "format": options.format,
-        "n_features": options.n_features,
-        "zero_based": ZERO_BASED[options.zero_based],
-        "dtype": np.float32 if options.float32 else np.float64,
-    }
 
 
 def _train(model, options):
