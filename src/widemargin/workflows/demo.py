@@ -15,9 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
 from sklearn import datasets, svm
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import train_test_split
@@ -213,6 +210,10 @@ def _objectives(model, X, y):
 
 def _table(results, ruled):
     """Return the results as a table."""
+    from rich import box  # takes a while to import, and is needed for output only
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(box=box.ROUNDED if ruled else None, pad_edge=ruled, header_style="bold")
     for heading in _HEADINGS:
         table.add_column(heading, justify="left" if heading in _HEADINGS[:2] else "right", no_wrap=True)

@@ -1,4 +1,4 @@
-"""`widemargin predict`: a model and rows in, a label per line out, and how many of them agree with the data."""
+"""`widemargin predict`: predict the rows of a file, and compare with its labels; see `predict_file`."""
 
 import sys
 
@@ -9,8 +9,8 @@ from widemargin.workflows.predict import predict_file
 
 _DESCRIPTION = """\
 Predict a label for each row of DATA with MODEL (of widemargin, LIBSVM, LIBLINEAR or SVM-light), one per line of
-OUTPUT; "-" is standard input or output. The labels in DATA serve to measure the predictions; write 0 where they are not
-known. Of a ranking, scores are written, of which only the order within a query has a meaning."""
+OUTPUT; "-" is standard input or output. The predictions are compared with the labels in DATA, which may be 0 if they
+are not known. A ranking model predicts scores, of which only the order within a query has a meaning."""
 
 _EXAMPLES = """\
 examples:
@@ -20,22 +20,24 @@ examples:
   widemargin predict --scores heart_scale.t heart_scale.model - | head
   widemargin predict --task rank test.dat svm_rank.model scores
 
-With -b 1 the first line of OUTPUT is `labels 1 -1`, and each other one a label and the probabilities of these classes;
-of a one-class model it is `label normal outlier`. For a regression, -b 1 prints the noise instead: svm-predict's lines.
-With --scores the first line is `label` and what the values belong to: the class that a positive value speaks for, each
-class of a linear model, or 1/2, a pair of classes of a kernel machine, where a positive value speaks for the first.
+With -b 1 the first line of OUTPUT is `labels 1 -1`, and each further line is a label and the probabilities of these
+classes; for a one-class model the first line is `label normal outlier`. For regression, -b 1 prints the distribution of
+the noise as svm-predict does. With --scores the first line is `label` and the names of the decision values: the
+positive class of two, each class of a linear model, or pairs of classes of a kernel machine, such as 1/2, for which a
+positive value means the first class.
 
-Rows may have fewer features than the model (the others are zero there). Further columns are dropped with a warning if
-the model is linear; to a kernel machine they are features that were zero in training.
+Features that are missing in DATA are zero. Features that the model does not have are dropped with a warning if the
+model is linear; for a kernel machine they are features that were zero in all training rows.
 
-What is printed depends on the model. Classification: accuracy. Regression: mean squared error, squared correlation.
-Ranking: a pair is two rows of a query with different labels; it is swapped if the row with the larger label has the
-smaller score, tied if their scores are equal. Concordance is the part of pairs in order, tied ones counting half: of
-all pairs together, and the mean over queries that have pairs. (svm_rank_classify counts tied pairs as swapped.)
-NDCG@10: gain 2^label - 1, discount log2(1 + place), divided by that of the best order, equal scores by their mean
-gain, mean over queries that have a row with a label above 0. Ordinal: accuracy, mean absolute error of ranks. ROC area:
-it and accuracy. Measure: the model's own; F1, PRBEP (the precision of as many rows as are positive), precision, recall,
-ROC area, accuracy. nan, or null with --json, is undefined.
+The measures depend on the model. Classification: accuracy. Regression: mean squared error and squared correlation.
+Ranking: a pair is two rows of one query with different labels; it is swapped if the row with the larger label has the
+smaller score, and tied if their scores are equal. Concordance is the fraction of pairs that are not swapped, where tied
+pairs count half, over all pairs and as the mean over queries with pairs (svm_rank_classify counts tied pairs as
+swapped). NDCG@10 has the gain 2^label - 1 and the discount log2(1 + rank), rows with equal scores have their mean gain,
+and the mean is over queries that have a label above 0. Ordinal: accuracy and mean absolute error of ranks. ROC area:
+ROC area and accuracy. Measure: the measure of the model, F1, PRBEP (the precision of the n rows with the largest
+scores, n being the number of positive rows), precision, recall, ROC area and accuracy. An undefined measure is nan, or
+null with --json.
 
 exit status:
   0  done      1  the data, the model or the run failed      2  wrong usage      130  interrupted, nothing written"""
@@ -46,7 +48,7 @@ def make_parser():
     parser = Parser("predict", ["DATA", "MODEL", "OUTPUT"], description=_DESCRIPTION, examples=_EXAMPLES)
     add = parser.add_argument
     add("--scores", action="store_true",
-        help="write decision values after each label; the first line says what they belong to")  # fmt: skip
+        help="write decision values after each label, and their names in the first line")  # fmt: skip
     add("-b", type=switch, default=False, dest="probability", metavar="0|1",
         help="1: write probabilities after each label, of a model trained with -b 1 (default: 0)")  # fmt: skip
     add("--task", choices=list(TASKS), help="what a model of SVM-light's text is for, which does not say unless "
@@ -57,7 +59,7 @@ def make_parser():
 
 
 def run(tokens):
-    """Predict as the options say; return the exit status."""
+    """Predict the rows; return the exit status."""
     options = make_parser().parse(tokens)
     data, model_path, output = options.files
     with reporting(options):

@@ -1,4 +1,4 @@
-"""`widemargin train`: options, then one fit, then a model file and a summary; or with -v, cross-validation."""
+"""`widemargin train`: train and write a model; with -v, cross-validate. See `train_file` and `cross_validate_file`."""
 
 import sys
 
@@ -9,7 +9,7 @@ from widemargin.workflows.train import cross_validate_file, train_file
 
 
 def run(tokens):
-    """Train, or cross-validate, as the options say; return the exit status."""
+    """Train, or cross-validate with -v; return the exit status."""
     parser = make_parser()
     options = parser.parse(translate_letters(tokens))
     model = make_model(parser, options)
@@ -17,7 +17,7 @@ def run(tokens):
 
 
 def _train(model, options):
-    """Fit the model, write it, print a summary; return the exit status."""
+    """Train and write the model, and print a summary; return the exit status."""
     with reporting(options):
         trained = train_file(model, *options.files, **reading_options(options))
     stream = sys.stderr if trained.output == "-" else sys.stdout
@@ -32,7 +32,7 @@ def _train(model, options):
 
 
 def _cross_validate(model, options):
-    """Measure the model on folds it was not trained on, print svm-train's lines; return the exit status."""
+    """Cross-validate the model and print the lines of svm-train; return the exit status."""
     data, target = options.files
     if target is not None:
         say("warning", f"{target} is not written: -v only measures")
