@@ -26,6 +26,7 @@ from .selection.linear_cv import LinearSVCCV, LinearSVRCV
 from .selection.results_file import read_grid
 from .solvers.contract import Progress
 from .workflows.check import check_file
+from .workflows.demo import compare_solvers
 from .workflows.easy import easy_files
 from .workflows.grid import grid_file
 from .workflows.predict import predict_file
@@ -62,6 +63,7 @@ __all__ = [
     "c_path",
     "certificates",
     "check_file",
+    "compare_solvers",
     "cross_validate_file",
     "easy_files",
     "grid_file",

@@ -10,12 +10,10 @@ parts of it, are kept from one C to the next. Each fit is a warm start from the 
 from contextlib import nullcontext
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import check_array
 
-from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, submatrix
 from widemargin.models.base import SolvedModel
@@ -156,11 +154,3 @@ class FoldPath:
     def state(self, arrays):
         if isinstance(self.model, KernelModel):
             set_dual_start(self.model, arrays)
-
-
-def rows_of(X):
-    """Return X in a form that can be indexed by row numbers: CSR if it is sparse, otherwise an array."""
-    if issparse(X):
-        check_structure(X)
-        return X.tocsr()
-    return X if isinstance(X, np.ndarray) else np.asarray(X)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,6 @@ from scipy.sparse import csr_array, vstack
 from widemargin.data.column_scaling import column_statistics
 from widemargin.data.matrix import Matrix
 from widemargin.data.rows import DenseRows, SparseRows
-
-if TYPE_CHECKING:  # `layout` imports pyarrow, which is needed to read files only
-    from widemargin.data.blocks.layout import Layout, Summary
 
 _ROWS_OF_BLOCK_IN_MEMORY = 1 << 14
 
@@ -68,7 +65,7 @@ class RowBlocks:
         What the files say of all rows.
     """
 
-    def __init__(self, pieces: Sequence[Piece], summary: "Summary", layout: "Layout") -> None:
+    def __init__(self, pieces: Sequence[Piece], summary: Any, layout: Any) -> None:
         self._pieces, self.summary, self.layout = list(pieces), summary, layout
         n_rows = sum(piece.n_rows for piece in self._pieces)
         self.shape = (n_rows, summary.n_features)
