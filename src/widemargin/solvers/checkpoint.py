@@ -65,7 +65,7 @@ class Checkpoints:
                     _restore(target, arrays, f"{name}.")
         except (ValueError, KeyError, OSError, EOFError) as error:
             raise FormatError(
-                f"{self._file.path} is not a checkpoint of this fit ({error}). Remove it to start anew."
+                self._file.path, f"this is not a checkpoint of the fit ({error}). Remove it to start anew."
             ) from None
         return True
 

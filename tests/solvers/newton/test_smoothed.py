@@ -19,6 +19,7 @@ from widemargin.problems.certificates import certify
 from widemargin.problems.formulations import subsample
 from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
 from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.newton import iterate
 from widemargin.solvers.newton import smoothed as module
 from widemargin.solvers.newton.smoothed import newton, newton_together
 from widemargin.solvers.registry import LINEAR_SOLVERS
@@ -257,7 +258,7 @@ def test_gram_is_that_of_numpy(constant, container, density, rng):
 
 def test_gradient_steps_replace_newton_steps_if_the_factorisation_fails(clouds, monkeypatch):
     X, sign, cost = clouds
-    monkeypatch.setattr(module, "dposv", lambda H, g, **options: (H, g, 1))
+    monkeypatch.setattr(iterate, "dposv", lambda H, g, **options: (H, g, 1))
     problem = classification.squared_hinge(Matrix(X), sign, 1e-3 * cost)
     solution = newton(problem, Settings(tol=1e-6, max_iter=2000))
     assert certify(problem, solution.w, solution.beta).gap <= 1e-6

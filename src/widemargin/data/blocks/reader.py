@@ -31,15 +31,16 @@ def open_blocks(paths: FilePath | Sequence[FilePath]) -> RowBlocks:
     FormatError
         If a file is no row-block file, is damaged, or has other columns than the first.
     """
-    several = list(paths) if isinstance(paths, (list, tuple)) else [paths]
+    several = [paths] if isinstance(paths, str | bytes | os.PathLike) else list(paths)
     if not several:
         raise ValueError("open_blocks needs at least one file, got an empty list.")
     files = [_File(os.fsdecode(path)) for path in several]
     for file in files[1:]:
         if file.layout != files[0].layout:
             raise FormatError(
-                f"{file.path} has other columns than {files[0].path}: {file.layout.schema.to_string()} instead of "
-                f"{files[0].layout.schema.to_string()}. Convert both with the same options."
+                file.path,
+                f"the columns are others than those of {files[0].path}: {file.layout.schema.to_string()} instead of "
+                f"{files[0].layout.schema.to_string()}. Convert both with the same options.",
             )
     pieces, start = [], 0
     for file in files:
@@ -89,11 +90,12 @@ class _File:
             self.layout = Layout.of_schema(reader.schema)
             self.summary, classes = Summary.of_metadata(reader.schema.metadata)
         except ValueError as error:
-            raise FormatError(f"{path} is not a row-block file: {error}") from None
+            raise FormatError(path, f"this is not a row-block file: {error}") from None
         if self.summary is None:
             raise FormatError(
-                f"{path} is an Arrow file that widemargin has not written: statistics are missing. Convert it with "
-                f"write_blocks or `widemargin convert {path} OUT`."
+                path,
+                "this is an Arrow file that widemargin has not written: statistics are missing. Convert it with "
+                f"write_blocks or `widemargin convert {path} OUT`.",
             )
         label_type = tuple(classes) if classes is not None else self.layout.label_type
         self.layout = replace(self.layout, n_features=self.summary.n_features, label_type=label_type)
@@ -101,8 +103,9 @@ class _File:
         self.rows_of_blocks = [min(size, n - first) for first in range(0, n, size)]
         if len(self.rows_of_blocks) != reader.num_record_batches:
             raise FormatError(
-                f"{path} is damaged: {n} rows in blocks of {size} are {len(self.rows_of_blocks)} blocks, the file has "
-                f"{reader.num_record_batches}."
+                path,
+                f"the file is damaged: {n} rows in blocks of {size} are {len(self.rows_of_blocks)} blocks, it has "
+                f"{reader.num_record_batches}.",
             )
 
     def _reader(self):
@@ -113,8 +116,9 @@ class _File:
             except (pa.ArrowInvalid, OSError) as error:
                 size = os.path.getsize(self.path)
                 raise FormatError(
-                    f"{self.path} is not a complete row-block file: its end, at byte {size}, is not that of an Arrow "
-                    f"file ({error}). The file is cut off or of another kind; write it again."
+                    self.path,
+                    f"this is not a complete row-block file: its end, at byte {size}, is not that of an Arrow file "
+                    f"({error}). The file is cut off or of another kind; write it again.",
                 ) from None
         return self._open[1]
 
@@ -138,12 +142,12 @@ class _File:
 
     def _batch(self, number):
         if _stamp(self.path) != self._stamp:
-            raise FormatError(f"{self.path} has changed since it was opened. Open it again and start anew.")
+            raise FormatError(self.path, "the file has changed since it was opened. Open it again and start anew.")
         try:
             with self._lock:
                 found = self._reader().get_batch_with_custom_metadata(number)
         except (pa.ArrowInvalid, OSError) as error:
-            raise FormatError(f"{self.path} is damaged: block {number} cannot be read ({error}).") from None
+            raise FormatError(self.path, f"the file is damaged: block {number} cannot be read ({error}).") from None
         if number not in self._checked:
             self._check(number, *found)
         return found[0]
@@ -154,8 +158,9 @@ class _File:
         if checksum(batch) != words.get("checksum") or batch.num_rows != self.rows_of_blocks[number]:
             where = f", which begins at byte {words['byte']}," if "byte" in words else ""
             raise FormatError(
-                f"{self.path} is damaged: block {number} of {len(self.rows_of_blocks)}{where} has not the contents "
-                "that were written. Write the file again, and check the disk."
+                self.path,
+                f"the file is damaged: block {number} of {len(self.rows_of_blocks)}{where} has not the contents that "
+                "were written. Write the file again, and check the disk.",
             )
         self._checked.add(number)
 
