@@ -224,7 +224,7 @@ class _Ours(_Estimators):
         return problems
 
     def _dtype(self):
-        from widemargin.models.kernel.base import block_dtype
+        from widemargin.models.kernel.training_rows import block_dtype
 
         return np.dtype(block_dtype(self.model._kernel(), self.model.tol, len(self.y)))
 

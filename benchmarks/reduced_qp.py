@@ -57,8 +57,8 @@ def record(name, C, solver, sizes, limit):
                 kept.append(Recorded(G, b, self.v[1:].copy(), before, pending.pop(0)))
             return super().solve(accuracy)
 
-    before = methods.ReducedProblem, methods._PATIENCE, methods._INACTIVE
-    methods.ReducedProblem, methods._PATIENCE, methods._INACTIVE = Recorder, 10**9, 10**9
+    before = methods.ReducedProblem, methods._MAX_IDLE_ITERATIONS, methods._MAX_IDLE_PLANES
+    methods.ReducedProblem, methods._MAX_IDLE_ITERATIONS, methods._MAX_IDLE_PLANES = Recorder, 10**9, 10**9
     model = LinearSVC(
         loss="hinge", C=C, fit_intercept=False, solver=solver, tol=1e-9,
         max_iter=max(sizes), max_seconds=limit, n_jobs=2,
@@ -66,7 +66,7 @@ def record(name, C, solver, sizes, limit):
     try:
         model.fit(*part(name))
     finally:
-        methods.ReducedProblem, methods._PATIENCE, methods._INACTIVE = before
+        methods.ReducedProblem, methods._MAX_IDLE_ITERATIONS, methods._MAX_IDLE_PLANES = before
     return kept
 
 

@@ -18,6 +18,7 @@ from .persistence.model_file import load_model, save_model
 from .plots.convergence import plot_convergence
 from .plots.grid import plot_grid
 from .problems import certificates
+from .problems.row_loss import RowLoss
 from .selection.c_path import CPath, c_path
 from .selection.grid_result import GridResult
 from .selection.grid_search import grid_search
@@ -26,6 +27,7 @@ from .selection.results_file import read_grid
 from .solvers.contract import Progress
 from .workflows.check import check_file
 from .workflows.convert import convert_file
+from .workflows.demo import compare_solvers
 from .workflows.easy import easy_files
 from .workflows.grid import grid_file
 from .workflows.predict import predict_file
@@ -56,11 +58,13 @@ __all__ = [
     "Progress",
     "ROCAreaSVC",
     "RankSVM",
+    "RowLoss",
     "SvmlightBlocks",
     "WrittenBlocks",
     "c_path",
     "certificates",
     "check_file",
+    "compare_solvers",
     "convert_file",
     "cross_validate_file",
     "easy_files",

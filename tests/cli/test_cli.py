@@ -336,7 +336,7 @@ def test_ctrl_c_that_a_compiler_swallows_is_still_ctrl_c(call, two, monkeypatch)
 def test_a_model_that_has_seen_no_row_replaces_nothing(call, two, tmp_path, monkeypatch):
     (tmp_path / "two.model").write_text("old")
     monkeypatch.setattr(
-        "widemargin.solvers.coordinate_descent.loop._Loop.turn", lambda loop: signal.raise_signal(signal.SIGINT)
+        "widemargin.solvers.coordinate_descent.loop._Loop.run_batch", lambda loop: signal.raise_signal(signal.SIGINT)
     )
     assert call("train", "-q", "--solver", "dcd", two)[0] == 130
     assert (tmp_path / "two.model").read_text() == "old"

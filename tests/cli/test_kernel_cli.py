@@ -11,21 +11,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 from sklearn.preprocessing import minmax_scale
+from tests.cli.libsvm_types import MACHINES
 
 from widemargin import LinearSVC, read_svmlight, write_svmlight
 from widemargin.models.kernel.svc import SVC
 from widemargin.persistence.model_file import load_model
 
 NUMBER = r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?"
-MACHINES = {  # options and data of each of LIBSVM's types
-    "C-SVC": ("-s 0", "two"),
-    "C-SVC of three": ("-s 0 -c 10", "three"),
-    "nu-SVC": ("-s 1 -n 0.3", "two"),
-    "nu-SVC of three": ("-s 1 -n 0.3", "three"),
-    "one-class": ("-s 2 -n 0.3", "two"),
-    "epsilon-SVR": ("-s 3 -p 0.2", "slope"),
-    "nu-SVR": ("-s 4 -n 0.3 -c 2", "slope"),
-}
 machines = pytest.mark.parametrize(("letters", "data"), MACHINES.values(), ids=MACHINES.keys())
 
 

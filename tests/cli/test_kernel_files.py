@@ -5,19 +5,11 @@ import re
 
 import numpy as np
 import pytest
+from tests.cli.libsvm_types import MACHINES
 
 from widemargin import read_svmlight, write_svmlight
 from widemargin.persistence.model_file import load_model
 
-MACHINES = {  # options and data of each of LIBSVM's types
-    "C-SVC": ("-s 0", "two"),
-    "C-SVC of three": ("-s 0 -c 10", "three"),
-    "nu-SVC": ("-s 1 -n 0.3", "two"),
-    "nu-SVC of three": ("-s 1 -n 0.3", "three"),
-    "one-class": ("-s 2 -n 0.3", "two"),
-    "epsilon-SVR": ("-s 3 -p 0.2", "slope"),
-    "nu-SVR": ("-s 4 -n 0.3 -c 2", "slope"),
-}
 KERNELS = ["-t 0", "-t 1 -g 0.5 -r 1 -d 2", "-t 2 -g 0.3", "-t 3 -g 0.05 -r -0.5"]
 machines_with_kernels = pytest.mark.parametrize(
     ("letters", "data"),

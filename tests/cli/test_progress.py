@@ -130,8 +130,15 @@ def test_a_pipe_is_sent_plain_lines_if_they_are_asked_for(run, endless):
     assert "━" not in done.stderr
 
 
-def test_quiet_and_yes_contradict_each_other(call, two):
-    status, out, err = call("train", "-q", "--progress", "yes", two)
+@pytest.mark.parametrize(
+    "words",
+    ["train two", "predict two two.model out", "easy two", "grid two", "scale two", "report two.model two", "check two",
+     "subset two 2", "demo"],
+    ids=lambda words: words.split()[0],
+)  # fmt: skip
+def test_quiet_and_yes_contradict_each_other(call, two, words):
+    command, *files = words.split()
+    status, out, err = call(command, "-q", "--progress", "yes", *files)
     assert (status, out) == (2, "")
     assert err == "widemargin: error: --progress yes and -q/--quiet contradict each other; leave one of them out\n"
 

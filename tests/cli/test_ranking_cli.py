@@ -382,7 +382,7 @@ def test_help_defines_what_is_printed(call):
     _, train, _ = call("train", "--help")
     assert all(word in train for word in ("rocarea", "--measure", "--no-penalize-intercept", "svmlight", "violation"))
     _, predict, _ = call("predict", "--help")
-    assert all(word in predict for word in ("NDCG@10: gain 2^label - 1", "it is swapped if", "PRBEP", "--task"))
+    assert all(word in predict for word in ("NDCG@10 has the gain 2^label - 1", "it is swapped if", "PRBEP", "--task"))
 
 
 # End to end

@@ -288,7 +288,7 @@ def test_growth_by_restored_ranges_is_warned_of_too(call, put):
 def test_how_many_rows_are_filled_at_once_makes_no_difference(scaled, put, monkeypatch):
     put("data", SPARSE)
     whole = scaled("data")
-    monkeypatch.setattr(scale, "_ENTRIES_AT_ONCE", 50)
+    monkeypatch.setattr(scale, "_MAX_ENTRIES_AT_A_TIME", 50)
     assert scaled("data") == whole
     assert len(parse(whole)) == 20
 
@@ -497,6 +497,6 @@ def test_help_explains_and_shows_examples(call):
     status, out, _ = call("scale", "--help")
     assert status == 0
     assert out.startswith("usage: widemargin scale [options] DATA\n")
-    for words in ("examples:", "exit status:", "comments are dropped", "fewest\ndigits", "-r RANGES", "--keep-zeros"):
+    for words in ("examples:", "exit status:", "comments are dropped", "fewest digits", "-r RANGES", "--keep-zeros"):
         assert words in out
     assert max(map(len, out.splitlines())) <= 120

@@ -24,7 +24,7 @@ from widemargin import (
 from widemargin._runtime import progress
 from widemargin._runtime.progress import show_progress, task
 from widemargin.data.svmlight import reader
-from widemargin.models.kernel import base
+from widemargin.models.kernel import training_rows
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -111,7 +111,7 @@ def test_prediction_tells_of_all_rows_once(name, n_jobs, container, classes):
 def test_prediction_in_parts_is_one_task(classes, monkeypatch):
     X, y = classes
     model, alone = SVC(probability="libsvm", random_state=0).fit(X, y), SVC().fit(X, y).predict(X)
-    monkeypatch.setattr(base, "_PART_NUMBERS", 600)
+    monkeypatch.setattr(training_rows, "_NUMBERS_PER_BLOCK", 600)
     shares = lines_about("predicting", heard_of(lambda: model.predict_proba(X)))
     assert shares == ["100 of 300 rows", "200 of 300 rows", "300 of 300 rows", "300 rows"]
     np.testing.assert_array_equal(model.predict(X), alone)
@@ -122,7 +122,7 @@ def test_prediction_by_values_or_functions_tells_of_rows(name, classes, monkeypa
     X, y = classes
     rows = X @ X.T if name == "precomputed" else X
     model = SVC(kernel=name).fit(rows, y)
-    monkeypatch.setattr(base, "_PART_NUMBERS", 300 * 100)
+    monkeypatch.setattr(training_rows, "_NUMBERS_PER_BLOCK", 300 * 100)
     shares = lines_about("predicting", heard_of(lambda: model.predict(rows)))
     assert shares == ["100 of 300 rows", "200 of 300 rows", "300 of 300 rows", "300 rows"]
 

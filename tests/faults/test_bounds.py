@@ -23,7 +23,7 @@ from widemargin.problems.formulations import is_made_of_hinges
 from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.multiclass import CrammerSinger
 from widemargin.problems.ranking import PairRisk, TwoRankRisk, concordance, thresholds
-from widemargin.problems.row_risk import CentredRisk, RowRisk
+from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
 from widemargin.problems.sorting import Sorter
 from widemargin.solvers.contract import Settings
 from widemargin.solvers.coordinate_descent import avsf, crammer_singer, dcd
@@ -150,7 +150,7 @@ def test_sums_over_rows_end_at_any_scores(data, n, loss):
     curvature, slope = data.draw(NASTY), data.draw(NASTY)
     assert risk.subgradient(strict(s))[1].shape == (n,)
     assert risk.step(strict(s), strict(t), curvature, slope).scores.shape == (n,)
-    assert CentredRisk(risk).subgradient(strict(s))[1].shape == (n,)
+    assert FreeInterceptRisk(risk).subgradient(strict(s))[1].shape == (n,)
 
 
 @EXAMPLES
@@ -188,7 +188,7 @@ def test_sorting_any_scores_gives_each_position_once(data):
     s = np.tile(few, n // 64)
     sorter = Sorter(n)
     sorter._keys = np.empty((2, n), np.uint64)
-    if with_strict_arrays(sorter)._by_digits(strict(s)):
+    if with_strict_arrays(sorter)._radix_sort(strict(s)):
         assert sorted(sorter._order.tolist()) == list(range(n))
 
 

@@ -108,14 +108,14 @@ def test_what_is_left_of_the_gradient_after_ctrl_c_is_bounded(rng):
     problem = c_svc(K, sign, np.full(40, 2.0))
     state = ActiveSet(problem, KernelSettings(), None, 40)
     state.scan()
-    state.set_aside(np.arange(40) < 20)
+    state.shrink(np.arange(40) < 20)
     first, second = np.flatnonzero(sign[:20] > 0)[0], np.flatnonzero(sign[:20] < 0)[0]
     chosen = np.sort([first, second])
     state.move(chosen, 1.5 * sign[chosen], state.cache.fetch(chosen))
-    state.bring_back(0.0)
+    state.unshrink(0.0)
     primal, dual = state.measure()
     exact = certify_kernel(problem, K.whole(), state.beta, state.offsets())
-    assert state.slack[20:].all()
+    assert state.omitted_bound[20:].all()
     assert dual <= exact.dual + 1e-12
     assert primal >= exact.primal - 1e-12
     assert np.isfinite([primal, dual]).all()

@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC as PeerSVC
 from sklearn.svm import LinearSVR as PeerSVR
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from widemargin import ConvergenceWarning, LinearSVC, LinearSVR
+from widemargin import ConvergenceWarning, LinearSVC, LinearSVR, RowLoss
 
 ESTIMATORS = [
     LinearSVC(),
@@ -34,6 +34,8 @@ ESTIMATORS = [
     LinearSVC(loss="hinge", solver="svmperf", stopping="violation", tol=0.01),
     LinearSVC(loss="hinge", penalize_intercept=False),
     LinearSVR(solver="ocas", penalize_intercept=False),
+    LinearSVC(loss=RowLoss(lower=-0.1, upper=1.0)),
+    LinearSVR(loss=RowLoss(lower=-1.0, upper=1.0, curvature=0.5), penalize_intercept=False),
 ]
 CHECKS = [pair for estimator in ESTIMATORS for pair in estimator_checks_generator(estimator)]
 

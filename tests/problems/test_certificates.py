@@ -1,4 +1,4 @@
-"""The judge: each loss against its textbook formula, weak duality, and brute force on one row."""
+"""Certificates: each loss against its textbook formula, weak duality, and brute force on one row."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def state(loss, X, sign, cost):
 
 
 @pytest.mark.parametrize("loss", TEXTBOOK)
-def test_losses_are_the_textbooks(loss, clouds, rng):
+def test_losses_are_those_of_the_textbooks(loss, clouds, rng):
     X, sign, cost = clouds
     cost[3] = 0.0
     problem = state(loss, X, sign, cost)
@@ -43,7 +43,7 @@ def test_no_dual_value_exceeds_any_primal_value(loss, clouds, rng):
 
 
 @given(x=st.floats(-3, 3), y=st.floats(-2, 2), cost=st.floats(0.01, 5), loss=st.sampled_from(sorted(regression.LOSSES)))
-def test_one_row_has_no_gap_at_the_best_multiplier_found_by_brute_force(x, y, cost, loss):
+def test_one_row_has_no_gap_at_the_best_dual_variable_found_by_brute_force(x, y, cost, loss):
     problem = regression.LOSSES[loss](Matrix(np.array([[x]])), np.array([y]), np.array([cost]), 0.1)
     high = min(cost, 100.0) if loss == "epsilon_insensitive" else 20.0 * cost
     grid = np.linspace(-high, high, 20_001)
@@ -53,7 +53,7 @@ def test_one_row_has_no_gap_at_the_best_multiplier_found_by_brute_force(x, y, co
     assert -1e-12 <= certificate.primal - certificate.dual <= 1e-2 * (1 + high) * (1 + x**2)
 
 
-def test_a_multiplier_outside_its_box_is_refused(clouds):
+def test_a_dual_variable_that_violates_its_box_constraint_is_refused(clouds):
     problem = state("hinge", *clouds)
     with pytest.raises(ValueError, match=r"beta\[0\] = .* lies outside"):
         dual(problem, np.where(problem.upper > 0, -1.0, 1.0))
@@ -66,6 +66,6 @@ def test_violations_vanish_exactly_at_the_optimum_of_one_row():
     assert violations(problem, np.array([2.0]), np.array([1.0])) == 3.0
 
 
-def test_the_gap_of_nothing_is_zero():
+def test_the_gap_of_two_objectives_of_zero_is_zero():
     assert relative_gap(0.0, 0.0) == 0.0
     assert relative_gap(2.0, 1.0) == 0.5

@@ -1,4 +1,4 @@
-"""Kernel problems: feasible starts, primal values as textbooks write them, and small problems solved on paper."""
+"""Kernel problems: feasible starts, primal objectives of textbooks, and small problems solved on paper."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def group_sums(problem, beta):
 
 
 def random_feasible(problem, rng):
-    """Walk from the start: random pairs of a group, each moved by a random part of the room that both have."""
+    """Return a random feasible beta: pairs of a group are moved from the start by random steps within their bounds."""
     beta = problem.start.copy()
     for _ in range(10 * len(beta)):
         g = rng.integers(len(problem.ends) - 1)
@@ -52,7 +52,7 @@ def random_feasible(problem, rng):
 
 @pytest.fixture
 def case(rng):
-    """30 rows: a kernel matrix, signs, targets, costs; two rows cost nothing."""
+    """30 rows: features, signs, targets, costs; two rows have zero cost."""
     X = rng.standard_normal((30, 4))
     sign = np.where(X[:, 0] + rng.standard_normal(30) > 0, 1.0, -1.0)
     cost = rng.uniform(0.2, 2.0, 30)
@@ -62,23 +62,23 @@ def case(rng):
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 class TestStart:
-    """What every formulation owes its solver."""
+    """The starting point of every formulation is feasible."""
 
-    def test_it_lies_in_the_box_and_leaves_no_room_to_rows_without_cost(self, formulation, case):
+    def test_it_satisfies_the_box_constraints_which_fix_rows_of_zero_cost(self, formulation, case):
         problem = state(formulation, rows(case[0]), *case[1:])
         assert ((problem.lower <= problem.start) & (problem.start <= problem.upper)).all()
         free = problem.lower < problem.upper
         assert not free[np.isin(problem.row, [4, 20])].any()
         assert free[~np.isin(problem.row, [4, 20])].all()
 
-    def test_groups_follow_each_other_and_every_row_has_its_multipliers(self, formulation, case):
+    def test_groups_are_contiguous_and_every_row_has_its_dual_variables(self, formulation, case):
         problem = state(formulation, rows(case[0]), *case[1:])
         per_row = 2 if "svr" in formulation else 1
         assert (problem.ends[0], problem.ends[-1]) == (0, 30 * per_row)
         assert len(problem.ends) == (3 if formulation in ("nu_svc", "nu_svr") else 2)
         assert (np.bincount(problem.row) == per_row).all()
 
-    def test_its_sums_are_those_the_formulation_asks_for(self, formulation, case):
+    def test_its_group_sums_are_those_of_the_formulation(self, formulation, case):
         X, sign, y, cost = case
         problem = state(formulation, rows(X), sign, y, cost)
         total = cost.sum()
@@ -98,7 +98,7 @@ class TestStart:
         assert ((problem.lower <= problem.start) & (problem.start <= problem.upper)).all()
         certify_kernel(problem, X @ X.T, problem.start, np.zeros(len(problem.ends) - 1))
 
-    def test_the_judge_refuses_what_is_not_feasible(self, formulation, case):
+    def test_certificates_refuse_a_beta_that_is_not_feasible(self, formulation, case):
         X, sign, y, cost = case
         problem = state(formulation, rows(X), sign, y, cost)
         offsets = np.zeros(len(problem.ends) - 1)
@@ -118,7 +118,7 @@ def hinge(margin):
 
 
 def textbook_primal(formulation, K, sign, y, cost, coef, offsets):
-    """Return the primal objective as textbooks write it, of f = K coef and what the offsets stand for."""
+    """Return the primal objective of textbooks at f = K coef, with the margin, tube and threshold that offsets give."""
     f, half_norm = K @ coef, 0.5 * coef @ K @ coef
     if formulation == "c_svc":
         return half_norm + cost @ hinge(1 - sign * (f - offsets[0]))
@@ -135,7 +135,7 @@ def textbook_primal(formulation, K, sign, y, cost, coef, offsets):
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-def test_the_judges_primal_value_is_the_textbooks_at_any_feasible_point(formulation, case, rng):
+def test_the_certified_primal_objective_is_that_of_the_textbooks_at_any_feasible_point(formulation, case, rng):
     X, sign, y, cost = case
     problem = state(formulation, rows(X), sign, y, cost)
     K = X @ X.T
@@ -162,7 +162,7 @@ def test_no_dual_value_exceeds_the_primal_value_of_any_other_point(formulation, 
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-def test_the_violation_is_the_largest_of_all_pairs_that_could_move(formulation, case, rng):
+def test_the_violation_is_the_largest_of_all_pairs_that_can_move(formulation, case, rng):
     X, sign, y, cost = case
     problem = state(formulation, rows(X), sign, y, cost)
     beta = random_feasible(problem, rng)
@@ -257,10 +257,10 @@ def test_nu_svc_of_four_points_on_a_line(solve, nu, margin, obj):
     #   nu = ¾: 1 on ±1, ½ on ±3, w = 2 (1 + 1.5) = 5. The outer points are free: r₊ = 5 · 3 = 15, ½ 25 / 225.
     x = np.array([3.0, -1.0, 1.0, -3.0])
     sign = np.sign(x)
-    multiplier = {0.25: [0.0, 0.5, 0.5, 0.0], 0.75: [0.5, 1.0, 1.0, 0.5]}[nu]
+    alpha = {0.25: [0.0, 0.5, 0.5, 0.0], 0.75: [0.5, 1.0, 1.0, 0.5]}[nu]
     problem = nu_svc(rows(x[:, None]), sign, np.ones(4), nu)
     model = problem.model(solve(problem, TIGHT))
-    np.testing.assert_allclose(model.coef, sign * multiplier / margin, atol=1e-9)
+    np.testing.assert_allclose(model.coef, sign * alpha / margin, atol=1e-9)
     assert model.intercept == pytest.approx(0.0, abs=1e-9)
     assert model.facts["C"] == pytest.approx(1 / margin)
     assert model.facts["obj"] == pytest.approx(obj)
@@ -291,7 +291,7 @@ def test_one_class_of_a_triangle_and_its_centre(solve):
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_eps_svr_of_two_points(solve, C):
     # x = ±1, y = 3 ± 2: by symmetry f(x) = 3 + w x. ½ w² + 2C max(0, 2 − w − ε) is least at w = 2 − ε, where the
-    # multipliers are ±w/2, or at w = 2C if C is less than (2 − ε)/2.
+    # dual variables are ±w/2, or at w = 2C if C is less than (2 − ε)/2.
     w = min(2 - EPSILON, 2 * C)
     problem = eps_svr(rows([[1.0], [-1.0]]), np.array([5.0, 1.0]), np.full(2, C), EPSILON)
     solution = solve(problem, TIGHT)
@@ -320,7 +320,7 @@ def test_nu_svr_of_two_points(solve, C):
 
 @EACH_SOLVER
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_rows_of_one_sign_need_no_multiplier_and_get_that_sign_everywhere(solve, sign):
+def test_rows_of_one_sign_have_dual_variables_of_zero_and_an_intercept_of_that_sign(solve, sign):
     problem = c_svc(rows(np.arange(5.0)[:, None]), np.full(5, sign), np.ones(5))
     solution = solve(problem, TIGHT)
     model = problem.model(solution)
@@ -331,7 +331,7 @@ def test_rows_of_one_sign_need_no_multiplier_and_get_that_sign_everywhere(solve,
 
 @EACH_SOLVER
 @pytest.mark.parametrize("formulation", ["c_svc", "eps_svr"])
-def test_rows_that_all_cost_nothing_ask_for_nothing(solve, formulation, case):
+def test_rows_of_zero_cost_give_the_zero_function(solve, formulation, case):
     X, sign, y, _ = case
     problem = state(formulation, rows(X), sign, y, np.zeros(30))
     solution = solve(problem, TIGHT)

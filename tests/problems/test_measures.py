@@ -1,4 +1,4 @@
-"""Measures: the worst labelling against all labellings."""
+"""Risks of measures: the maximum over labellings against the enumeration of all of them."""
 
 import itertools
 
@@ -27,7 +27,7 @@ def loss(measure, y, z):
 
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("seed", range(15))
-def test_the_worst_labelling_is_that_of_all(measure, seed):
+def test_the_risk_is_the_maximum_over_all_labellings_and_c_a_subgradient(measure, seed):
     rng = np.random.default_rng(seed)
     n = rng.integers(7, 11)
     s = rng.integers(-4, 5, n) / 4.0 if seed % 2 else rng.standard_normal(n)
@@ -46,7 +46,7 @@ def test_the_worst_labelling_is_that_of_all(measure, seed):
         assert risk.value(other) >= value + c @ (other - s) - 1e-12
 
 
-def test_the_error_rate_is_a_sum_over_rows(rng):
+def test_the_risk_of_the_error_rate_is_a_mean_of_hinge_losses(rng):
     s, y = rng.standard_normal(500), np.where(rng.random(500) < 0.3, 1.0, -1.0)
     assert MeasureRisk("error", y, 2.0).value(s) == pytest.approx(2.0 * np.maximum(0.0, 1.0 - 2.0 * y * s).mean())
 
@@ -57,6 +57,6 @@ def test_unknown_measures_are_refused(measure):
         parsed(measure)
 
 
-def test_more_rows_than_there_are_cannot_be_called_positive():
+def test_a_k_larger_than_the_number_of_rows_is_refused():
     with pytest.raises(ValueError, match="k must be at most the number of rows, 3"):
         MeasureRisk("precision@4", np.array([1.0, -1.0, 1.0]), 1.0)

@@ -1,4 +1,4 @@
-"""Pairs: counted one by one on small data, with ties, groups of one label, empty pairs and counts of 64 bits."""
+"""Risks of pairs: against the enumeration of all pairs, with ties, groups of one rank, and 64-bit counts."""
 
 import itertools
 
@@ -21,7 +21,7 @@ def small(rng, ties):
 
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("seed", range(60))
-def test_counts_are_those_of_all_pairs(seed, ties):
+def test_value_and_subgradient_are_the_sums_over_all_pairs(seed, ties):
     rng = np.random.default_rng(seed)
     s, rank, group = small(rng, ties)
     pairs, risk = pairs_of(rank, group), PairRisk(rank, group, 2.0)
@@ -47,7 +47,7 @@ def test_a_subgradient_lies_below_everywhere(seed):
         assert risk.value(other) >= value + c @ (other - s) - 1e-12
 
 
-def test_rows_of_a_group_need_not_be_together(rng):
+def test_rows_of_a_group_need_not_be_contiguous(rng):
     s, rank, group = rng.standard_normal(30), rng.integers(0, 3, 30), rng.integers(0, 4, 30)
     together = np.argsort(group, kind="stable")
     value, c = PairRisk(rank, group, 1.0).subgradient(s)
@@ -75,7 +75,7 @@ def test_pair_counts_have_64_bits():
 
 
 @pytest.mark.parametrize("n_ranks", [2, 5, 1000])
-def test_many_rows_are_counted_as_few(n_ranks, rng):
+def test_many_rows_give_the_sums_over_all_pairs(n_ranks, rng):
     n = 3000
     s, rank = 2 * rng.standard_normal(n), rng.integers(0, n_ranks, n)
     value, c = PairRisk(rank, np.zeros(n, int), 1.0, n_jobs=2).subgradient(s)
@@ -87,7 +87,7 @@ def test_many_rows_are_counted_as_few(n_ranks, rng):
 
 @pytest.mark.parametrize("n", [2, 9, 40_000])
 @pytest.mark.parametrize("ties", [False, True])
-def test_two_ranks_apart_are_counted_as_by_the_tree(n, ties, rng):
+def test_two_ranks_sorted_separately_give_the_same_as_the_tree(n, ties, rng):
     rank, group = np.where(np.arange(n) == n // 2, 7, rng.choice([3, 7], n, p=[0.7, 0.3])), np.full(n, 5)
     rank[0] = 3
     risk, general = pair_risk(rank, group, 2.0, n_jobs=2), PairRisk(rank, group, 2.0)
@@ -100,12 +100,12 @@ def test_two_ranks_apart_are_counted_as_by_the_tree(n, ties, rng):
         np.testing.assert_allclose(c, d, rtol=1e-12, atol=1e-18)
 
 
-def test_several_groups_or_ranks_need_the_tree():
+def test_several_groups_or_ranks_give_a_pair_risk():
     for rank, group in [([0, 1, 2], [0, 0, 0]), ([0, 1, 0], [0, 0, 1]), ([1, 1, 1], [0, 0, 0])]:
         assert isinstance(pair_risk(np.array(rank), np.array(group), 1.0), PairRisk)
 
 
-def test_a_step_goes_down_and_offers_a_cut_beyond_the_lowest_point(rng):
+def test_a_step_decreases_the_objective_and_has_a_cut_beyond_the_minimiser(rng):
     s, rank = rng.standard_normal(50), rng.integers(0, 3, 50)
     risk = PairRisk(rank, np.zeros(50, int), 10.0)
     t = rank - rank.mean() + 0.1 * rng.standard_normal(50)
@@ -119,7 +119,7 @@ def test_a_step_goes_down_and_offers_a_cut_beyond_the_lowest_point(rng):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_concordance_is_that_of_all_pairs(seed):
+def test_concordance_is_the_fraction_over_all_pairs(seed):
     s, rank, group = small(np.random.default_rng(seed), ties=True)
     expected = []
     for one in range(3):
@@ -130,7 +130,7 @@ def test_concordance_is_that_of_all_pairs(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_no_thresholds_are_better(seed):
+def test_no_other_thresholds_have_a_smaller_error(seed):
     rng = np.random.default_rng(seed)
     n = rng.integers(2, 9)
     s, rank = np.round(2 * rng.standard_normal(n)) / 2, rng.integers(0, 4, n)

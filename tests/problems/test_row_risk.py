@@ -1,4 +1,4 @@
-"""Risks of rows: against the judge's losses, and searches against plain enumeration of kinks."""
+"""Risks that are sums over rows: against the losses of certificates; line searches against grids of steps."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import losses
-from widemargin.problems.row_risk import CentredRisk, RowRisk
+from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
 
 N = 60
 LOSSES = {
@@ -22,7 +22,7 @@ KINKED = pytest.mark.parametrize("loss", [LOSSES["hinge"], LOSSES["tube"], LOSSE
 
 
 def stated(loss, rng, n=N, ties=False):
-    """Return a problem of n rows, some of them without cost, and scores for it."""
+    """Return a problem of n rows, some of them of zero cost, and scores for it."""
     y, cost = rng.standard_normal(n), rng.random(n) * (rng.random(n) < 0.9)
     s = rng.standard_normal(n)
     if ties:
@@ -31,12 +31,12 @@ def stated(loss, rng, n=N, ties=False):
 
 
 def along(problem, s, t, curvature, slope):
-    """Return the function of k that a step minimises, by the judge."""
+    """Return the function of k that a step minimises, computed by certificates."""
     return lambda k: 0.5 * curvature * k**2 + slope * k + losses(problem, s + k * t).sum()
 
 
 @EACH_LOSS
-def test_value_is_the_sum_of_the_judges_losses(loss, rng):
+def test_value_is_the_sum_of_the_losses(loss, rng):
     problem, s = stated(loss, rng)
     assert RowRisk(problem).value(s) == pytest.approx(losses(problem, s).sum(), rel=1e-12)
 
@@ -56,7 +56,7 @@ def test_a_subgradient_lies_below_everywhere(loss, ties, rng):
 @EACH_LOSS
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("curvature", [0.0, 0.7, 50.0])
-def test_a_step_is_the_lowest_of_its_line(loss, ties, curvature, rng):
+def test_a_step_minimises_the_objective_along_its_line(loss, ties, curvature, rng):
     for _ in range(20):
         problem, s = stated(loss, rng, ties=ties)
         t = np.round(rng.standard_normal(N)) if ties else rng.standard_normal(N)
@@ -72,7 +72,7 @@ def test_a_step_is_the_lowest_of_its_line(loss, ties, curvature, rng):
 
 
 @KINKED
-def test_many_rows_are_searched_as_exactly_as_few(loss, rng):
+def test_a_line_search_by_sampling_is_exact(loss, rng):
     problem, s = stated(loss, rng, n=40_000)
     t = rng.standard_normal(len(s)) + 0.2 * np.sign(problem.target - s)
     for curvature, slope in ((1e3, -10.0), (1e5, 1.0), (0.0, 0.0)):
@@ -85,11 +85,11 @@ def test_many_rows_are_searched_as_exactly_as_few(loss, rng):
 @EACH_LOSS
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("n", [7, N, 10_000])
-def test_the_best_shift_is_best_and_its_subgradient_sums_to_zero(loss, ties, n, rng):
+def test_the_best_intercept_minimises_the_risk_and_its_subgradient_sums_to_zero(loss, ties, n, rng):
     problem, s = stated(loss, rng, n=n, ties=ties)
-    shift, value, c = RowRisk(problem).centre(s)
-    assert value == pytest.approx(losses(problem, s + shift).sum(), rel=1e-12, abs=1e-12)
-    lowest = min(losses(problem, s + one).sum() for one in np.linspace(shift - 2, shift + 2, 201))
+    intercept, value, c = RowRisk(problem).minimise_over_intercept(s)
+    assert value == pytest.approx(losses(problem, s + intercept).sum(), rel=1e-12, abs=1e-12)
+    lowest = min(losses(problem, s + b).sum() for b in np.linspace(intercept - 2, intercept + 2, 201))
     assert value <= lowest + 1e-9 * max(1.0, lowest)
     assert abs(c.sum()) <= 1e-9 * max(1.0, np.abs(c).sum())
     for scale in (1e-3, 0.1, 1.0):
@@ -97,17 +97,17 @@ def test_the_best_shift_is_best_and_its_subgradient_sums_to_zero(loss, ties, n, 
         assert losses(problem, other + move).sum() >= value + c @ (other - s) - 1e-8
 
 
-def test_one_class_alone_can_be_shifted_out_of_all_loss():
+def test_an_intercept_gives_a_single_class_zero_loss():
     problem = classification.hinge(Matrix(np.zeros((3, 1))), np.ones(3), np.ones(3))
-    shift, value, c = RowRisk(problem).centre(np.array([0.0, 1.0, -5.0]))
+    intercept, value, c = RowRisk(problem).minimise_over_intercept(np.array([0.0, 1.0, -5.0]))
     assert value == 0.0
-    assert shift >= 6.0
+    assert intercept >= 6.0
     np.testing.assert_array_equal(c, 0.0)
 
 
-def test_a_centred_risk_does_not_change_with_a_shift(rng):
+def test_a_constant_added_to_the_scores_is_taken_up_by_a_free_intercept(rng):
     problem, s = stated(LOSSES["hinge"], rng)
-    risk = CentredRisk(RowRisk(problem))
+    risk = FreeInterceptRisk(RowRisk(problem))
     assert risk.value(s + 3.0) == pytest.approx(risk.value(s), rel=1e-9)
     assert risk.intercept(s + 3.0) == pytest.approx(risk.intercept(s) - 3.0)
 

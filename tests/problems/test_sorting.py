@@ -1,4 +1,4 @@
-"""Sorting: few scores and many, with ties, and such that single precision cannot tell apart."""
+"""Sorting: few scores and many, with ties, and scores that are equal in single precision."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from widemargin.problems.sorting import Sorter
 
 @pytest.mark.parametrize("n", [0, 1, 1000, 20_000, 100_003])
 @pytest.mark.parametrize("kind", ["plain", "ties", "same in single precision", "wide", "zeros of both signs"])
-def test_scores_are_put_in_order(kind, n, rng):
+def test_scores_are_sorted(kind, n, rng):
     s = rng.standard_normal(n)
     s = {
         "plain": s,

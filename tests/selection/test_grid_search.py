@@ -31,7 +31,7 @@ from widemargin import (
 )
 from widemargin.errors import InfeasibleNuError
 from widemargin.kernels.rows import submatrix
-from widemargin.models.kernel import base as kernel_base
+from widemargin.models.kernel import training_rows
 from widemargin.plots.grid import grid_fragment
 from widemargin.selection.parameter_ranges import default_grid, edges, grown, refined
 from widemargin.selection.results_file import GridFile, fingerprint
@@ -135,7 +135,7 @@ class TestScores:
     def test_the_kernel_matrix_of_a_pair_of_classes_is_made_once_for_all_C(self, monkeypatch):
         X, y = load_iris(return_X_y=True)
         made = []
-        monkeypatch.setattr(kernel_base, "submatrix", lambda *given: made.append(given) or submatrix(*given))
+        monkeypatch.setattr(training_rows, "submatrix", lambda *given: made.append(given) or submatrix(*given))
         grid_search(SVC(gamma=0.1), X, y, {"C": [0.1, 1.0, 10.0]}, cv=4, refit=False)
         assert len(made) == 3 * 4  # pairs of classes times folds
 

@@ -1,11 +1,11 @@
-"""An exact solver for tiny quadratic programs, in NumPy alone, that proves its own answer: the reference of solvers."""
+"""A reference solver for tiny quadratic programs in plain NumPy, which bounds the error of its own result."""
 
 import numpy as np
 import pytest
 
 
 def _newton_step(G, A, D, dual, primal):
-    """Solve (G + D) dx − Aᵀ dy = dual and A dx = primal; G + D is positive definite, and all rows of A matter."""
+    """Solve (G + D) dx − Aᵀ dy = dual and A dx = primal for a positive definite G + D and an A of full rank."""
     m = len(A)
     system = np.block([[G + np.diag(D), -A.T], [A, np.zeros((m, m))]])
     step = np.linalg.solve(system, np.concatenate([dual, primal]))
@@ -13,12 +13,12 @@ def _newton_step(G, A, D, dual, primal):
 
 
 def _products(x, s, z, w, bounded):
-    """Return the products of x and of upper − x with their multipliers; all of them are to fall together."""
+    """Return the products of x and s = upper − x with their dual variables z and w, all zero at the optimum."""
     return np.concatenate([x * z, (s * w)[bounded]])
 
 
 def _interior_point(G, c, upper, A, b):
-    """Return x and the multipliers of A x = b, x >= 0 and x <= upper, by following the central path with long steps."""
+    """Return x and the dual variables of A x = b, x >= 0 and x <= upper, by a primal-dual interior point method."""
     bounded = np.isfinite(upper)
     x = (A > 0).T @ (b / A.sum(1)) if len(A) else np.where(bounded, 0.5, 1.0)
     s, y, z, w = np.where(bounded, 1.0 - x, 1.0), np.zeros(len(A)), np.ones(len(c)), bounded.astype(float)
@@ -48,10 +48,10 @@ def _interior_point(G, c, upper, A, b):
 def _minimum(G, c, upper, A=None, b=None):
     """Return the smallest ½ xᵀG x + cᵀx over 0 <= x <= upper and A x = b, and a bound on its error.
 
-    Each bound is 1 or infinite and G is positive semidefinite. The rows of A, if there are any, are weights of at least
-    0 that share no column and leave none out, and b lies strictly between 0 and their sums. With the gradient at x as
-    g = Aᵀy + z − w + r, a feasible x' has at least f(x) + g·(x' − x), in which only the products x z and
-    (upper − x) w, the residual r and that of A x = b are lost.
+    Each upper bound is 1 or infinite, and G is positive semidefinite. If A is given, its entries are nonnegative, each
+    column has exactly one nonzero entry, and b lies strictly between 0 and the row sums of A. With the gradient
+    g = Aᵀy + z − w + r at x, every feasible x' has f(x') >= f(x) + g·(x' − x). The error is therefore at most the sum
+    of the products x z and (upper − x) w and of the contributions of the residuals r and A x − b.
     """
     if not len(c):
         return 0.0, 0.0
@@ -66,5 +66,5 @@ def _minimum(G, c, upper, A=None, b=None):
 
 @pytest.fixture(scope="session")
 def exact_qp():
-    """Return the function that solves a tiny quadratic program and bounds its own error."""
+    """Return the function that minimises a tiny quadratic program and bounds the error of its result."""
     return _minimum

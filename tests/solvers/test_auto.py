@@ -1,4 +1,4 @@
-"""auto: what is chosen and why, going on with another solver, several problems at once, and what must not matter."""
+"""auto: the solver and the reason, continuation by another solver, several problems at once, and invariances."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ def problem_of(rng, n, d, C, noise=1.0, loss=classification.hinge, container=np.
 
 @pytest.fixture
 def no_active_set(monkeypatch):
-    """Let problems of any size be treated as large ones."""
+    """Treat problems of all sizes as too large for the active-set method."""
     for place in (module, newton_module):
         monkeypatch.setattr(place, "takes_active_set", lambda problem: False)
         monkeypatch.setattr(place, "can_be_dense", lambda X: False)
@@ -42,30 +42,30 @@ def test_small_problems_are_solved_exactly(rng):
             assert solution.is_exact
 
 
-def test_many_rows_for_each_column_are_newtons(rng):
+def test_newton_solves_problems_with_many_rows_for_each_column(rng):
     solution = auto(problem_of(rng, 40_000, 5, 1e-4), Settings())
     assert (solution.solver, solution.why) == ("newton", "many rows for each column")
 
 
-def test_costs_decide_in_between(rng, no_active_set):
+def test_costs_decide_if_the_price_is_moderate(rng, no_active_set):
     large, small = (problem_of(rng, 3000, 40, C) for C in (100.0, 1e-4))
     assert auto(large, Settings()).why == "large costs"
     solution = auto(small, Settings())
     assert (solution.solver, solution.why) == ("dcd", "small costs")
 
 
-def test_wide_rows_are_swept(rng, no_active_set):
+def test_sweeps_solve_problems_with_fewer_rows_than_columns(rng, no_active_set):
     assert auto(problem_of(rng, 100, 400, 0.01), Settings()).solver == "dcd"
     assert not AUTO.is_better_together(problem_of(rng, 100, 400, 100.0), Settings(), None)
 
 
-def test_a_start_and_the_kkt_rule_are_for_sweeps(rng, no_active_set):
+def test_sweeps_solve_problems_with_a_start_or_the_kkt_rule(rng, no_active_set):
     problem = problem_of(rng, 3000, 40, 100.0)
     assert auto(problem, Settings(max_iter=2), np.zeros(3000)).why == "a start"
     assert auto(problem, Settings(stopping="kkt", max_iter=2)).why == "stopping='kkt'"
 
 
-def test_an_intercept_without_penalty_is_newtons_or_planes(rng, no_active_set):
+def test_newton_or_ocas_solves_problems_with_a_free_intercept(rng, no_active_set):
     few, many = (
         replace(problem_of(rng, 300, 5, 1.0), free_intercept=True),
         replace(problem_of(rng, 50, 3100, 1.0), free_intercept=True),
@@ -77,7 +77,7 @@ def test_an_intercept_without_penalty_is_newtons_or_planes(rng, no_active_set):
 
 @pytest.mark.parametrize("C", [1e-4, 0.01, 1.0, 100.0])
 @pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "csr"])
-def test_the_order_of_rows_does_not_matter(container, C, rng):
+def test_the_choice_does_not_depend_on_the_order_of_rows(container, C, rng):
     problem = problem_of(rng, 2000, 30, C)
     order = rng.permutation(2000)
     X = np.asarray(problem.X.values)[order]
@@ -86,9 +86,9 @@ def test_the_order_of_rows_does_not_matter(container, C, rng):
     assert chosen(other, Settings()) == chosen(same, Settings())
 
 
-def test_newton_goes_on_where_sweeps_are_slow(rng, monkeypatch, no_active_set):
-    monkeypatch.setattr(module, "_TIME_LEFT_AFTER_SWEEPS", 0.0)
-    monkeypatch.setattr(module, "_PRICE_PER_HEIGHT", 0.0)
+def test_newton_continues_slow_sweeps(rng, monkeypatch, no_active_set):
+    monkeypatch.setattr(module, "_TIME_FRACTION_AFTER_SWEEPS", 0.0)
+    monkeypatch.setattr(module, "_MAX_PRICE_PER_HEIGHT", 0.0)
     monkeypatch.setattr(module, "_PASSES_BEFORE_FORECAST", 0.0)
     problem = problem_of(rng, 3000, 40, 1.0)
     solution = auto(problem, Settings(tol=1e-6))
@@ -96,7 +96,7 @@ def test_newton_goes_on_where_sweeps_are_slow(rng, monkeypatch, no_active_set):
     check_joined(problem, solution)
 
 
-def test_sweeps_go_on_where_steps_are_slow_and_steps_where_sweeps_are(rng, monkeypatch, no_active_set):
+def test_sweeps_continue_slow_steps_and_steps_continue_slow_sweeps(rng, monkeypatch, no_active_set):
     monkeypatch.setattr(module, "_NEWTON_STEPS_BEFORE_SWITCH", 1)
     problem = problem_of(rng, 3000, 40, 100.0)
     solution = auto(problem, Settings(tol=1e-6, max_iter=100_000))
@@ -117,7 +117,7 @@ def check_joined(problem, solution):
     assert (history["dual"] <= solution.primal * (1 + 1e-9)).all()
 
 
-def test_limits_hold_over_both_solvers(rng, monkeypatch, no_active_set):
+def test_limits_hold_for_the_sum_of_both_solvers(rng, monkeypatch, no_active_set):
     monkeypatch.setattr(module, "_NEWTON_STEPS_BEFORE_SWITCH", 2)
     problem = problem_of(rng, 3000, 40, 100.0)
     assert auto(problem, Settings(tol=0.0, max_iter=4)).n_iter == 4
@@ -125,7 +125,7 @@ def test_limits_hold_over_both_solvers(rng, monkeypatch, no_active_set):
     assert auto(problem, Settings(tol=1e-9, max_seconds=0.0)).status is Status.MAX_SECONDS
 
 
-def test_a_callback_that_stops_is_not_taken_for_slowness(rng, no_active_set):
+def test_newton_does_not_continue_sweeps_that_a_callback_stopped(rng, no_active_set):
     problem = problem_of(rng, 3000, 40, 1e-3)
     solution = auto(problem, Settings(tol=0.0, callbacks=(lambda progress: progress.iteration >= 2,)))
     assert solution.status is Status.CALLBACK
@@ -133,7 +133,7 @@ def test_a_callback_that_stops_is_not_taken_for_slowness(rng, no_active_set):
 
 
 @pytest.mark.parametrize("penalize", [True, False])
-def test_classes_take_their_steps_together(penalize, rng, no_active_set):
+def test_the_problems_of_several_classes_are_solved_together(penalize, rng, no_active_set):
     X, y = rng.standard_normal((4000, 20)), rng.integers(0, 3, 4000)
     X[np.arange(4000), y] += 1.0
     model = LinearSVC(loss="hinge", C=10.0, tol=1e-6, max_iter=None, penalize_intercept=penalize).fit(X, y)
@@ -145,7 +145,7 @@ def test_classes_take_their_steps_together(penalize, rng, no_active_set):
     assert (model.predict(X) == other.predict(X)).mean() > 0.999
 
 
-def test_a_regression_says_why(rng):
+def test_a_regression_model_has_the_reason_in_solver_(rng):
     X = rng.standard_normal((40_000, 4))
     model = LinearSVR(epsilon=0.1).fit(X, X @ np.arange(4.0) + rng.standard_normal(40_000))
     assert model.solver_ == "newton (many rows for each column)"
@@ -158,6 +158,6 @@ def test_too_many_columns_are_refused_by_name(rng):
         LinearSVC(solver="newton").fit(X, np.arange(2100) % 2)
 
 
-def test_few_rows_may_have_many_columns(rng):
+def test_newton_takes_many_columns_if_there_are_few_rows(rng):
     X, y = rng.standard_normal((10, 3001)), np.arange(10) % 2
     assert LinearSVC(solver="newton").fit(X, y).status_ == "converged"

@@ -1,4 +1,4 @@
-"""Solvers declare what they take; a problem that does not fit is refused with the names of those that would do."""
+"""Specs of solvers are true, and a problem that a solver does not take is refused with the names of those that do."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def test_every_formulation_has_solvers_of_distinct_names():
 @EACH_LINEAR
 @pytest.mark.parametrize("intercept", Intercept)
 @pytest.mark.parametrize("stopping", ["gap", "kkt", "violation"])
-def test_what_a_spec_says_is_what_its_solver_does(spec, intercept, stopping, problem):
+def test_solvers_take_the_intercepts_and_stopping_rules_of_their_specs(spec, intercept, stopping, problem):
     if intercept is Intercept.PENALISED:
         problem = replace(problem, X=Matrix(problem.X.values, constant=1.0))
     problem = replace(problem, free_intercept=intercept is Intercept.FREE)
@@ -78,5 +78,5 @@ def test_another_formulation_is_refused_with_the_solvers_that_take_it(problem):
         ("svmlight", "iterations"),
     ],
 )
-def test_what_is_counted_follows_from_the_name(solver, counts):
+def test_the_unit_of_iterations_follows_from_the_names_of_solvers(solver, counts):
     assert counts_of(solver) == counts

@@ -14,10 +14,11 @@ from sklearn.utils._param_validation import StrOptions
 
 import widemargin
 from widemargin.data.matrix import Matrix
-from widemargin.solvers.contract import KernelSettings, KernelSolution, Settings, Solution
+from widemargin.solvers.contract import KernelSettings, KernelSolution, Progress, Settings, Solution, Watch
+from widemargin.solvers.spec import SolverSpec
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
-CONTRACT = [KernelSettings, KernelSolution, Matrix, Settings, Solution]
+CONTRACT = [KernelSettings, KernelSolution, Matrix, Progress, Settings, Solution, Watch, SolverSpec]
 ESTIMATORS = [
     thing for name in widemargin.__all__ if hasattr(thing := getattr(widemargin, name), "_parameter_constraints")
 ]

@@ -29,6 +29,7 @@ from widemargin import (
     Progress,
     RankSVM,
     ROCAreaSVC,
+    RowLoss,
     SvmlightBlocks,
     WrittenBlocks,
     c_path,
@@ -93,6 +94,8 @@ def fit_others() -> None:
     assert_type(SVR(epsilon=0.5, probability=True).fit(X, target).predict(X), NDArray[np.float64])
     NuSVR(nu=0.3, C=2, max_seconds=1).fit(X, target)
     LinearSVR(loss="squared_epsilon_insensitive", penalize_intercept=False).fit(X, target).predict(X)
+    LinearSVR(loss=RowLoss(lower=-1.0, upper=1.0, curvature=0.5)).fit(X, target)
+    assert_type(RowLoss(0, 1).upper, float)
     assert_type(LinearSVRCV().fit(X, target).path_, CPath)
     assert_type(OneClassSVM(nu=0.1, gamma="auto").fit(X).score_samples(X), NDArray[np.float64])
     assert_type(RankSVM(10.0).fit(X, target, qid=[1, 1, 2, 2]).score(X, target), float)

@@ -1,7 +1,7 @@
-"""The command `widemargin`: finds the command, runs it, and turns what went wrong into one line and an exit status.
+"""The program `widemargin`: it runs a command and reports an exception as one line and an exit status.
 
-Exit status 0 is done, 1 the data or the run failed, 2 wrong usage; 130 after Ctrl-C with nothing written, 141 if
-whoever read the output went away.
+The exit status is 0 for success, 1 if the data are wrong or the command failed, 2 for wrong usage, 130 after Ctrl-C if
+nothing was written, and 141 if the reader of a pipe has closed it.
 """
 
 import difflib
@@ -11,11 +11,9 @@ import sys
 from widemargin._runtime.interrupts import remembering_interrupts
 from widemargin._runtime.version import __version__
 from widemargin.cli.commands import check, convert, demo, easy, grid, predict, report, scale, subset, train
-from widemargin.cli.messages import CommandError, UsageError, explain_os_error, say, warnings_as_lines
-from widemargin.cli.spelling import OPTIONS
+from widemargin.cli.messages import OPTIONS, CommandError, UsageError, explain_os_error, say, warnings_as_lines
 from widemargin.errors import FormatError
-from widemargin.workflows.errors import ArgumentError, FileError
-from widemargin.workflows.spelling import spelling
+from widemargin.workflows.errors import ArgumentError, FileError, spelling
 
 COMMANDS = {
     "train": train.run,
@@ -30,7 +28,7 @@ COMMANDS = {
     "demo": demo.run,
 }
 
-_FAILED, _MISUSED, _INTERRUPTED, _NOBODY_READS = 1, 2, 130, 141
+_FAILED, _WRONG_USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141  # exit status
 
 _HELP = """\
 usage: widemargin COMMAND [options] FILES
@@ -38,19 +36,19 @@ usage: widemargin COMMAND [options] FILES
 Support vector machines at the speed of memory, each model with a proof of how good it is.
 
 commands:
-  train     train a linear or kernel machine, or a ranking, on a file of SVM-light / LIBSVM text, or cross-validate
+  train     train or cross-validate a linear, kernel or ranking machine on a file of SVM-light / LIBSVM text
   predict   predict the rows of a file with a model
-  easy      check, scale, grid, train, predict and report in one go
+  easy      check, scale, grid, train, predict and report with one command
   grid      choose C, gamma and other parameters by cross-validation, and train with the best
   scale     scale the features of a file to a range or to unit variance, with the range files of svm-scale
-  report    write a page about a model and how it does on the rows of a file
-  check     list every mistake of a data file, summarise its rows, and say what looks wrong
-  subset    take some of the rows of a file, at random or by label, and the others apart
+  report    write a page about a model and its predictions on the rows of a file
+  check     list all defects of a data file, summarise its rows, and warn about what looks wrong
+  subset    divide the rows of a file into a random subset and the rest
   convert   write data of any size as a row-block file, for training on more than memory holds
-  demo      a tour on small data sets: solvers compared in a table and a picture
+  demo      compare solvers on small data sets in a table and a picture
 
 options:
-  -h, --help   show this help and exit; widemargin COMMAND --help shows that of a command
+  -h, --help   show this help and exit; widemargin COMMAND --help shows the help of a command
   --version    show the version and exit
 
 examples:
@@ -68,14 +66,14 @@ examples:
   widemargin convert --max-memory 3G huge.svm.xz huge.arrow
   widemargin demo
 
-LIBSVM's letters keep their meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, of predict -b and -q.
-"-" stands for standard input or output wherever a file is named. What takes longer than a moment shows its progress
-on standard error: bars on a terminal, nothing in a pipe unless --progress yes asks for lines, nothing with --quiet.
---json prints results for programs.
+LIBSVM's options have the same meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, and -b -q for predict.
+"-" is standard input or output wherever a file is expected. Progress is shown on standard error as bars on a terminal;
+in a pipe nothing is shown unless --progress yes requests lines, and with --quiet nothing is shown at all.
+--json prints results as JSON for other programs.
 
 environment:
   WIDEMARGIN_MAX_DECOMPRESSED  bytes that a compressed file may expand to, if more than 100 times its size (256 MB)
-  NUMBA_CACHE_DIR              the folder in which compiled code is kept; otherwise beside the package, or in the home
+  NUMBA_CACHE_DIR              folder of compiled code (default: beside the package, or in the home folder)
 
 exit status:
   0  done      1  the data or the run failed      2  wrong usage      130  interrupted, nothing written"""
@@ -87,7 +85,7 @@ def main(argv=None):
     Parameters
     ----------
     argv : list of str or None
-        The words after `widemargin`; None takes those of the process.
+        The arguments after `widemargin`; None takes those of the process.
     """
     try:
         with warnings_as_lines(), spelling(OPTIONS):
@@ -95,9 +93,9 @@ def main(argv=None):
         sys.stdout.flush()
     except BrokenPipeError:
         _abandon_output()
-        return _NOBODY_READS
+        return _BROKEN_PIPE
     except OSError as error:
-        if error.filename is None:  # every other file is named by whoever opened it
+        if error.filename is None:  # standard output: errors of other files have a name
             _abandon_output()
         say("error", explain_os_error(error))
         return _FAILED
@@ -105,7 +103,7 @@ def main(argv=None):
 
 
 def _run(words):
-    """Run a command; return its exit status, with what went wrong said."""
+    """Run a command; report an exception, and return the exit status."""
     with remembering_interrupts() as interrupted:
         try:
             return _dispatch(words)
@@ -113,7 +111,7 @@ def _run(words):
             return stop.code or 0
         except (UsageError, ArgumentError) as error:
             say("error", error)
-            return _MISUSED
+            return _WRONG_USAGE
         except (CommandError, FileError, FormatError) as error:
             say("error", error)
             return _FAILED
@@ -124,14 +122,14 @@ def _run(words):
             raise
         except BaseException as error:
             if not (isinstance(error, KeyboardInterrupt) or interrupted.is_set()):
-                return _admit(error)
-            kept = str(error) if isinstance(error, KeyboardInterrupt) else ""
-            say("error", f"interrupted; {kept or 'nothing was written'}")
+                return _report_defect(error)
+            message = str(error) if isinstance(error, KeyboardInterrupt) else ""
+            say("error", f"interrupted; {message or 'nothing was written'}")
             return _INTERRUPTED
 
 
-def _admit(error):
-    """Say in one line that something went wrong which nobody thought of; return the exit status."""
+def _report_defect(error):
+    """Report an unexpected exception, which is a defect of the program; return the exit status."""
     if os.environ.get("WIDEMARGIN_TRACEBACK"):
         raise error
     say("error", f"unexpected {type(error).__name__}: {error}; this is a defect of widemargin, please report it with "
@@ -140,10 +138,10 @@ def _admit(error):
 
 
 def _dispatch(words):
-    """Find the command of the first word and run it with the others."""
+    """Run the command that the first argument names with the other arguments."""
     if not words:
         print(_HELP, file=sys.stderr)
-        return _MISUSED
+        return _WRONG_USAGE
     command, *rest = words
     if command in ("-h", "--help", "help"):
         print(_HELP)
@@ -159,7 +157,7 @@ def _dispatch(words):
 
 
 def _abandon_output():
-    """Point standard output at nothing, so that the interpreter does not fail on it once more when it ends."""
+    """Replace standard output by the null device, so that the interpreter does not fail when it flushes it at exit."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
     os.close(nothing)

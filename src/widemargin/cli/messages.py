@@ -1,4 +1,8 @@
-"""How the command line speaks: one line per message, on standard error, and what each way of failing says."""
+"""Output of the command line: messages of one line and progress on standard error, and results.
+
+Messages of `widemargin.workflows` name arguments of its functions. `OPTIONS` has the options of the command line that
+stand for them.
+"""
 
 import errno
 import json
@@ -7,9 +11,11 @@ import sys
 import warnings
 from contextlib import contextmanager, suppress
 
+from widemargin._runtime.compile import announcing_compilation
+from widemargin._runtime.progress import ProgressReport
 from widemargin.workflows.errors import FileNote, FileWarning
 
-_CURES = {
+_REMEDIES = {
     errno.ENOENT: "no such file; check the path",
     errno.EISDIR: "is a directory; name a file",
     errno.ENOTDIR: "a part of the path is not a directory; check the path",
@@ -18,35 +24,79 @@ _CURES = {
     errno.EBADF: "is closed; open it, or name a file",
     errno.ENOSPC: "no space left; free some or name another place",
 }
+OPTIONS = {  # of the command line, by the arguments of the library that they stand for in its messages
+    'kernel="precomputed"': "-t 4",
+    "zero_based=True": "--zero-based yes",
+    "zero_based": "--zero-based",
+    "RankSVM": "--task rank",
+    "probability=True": "-b 1",
+    "scores=True": "--scores",
+    "output": "OUTPUT",
+    "data": "DATA",
+    "output=": "-o",
+    "save": "-s",
+    "restore": "-r",
+    "labels": "-y",
+    "lower": "-l",
+    "lower=0": "-l 0",
+    "upper": "-u",
+    "[-upper, upper] with upper > 0": "[-UPPER, UPPER] with UPPER > 0",
+    "method": "--method",
+    'method="range"': "--method range",
+    'method="variance"': "--method variance",
+    "center=True": "--center",
+    "keep_zeros=True": "--keep-zeros",
+    "model": "MODEL",
+    "grid": "--grid",
+    "output path": "-o/--output",
+    "report_file(model, data)": "report MODEL DATA",
+    "take SVR or LinearSVR": "add --task regression",
+    "format": "--format",
+    "class_weight": "-w",
+    "the output for the model": "MODEL",
+    "train_file": "train",
+    "extend=N": "--extend N",
+    "results": "--results",
+    "plots": "--plot",
+    "resume=True": "--resume",
+    "overwrite=True": "--overwrite",
+    'grid_file with kernel="precomputed"': "widemargin grid -t 4",
+    'kernel="rbf"': "--kernel rbf",
+    "scale_targets=True": "--scale-targets",
+    "by_query=True": "--by-query",
+    "method of a subset": "-s/--method",
+    "subset": "SUBSET",
+    "rest": "REST",
+}
 
 
 class UsageError(Exception):
-    """The command was given wrongly: exit status 2."""
+    """The command has wrong options or arguments; the exit status is 2."""
 
 
 class CommandError(Exception):
-    """The data or the run failed: exit status 1."""
+    """The data are wrong, or the command failed; the exit status is 1."""
 
 
 def say(kind, message):
     """Print `widemargin: kind: message` as one line on standard error.
 
-    If that cannot be written to, only the exit status is left to tell.
+    If standard error cannot be written to, the message is lost, and only the exit status reports the failure.
     """
     with suppress(OSError):
         print(f"widemargin: {kind}: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
 
 
 def explain_os_error(error):
-    """Return what went wrong with which file, and the way out."""
+    """Return the name of the file, what is wrong with it, and a remedy."""
     name = "standard output" if error.filename is None else error.filename
-    reason = _CURES.get(error.errno) or (error.strerror or str(error) or type(error).__name__)
+    reason = _REMEDIES.get(error.errno) or (error.strerror or str(error) or type(error).__name__)
     return f"{name}: {reason}"
 
 
 @contextmanager
 def warnings_as_lines():
-    """Within the block, show warnings meant for users as plain lines and leave out those meant for programmers."""
+    """Within the block, print warnings for users as single lines, and hide warnings for programmers."""
 
     def show(message, category, filename, lineno, file=None, line=None):
         say(_kind(category), message)
@@ -60,29 +110,29 @@ def warnings_as_lines():
 
 
 def _kind(category):
-    """Return what a warning is called in front of its line."""
+    """Return the word that precedes a warning of this category."""
     return "note" if issubclass(category, FileNote) else "warning"
 
 
 @contextmanager
 def warnings_afterwards(*, notes=True):
-    """Hold the warnings of the block back until its end: a line in the middle of a progress bar is lost.
+    """Delay the warnings of the block until its end, because a progress bar would overwrite them.
 
-    Those about files come before there is a bar, and are shown at once; notes only if they are wanted. The value of
-    the context is a function that shows what is held back so far.
+    Warnings about files are printed at once, as they precede the progress bars; notes are printed only if `notes` is
+    True. The value of the context is a function that prints the warnings delayed so far.
     """
-    held = []
+    delayed = []
 
     def show(message, category, filename, lineno, file=None, line=None):
         if issubclass(category, (FileNote, FileWarning)):
             if notes or not issubclass(category, FileNote):
                 say(_kind(category), message)
         else:
-            held.append(message)
+            delayed.append(message)
 
     def release():
-        while held:
-            say("warning", held.pop(0))
+        while delayed:
+            say("warning", delayed.pop(0))
 
     try:
         with warnings.catch_warnings():
@@ -93,14 +143,56 @@ def warnings_afterwards(*, notes=True):
 
 
 def print_json(facts, stream):
-    """Print facts as one object of strict JSON: a number that is not finite becomes null."""
+    """Print a dict as one object of strict JSON; numbers that are not finite become null."""
     print(json.dumps(_finite(facts), allow_nan=False), file=stream)
 
 
 def _finite(fact):
-    """Return a fact, or facts within facts, with None for every number that is not finite."""
+    """Return a value with None in place of every number that is not finite, within dicts and lists too."""
     if isinstance(fact, dict):
         return {name: _finite(inner) for name, inner in fact.items()}
     if isinstance(fact, list):
         return [_finite(inner) for inner in fact]
     return None if isinstance(fact, float) and not math.isfinite(fact) else fact
+
+
+def show_result(result, options, stream):
+    """Print the result of a workflow as --json and --quiet say."""
+    if options.json:
+        print_json(result.to_dict(), stream)
+    elif not options.quiet:
+        print(result, file=stream)
+
+
+def add_output_options(group, quiet, json="print one JSON object instead of text"):
+    """Add --progress, --quiet and --json to a parser or to a group of options; `quiet` and `json` are help texts."""
+    add_progress_option(group)
+    group.add_argument("-q", "--quiet", action="store_true", help=quiet)
+    group.add_argument("--json", action="store_true", help=json)
+
+
+def add_progress_option(group):
+    """Add --progress to a parser, or to a group of options, of a command that has --quiet."""
+    group.add_argument(
+        "--progress",
+        choices=["auto", "yes", "no"],
+        default="auto",
+        help="show the progress of work that takes longer than a second on standard error: bars on a terminal; "
+        "elsewhere nothing if auto, and lines at growing intervals if yes (default: auto)",
+    )
+
+
+def wants_progress(options):
+    """Return whether progress is shown; UsageError if --progress yes and --quiet are both given."""
+    if options.quiet and options.progress == "yes":
+        raise UsageError("--progress yes and -q/--quiet contradict each other; leave one of them out")
+    is_wanted = options.progress == "yes" or (options.progress == "auto" and sys.stderr.isatty())
+    return is_wanted and not options.quiet
+
+
+@contextmanager
+def reporting(options):
+    """Within the block, show progress and announce compilation if the options say so; delay warnings until its end."""
+    report = ProgressReport(wants_progress(options), last_lines=False)
+    with warnings_afterwards(notes=not options.quiet), report, announcing_compilation(report.compiling):
+        yield

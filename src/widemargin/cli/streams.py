@@ -1,4 +1,4 @@
-"""The standard streams of the process, made safe before anything else is imported."""
+"""Preparation of the standard streams, before other modules are imported."""
 
 import os
 import sys
@@ -7,10 +7,11 @@ _CLOSED_STREAMS = {"stdin": os.O_WRONLY, "stdout": os.O_RDONLY, "stderr": os.O_W
 
 
 def prepare_streams():
-    """Stand in for streams that are closed, and let file names hold bytes that are no characters.
+    """Replace closed standard streams, and let standard output print file names that are not valid UTF-8.
 
-    The null device, opened the wrong way round, fails as a closed stream does: what is written to standard output, or
-    read from standard input, must not be lost in silence. Errors that nobody wants to hear are lost.
+    A closed standard input is replaced by the null device opened for writing, and a closed standard output by the null
+    device opened for reading: using them raises an OSError, as with a closed stream, so that no data are lost silently.
+    A closed standard error is replaced by the null device opened for writing; messages are lost.
     """
     for number, (name, flags) in enumerate(_CLOSED_STREAMS.items()):
         if getattr(sys, name) is None:
@@ -21,13 +22,16 @@ def prepare_streams():
 
 
 def _open_at(number, flags):
-    """Return a descriptor of the null device: that number, lest a data file be opened as a standard stream."""
+    """Return a descriptor of the null device, with this number if it is free.
+
+    Otherwise the next file that is opened would get the number of a standard stream.
+    """
     descriptor = os.open(os.devnull, flags)
     if descriptor == number:
         return descriptor
     try:
         os.fstat(number)
-    except OSError:  # free
+    except OSError:  # the number is free
         os.dup2(descriptor, number)
         os.close(descriptor)
         return number

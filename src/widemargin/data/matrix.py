@@ -9,41 +9,26 @@ Arrays are passed to compiled code as read-only views, so that memory maps and o
 second compilation. Indices are viewed as unsigned integers, so that compiled code does not test for negative indices.
 """
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.argument_types import Floats, SparseMatrix
-from widemargin._runtime.compile import SUMS, compiled, compiled_choice, prefetch
+from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, split
+from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.columns import at_columns, occurring_columns
+from widemargin.data.gram import gram
+from widemargin.data.rows import DenseRows, SparseRows, row_axpy, row_dot, row_norm, row_prefetch
 
 _VALUES_PER_RANGE = 1 << 17  # stored values in one task of a threaded pass, which take about 0.1 milliseconds
 _MAX_RANGES = 64
 _VALUES_WORTH_THREADS = 1 << 21  # stored values of X from which on threads save time
-_VALUES_OF_LONG_ROW = 64  # from which on a vectorised sum is faster (measured: speed 0.7x at 12 values, 1.3x at 370)
 _ROWS_PER_BLOCK = 1 << 11  # rows among which `combine` selects those with a nonzero coefficient at a time
-_ROWS_AHEAD_OFFSETS, _ROWS_AHEAD_VALUES = 16, 8  # how far ahead offsets (indptr) and values of rows are prefetched
-
-
-class DenseRows(NamedTuple):
-    """Rows of a C-ordered array, followed by a constant column if `constant` is not zero."""
-
-    values: np.ndarray
-    constant: float
-
-
-class SparseRows(NamedTuple):
-    """CSR rows (uint32 indices, uint64 offsets), followed by a constant column if `constant` is not zero."""
-
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-    constant: float
 
 
 class Matrix:
@@ -71,6 +56,9 @@ class Matrix:
         The data in the form for compiled loops.
     """
 
+    is_in_memory, is_centred = True, False
+    scaling: ColumnScaling | None = None  # how the columns were scaled, if they were
+    most_problems = 1 << 30  # that can be solved at the same time, as far as memory goes
     n_rows: int
     n_features: int
     columns: NDArray[np.intp] | None
@@ -82,7 +70,7 @@ class Matrix:
         self.constant = float(constant)
         self.n_rows, self.n_features = X.shape
         self.n_columns = self.n_features + (self.constant != 0.0)
-        self.columns, self.width = None, self.n_features
+        self.columns, self.width, self.source = None, self.n_features, X
         if issparse(X):
             self._keep_sparse(X)
         else:
@@ -105,7 +93,7 @@ class Matrix:
         narrow = csr_array(entries, shape=(matrix.n_rows, len(columns)))
         narrow.has_canonical_format = True  # the numbers of columns change, their order does not
         narrow = cls(narrow, constant)
-        narrow.columns, narrow.width = columns, matrix.width
+        narrow.columns, narrow.width, narrow.source = columns, matrix.width, X
         return narrow
 
     def spread(self, W: Floats) -> Floats:
@@ -150,33 +138,47 @@ class Matrix:
         self.rows = SparseRows(data, indices.view(np.uint32), indptr.view(np.uint64), self.constant)
         self.n_stored = X.nnz
 
-    def scores(self, w: Floats, n_jobs: int | None = None, out: Floats | None = None) -> Floats:
-        """Return X w in float64, one number per row; it is written to `out` if given. Threads share the rows."""
+    def scores(self, w: Floats, n_jobs: int | None = None, out: Floats | None = None, likely: Any = None) -> Floats:
+        """Return X w in float64, one number per row; it is written to `out` if given. Threads share the rows.
+
+        `likely` tells a matrix on disk which rows to keep in memory; here all are.
+        """
         w = np.ascontiguousarray(w, dtype=np.float64)
         out = np.empty(self.n_rows) if out is None else out
-        run(_scores, [(self.rows, w, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
+        run(set_scores, [(self.rows, w, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
         return out
 
-    def scores_of_all(self, W: Floats, n_jobs: int | None = None) -> Floats:
-        """Return W X', a row of scores X w for each row w of W, in one pass over X."""
-        out = np.empty((len(W), self.n_rows))
-        run(_all_scores, [(self.rows, W, *ends, out) for ends in self.ranges()], self._threads(n_jobs))
+    def scores_of_all(
+        self, W: Floats, n_jobs: int | None = None, out: Floats | None = None, likely: Any = None
+    ) -> Floats:
+        """Return W X', a row of scores X w for each row w of W, in one pass over X; the rest as in `scores`."""
+        out = np.empty((len(W), self.n_rows)) if out is None else out
+        run(set_all_scores, [(self.rows, W, *ends, out) for ends in self.ranges()], self._threads(n_jobs))
         return out
 
     def combine(self, c: Floats, n_jobs: int | None = None) -> Floats:
         """Return X'c in float64, one number per column; the same to the last bit for any number of threads."""
         c = np.ascontiguousarray(c, dtype=np.float64)
         ranges = self._combine_ranges()
-        parts, chosen = np.zeros((len(ranges), self.n_columns)), np.empty((len(ranges), _ROWS_PER_BLOCK), np.int64)
-        arguments = [(self.rows, c, *ends, *memory) for ends, *memory in zip(ranges, chosen, parts, strict=True)]
-        run(_combine, arguments, self._threads(n_jobs))
+        parts = np.zeros((len(ranges), self.n_columns))
+        arguments = [(self.rows, c, *ends, part) for ends, part in zip(ranges, parts, strict=True)]
+        run(add_combination, arguments, self._threads(n_jobs))
         return parts.sum(axis=0) if len(parts) > 1 else parts[0]
+
+    def gram(self, q: Floats, n_jobs: int | None = None) -> Floats:
+        """Return the lower half of X'diag(q)X; q must be nonnegative, and rows with q = 0 are not read."""
+        return gram(self, q, n_jobs)
 
     def squared_norms(self, n_jobs: int | None = None) -> Floats:
         """Return the squared Euclidean norm of each row, the constant column included."""
         out = np.empty(self.n_rows)
         run(_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
         return out
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows are stored by their values other than zero."""
+        return isinstance(self.rows, SparseRows)
 
     @property
     def is_wide(self) -> bool:
@@ -202,9 +204,23 @@ class Matrix:
         n_ranges = len(self._combine_ranges())
         return -(-self.n_rows // n_ranges) + n_ranges
 
+    def sample(self, n_rows: int, seed: Any) -> tuple[NDArray[np.intp], "Matrix"]:
+        """Return n_rows rows chosen at random, in ascending order, and their Matrix."""
+        chosen = np.sort(np.random.default_rng(seed).choice(self.n_rows, n_rows, replace=False))
+        return chosen, self.part(chosen)
+
     def part(self, chosen: NDArray[Any] | slice) -> "Matrix":
         """Return a Matrix of the chosen rows."""
         return Matrix(self.values[chosen], self.constant)
+
+    @property
+    def most_rows_in_memory(self) -> int:
+        """Number of rows that may be kept in memory: all."""
+        return self.n_rows
+
+    def visit_blocks(self, visit: Callable, interrupt: Any = None) -> None:
+        """Call visit(rows, start, stop) for all rows at once; a matrix on disk does so block by block."""
+        visit(self.rows, 0, self.n_rows)
 
     def _combine_ranges(self):
         """Divide the rows for `combine`, into so few ranges that their separate sums cost little compared with X."""
@@ -213,10 +229,10 @@ class Matrix:
     def _threads(self, n_jobs):
         return n_jobs if self.n_stored >= _VALUES_WORTH_THREADS else 1
 
-    def ranges(self, most: int = _MAX_RANGES) -> list[tuple[int, int]]:
+    def ranges(self, max_ranges: int = _MAX_RANGES) -> list[tuple[int, int]]:
         """Divide the rows into (start, stop) ranges for threads; their number depends on the data only."""
         work = self.n_stored + self.n_rows
-        return split(self.n_rows, min(most, -(-work // _VALUES_PER_RANGE)))
+        return split(self.n_rows, min(max_ranges, -(-work // _VALUES_PER_RANGE)))
 
 
 def _real_type(dtype):
@@ -229,211 +245,24 @@ def _read_only(array):
     return view
 
 
-def _is_sparse(rows):
-    """Return whether the Numba type `rows` is that of SparseRows."""
-    return isinstance(rows, types.NamedTuple) and rows.instance_class is SparseRows
-
-
-def row_dot(rows, i, w):
-    """Return <x_i, w>, the constant column included."""
-    return (_sparse_dot if isinstance(rows, SparseRows) else _dense_dot)(rows, i, w)
-
-
-def row_axpy(rows, i, a, w):
-    """Add a x_i to w in place, the constant column included."""
-    (_sparse_axpy if isinstance(rows, SparseRows) else _dense_axpy)(rows, i, a, w)
-
-
-def row_norm(rows, i):
-    """Return |x_i|², the constant column included."""
-    return (_sparse_norm if isinstance(rows, SparseRows) else _dense_norm)(rows, i)
-
-
-def row_dots(rows, i, W, out):
-    """Set out[m] = <x_i, W[:, m]> for every column m of W, the constant column included."""
-    (_sparse_dots if isinstance(rows, SparseRows) else _dense_dots)(rows, i, W, out)
-
-
-def row_axpys(rows, i, a, W):
-    """Add a[m] x_i to every column m of W in place, the constant column included."""
-    (_sparse_axpys if isinstance(rows, SparseRows) else _dense_axpys)(rows, i, a, W)
-
-
-def row_prefetch(rows, order, k):
-    """Prefetch rows for a loop that visits rows in the sequence `order` and is at position k."""
-
-
-@compiled_choice(row_dot)
-def _typed_row_dot(rows, i, w):
-    return _sparse_dot if _is_sparse(rows) else _dense_dot
-
-
-@compiled_choice(row_axpy)
-def _typed_row_axpy(rows, i, a, w):
-    return _sparse_axpy if _is_sparse(rows) else _dense_axpy
-
-
-@compiled_choice(row_norm)
-def _typed_row_norm(rows, i):
-    return _sparse_norm if _is_sparse(rows) else _dense_norm
-
-
-@compiled_choice(row_dots)
-def _typed_row_dots(rows, i, W, out):
-    return _sparse_dots if _is_sparse(rows) else _dense_dots
-
-
-@compiled_choice(row_axpys)
-def _typed_row_axpys(rows, i, a, W):
-    return _sparse_axpys if _is_sparse(rows) else _dense_axpys
-
-
-@compiled_choice(row_prefetch)
-def _typed_row_prefetch(rows, order, k):
-    return _sparse_prefetch if _is_sparse(rows) else _dense_prefetch
-
-
-def _sparse_dot(rows, i, w):
-    start, stop = rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]
-    if stop - start < np.uint64(_VALUES_OF_LONG_ROW):
-        total = _sequential_sum(rows.data, rows.indices, start, stop, w)
-    else:
-        total = _vectorised_sum(rows.data, rows.indices, start, stop, w)
-    if rows.constant != 0.0:
-        total += rows.constant * w[w.size - 1]
-    return total
-
-
-def _dense_dot(rows, i, w):
-    total = _dense_sum(rows.values[np.uint64(i)], w)
-    if rows.constant != 0.0:
-        total += rows.constant * w[w.size - 1]
-    return total
-
-
-def _sparse_axpy(rows, i, a, w):
-    for k in range(rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]):
-        w[rows.indices[k]] += a * np.float64(rows.data[k])
-    if rows.constant != 0.0:
-        w[w.size - 1] += a * rows.constant
-
-
-def _dense_axpy(rows, i, a, w):
-    x = rows.values[np.uint64(i)]
-    for j in range(x.size):
-        w[j] += a * np.float64(x[j])
-    if rows.constant != 0.0:
-        w[w.size - 1] += a * rows.constant
-
-
-def _sparse_norm(rows, i):
-    total = rows.constant * rows.constant
-    for k in range(rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]):
-        total += np.float64(rows.data[k]) ** 2
-    return total
-
-
-def _dense_norm(rows, i):
-    total = rows.constant * rows.constant
-    for value in rows.values[np.uint64(i)]:
-        total += np.float64(value) ** 2
-    return total
-
-
-def _sparse_dots(rows, i, W, out):
-    for m in range(out.size):
-        out[m] = rows.constant * W[W.shape[0] - 1, m]
-    for k in range(rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]):
-        _add_scaled(np.float64(rows.data[k]), W[rows.indices[k]], out)
-
-
-def _dense_dots(rows, i, W, out):
-    for m in range(out.size):
-        out[m] = rows.constant * W[W.shape[0] - 1, m]
-    x = rows.values[np.uint64(i)]
-    for j in range(x.size):
-        _add_scaled(np.float64(x[j]), W[j], out)
-
-
-def _sparse_axpys(rows, i, a, W):
-    for k in range(rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]):
-        _add_scaled(np.float64(rows.data[k]), a, W[rows.indices[k]])
-    if rows.constant != 0.0:
-        _add_scaled(rows.constant, a, W[W.shape[0] - 1])
-
-
-def _dense_axpys(rows, i, a, W):
-    x = rows.values[np.uint64(i)]
-    for j in range(x.size):
-        _add_scaled(np.float64(x[j]), a, W[j])
-    if rows.constant != 0.0:
-        _add_scaled(rows.constant, a, W[W.shape[0] - 1])
-
-
-def _sparse_prefetch(rows, order, k):
-    if k + _ROWS_AHEAD_OFFSETS < order.size:
-        prefetch(rows.indptr, np.uint64(order[k + _ROWS_AHEAD_OFFSETS]))
-        first = rows.indptr[np.uint64(order[k + _ROWS_AHEAD_VALUES])]
-        prefetch(rows.indices, first)
-        prefetch(rows.data, first)
-        prefetch(rows.data, first + np.uint64(8))
-
-
-def _dense_prefetch(rows, order, k):
-    if k + _ROWS_AHEAD_VALUES < order.size:
-        prefetch(rows.values, np.uint64(order[k + _ROWS_AHEAD_VALUES]))
-
-
 @compiled
-def _add_scaled(a, x, y):
-    """Add a x to y in place."""
-    for m in range(y.size):
-        y[m] += a * x[m]
-
-
-@compiled(fastmath=frozenset({"contract"}))
-def _sequential_sum(data, indices, start, stop, w):
-    """Return Σ data[k] w[indices[k]], added in order.
-
-    The processor overlaps the sums of consecutive short rows, which is faster than vectorising each of them.
-    """
-    total = 0.0
-    for k in range(start, stop):
-        total += np.float64(data[k]) * w[indices[k]]
-    return total
-
-
-@compiled(fastmath=SUMS)
-def _vectorised_sum(data, indices, start, stop, w):
-    """Return Σ data[k] w[indices[k]] by several partial sums at once, which is faster for long rows."""
-    total = 0.0
-    for k in range(start, stop):
-        total += np.float64(data[k]) * w[indices[k]]
-    return total
-
-
-@compiled(fastmath=SUMS)
-def _dense_sum(x, w):
-    """Return Σ x[j] w[j] over the length of x."""
-    total = 0.0
-    for j in range(x.size):
-        total += np.float64(x[j]) * w[j]
-    return total
-
-
-@compiled
-def _scores(rows, w, start, stop, out):
+def set_scores(rows, w, start, stop, out):
     """Set out[i] = <x_i, w> for start <= i < stop."""
     for i in range(start, stop):
         out[i] = row_dot(rows, i, w)
 
 
 @compiled
-def _all_scores(rows, W, start, stop, out):
+def set_all_scores(rows, W, start, stop, out):
     """Set out[k, i] = <x_i, W[k]> for start <= i < stop."""
     for i in range(start, stop):
         for k in range(W.shape[0]):
             out[k, i] = row_dot(rows, i, W[k])
+
+
+def add_combination(rows, c, start, stop, out):
+    """Add Σ c_i x_i over start <= i < stop to out; rows with c_i = 0 are not read."""
+    _combine(rows, c, start, stop, np.empty(_ROWS_PER_BLOCK, np.int64), out)
 
 
 @compiled

@@ -16,18 +16,18 @@ _INDEX_ZERO_RATIO = 20  # how many times rarer than other indices index 0 is if 
 _COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 
-class Suspicion(NamedTuple):
-    """A warning: its kind, the message, and the remedy (`cure`)."""
+class QualityWarning(NamedTuple):
+    """A warning about data: its kind, the message, and a remedy."""
 
     kind: str
     message: str
-    cure: str
+    remedy: str
 
     def __str__(self):
-        return f"{self.message}; {self.cure}"
+        return f"{self.message}; {self.remedy}"
 
 
-def suspicions(summary, data="DATA", task=None):
+def quality_warnings(summary, data="DATA", task=None):
     """Return the warnings about a data set.
 
     Parameters
@@ -41,11 +41,11 @@ def suspicions(summary, data="DATA", task=None):
 
     Returns
     -------
-    found : list of Suspicion
+    found : list of QualityWarning
         The most serious first; empty if nothing looks wrong.
     """
     if summary.is_kernel:
-        return [Suspicion("kernel", f"{KERNEL_WORDS}, so their values are not checked", "train with -t 4")]
+        return [QualityWarning("kernel", f"{KERNEL_WORDS}, so their values are not checked", "train with -t 4")]
     # With queries, labels are relevance grades, which need not be classes.
     labels = [] if summary.queries is not None else _labels(summary.labels, task)
     rows = _index_zero(summary), _queries(summary.queries), _constants(summary), _empty_rows(summary), _repeats(summary)
@@ -55,13 +55,13 @@ def suspicions(summary, data="DATA", task=None):
 def _labels(labels, task):
     """Yield the warnings about labels."""
     if labels.n_distinct == 1:
-        cure = "there is nothing to learn from them, except with --task oneclass"
-        yield Suspicion("one label", f"every row has the label {labels.smallest:g}", cure)
+        remedy = "there is nothing to learn from them, except with --task oneclass"
+        yield QualityWarning("one label", f"every row has the label {labels.smallest:g}", remedy)
     elif labels.classes is not None:
         yield from _classes(labels)
     elif task is None:
         words = "labels look like regression targets, not classes"
-        yield Suspicion("quantities", words, "train with --task regression")
+        yield QualityWarning("quantities", words, "train with --task regression")
 
 
 def _classes(labels):
@@ -70,19 +70,19 @@ def _classes(labels):
     if not labels.are_whole:
         fractional = next(name for name in names if name != round(name))
         words = f"classes must be whole numbers, and labels such as {fractional:g} are not"
-        yield Suspicion("quantities", words, "train with --task regression, or number the classes")
+        yield QualityWarning("quantities", words, "train with --task regression, or number the classes")
         return
     if names == (-1, 0, 1):
         words = f"rows with the label 0 beside -1 and 1: {counts[1]}"
-        yield Suspicion("label 0", words, "if 0 means that the label is unknown, leave these rows out")
+        yield QualityWarning("label 0", words, "if 0 means that the label is unknown, leave these rows out")
     largest, smallest = max(counts), min(counts)
     if len(names) > _FEW_CLASSES and largest > _TARGET_COUNT_RATIO * smallest:
         words = f"{len(names)} distinct labels with {smallest} to {largest} rows each look like regression targets"
-        yield Suspicion("quantities", words, "if they are, train with --task regression")
+        yield QualityWarning("quantities", words, "if they are, train with --task regression")
     elif largest > _CLASS_SIZE_RATIO * smallest:
         rare, common = names[counts.index(smallest)], names[counts.index(largest)]
         words = f"classes are uneven: label {rare} has {smallest} of the rows, label {common} has {largest}"
-        yield Suspicion("uneven classes", words, "train with --class-weight balanced")
+        yield QualityWarning("uneven classes", words, "train with --class-weight balanced")
 
 
 def _copies(summary):
@@ -90,7 +90,9 @@ def _copies(summary):
     copies = summary.features.label_copies
     if copies:
         words = f"features that are the label itself, shifted or scaled: {', '.join(map(str, copies))}"
-        yield Suspicion("label copy", words, "leave them out if they are not known when the label is to be predicted")
+        yield QualityWarning(
+            "label copy", words, "leave them out if they are not known when the label is to be predicted"
+        )
 
 
 def _conflicts(summary):
@@ -99,8 +101,8 @@ def _conflicts(summary):
     if repeats.n_conflicts and summary.labels.classes is not None and summary.queries is None:
         first, second = repeats.first_conflict
         words = f"rows with the same values but different labels: {repeats.n_conflicts} (lines {first} and {second})"
-        cure = "no model can predict them all correctly: correct the labels or add a feature"
-        yield Suspicion("conflicts", words, cure)
+        remedy = "no model can predict them all correctly: correct the labels or add a feature"
+        yield QualityWarning("conflicts", words, remedy)
 
 
 def _scales(summary, data):
@@ -110,13 +112,13 @@ def _scales(summary, data):
         return
     (widest, wide), (narrowest, narrow) = features.widest, features.narrowest
     value, large = features.largest
-    cure = f"widemargin scale -s ranges {shlex.quote(data)} > {shlex.quote(_without_suffix(data) + '.scale')}"
+    remedy = f"widemargin scale -s ranges {shlex.quote(data)} > {shlex.quote(_without_suffix(data) + '.scale')}"
     if widest > _RANGE_RATIO * narrowest or widest > _RANGE_TO_MEDIAN_RATIO * features.median_range:
         ranges = f"feature {wide} varies by {widest:g}, feature {narrow} by {narrowest:g}"
         words = f"features are of different scales: {ranges}, half of them by {features.median_range:g} or less"
-        yield Suspicion("scales", words, cure)
+        yield QualityWarning("scales", words, remedy)
     elif value > _LARGE_VALUE:
-        yield Suspicion("scales", f"values are large, up to {value:g} in feature {large}", cure)
+        yield QualityWarning("scales", f"values are large, up to {value:g} in feature {large}", remedy)
 
 
 def _without_suffix(path):
@@ -131,7 +133,7 @@ def _index_zero(summary):
     n_present = summary.n_features - summary.features.n_absent
     if summary.first_index == 0 and n_zero * _INDEX_ZERO_RATIO * n_present < summary.n_entries:
         words = f"index 0 occurs in only {n_zero} of {summary.n_rows} rows, but makes all indices count from 0"
-        yield Suspicion("index 0", words, "if it is an error, check again with --zero-based no")
+        yield QualityWarning("index 0", words, "if it is an error, check again with --zero-based no")
 
 
 def _queries(queries):
@@ -139,10 +141,12 @@ def _queries(queries):
     if queries is not None and queries.n_scattered:
         query, line = queries.first_scattered
         words = f"queries whose rows are not together: {queries.n_scattered} (query {query} comes back in line {line})"
-        yield Suspicion("scattered queries", words, "sort the rows by qid, or give different queries different numbers")
+        yield QualityWarning(
+            "scattered queries", words, "sort the rows by qid, or give different queries different numbers"
+        )
     if queries is not None and queries.n_flat:
         words = f"queries with one label only: {queries.n_flat} of {queries.n_queries}"
-        yield Suspicion("flat queries", words, "no order can be learned from them: add rows with other labels")
+        yield QualityWarning("flat queries", words, "no order can be learned from them: add rows with other labels")
 
 
 def _constants(summary):
@@ -151,13 +155,13 @@ def _constants(summary):
         words = (
             f"features with the same value in every row: {n_constant} ({shown(summary.features.constant, n_constant)})"
         )
-        yield Suspicion("constant features", words, "leave them out: nothing can be learned from them")
+        yield QualityWarning("constant features", words, "leave them out: nothing can be learned from them")
 
 
 def _empty_rows(summary):
     if summary.n_empty:
         words = f"rows in which all values are 0: {summary.n_empty}"
-        yield Suspicion("empty rows", words, "no model can distinguish them: check how the file was made")
+        yield QualityWarning("empty rows", words, "no model can distinguish them: check how the file was made")
 
 
 def _repeats(summary):
@@ -165,8 +169,8 @@ def _repeats(summary):
     if repeats.n_repeats:
         earlier, later = repeats.first
         words = f"rows that repeat an earlier row and its label: {repeats.n_repeats} (line {later}, as line {earlier})"
-        cure = "leave them out, or make sure that no row is in both the training and the test set"
-        yield Suspicion("repeats", words, cure)
+        remedy = "leave them out, or make sure that no row is in both the training and the test set"
+        yield QualityWarning("repeats", words, remedy)
 
 
 def shown(names, total):

@@ -32,10 +32,11 @@ from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.argument_types import Floats, Rows, SparseMatrix
 from widemargin._runtime.compile import compiled
-from widemargin.data.matrix import DenseRows, Matrix
+from widemargin.data.matrix import Matrix
+from widemargin.data.rows import DenseRows
 from widemargin.data.structure import check_structure
 
-MOST_FEATURES = 1 << 28  # limit of the number of columns, since ranges are arrays over all columns
+MAX_FEATURES = 1 << 28  # limit of the number of columns, since ranges are arrays over all columns
 _DENSE_VALUES_PER_PASS = 1 << 18  # values of a dense array that are processed at a time
 
 
@@ -223,11 +224,11 @@ class FeatureStatistics:
         return self
 
     def _grow(self, n_features):
-        if n_features > MOST_FEATURES:
-            raise ValueError(f"X must have at most {MOST_FEATURES} columns to be scaled, got {n_features}.")
+        if n_features > MAX_FEATURES:
+            raise ValueError(f"X must have at most {MAX_FEATURES} columns to be scaled, got {n_features}.")
         self.n_features = max(self.n_features, n_features)
         if self.n_features > len(self._count):
-            length = max(self.n_features, min(2 * len(self._count), MOST_FEATURES))
+            length = max(self.n_features, min(2 * len(self._count), MAX_FEATURES))
             self._count, self._low, self._high = (_longer(a, length) for a in (self._count, self._low, self._high))
             if self.moments:
                 self._moments = Moments(*(_longer(array, length) for array in self._moments))

@@ -11,6 +11,7 @@ import numpy as np
 from widemargin.evaluation import retrieval
 from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.problems.measure_of_counts import loss_of
 from widemargin.problems.measures import parsed
 
 _NDCG_DEPTH = 10  # NDCG is computed over so many rows with the largest scores
@@ -71,11 +72,16 @@ def measure_facts(model, y, prediction):
         "recall": _ratio(true_positives, np.sum(positive)),
         "roc_area": _over_folds(retrieval.roc_area, model, y, prediction),
     }
-    return {**_accuracy(y, prediction), "measure": model.measure, "value": _value(model, y, prediction, facts), **facts}
+    name = getattr(model.measure, "__name__", "measure") if callable(model.measure) else model.measure
+    return {**_accuracy(y, prediction), "measure": name, "value": _value(model, y, prediction, facts), **facts}
 
 
 def _value(model, y, prediction, facts):
-    """Return the value of the measure that the model optimises."""
+    """Return the value of the measure that the model optimises; for a function, the loss of the predicted labels."""
+    if callable(model.measure):
+        positive, predicted = y == model.classes_[1], prediction.labels == model.classes_[1]
+        fn, fp = np.sum(positive & ~predicted), np.sum(~positive & predicted)
+        return float(loss_of(model.measure, fn, fp, np.sum(positive), np.sum(~positive)))
     name, k = parsed(model.measure)
     if name in facts:
         return facts[name]

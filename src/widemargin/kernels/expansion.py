@@ -37,10 +37,11 @@ def kernel_scores(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, a
     scores : ndarray of shape (n_rows, n_outputs), or (n_rows, n_blocks, n_outputs) if `ends` are given
     """
     coefficients = np.ascontiguousarray(coefficients, dtype=np.float64)
-    blocks = _Blocks(coefficients, np.array([0, coefficients.shape[1]]) if ends is None else np.asarray(ends))
-    out = np.zeros((Z.shape[0], blocks.count, coefficients.shape[0]))
+    block_ends = np.array([0, coefficients.shape[1]]) if ends is None else np.asarray(ends)
+    expansion = _Expansion(kernel, support, coefficients, block_ends)
+    out = np.zeros((Z.shape[0], expansion.n_blocks, coefficients.shape[0]))
     if coefficients.shape[1] and Z.shape[0]:
-        _SCORERS.get(kernel.name, _by_tiles)(kernel, support, blocks, Z, out, n_jobs, advance or _no_progress)
+        _SCORERS.get(kernel.name, _by_tiles)(expansion, Z, out, n_jobs, advance or _no_progress)
     return out[:, 0] if ends is None else out
 
 
@@ -48,23 +49,25 @@ def _no_progress(n_rows):
     """Ignore the number of rows that are done: the default of `advance`."""
 
 
-class _Blocks:
-    """The coefficients of the support vectors, divided into blocks with a sum for each."""
+class _Expansion:
+    """A kernel, the support vectors and their coefficients, in blocks of support vectors with a sum for each."""
 
-    def __init__(self, coefficients, ends):
-        self.coefficients, self.ends, self.count = coefficients, ends, len(ends) - 1
+    def __init__(self, kernel, support, coefficients, ends):
+        self.kernel, self.support = kernel, support
+        self.coefficients, self.ends, self.n_blocks = coefficients, ends, len(ends) - 1
 
     def add(self, values, start, out):
         """Add the contributions of n support vectors from `start` on, with kernel values (n_rows, n), to `out`."""
         stop = start + values.shape[1]
-        for block in range(self.count):
+        for block in range(self.n_blocks):
             begin, end = max(start, self.ends[block]), min(stop, self.ends[block + 1])
             if begin < end:
                 out[:, block] += values[:, begin - start : end - start] @ self.coefficients[:, begin:end].T
 
 
-def _by_tiles(kernel, support, blocks, Z, out, n_jobs, advance):
+def _by_tiles(expansion, Z, out, n_jobs, advance):
     """Compute the scores from tiles of inner products, turned into kernel values and multiplied by coefficients."""
+    kernel, support = expansion.kernel, expansion.support
     if kernel.name == "rbf" and not issparse(support) and not issparse(Z):
         centre = support.mean(axis=0, dtype=np.float64).astype(support.dtype)
         support, Z = support - centre, Z - centre
@@ -88,7 +91,7 @@ def _by_tiles(kernel, support, blocks, Z, out, n_jobs, advance):
                     inner = products.fill(panel, n_panel, None, start, stop, workspace)
                     tile = values[:n_panel, : stop - start]
                     kernel.finish(inner, own[here], norms[start:stop], slots[:n_panel], tile, 0)
-                    blocks.add(tile, start, out[begin + here.start : begin + here.stop])
+                    expansion.add(tile, start, out[begin + here.start : begin + here.stop])
                 advance(n_panel)
 
     n_tasks = -(-Z.shape[0] // (_PANELS_PER_TASK * products.panel_rows))
@@ -96,23 +99,25 @@ def _by_tiles(kernel, support, blocks, Z, out, n_jobs, advance):
         run(score, split(Z.shape[0], n_tasks), n_jobs)
 
 
-def _by_weights(kernel, support, blocks, Z, out, n_jobs, advance):
+def _by_weights(expansion, Z, out, n_jobs, advance):
     """Compute the scores of the linear kernel as <Σ coef_i x_i, z>.
 
     If a sparse matrix has more columns than stored values, the weight vector would be longer than the data: then the
     scores are computed by tiles.
     """
+    support = expansion.support
     if issparse(support) and support.shape[1] > support.nnz:
-        return _by_tiles(kernel, support, blocks, Z, out, n_jobs, advance)
-    for block in range(blocks.count):
-        here = slice(blocks.ends[block], blocks.ends[block + 1])
-        weights = blocks.coefficients[:, here] @ support[here].astype(np.float64)
+        return _by_tiles(expansion, Z, out, n_jobs, advance)
+    for block in range(expansion.n_blocks):
+        here = slice(expansion.ends[block], expansion.ends[block + 1])
+        weights = expansion.coefficients[:, here] @ support[here].astype(np.float64)
         out[:, block] = Z @ np.asarray(weights).T
     return advance(Z.shape[0])
 
 
-def _by_function(kernel, support, blocks, Z, out, n_jobs, advance):
+def _by_function(expansion, Z, out, n_jobs, advance):
     """Compute the scores from values of the caller's kernel function, for some rows at a time."""
+    kernel, support = expansion.kernel, expansion.support
     step = max(1, _KERNEL_VALUES_PER_CALL // support.shape[0])
     for begin in range(0, Z.shape[0], step):
         values = np.asarray(kernel.function(Z[begin : begin + step], support), dtype=np.float64)
@@ -121,13 +126,13 @@ def _by_function(kernel, support, blocks, Z, out, n_jobs, advance):
             raise ValueError(f"The kernel function must return shape {expected}, got {values.shape}.")
         if not np.isfinite(values).all():
             raise ValueError("The kernel function returned NaN or infinity.")
-        blocks.add(values, 0, out[begin : begin + step])
+        expansion.add(values, 0, out[begin : begin + step])
         advance(len(values))
 
 
-def _by_values(kernel, support, blocks, Z, out, n_jobs, advance):
+def _by_values(expansion, Z, out, n_jobs, advance):
     """Compute the scores from the given kernel values Z."""
-    blocks.add(np.asarray(Z, dtype=np.float64), 0, out)
+    expansion.add(np.asarray(Z, dtype=np.float64), 0, out)
     advance(Z.shape[0])
 
 

@@ -9,6 +9,8 @@ are large compared with the distances. Dense rows are therefore centred first, a
 the inner products are computed in double precision.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from scipy.sparse import issparse
 
@@ -119,16 +121,26 @@ class KernelRows:
         step = self._products.panel_rows
         ranges = split(columns.n_columns, -(-columns.n_columns // _COLUMNS_PER_TASK))
         tasks = []
-        for k, panel in enumerate(self._products.panels(rows)):
+        for k, values in enumerate(self._products.panels(rows)):
             here = slice(k * step, (k + 1) * step)
-            tasks += [(panel, self._norms[rows[here]], slots[here], columns, out, *ends) for ends in ranges]
+            panel = _PanelRows(values, self._norms[rows[here]], slots[here])
+            tasks += [(panel, columns, out, *ends) for ends in ranges]
         run(self._fill_panel, tasks, self.n_jobs)
 
-    def _fill_panel(self, panel, own, slots, columns, out, start, stop):
+    def _fill_panel(self, panel, columns, out, start, stop):
+        """Fill the columns from start to stop of the rows of a panel."""
         with self._products.workspace() as workspace:
             for begin, end in self._products.tiles(start, stop):
-                values = self._products.fill(panel, len(own), columns.chosen, begin, end, workspace)
-                self.kernel.finish(values, own, columns.norms, slots, out, begin)
+                products = self._products.fill(panel.values, len(panel.norms), columns.chosen, begin, end, workspace)
+                self.kernel.finish(products, panel.norms, columns.norms, panel.slots, out, begin)
+
+
+class _PanelRows(NamedTuple):
+    """Some rows in the layout that their inner products need, their squared norms, and their slots in the output."""
+
+    values: Any
+    norms: np.ndarray
+    slots: np.ndarray
 
 
 class PreparedRows:

@@ -1,10 +1,13 @@
-"""Types of the parameters of estimators, for annotations; what a fit refuses is in `_parameter_constraints`."""
+"""Types of the parameters of estimators, for annotations; `fit` checks values by `_parameter_constraints`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from widemargin._runtime.argument_types import FilePath, Rows
+from widemargin.data.blocks.row_blocks import RowBlocks
+from widemargin.problems.row_loss import RowLoss
 from widemargin.solvers.contract import Progress
 
 Callback: TypeAlias = Callable[[Progress], object]
@@ -16,7 +19,13 @@ KernelChoice: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid", "precomput
 Gamma: TypeAlias = Literal["scale", "auto"] | float
 KernelStopping: TypeAlias = Literal["kkt", "gap"]
 
+RowsOrBlocks: TypeAlias = Rows | RowBlocks
+Scaling: TypeAlias = Literal["standard", "maxabs"] | None
+MaxMemory: TypeAlias = float | str | None
+Checkpoint: TypeAlias = FilePath | None
+
 LinearStopping: TypeAlias = Literal["gap", "kkt", "violation"]
 PlaneStopping: TypeAlias = Literal["gap", "violation"]
-ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge"]
-RegressionLoss: TypeAlias = Literal["epsilon_insensitive", "squared_epsilon_insensitive"]
+ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge"] | RowLoss
+RegressionLoss: TypeAlias = Literal["epsilon_insensitive", "squared_epsilon_insensitive"] | RowLoss
+Measure: TypeAlias = str | Callable[[Any, Any, int, int], Any]

@@ -1,8 +1,17 @@
-"""What all estimators share: settings from parameters, solving several problems at once, warnings.
+"""Base classes of the estimators: settings of the solver, problems solved in parallel, fitted attributes, warnings.
 
-A solver returns its status; whoever fits a model must hear of it.
+    SolvedModel      all estimators
+    WeightedModel    models with a weight for each feature, `coef_`
+    LinearModel      those of them whose objective is a sum over rows: `LinearSVC` and `LinearSVR`
+
+`fit` of every estimator has four steps: check the arguments, state the problems, solve them, keep the result. A problem
+is stated by a function without arguments, which is called when the problem is solved, so that the arrays of many
+problems are not in memory at the same time.
+
+Solvers do not warn. A Solution has a status, and `SolvedModel._warn` warns if it is not `Status.CONVERGED`.
 """
 
+import os
 import threading
 import time
 from contextlib import nullcontext
@@ -23,34 +32,42 @@ from widemargin._runtime.interrupts import insisting_interrupts
 from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import run
 from widemargin._runtime.warning import warn_caller
+from widemargin.data.blocks.placement import matrix_of_arrays, matrix_of_blocks
+from widemargin.data.blocks.row_blocks import RowBlocks
+from widemargin.data.blocks.streamed import StreamedMatrix
+from widemargin.data.column_scaling import METHODS as SCALINGS
 from widemargin.data.columns import WIDE, scales_differ, wide_products
-from widemargin.data.matrix import Matrix
+from widemargin.data.fingerprint import fingerprint
 from widemargin.errors import ConvergenceWarning
+from widemargin.models.argument_types import Checkpoint, MaxMemory, Scaling
 from widemargin.models.inputs import checked_rows, checked_weights
 from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems.formulations import DualQP, Intercept
+from widemargin.solvers.checkpoint import CheckpointFile
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finishing, finishing_together
 from widemargin.solvers.registry import LINEAR_SOLVERS, check, check_choice, specs_of
 from widemargin.solvers.spec import Start
 
+_LIMITS = {Status.MAX_ITER: "max_iter", Status.MAX_SECONDS: "max_seconds"}  # parameters that stop a solver early
 _ADVICE = {
-    Status.MAX_ITER: "raise tol or max_iter.",
-    Status.MAX_SECONDS: "raise tol or max_seconds.",
     Status.CALLBACK: "A callback asked to stop; the model so far was kept.",
     Status.INTERRUPTED: "Interrupted by Ctrl-C; the model is the best point so far.",
     Status.STALLED: "This is as exact as double precision gets; raise tol.",
 }
 POSITIVE = Interval(Real, 0.0, np.finfo(np.float64).max, closed="right")
 """A parameter that must be positive and finite, such as C."""
-_MOST_BITS = 1023  # of an integer, such that a double can hold it
-_TOGETHER = 16  # classes whose problems are solved at once, where that saves passes
-_ASKED = {"gap": "gap", "kkt": "KKT violation", "violation": "violation of the planes"}
+_MAX_INTEGER_BITS = 1023  # of an integer parameter; any such integer is less than the largest double
+_MAX_PROBLEMS_IN_GROUP = 16  # problems that a solver takes together, if it saves passes over X by that
+_NAME_OF_CRITERION = {"gap": "gap", "kkt": "KKT violation", "violation": "violation of the planes"}
 _LINEAR_SPECS = specs_of(DualQP)
+_NOT_OF_THE_PROBLEM = {  # parameters that may change between a checkpoint and the run that goes on from it
+    "checkpoint", "callbacks", "max_iter", "max_memory", "max_seconds", "n_jobs", "tol", "verbose", "warm_start",
+}  # fmt: skip
 
 
 class SolvedModel(BaseEstimator):
-    """A model fitted by solvers with a certificate. Subclasses state the problems and keep what comes out.
+    """A model fitted by solvers with a certificate. Subclasses state the problems and keep their solutions.
 
     Sets after fit: `gap_`, `objective_`, `history_`, `solver_`, `status_`.
     """
@@ -71,27 +88,30 @@ class SolvedModel(BaseEstimator):
     status_: str
 
     def _validate_params(self):
-        """Refuse parameters beyond their limits, an integer that no double can hold among them."""
+        """Raise ValueError if a parameter violates its constraint, or is an integer beyond double precision."""
         for name, value in self.get_params(deep=False).items():
-            if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
                 raise ValueError(
                     f"{name} must be a number within double precision, got one of {value.bit_length()} bits."
                 )
         super()._validate_params()
 
-    def _solve(self, solve_group, problems, starts, group_size=1):
-        """Solve problems, in parallel if there are several groups of them; return in order what was found for each.
+    def _solve(self, solve_group, problems, starts, group_size=1, checkpoint=None):
+        """Solve problems, several at the same time if there are threads for it; return their results in order.
 
         Parameters
         ----------
         solve_group : function
-            Takes lists of problems, settings and starts, and returns a list; see `one_by_one`.
+            Takes three lists, of problems, settings and starts, and returns a list of results; see `one_by_one`.
         problems : list of functions
-            Each states its problem when it is called.
+            Each states a problem when it is called.
         starts : list
-            Where to start from, None for zero.
+            The starting point of each problem, or None for the solver's own.
         group_size : int
-            How many problems are handed over at a time. Groups of several run one after the other.
+            Number of problems in each call of `solve_group`. Groups of several problems are solved one after the other,
+            because their solver itself uses the threads.
+        checkpoint : CheckpointFile or None
+            Where solvers keep their state; removed when all have converged.
         """
         seed = check_random_state(getattr(self, "random_state", None)).randint(np.iinfo(np.int32).max)
         begun = time.perf_counter()
@@ -100,37 +120,43 @@ class SolvedModel(BaseEstimator):
             settings = self._settings(report, n_problems)
 
             def solve(*tasks):
-                left = None if self.max_seconds is None else self.max_seconds - (time.perf_counter() - begun)
-                mine = [replace(settings, task=task, seed=(seed, task), max_seconds=left) for task in tasks]
-                found = solve_group([problems[task]() for task in tasks], mine, [starts[task] for task in tasks])
+                seconds = None if self.max_seconds is None else self.max_seconds - (time.perf_counter() - begun)
+                files = [checkpoint and checkpoint.of_task(task, n_problems) for task in tasks]
+                of_tasks = [
+                    replace(settings, task=task, seed=(seed, task), max_seconds=seconds, checkpoint=file)
+                    for task, file in zip(tasks, files, strict=True)
+                ]
+                results = solve_group([problems[task]() for task in tasks], of_tasks, [starts[task] for task in tasks])
                 solving.finished(len(tasks))
-                return found
+                return results
 
             tasks = range(n_problems)
             groups = [tasks[first : first + group_size] for first in tasks[::group_size]]
             with insisting_interrupts(settings.interrupt):
                 solved = run(solve, groups, 1 if group_size > 1 else self.n_jobs, settings.interrupt)
-        found = [one for group in solved for one in group]
-        refuse_not_finite(found)
-        return found
+        results = [result for group in solved for result in group]
+        refuse_not_finite(results)
+        if checkpoint is not None and all(result.status is Status.CONVERGED for result in results):
+            checkpoint.remove(n_problems)
+        return results
 
     def _announcing(self, report):
-        """Return a context that explains the wait for compilation to those who want to hear of anything."""
+        """Return a context in which a verbose report says that functions are being compiled, when they are."""
         return announcing_compilation(report.compiling) if report.verbose else nullcontext()
 
     def _settings(self, report, n_tasks):
-        """Return the solver's settings, the same for all tasks."""
+        """Return the settings of the solver that all problems have in common."""
         return Settings(**self._limits(report, n_tasks))
 
     def _limits(self, report, n_tasks):
-        """Return the settings that all solvers have in common."""
+        """Return the settings that every solver has, as keyword arguments of `Settings`."""
         if self.callbacks is None:
             callbacks = ()
         else:
             callbacks = (self.callbacks,) if callable(self.callbacks) else tuple(self.callbacks)
         return {
             "tol": self.tol,
-            "stopping": self._stopping,
+            "stopping": self.stopping,
             "max_iter": None if self.max_iter == -1 else self.max_iter,
             "n_jobs": self.n_jobs,
             "callbacks": callbacks + ((report,) if report.verbose and report not in callbacks else ()),
@@ -139,39 +165,57 @@ class SolvedModel(BaseEstimator):
         }
 
     def _keep_record(self, solutions):
-        """Set what is known of the solutions; `status_` is set by `_warn`."""
+        """Set `gap_`, `objective_`, `history_` and `solver_`; `status_` is set by `_warn`."""
         self.gap_ = float(max(solution.gap for solution in solutions))
         self.objective_ = float(sum(solution.primal for solution in solutions))
         self.history_ = solutions[0].history if len(solutions) == 1 else [s.history for s in solutions]
         self.solver_ = "; ".join(sorted({_solver_text(solution) for solution in solutions}))
 
     def _warn(self, solutions, X=None):
-        """Set `status_`; warn the caller, with the gap reached, if a solver stopped short.
+        """Set `status_`; give a ConvergenceWarning if a solver has not converged.
 
-        X are the features, if they are known and their scales matter: who has scaled them is not told to.
+        X are the features, if the model has any. If their scales differ much, the warning advises to scale them.
         """
-        short = [solution for solution in solutions if solution.status is not Status.CONVERGED]
-        self.status_ = short[0].status.value if short else Status.CONVERGED.value
-        if not short:
+        unconverged = [solution for solution in solutions if solution.status is not Status.CONVERGED]
+        self.status_ = unconverged[0].status.value if unconverged else Status.CONVERGED.value
+        if not unconverged:
             return
-        worst = max(short, key=lambda solution: solution.gap)
-        which = f" in {len(short)} of {len(solutions)} problems" if len(solutions) > 1 else ""
-        asked = f"{_ASKED[self._stopping]} asked {self.tol:.1e}"
-        advice = _ADVICE[worst.status]
-        if advice.startswith("raise"):
-            scale = "scale the features, " if X is not None and scales_differ(X) else ""
-            advice = f"{scale}{'lower C, ' if hasattr(self, 'C') else ''}{advice}"
-            advice = advice[0].upper() + advice[1:]
+        worst = max(unconverged, key=lambda solution: solution.gap)
+        which = f" in {len(unconverged)} of {len(solutions)} problems" if len(solutions) > 1 else ""
+        asked = f"{_NAME_OF_CRITERION[self.stopping]} asked {self.tol:.1e}"
         warn_caller(
             f"{worst.solver} stopped after {worst.n_iter} {worst.counts} "
             f"({worst.status.value}){which}: "
-            f"gap {worst.gap:.1e}, {asked}. {advice}",
+            f"gap {worst.gap:.1e}, {asked}. {self._advice(worst.status, X)}",
             ConvergenceWarning,
         )
 
+    def _advice(self, status, X):
+        """Return a sentence on what to do about a solver that stopped with this status."""
+        if status not in _LIMITS:
+            return _ADVICE[status]
+        ways = ["scale the features"] if X is not None and scales_differ(X) else []
+        ways += ["lower C"] if hasattr(self, "C") else []
+        text = ", ".join([*ways, f"raise tol or {_LIMITS[status]}."])
+        return text[0].upper() + text[1:]
+
 
 class WeightedModel(SolvedModel):
-    """A model that is a weight for each feature, `coef_`, and `intercept_`."""
+    """A model with a weight for each feature, `coef_`, and an `intercept_`.
+
+    With `scaling`, the solver sees scaled features; `coef_` and `intercept_` are those of the features as they are.
+    """
+
+    _parameter_constraints: dict = {
+        **SolvedModel._parameter_constraints,
+        "max_memory": [str, Interval(Real, 1.0, None, closed="left"), None],
+        "scaling": [StrOptions(set(SCALINGS)), None],
+        "checkpoint": [str, os.PathLike, None],
+    }
+
+    scaling: Scaling = None
+    max_memory: MaxMemory = None
+    checkpoint: Checkpoint = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -179,30 +223,62 @@ class WeightedModel(SolvedModel):
         return tags
 
     def _last_weights(self, n_outputs, X):
-        """Return the weights of the last fit, constant column included, if a warm start is wanted and they fit."""
+        """Return the weights of the last fit as a starting point, those of the constant column last.
+
+        The result has one row for each output. It is None without warm_start, or if the numbers of outputs or features
+        have changed.
+        """
         coef = getattr(self, "coef_", None)
         if not self.warm_start or coef is None or np.prod(np.shape(coef)) != n_outputs * X.width:
             return None
+        coef = coef.toarray() if issparse(coef) and X.scaling is not None else coef
         W = X.kept(coef if issparse(coef) else np.reshape(coef, (n_outputs, X.width)))
-        if X.constant:
-            return np.column_stack([W, np.broadcast_to(self.intercept_ / X.constant, n_outputs)])
-        return W
+        intercept = np.broadcast_to(self.intercept_, n_outputs)
+        if X.scaling is not None:
+            W, intercept = X.scaling.weights_of_scaled(W, intercept)
+        return np.column_stack([W, intercept / X.constant]) if X.constant else W
+
+    def _matrix_of(self, X, constant, n_problems=1):
+        """Return the matrix of checked rows, scaled as `scaling` asks, with a constant column unless that is 0."""
+        if isinstance(X, RowBlocks):
+            options = {"max_memory": self.max_memory, "scaling": self.scaling, "n_problems": n_problems}
+            return matrix_of_blocks(X, constant, **options)
+        return matrix_of_arrays(X, constant, self.scaling)
+
+    def _checkpoint_file(self, X):
+        """Return where the state of the solver is kept, with the words that describe this fit, or None."""
+        if self.checkpoint is None:
+            return None
+        parameters = self.get_params(deep=False)
+        words = {name: repr(value) for name, value in parameters.items() if name not in _NOT_OF_THE_PROBLEM}
+        words |= {"estimator": type(self).__name__, "data": fingerprint(X.source)}
+        return CheckpointFile(os.fspath(self.checkpoint), words)
+
+    def _undo_scaling(self, X):
+        """Make `coef_` and `intercept_` those of the features as they are; set `scaling_` to how they were scaled."""
+        vars(self).pop("scaling_", None)
+        if X.scaling is not None:
+            self.coef_, self.intercept_ = X.scaling.weights_of_data(self.coef_, self.intercept_)
+            self.scaling_ = X.scaling
 
     def _scores(self, X):
-        """Check rows and return their scores, one column per output."""
+        """Check X and return the scores of its rows, one column for each output."""
         check_is_fitted(self)
         return self._scores_of_checked(checked_rows(self, X, reset=False))
 
     def _scores_of_checked(self, X):
-        """Return X coef' + intercept; within `fit`, where a data frame has lost its names already."""
+        """Return X coef' + intercept of rows that are checked already, one column for each output."""
         coef = self.coef_ if self.coef_.ndim == 2 else self.coef_[np.newaxis]
+        if isinstance(X, RowBlocks):
+            W = coef.toarray() if issparse(coef) else coef
+            return StreamedMatrix(X).scores_of_all(W, self.n_jobs).T + self.intercept_
         if issparse(X) and X.shape[1] >= WIDE:
             return wide_products(X, coef) + self.intercept_
         return safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_
 
 
 class LinearModel(WeightedModel):
-    """A linear model. Subclasses state the problems.
+    """A linear model whose objective is ½|w|² plus a sum of losses over rows. Subclasses state the problems.
 
     Sets after fit: `coef_`, `intercept_`, `dual_coef_`, `n_iter_`, `gap_`, `objective_`, `history_`, `solver_`,
     `status_`.
@@ -214,7 +290,7 @@ class LinearModel(WeightedModel):
     n_iter_: int
 
     _parameter_constraints: dict = {
-        **SolvedModel._parameter_constraints,
+        **WeightedModel._parameter_constraints,
         "dual": ["boolean", StrOptions({"auto"})],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "C": [POSITIVE],
@@ -227,22 +303,18 @@ class LinearModel(WeightedModel):
     }
 
     @property
-    def _stopping(self):
-        return self.stopping
-
-    @property
     def _intercept(self):
-        """The intercept of the problem that is to be stated."""
+        """The kind of intercept that the parameters ask for."""
         if not self.fit_intercept:
             return Intercept.NONE
         return Intercept.PENALISED if self.penalize_intercept else Intercept.FREE
 
     def _check_solver(self):
-        """Refuse what the solver cannot do, before the rows are looked at."""
+        """Raise ValueError if the solver does not take this kind of intercept or this stopping rule."""
         check_choice(_LINEAR_SPECS[self.solver], DualQP, intercept=self._intercept, stopping=self.stopping)
 
     def _check_rows(self, X, y, sample_weight, **options):
-        """Return X, y and one weight per row, checked; refuse what no solver here can do."""
+        """Return X, y and one weight for each row, after checks of these and of the parameters."""
         self._validate_params()
         self._check_solver()
         X, y = checked_rows(self, X, y, order="C", **options)
@@ -252,51 +324,65 @@ class LinearModel(WeightedModel):
         return X, y, weight
 
     def _matrix(self, X):
+        """Return X as a Matrix, with a constant column if the intercept is penalised."""
         constant = self.intercept_scaling if self._intercept is Intercept.PENALISED else 0.0
-        return Matrix.of_columns_that_occur(X, constant)
+        return self._matrix_of(X, constant)
 
-    def _last_multipliers(self, n_outputs, n_rows):
-        """Return `dual_coef_` of the last fit, a line per output, if a warm start is wanted and it fits, else None."""
+    def _last_dual_variables(self, n_outputs, n_rows):
+        """Return `dual_coef_` of the last fit as a starting point, one row for each output.
+
+        It is None without warm_start, or if the numbers of outputs or rows have changed.
+        """
         last = getattr(self, "dual_coef_", None)
         fits = self.warm_start and np.shape(np.atleast_2d(last)) == (n_outputs, n_rows)
         return np.atleast_2d(last) if fits else None
 
-    def _solve_rows(self, problems, X):
-        """Solve problems that are sums over rows, each stated as a DualQP when its turn comes."""
-        spec, n = _LINEAR_SPECS[self.solver], len(problems)
+    def _solve_problems(self, problems, X):
+        """Return the Solution of each problem; all are DualQPs with the same X."""
+        spec, n_problems = _LINEAR_SPECS[self.solver], len(problems)
         by_weights = spec.starts_from is Start.WEIGHTS
-        last = self._last_weights(n, X) if by_weights else self._last_multipliers(n, X.n_rows)
-        starts = [None] * n if last is None else list(last)
-        if n > 1 and spec.together is not None:
+        last = self._last_weights(n_problems, X) if by_weights else self._last_dual_variables(n_problems, X.n_rows)
+        starts = [None] * n_problems if last is None else list(last)
+        checkpoint = self._checkpoint_file(X)
+        if n_problems > 1 and spec.together is not None:
             first, settings = problems[0](), Settings(stopping=self.stopping)
             check(spec, first, settings)
             if spec.is_better_together(first, settings, starts[0]):
-                return self._solve(finishing_together(spec.together), problems, starts, _TOGETHER)
+                group_size = max(1, min(_MAX_PROBLEMS_IN_GROUP, X.most_problems))
+                return self._solve(finishing_together(spec.together), problems, starts, group_size, checkpoint)
         solve = finishing(LINEAR_SOLVERS[self.solver], by_weights)
-        return self._solve(one_by_one(solve), problems, starts)
-
-    def _keep_multipliers(self, beta):
-        """Set `dual_coef_`; cutting planes have none, and leave none of an earlier fit."""
-        if beta is not None:
-            self.dual_coef_ = beta
-        elif hasattr(self, "dual_coef_"):
-            del self.dual_coef_
+        return self._solve(one_by_one(solve), problems, starts, checkpoint=checkpoint)
 
     def _keep(self, solutions, X):
-        """Set the fitted attributes from the solutions, a line of weights per output; warn if any fell short."""
+        """Set the fitted attributes; warn if a solver has not converged."""
+        self._set_weights(solutions, X)
+        self.n_iter_ = max(solution.n_iter for solution in solutions)
+        self._keep_record(solutions)
+        self._warn(solutions, X.values if X.is_in_memory else None)
+        return self
+
+    def _set_weights(self, solutions, X):
+        """Set `coef_`, `intercept_` and `dual_coef_`, one row for each output.
+
+        Cutting planes have no dual variables of rows; `dual_coef_` of an earlier fit is then removed.
+        """
         W = np.vstack([solution.w.T for solution in solutions])
         self.coef_ = X.spread(np.ascontiguousarray(W[:, : X.n_features]))
         self.intercept_ = np.hstack([solution.intercept for solution in solutions]) if self.fit_intercept else 0.0
-        self.n_iter_ = max(solution.n_iter for solution in solutions)
-        self._keep_record(solutions)
-        self._warn(solutions, X.values)
-        return self
+        self._undo_scaling(X)
+        if all(solution.beta is not None for solution in solutions):
+            self.dual_coef_ = np.ascontiguousarray(np.vstack([solution.beta.T for solution in solutions]))
+        else:
+            vars(self).pop("dual_coef_", None)
 
 
 def refuse_not_finite(found):
-    """Refuse solutions, or what was trained from them, that are not finite: nothing of the kind is kept as a model."""
-    for one in found:
-        solution = getattr(one, "solution", one)
+    """Raise ValueError if a solution is not finite.
+
+    `found` are Solutions, or objects with an attribute `solution`, which may be None.
+    """
+    for result in found:
+        solution = getattr(result, "solution", result)
         if solution is not None and not solution.is_finite:
             raise ValueError(
                 f"{solution.solver} left double precision after {solution.n_iter} {solution.counts}: the solution is "
@@ -305,11 +391,11 @@ def refuse_not_finite(found):
 
 
 def one_by_one(solver):
-    """Return a function of lists of problems, settings and starts that calls a solver for each."""
+    """Return a function of three lists, of problems, settings and starts, that calls a solver for each problem."""
     return lambda *lists: [solver(*each) for each in zip(*lists, strict=True)]
 
 
 def _solver_text(solution):
-    """Return the solver's name and, if it was chosen, the reason."""
+    """Return the name of the solver and, if "auto" chose it, the reason in parentheses."""
     why = getattr(solution, "why", "")
     return f"{solution.solver} ({why})" if why else solution.solver

@@ -46,7 +46,7 @@ def _finite(name, values):
         raise ValueError(f"{name} must be an array of one dimension with a value or more, got shape {values.shape}.")
     if not np.isfinite(values).all():
         wrong = values[~np.isfinite(values)]
-        raise ValueError(f"{name} must be finite, got {wrong[0]} among {wrong.size} such value(s): remove those rows.")
+        raise ValueError(f"{name} must be finite, got {wrong[0]} among {wrong.size} such values: remove those rows.")
     return values
 
 

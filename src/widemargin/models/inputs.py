@@ -1,7 +1,7 @@
-"""Validation of the arguments of `fit` and `predict`: X, y, sample_weight and class_weight.
+"""Checks of the arguments of `fit` and `predict`: X, y, sample_weight and class_weight.
 
-scikit-learn's checks, and some that it does not have: sparse matrices whose arrays are inconsistent, and None or NaN in
-arrays of objects. Messages name the argument.
+They are those of scikit-learn, and some that it does not have: sparse matrices whose arrays are inconsistent, and None
+or NaN in arrays of objects. Class labels become integers here. Messages name the argument.
 """
 
 from numbers import Real
@@ -9,10 +9,14 @@ from numbers import Real
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_n_features, column_or_1d, validate_data
 
+from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.structure import checked_csr
 from widemargin.models.sklearn_private import _check_sample_weight, _num_samples
+
+_LABEL_KINDS = "iubU"  # kinds of dtype whose values are valid class labels without a further check
 
 
 def checked_rows(model, X, *y, y_numeric=False, **options):
@@ -30,6 +34,8 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
     **options
         Passed to scikit-learn's `validate_data`.
     """
+    if isinstance(X, RowBlocks):
+        return _checked_blocks(model, X, *y, y_numeric=y_numeric, reset=options.get("reset", True))
     for targets in y:
         refuse_missing(targets, "y")
     if issparse(X):
@@ -40,6 +46,23 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
         return validate_data(model, X, **options)
     X, targets = validate_data(model, X, *y, y_numeric=y_numeric, **options)
     return X, finite_targets(targets) if y_numeric else targets
+
+
+def _checked_blocks(model, blocks, *y, y_numeric, reset):
+    """Return a RowBlocks, whose values were checked when it was written; and y, by default the labels of its file."""
+    _check_n_features(model, blocks, reset=reset)
+    names = None if blocks.feature_names is None else np.array(blocks.feature_names, dtype=object)
+    if reset:
+        vars(model).pop("feature_names_in_", None)
+        if names is not None:
+            model.feature_names_in_ = names
+    if not y:
+        return blocks
+    targets = blocks.labels if y[0] is None else column_or_1d(y[0], warn=True)
+    if len(targets) != len(blocks):
+        raise ValueError(f"y has {len(targets)} values, the row blocks have {len(blocks)} rows.")
+    refuse_missing(targets, "y")
+    return blocks, finite_targets(targets) if y_numeric else targets
 
 
 def finite_targets(y):
@@ -57,6 +80,27 @@ def finite_targets(y):
         what = "NaN" if np.isnan(numbers[row]) else "infinity"
         raise ValueError(f"Input y contains {what}: row {row}. Every target must be finite.")
     return numbers
+
+
+def encode_labels(y):
+    """Return (classes, label): the distinct labels, sorted, and for each row the position of its label in `classes`.
+
+    Raises
+    ------
+    ValueError
+        If y has fewer than two classes, or does not consist of class labels.
+    """
+    if y.dtype.kind not in _LABEL_KINDS or y.ndim != 1:  # the check would be a fifth of the time of a small fit
+        check_classification_targets(y)
+    try:
+        classes = np.unique(y)
+    except TypeError as error:  # None among strings, or strings among numbers
+        raise ValueError(f"y must hold labels of one kind, without missing ones: {error}.") from error
+    if len(classes) < 2:
+        raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes.tolist()}.")
+    if len(classes) == 2:
+        return classes, (y == classes[1]).astype(np.intp)  # much faster than a binary search
+    return classes, np.searchsorted(classes, y)
 
 
 def refuse_missing(values, name):
@@ -89,6 +133,8 @@ def checked_weights(sample_weight, X, *, non_negative):
     non_negative : bool
         Whether a negative weight is refused.
     """
+    if sample_weight is None and isinstance(X, RowBlocks):
+        sample_weight = X.weight
     if sample_weight is None:
         return np.ones(_num_samples(X))
     refuse_missing(sample_weight, "sample_weight")

@@ -1,10 +1,11 @@
 """`LinearSVC` and `LinearSVR`: drop-in replacements for scikit-learn's, with a certificate.
 
-    LinearSVC   minimise ½|w|² + Σ C_i max(0, 1 − y_i <w, x_i>)          (loss="hinge"), or its square
-    LinearSVR   minimise ½|w|² + Σ C_i max(0, |y_i − <w, x_i>| − epsilon)    or its square
+    LinearSVC   minimise ½|w|² + Σ C_i max(0, 1 − y_i <w, x_i>)              for loss="hinge", or with squared losses
+    LinearSVR   minimise ½|w|² + Σ C_i max(0, |y_i − <w, x_i>| − epsilon)    or with squared losses
 
-with C_i = C * class_weight[y_i] * sample_weight[i]. The intercept is the weight of a constant feature
-`intercept_scaling` and is penalised with the others, as in LIBLINEAR, unless penalize_intercept=False.
+with C_i = C * class_weight[y_i] * sample_weight[i]; other losses are given by a `RowLoss`. The intercept is the weight
+of a constant feature of value `intercept_scaling` and is penalised with the other weights, as in LIBLINEAR, unless
+penalize_intercept=False.
 """
 
 from numbers import Real
@@ -17,22 +18,26 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._runtime.argument_types import Floats, Rows
+from widemargin._runtime.argument_types import Floats
 from widemargin.models.argument_types import (
     Callbacks,
+    Checkpoint,
     ClassificationLoss,
     ClassWeight,
     LinearStopping,
+    MaxMemory,
     RandomState,
     RegressionLoss,
+    RowsOrBlocks,
+    Scaling,
 )
 from widemargin.models.base import LinearModel, one_by_one
-from widemargin.models.inputs import check_class_weight
-from widemargin.models.labels import encode_labels
+from widemargin.models.inputs import check_class_weight, encode_labels
 from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.multiclass import CrammerSinger
+from widemargin.problems.row_loss import RowLoss
 from widemargin.solvers.coordinate_descent.crammer_singer import crammer_singer
 from widemargin.solvers.registry import specs_of
 from widemargin.solvers.spec import Start
@@ -45,11 +50,12 @@ class LinearSVC(ClassifierMixin, LinearModel):
     ----------
     penalty : {"l2"}, default="l2"
         Only ½|w|²; scikit-learn's "l1" is refused.
-    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
-        The loss of one row; with `multi_class="crammer_singer"` it has no effect, as in scikit-learn.
+    loss : {"hinge", "squared_hinge"} or RowLoss, default="squared_hinge"
+        The loss of one row; a `RowLoss` gives other losses by their numbers. With `multi_class="crammer_singer"` the
+        two names have no effect, as in scikit-learn, and a RowLoss is refused.
     dual : bool or "auto", default="auto"
-        Kept for compatibility: the optimum is the same either way, and the certificate proves it. `dual=False` with a
-        loss that scikit-learn cannot solve that way is refused as there.
+        Kept for compatibility; the optimum does not depend on it. As in scikit-learn, `dual=False` is refused for
+        `loss="hinge"`.
     tol : float, default=1e-4
         Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="kkt"`, stop when
         no optimality condition is violated by more than this.
@@ -82,8 +88,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf" or
         "auto", and `intercept_scaling` then has no effect.
     warm_start : bool, default=False
-        Whether to start from the last fit, if there are as many rows and classes: from its dual variables, or from its
-        weights with "newton", "ocas" and "svmperf".
+        Whether to start from the last fit, if the numbers of rows and classes are the same: from its dual variables, or
+        from its weights with "newton", "ocas" and "svmperf".
     max_seconds : float or None, default=None
         Stop after about this many seconds and keep the best model found until then.
     n_jobs : int or None, default=None
@@ -92,6 +98,15 @@ class LinearSVC(ClassifierMixin, LinearModel):
     callbacks : callable or list of callables, default=None
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
         classes and threads they are called from several threads.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
+        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+    max_memory : int or str, default=None
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
+        loaded, others are read from disk in every pass. None is half of what is free.
+    checkpoint : str or path, default=None
+        File in which the state of the solver is kept now and then. The same call goes on from there if the process
+        was killed; the file is removed when the fit has converged.
 
     Attributes
     ----------
@@ -102,8 +117,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
     classes_ : ndarray
         The class labels, ascending.
     dual_coef_ : ndarray
-        The signed dual variables, one per row, that prove the gap: coef_ = dual_coef_ @ X, up to rounding with dual
-        coordinate solvers, up to what the gap allows with "newton". Cutting planes have none, except for small
+        The signed dual variables that prove the gap, one for each row and class. coef_ = dual_coef_ @ X holds up to
+        rounding for dual coordinate solvers, and approximately for "newton". Cutting planes have none, except for small
         problems.
     n_iter_ : int
         Number of sweeps, Newton steps or cutting planes; the largest over classes.
@@ -137,7 +152,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     _parameter_constraints: dict = {
         **LinearModel._parameter_constraints,
         "penalty": [StrOptions({"l1", "l2"})],
-        "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "loss": [StrOptions(set(classification.LOSSES)), RowLoss],
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "class_weight": [None, dict, StrOptions({"balanced"})],
     }
@@ -165,6 +180,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.penalty = penalty
         self.loss = loss
@@ -185,39 +203,34 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
+        self.checkpoint = checkpoint
 
-    def fit(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
             Two classes or more.
+            Of row blocks, None takes the labels of the file.
         sample_weight : array-like of shape (n_samples,), default=None
-            Factor of C for each row; a row of weight zero is as good as absent.
+            Factor of C for each row; a row of weight zero has no influence.
 
         Returns
         -------
         self
         """
         X, label, weight = self._check(X, y, sample_weight)
-        cost = self._cost(label, weight)
-        if self.multi_class == "crammer_singer" and len(self.classes_) > 2:
-            self._check_crammer_singer()
-            problem = CrammerSinger(X, label, cost, len(self.classes_))
-            last = self._last_multipliers(len(self.classes_), X.n_rows)
-            (solution,) = self._solve(one_by_one(crammer_singer), [lambda: problem], [None if last is None else last.T])
-            self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
-            return self._keep([solution], X)
-        solutions = self._solve_rows(self._problems(X, label, cost), X)
-        betas = [solution.beta for solution in solutions]
-        self._keep_multipliers(None if any(beta is None for beta in betas) else np.stack(betas))
+        problems = self._problems(X, label, self._cost(label, weight))
+        solutions = self._solve_problems(problems, X)
         return self._keep(solutions, X)
 
     def _check(self, X, y, sample_weight):
-        """Return the matrix, labels 0 .. n_classes − 1 and weights of rows. Sets `classes_`."""
+        """Return the matrix, labels 0 .. n_classes − 1 and one weight for each row. Sets `classes_`."""
         X, y, weight = self._check_rows(X, y, sample_weight)
         given = f"Unsupported set of arguments: penalty={self.penalty!r}, loss={self.loss!r}, dual={self.dual!r}."
         if self.penalty == "l1":
@@ -231,38 +244,61 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return self._matrix(X), label, weight
 
     def _cost(self, label, weight):
-        """Return the cost of each row; rows of weight 0 do not count where classes are balanced."""
+        """Return the cost of each row; class_weight="balanced" counts only rows of positive weight."""
         if self.class_weight is None:
             return self.C * weight
-        there = self.classes_[label if self.class_weight != "balanced" else label[weight > 0.0]]
-        present = np.unique(there)
+        counted = self.classes_[label if self.class_weight != "balanced" else label[weight > 0.0]]
+        present = np.unique(counted)
         factor = np.zeros(len(self.classes_))
         factor[np.searchsorted(self.classes_, present)] = compute_class_weight(
-            self.class_weight, classes=present, y=there
+            self.class_weight, classes=present, y=counted
         )
         return self.C * weight * factor[label]
 
+    @property
+    def _solves_all_classes_at_once(self):
+        """Whether the problem is that of Crammer and Singer, which for two classes is that of one weight vector."""
+        return self.multi_class == "crammer_singer" and len(self.classes_) > 2
+
+    def _problems(self, X, label, cost):
+        """Return a function for each problem that states it: one for two classes, else one for each class.
+
+        With multi_class="crammer_singer" there is one problem of all classes.
+        """
+        n_classes = len(self.classes_)
+        if self._solves_all_classes_at_once:
+            self._check_crammer_singer()
+            return [lambda: CrammerSinger(X, label, cost, n_classes)]
+        state = self.loss.classification if isinstance(self.loss, RowLoss) else classification.LOSSES[self.loss]
+        positives = [1] if n_classes == 2 else range(n_classes)
+        free = self._intercept is Intercept.FREE
+        return [lambda k=k: state(X, np.where(label == k, 1.0, -1.0), cost, free_intercept=free) for k in positives]
+
     def _check_crammer_singer(self):
-        """Refuse what is for sums over rows only."""
+        """Refuse parameters that the problem of Crammer and Singer, or its solver, has no place for."""
+        if isinstance(self.loss, RowLoss):
+            raise ValueError(
+                f"multi_class='crammer_singer' has a loss of its own, got loss={self.loss!r}: use multi_class='ovr'."
+            )
         if specs_of(DualQP)[self.solver].starts_from is not Start.DUAL or self._intercept is Intercept.FREE:
             raise ValueError(
                 "multi_class='crammer_singer' has a dual coordinate solver of its own, and penalises the intercept; "
                 f"got solver={self.solver!r}, penalize_intercept={self.penalize_intercept}."
             )
 
-    def _problems(self, X, label, cost):
-        """Return one problem per class, or one for two classes, each to be stated when its turn comes."""
-        state = classification.LOSSES[self.loss]
-        positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        free = self._intercept is Intercept.FREE
-        return [lambda k=k: state(X, np.where(label == k, 1.0, -1.0), cost, free_intercept=free) for k in positives]
+    def _solve_problems(self, problems, X):
+        """Return the Solution of each problem."""
+        if not self._solves_all_classes_at_once:
+            return super()._solve_problems(problems, X)
+        last = self._last_dual_variables(len(self.classes_), X.n_rows)
+        return self._solve(one_by_one(crammer_singer), problems, [None if last is None else last.T])
 
-    def decision_function(self, X: Rows) -> Floats:
+    def decision_function(self, X: RowsOrBlocks) -> Floats:
         """Return the score of each row for each class (n_samples, n_classes), or of the second of two (n_samples,)."""
         scores = self._scores(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Rows) -> NDArray[Any]:
+    def predict(self, X: RowsOrBlocks) -> NDArray[Any]:
         """Return the class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
@@ -292,15 +328,15 @@ class LinearSVR(RegressorMixin, LinearModel):
         no optimality condition is violated by more than this.
     C : float, default=1.0
         Weight of the losses against ½|w|².
-    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
-        The loss of one row.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"} or RowLoss, default="epsilon_insensitive"
+        The loss of one row; a `RowLoss` gives other losses, such as Huber's, by their numbers.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float, default=1.0
         Value of the constant feature whose weight is the intercept; the larger, the less the intercept is penalised.
     dual : bool or "auto", default="auto"
-        Kept for compatibility: the optimum is the same either way, and the certificate proves it. `dual=False` with a
-        loss that scikit-learn cannot solve that way is refused as there.
+        Kept for compatibility; the optimum does not depend on it. As in scikit-learn, `dual=False` is refused for
+        `loss="epsilon_insensitive"`.
     verbose : int, default=0
         1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
     random_state : int, RandomState or None, default=None
@@ -320,16 +356,24 @@ class LinearSVR(RegressorMixin, LinearModel):
         Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf" or
         "auto", and `intercept_scaling` then has no effect.
     warm_start : bool, default=False
-        Whether to start from the last fit, if there are as many rows and classes: from its dual variables, or from its
-        weights with "newton", "ocas" and "svmperf".
+        Whether to start from the last fit, if the numbers of rows are the same: from its dual variables, or
+        from its weights with "newton", "ocas" and "svmperf".
     max_seconds : float or None, default=None
         Stop after about this many seconds and keep the best model found until then.
     n_jobs : int or None, default=None
-        Number of threads, over classes or, where the solver allows it, over rows. None is 1 unless in a joblib context;
-        -1 is all cores. The model does not depend on it.
+        Number of threads over rows, where the solver allows it. None is 1 unless in a joblib context; -1 is all cores.
+        The model does not depend on it.
     callbacks : callable or list of callables, default=None
-        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
-        classes and threads they are called from several threads.
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
+        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+    max_memory : int or str, default=None
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
+        loaded, others are read from disk in every pass. None is half of what is free.
+    checkpoint : str or path, default=None
+        File in which the state of the solver is kept now and then. The same call goes on from there if the process
+        was killed; the file is removed when the fit has converged.
 
     Attributes
     ----------
@@ -338,21 +382,19 @@ class LinearSVR(RegressorMixin, LinearModel):
     intercept_ : ndarray of shape (1,)
         The intercept; 0.0 if there is none.
     dual_coef_ : ndarray
-        The signed dual variables, one per row, that prove the gap: coef_ = dual_coef_ @ X, up to rounding with dual
-        coordinate solvers, up to what the gap allows with "newton". Cutting planes have none, except for small
+        The signed dual variables that prove the gap, one for each row. coef_ = dual_coef_ @ X holds up to
+        rounding for dual coordinate solvers, and approximately for "newton". Cutting planes have none, except for small
         problems.
     n_iter_ : int
-        Number of sweeps, Newton steps or cutting planes; the largest over classes.
+        Number of sweeps, Newton steps or cutting planes.
     gap_ : float
         The relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
-        The largest over classes.
     objective_ : float
-        The objective at the model, summed over classes.
-    history_ : structured ndarray, or a list of them, one per class
+        The objective at the model.
+    history_ : structured ndarray
         Each measurement: iteration, seconds, passes, primal, dual, gap.
     solver_ : str
-        The solver that ran and, if "auto" chose it, the reason in parentheses; several, separated by semicolons, if
-        classes were solved differently.
+        The solver that ran and, if "auto" chose it, the reason in parentheses.
     status_ : str
         Why the solver stopped.
     n_features_in_ : int
@@ -373,7 +415,7 @@ class LinearSVR(RegressorMixin, LinearModel):
     _parameter_constraints: dict = {
         **LinearModel._parameter_constraints,
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
-        "loss": [StrOptions(set(regression.LOSSES))],
+        "loss": [StrOptions(set(regression.LOSSES)), RowLoss],
     }
 
     def __init__(
@@ -396,6 +438,9 @@ class LinearSVR(RegressorMixin, LinearModel):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.epsilon = epsilon
         self.tol = tol
@@ -414,32 +459,34 @@ class LinearSVR(RegressorMixin, LinearModel):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
+        self.checkpoint = checkpoint
 
-    def fit(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
             The targets.
+            Of row blocks, None takes the labels of the file.
         sample_weight : array-like of shape (n_samples,), default=None
-            Factor of C for each row; a row of weight zero is as good as absent.
+            Factor of C for each row; a row of weight zero has no influence.
 
         Returns
         -------
         self
         """
         X, y, weight = self._check(X, y, sample_weight)
-        (solution,) = self._solve_rows(self._problems(X, y, self._cost(y, weight)), X)
-        self._keep_multipliers(solution.beta)
-        self._keep([solution], X)
-        self.coef_ = self.coef_.ravel()
-        return self
+        problems = self._problems(X, y, self._cost(y, weight))
+        solutions = self._solve_problems(problems, X)
+        return self._keep(solutions, X)
 
     def _check(self, X, y, sample_weight):
-        """Return the matrix, targets and weights of rows."""
+        """Return the matrix, the targets and one weight for each row."""
         X, y, weight = self._check_rows(X, y, sample_weight, y_numeric=True)
         if self.loss == "epsilon_insensitive" and self.dual is False:
             raise ValueError(
@@ -453,10 +500,17 @@ class LinearSVR(RegressorMixin, LinearModel):
         return self.C * weight
 
     def _problems(self, X, y, cost):
-        """Return the problem, to be stated when its turn comes."""
-        state = regression.LOSSES[self.loss]
+        """Return a list of one function, which states the problem."""
+        state = self.loss.regression if isinstance(self.loss, RowLoss) else regression.LOSSES[self.loss]
         return [lambda: state(X, y, cost, self.epsilon, free_intercept=self._intercept is Intercept.FREE)]
 
-    def predict(self, X: Rows) -> Floats:
+    def _set_weights(self, solutions, X):
+        """Set `coef_`, `intercept_` and `dual_coef_` of the one output, without a dimension for outputs."""
+        super()._set_weights(solutions, X)
+        self.coef_ = self.coef_.ravel()
+        if hasattr(self, "dual_coef_"):
+            self.dual_coef_ = self.dual_coef_.ravel()
+
+    def predict(self, X: RowsOrBlocks) -> Floats:
         """Return the predicted target of each row."""
         return self._scores(X).ravel()

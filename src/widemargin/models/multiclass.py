@@ -50,6 +50,13 @@ def pairs_of(rows, label, n_classes):
     return pairs
 
 
+def order_of_first(label, n_classes):
+    """Return 0 .. n_classes − 1 in the order in which they first occur in `label`, where each must occur."""
+    first = np.empty(n_classes, dtype=np.intp)
+    first[label[::-1]] = np.arange(len(label))[::-1]  # the last assignment to an index, the first row, remains
+    return np.argsort(first)
+
+
 @dataclass(frozen=True)
 class PairTable:
     """The models of all pairs in one table.

@@ -7,6 +7,7 @@ Decoding raises ValueError for every value that encoding cannot have produced.
 import numpy as np
 
 from widemargin._runtime.version import __version__
+from widemargin.problems.row_loss import RowLoss
 from widemargin.solvers.contract import HISTORY
 
 _MAX_SPARE_CHARACTERS = 64  # how much wider the dtype of string labels may be than the longest label
@@ -48,6 +49,8 @@ def encode(value):
         return {"dict": [[encode(key), encode(entry)] for key, entry in value.items()]}
     if type(value) in (list, tuple):
         return {type(value).__name__: [encode(entry) for entry in value]}
+    if type(value) is RowLoss:
+        return {"RowLoss": [value.lower, value.upper, value.curvature]}
     raise TypeError(f"{type(value).__name__} cannot be stored as JSON.")
 
 
@@ -60,7 +63,9 @@ def decode(value):
         return _SEQUENCES[kind](decode(entry) for entry in entries)
     if kind == "dict" and isinstance(entries, list) and all(_is_pair(entry) for entry in entries):
         return {key: decode(entry) for key, entry in entries}
-    raise ValueError("a parameter is neither a number, a string, null, a list, a tuple nor a dict.")
+    if kind == "RowLoss" and isinstance(entries, list) and len(entries) == 3:
+        return RowLoss(*entries)
+    raise ValueError("a parameter is neither a number, a string, null, a list, a tuple, a dict nor a RowLoss.")
 
 
 def _is_pair(entry):

@@ -25,6 +25,8 @@ _MAX_FEATURES = 2**31 - 1
 
 def arrays_of(model, keep_dual):
     """Return the arrays of a fitted model by name."""
+    if isinstance(model, MeasureSVC):
+        check_measure(model)
     arrays = {**_coef_arrays(model.coef_), "intercept_": np.asarray(model.intercept_)}
     if keep_dual and hasattr(model, "dual_coef_"):
         arrays["dual_coef_"] = np.asarray(model.dual_coef_)
@@ -141,7 +143,12 @@ def _check_task(model, arrays):
 
 
 def check_measure(model):
-    """Raise ValueError unless the measure of a MeasureSVC exists."""
+    """Raise an error unless the measure of a MeasureSVC is the name of one: TypeError for a Python function."""
+    if callable(model.measure):
+        raise TypeError(
+            f"measure={model.measure!r} is a Python function: a model file holds no code, so this model cannot be "
+            "saved. Pickle it instead."
+        )
     if not isinstance(model.measure, str):
         raise ValueError(f"measure must be a string, got {type(model.measure).__name__}.")
     parsed(model.measure)

@@ -56,8 +56,8 @@ def save_model(
         File to write; any suffix is allowed.
     format : {"widemargin", "liblinear", "libsvm", "svmlight"}, default="widemargin"
         "widemargin" keeps all parameters and fitted attributes; the loaded model predicts the same to the bit.
-        Parameters that are not numbers, strings, None or lists and dicts of them (callbacks, a RandomState) are not
-        kept and come back as their defaults.
+        Parameters that are not numbers, strings, None, a RowLoss, or lists and dicts of them (callbacks, a
+        RandomState) are not kept and come back as their defaults.
         "liblinear" is LIBLINEAR's text, for its `predict`: weights to the bit, labels, the kind of loss and
         `intercept_scaling`; labels must be integers. Only LinearSVC and LinearSVR.
         "libsvm" is LIBSVM's text, for its `svm-predict`: support vectors and their coefficients to the bit, the kernel,

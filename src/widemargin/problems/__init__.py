@@ -1,3 +1,3 @@
-"""What is minimised: each task stated as arrays, and the judge of every solution."""
+"""The optimisation problems: each learning task stated as arrays, and certificates that check any solution."""
 
-from widemargin.problems import certificates as certificates  # the package finds it here when it is first used
+from widemargin.problems import certificates as certificates  # so that `widemargin.certificates` is found

@@ -1,7 +1,8 @@
-"""The judge: objectives, duality gap and violations in plain NumPy, for any w and any feasible beta.
+"""Objectives, duality gaps and KKT violations in plain NumPy, for any w and any feasible beta.
 
-Solvers measure themselves with compiled loops of their own; this file shares no code with them. Weak duality,
-dual(beta) <= optimum <= primal(w), holds for every w and every feasible beta, so the gap is a proof.
+By weak duality, dual(beta) <= optimum <= primal(w) for every w and every feasible beta, so that the gap between the two
+values proves how accurate a solution is. Solvers compute both values in compiled loops; the functions here check them,
+and use none of those loops.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,50 +11,58 @@ import numpy as np
 
 from widemargin._runtime.argument_types import Floats
 
-if TYPE_CHECKING:  # this file runs without what it judges
+if TYPE_CHECKING:  # only annotations need these: nothing of what is checked is imported
     from widemargin.data.matrix import Matrix
     from widemargin.problems.formulations import DualQP, KernelQP
 
-_LIMITS = np.finfo(float)
+_FLOAT64 = np.finfo(np.float64)
 
 
 class Certificate(NamedTuple):
-    """What is proved: dual <= optimum <= primal."""
+    """A proof that dual <= optimum <= primal."""
 
     primal: float
     dual: float
 
     @property
     def gap(self) -> float:
-        """(primal − dual) / |primal|: the objective is at most this fraction away from the optimum."""
+        """(primal − dual) / |primal|: the objective exceeds the optimum by at most this fraction of itself."""
         return relative_gap(self.primal, self.dual)
 
 
 def relative_gap(primal: float, dual: float, scale: float = 0.0) -> float:
-    """Return (primal − dual) / max(|primal|, scale), and 0 where all are 0; the largest number if it overflows."""
-    gap = float(primal - dual) / max(float(abs(primal)), float(scale), float(_LIMITS.tiny))
-    return min(gap, float(_LIMITS.max))
+    """Return (primal − dual) / max(|primal|, scale); 0 if all are 0, the largest double if the quotient overflows."""
+    gap = float(primal - dual) / max(float(abs(primal)), float(scale), float(_FLOAT64.tiny))
+    return min(gap, float(_FLOAT64.max))
 
 
 def scores(X: "Matrix", w: Floats) -> Floats:
-    """Return X w for a Matrix, by NumPy or SciPy alone."""
+    """Return X w for a Matrix, computed by NumPy or SciPy."""
     return X.values @ w[: X.n_features] + (X.constant * w[-1] if X.constant else 0.0)
 
 
 def combination(X: "Matrix", c: Floats) -> Floats:
-    """Return X'c for a Matrix, by NumPy or SciPy alone."""
+    """Return X'c for a Matrix, computed by NumPy or SciPy."""
     v = X.values.T.astype(np.float64) @ c
     return np.append(v, X.constant * c.sum()) if X.constant else v
 
 
 def losses(problem: "DualQP", s: Floats) -> Floats:
-    """Return each row's loss at scores s: the best value of b r − ε|b| − ½ curvature b² over the row's interval."""
+    """Return the loss of each row at scores s: the maximum of b r − ε|b| − ½ curvature b² over lower <= b <= upper."""
     r = problem.target - s
-    beyond = np.sign(r) * np.maximum(np.abs(r) - problem.epsilon, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        b = np.where(beyond == 0.0, 0.0, beyond / problem.curvature)
-    b = np.clip(b, problem.lower, problem.upper)
+    b = loss_slopes(problem, r)
     return b * r - problem.epsilon * np.abs(b) - 0.5 * problem.curvature * b**2
+
+
+def loss_slopes(problem: "DualQP", r: Floats) -> Floats:
+    """Return the derivative of each row's loss by its residual r = target − score; 0 at a kink.
+
+    It is the b that attains the maximum in `losses`. At the optimum beta_i is this number, unless row i is at a kink.
+    """
+    excess = np.sign(r) * np.maximum(np.abs(r) - problem.epsilon, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        b = np.where(excess == 0.0, 0.0, excess / problem.curvature)
+    return np.clip(b, problem.lower, problem.upper)
 
 
 def primal(problem: "DualQP", w: Floats) -> float:
@@ -62,7 +71,13 @@ def primal(problem: "DualQP", w: Floats) -> float:
 
 
 def dual(problem: "DualQP", beta: Floats) -> float:
-    """Return the dual value of beta, which must lie in its box: ValueError otherwise."""
+    """Return Σ target_i beta_i − ε_i |beta_i| − ½ curvature_i beta_i², less ½|X'beta|².
+
+    Raises
+    ------
+    ValueError
+        If beta violates a box constraint.
+    """
     outside = (beta < problem.lower) | (beta > problem.upper)
     if outside.any():
         i = int(np.argmax(outside))
@@ -78,55 +93,62 @@ def certify(problem: "DualQP", w: Floats, beta: Floats) -> Certificate:
 
 
 def violations(problem: "DualQP", w: Floats, beta: Floats) -> Floats:
-    """Return by how much each multiplier violates its optimality (KKT) condition at scores X w; 0 where it holds."""
+    """Return by how much each dual variable violates its KKT condition at scores X w; 0 where the condition holds.
+
+    That is the slope of the dual objective in the direction, up or down, in which the dual variable may still move.
+    """
     slope = problem.target - scores(problem.X, w) - problem.curvature * beta
-    rise = slope - np.where(beta >= 0, problem.epsilon, -problem.epsilon)
-    fall = slope + np.where(beta <= 0, problem.epsilon, -problem.epsilon)
-    upwards = np.where(beta < problem.upper, np.maximum(rise, 0.0), 0.0)
-    downwards = np.where(beta > problem.lower, np.maximum(-fall, 0.0), 0.0)
+    right_slope = slope - np.where(beta >= 0, problem.epsilon, -problem.epsilon)
+    left_slope = slope + np.where(beta <= 0, problem.epsilon, -problem.epsilon)
+    upwards = np.where(beta < problem.upper, np.maximum(right_slope, 0.0), 0.0)
+    downwards = np.where(beta > problem.lower, np.maximum(-left_slope, 0.0), 0.0)
     return np.maximum(upwards, downwards)
 
 
 def certify_kernel(problem: "KernelQP", K: Floats, beta: Floats, offsets: Floats) -> Certificate:
-    """Return the Certificate of multipliers beta and offsets of a KernelQP.
+    """Return the Certificate of dual variables beta and offsets of a KernelQP.
 
     Parameters
     ----------
     problem : "KernelQP"
-        Its own kernel rows are not looked at.
+        Its field `K` is not used.
     K : ndarray of shape (n_rows, n_rows), float64
         The kernel matrix.
     beta, offsets : ndarray
-        One number per multiplier and per group.
+        One number per dual variable, and one per group.
 
     Raises
     ------
     ValueError
-        If a multiplier lies outside its interval, or a group has another sum than at the problem's start.
+        If beta violates a box constraint, or the sum of a group differs from that of `problem.start`.
     """
     _check_feasible(problem, beta)
     F = _kernel_gradient(problem, K, beta)
     value = 0.5 * (beta @ (F + problem.linear))
-    slack = F - np.repeat(offsets, np.diff(problem.ends))
-    gap = np.maximum((beta - problem.lower) * slack, (beta - problem.upper) * slack).sum()
+    reduced_gradient = F - np.repeat(offsets, np.diff(problem.ends))
+    below, above = (beta - problem.lower) * reduced_gradient, (beta - problem.upper) * reduced_gradient
+    gap = np.maximum(below, above).sum()
     return Certificate(gap - value, -value)
 
 
 def kernel_violation(problem: "KernelQP", K: Floats, beta: Floats) -> float:
-    """Return the largest F_t that may fall less the smallest that may rise, of the worst group; 0 if none violates."""
+    """Return the largest KKT violation of all groups, max{F_t: beta_t > lower_t} − min{F_t: beta_t < upper_t}, or 0.
+
+    F = K beta + p is the gradient.
+    """
     F = _kernel_gradient(problem, K, beta)
     worst = 0.0
     for begin, end in zip(problem.ends[:-1], problem.ends[1:], strict=True):
-        here = slice(begin, end)
-        rising = F[here][beta[here] < problem.upper[here]]
-        falling = F[here][beta[here] > problem.lower[here]]
-        if len(rising) and len(falling):
-            worst = max(worst, falling.max() - rising.min())
+        group = slice(begin, end)
+        below_upper = F[group][beta[group] < problem.upper[group]]
+        above_lower = F[group][beta[group] > problem.lower[group]]
+        if len(below_upper) and len(above_lower):
+            worst = max(worst, above_lower.max() - below_upper.min())
     return worst
 
 
 def _kernel_gradient(problem: "KernelQP", K: Floats, beta: Floats) -> Floats:
-    """Return F = K beta + p, the multipliers of each kernel row added up first."""
+    """Return F = K beta + p; the dual variables that share a kernel row are summed first."""
     return (K @ np.bincount(problem.row, beta, minlength=len(K)))[problem.row] + problem.linear
 
 
@@ -135,8 +157,8 @@ def _check_feasible(problem: "KernelQP", beta: Floats) -> None:
     if outside.any():
         t = int(np.argmax(outside))
         raise ValueError(f"beta[{t}] = {beta[t]} lies outside [{problem.lower[t]}, {problem.upper[t]}].")
-    room = max(1.0, np.abs(beta).sum(), np.abs(problem.start).sum())
+    scale = max(1.0, np.abs(beta).sum(), np.abs(problem.start).sum())
     for g, (begin, end) in enumerate(zip(problem.ends[:-1], problem.ends[1:], strict=True)):
-        total, owed = beta[begin:end].sum(), problem.start[begin:end].sum()
-        if abs(total - owed) > 1e-9 * room:
-            raise ValueError(f"The multipliers of group {g} sum to {total}, not to {owed}.")
+        total, required = beta[begin:end].sum(), problem.start[begin:end].sum()
+        if abs(total - required) > 1e-9 * scale:
+            raise ValueError(f"The dual variables of group {g} sum to {total}, not to {required}.")

@@ -1,6 +1,6 @@
-"""The formulations into which every task is brought before a solver sees it.
+"""The formulations of all learning tasks: solvers know these, not the tasks.
 
-`DualQP`: one signed dual variable beta_i per row of X, each with bounds of its own,
+`DualQP`: one signed dual variable beta_i per row of X, each with a box constraint of its own,
 
     minimise   ½|X'beta|² + Σ_i [ ½ curvature_i beta_i² − target_i beta_i + epsilon_i |beta_i| ]
     over       lower_i <= beta_i <= upper_i
@@ -9,7 +9,8 @@ It is the dual of   minimise ½|w|² + Σ_i loss_i(<w, x_i>)   with, for the res
 
     loss_i(r) = max over lower_i <= b <= upper_i of   b r − epsilon_i |b| − ½ curvature_i b²
 
-and w = X'beta at the optimum. A loss is five numbers per row, not a function, so one compiled solver serves all:
+and w = X'beta at the optimum. The maximising b is minus the derivative of the loss by the score. A loss is five numbers
+per row, not a function, so that one compiled solver serves all losses:
 
     | loss                   | target | interval                          | curvature  | epsilon |
     |------------------------|--------|-----------------------------------|------------|---------|
@@ -20,8 +21,8 @@ and w = X'beta at the optimum. A loss is five numbers per row, not a function, s
 
 A row of zero cost has the interval 0 .. 0 and no influence.
 
-`KernelQP`: signed dual variables beta_t, each belonging to a row of the kernel matrix K, in groups g whose sums are
-fixed,
+`KernelQP`: signed dual variables beta_t, each of which belongs to a row of the kernel matrix K. They are divided into
+groups g, and the sum of each group is fixed by a feasible starting point,
 
     minimise   ½ beta'K beta + p'beta
     over       lower_t <= beta_t <= upper_t,   Σ_{t in g} beta_t = Σ_{t in g} start_t
@@ -32,7 +33,7 @@ offsets
 
     gap = Σ_t max over lower_t <= b <= upper_t of (beta_t − b)(F_t − r_g)
 
-is the distance between the primal objective at (beta, r) and the dual one, −½ beta'K beta − p'beta.
+is the difference between the primal objective at (beta, r) and the dual objective −½ beta'K beta − p'beta.
 
     | problem   | dual variables             | p             | interval                        | groups           |
     |-----------|----------------------------|---------------|---------------------------------|------------------|
@@ -55,18 +56,18 @@ from widemargin.kernels.rows import KernelRows
 
 
 class Intercept(Enum):
-    """What a problem says of its intercept b, the number added to all scores."""
+    """The kinds of intercept b, the number added to all scores."""
 
     NONE = "none"
-    PENALISED = "penalised"  # the weight of a constant column
+    PENALISED = "penalised"  # b is the weight of a constant column, and its square is part of |w|²
     FREE = "free"  # not penalised
 
 
 @dataclass(frozen=True)
 class DualQP:
-    """A problem with one signed dual variable per row of X; see the module's formulas.
+    """A problem with one signed dual variable per row of X; the formulas are those of this module.
 
-    All arrays have n_rows numbers. With `free_intercept` the scores of the losses are <w, x_i> + b, where b is not
+    All arrays have n_rows elements. With `free_intercept` the scores of the losses are <w, x_i> + b, where b is not
     penalised, and the dual variables must sum to zero.
     """
 
@@ -87,7 +88,7 @@ class DualQP:
 
 
 def scaled(problem, factor):
-    """Return a DualQP with all costs multiplied by a factor."""
+    """Return the DualQP with all costs multiplied by a factor."""
     if factor == 1.0:
         return problem
     bounds = {"lower": factor * problem.lower, "upper": factor * problem.upper}
@@ -95,20 +96,24 @@ def scaled(problem, factor):
 
 
 def is_made_of_hinges(problem):
-    """Return whether the losses of a DualQP are hinges, all linear beyond a corner or all quadratic.
+    """Return whether the losses of a DualQP are sums of hinges max(0, z), or all sums of squared hinges max(0, z)².
 
-    Solvers that work with a risk need that. Huber's loss, quadratic at first and linear beyond, is none of these.
+    `RowRisk` and `SmoothedRisk` require it. Huber's loss, which is quadratic near zero and linear farther away, is
+    neither: it has a curvature and finite bounds.
     """
-    costly = (problem.lower < 0.0) | (problem.upper > 0.0)
-    curved = problem.curvature[costly] > 0.0
-    if not curved.any():
+    has_cost = (problem.lower < 0.0) | (problem.upper > 0.0)
+    is_squared = problem.curvature[has_cost] > 0.0
+    if not is_squared.any():
         return True
-    ends = np.concatenate([problem.lower[costly], problem.upper[costly]])
-    return bool(curved.all() and ((ends == 0.0) | np.isinf(ends)).all())
+    bounds = np.concatenate([problem.lower[has_cost], problem.upper[has_cost]])
+    return bool(is_squared.all() and ((bounds == 0.0) | np.isinf(bounds)).all())
 
 
-def part_of(problem, chosen, X):
-    """Return the DualQP of some rows, X, that stand for all: their costs are as many times larger as they are fewer."""
+def subsample(problem, chosen, X):
+    """Return the DualQP of a sample of the rows; `X` holds the chosen rows.
+
+    Costs are multiplied by n_rows / n_chosen, so that the sum of the losses estimates that of the whole problem.
+    """
     factor = len(problem.target) / len(chosen)
     return DualQP(
         X,
@@ -121,18 +126,18 @@ def part_of(problem, chosen, X):
     )
 
 
-def within(cost, ceiling):
-    """Return the ceiling where a row costs anything, and 0 where it does not."""
-    return np.where(cost > 0.0, ceiling, 0.0)
+def squared_loss_bound(cost):
+    """Return the bound of the dual variables of a squared loss: ∞, or 0 for rows of zero cost."""
+    return np.where(cost > 0.0, np.inf, 0.0)
 
 
-def dual_curvature(cost):
-    """Return 1/(2 cost), the curvature of a squared loss's dual; 0 for rows without cost, whose multiplier is 0."""
+def squared_loss_curvature(cost):
+    """Return the curvature 1/(2 cost) of the dual of a squared loss; 0 for rows of zero cost, whose beta is 0."""
     return np.divide(0.5, cost, out=np.zeros_like(cost), where=cost > 0.0)
 
 
 class KernelFunction(NamedTuple):
-    """Σ_i coef_i K(x_i, x) + intercept, and numbers worth printing: those that LIBSVM prints, by its names."""
+    """The decision function Σ_i coef_i K(x_i, x) + intercept; `facts` are the numbers that LIBSVM prints, by name."""
 
     coef: np.ndarray
     intercept: float
@@ -141,36 +146,38 @@ class KernelFunction(NamedTuple):
 
 @dataclass(frozen=True)
 class RiskProblem:
-    """½|w|² + R(X w), R a convex risk of the scores that is nowhere negative; see `row_risk`."""
+    """Minimise ½|w|² + R(X w), where the risk R is a convex, nonnegative function of the scores; see `row_risk`."""
 
     X: Matrix
     risk: Any
 
 
-def all_offsets(offsets):
-    """Return the offsets: all have a meaning."""
+def any_offsets(offsets):
+    """Return the offsets: the problem does not constrain them."""
     return offsets
 
 
-def one(offsets):
-    """Return 1: decision values have that size, whatever the offsets."""
+def unit_one(offsets):
+    """Return 1, the margin of a C-SVC."""
     return 1.0
 
 
-def descending(offsets):
-    """Return two offsets, or their mean twice if the first is below the second."""
+def descending_offsets(offsets):
+    """Return the nearest two offsets r_0 >= r_1: the offsets themselves, or their mean twice."""
     return offsets if offsets[0] >= offsets[1] else np.full(2, offsets.mean())
 
 
 @dataclass(frozen=True)
 class KernelQP:
-    """A problem in multipliers of kernel rows; see the module's formulas.
+    """A problem in dual variables of kernel rows; the formulas are those of this module.
 
-    `row[t]` is the kernel row of multiplier t; group g has the multipliers ends[g] .. ends[g + 1]; `start` is
-    feasible; `reading(problem, solution)` makes a KernelFunction of a solution. `admissible(offsets)` are the nearest
-    offsets that have a meaning; `unit(offsets)` is the size of a decision value, in the units of F, at which rows
-    count as correct; `stretches` says whether the function times a factor near 1 is as good a model, and `has_margin`
-    whether the model is the function divided by its margin, so that a function of zero is none.
+    `row[t]` is the kernel row of dual variable t; group g has the dual variables ends[g] <= t < ends[g + 1]; `start`
+    is feasible. `to_function(problem, solution)` returns the KernelFunction of a solution. `project_offsets(offsets)`
+    returns the nearest offsets that the problem allows, for instance those with a nonnegative margin.
+    `violation_unit(offsets)` returns the unit of KKT violations: the margin r of a ν-SVC, |ρ| of a one-class SVM, 1
+    otherwise. `allows_scaling` says whether the decision function may be multiplied by a factor near 1.
+    `divides_by_margin` says whether the model is the decision function divided by its margin, in which case a function
+    that is zero everywhere is no model.
     """
 
     K: KernelRows
@@ -180,18 +187,18 @@ class KernelQP:
     upper: np.ndarray
     ends: np.ndarray
     start: np.ndarray
-    reading: Callable
-    admissible: Callable = all_offsets
-    unit: Callable = one
-    stretches: bool = False
-    has_margin: bool = False
+    to_function: Callable
+    project_offsets: Callable = any_offsets
+    violation_unit: Callable = unit_one
+    allows_scaling: bool = False
+    divides_by_margin: bool = False
 
     def model(self, solution):
-        """Return what a solution means: a KernelFunction."""
-        return self.reading(self, solution)
+        """Return the KernelFunction of a solution."""
+        return self.to_function(self, solution)
 
 
-def filled_up(capacity, total):
-    """Return numbers from 0 to capacity, the first ones full, that sum to total."""
-    before = np.concatenate([[0.0], np.cumsum(capacity)[:-1]])
-    return np.clip(total - before, 0.0, capacity)
+def feasible_start(upper, total):
+    """Return numbers 0 <= a_t <= upper_t with the given sum: the first ones at their upper bounds, the last ones 0."""
+    sum_before = np.concatenate([[0.0], np.cumsum(upper)[:-1]])
+    return np.clip(total - sum_before, 0.0, upper)

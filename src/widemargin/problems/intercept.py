@@ -1,108 +1,111 @@
-"""The intercept that is not penalised: the minimiser of R(s + b) = Σ_i loss_i(s_i + b) over b, for fixed scores s.
+"""The intercept that is not penalised: the minimiser of R(b) = Σ_i loss_i(s_i + b) over b, for fixed scores s.
 
-The losses of a DualQP are sums of hinges, weight max(0, z) or weight max(0, z)² with z = offset − side (s_i + b), so
-that R is convex in b. Piecewise linear losses may have an interval of minimisers, for instance where both classes have
-the same total cost and no row lies on the margin. We return its midpoint, which, unlike either end, does not depend
-on the order of rows or on the signs of the classes; LIBSVM does the same.
+The losses of most DualQPs are sums of hinges, weight max(0, z) or weight max(0, z)² with z = side (kink − b), where the
+kink of row i is at side offset − s_i (see `row_risk`). R is convex in b. Piecewise linear losses may have an interval
+of minimisers, for instance if both classes have the same total cost and no row lies on the margin. We return its
+midpoint, which, unlike either end, does not depend on the order of rows or on the signs of the classes; LIBSVM does the
+same.
 """
 
 import numpy as np
 
+from widemargin.problems.certificates import loss_slopes
 from widemargin.problems.formulations import is_made_of_hinges
 from widemargin.problems.row_risk import hinges_of
 
-_LEVEL = 1e-12  # slope, against the sum of all costs, that counts as zero
-_NEWTON_STEPS = 100
+_ZERO_SLOPE = 1e-12  # slopes of R up to this fraction of the sum of all weights count as zero
+_MAX_NEWTON_STEPS = 100
 
 
 def best_intercept(problem, scores):
-    """Return the minimiser b of the losses of a DualQP at scores + b, the midpoint if there are several."""
+    """Return the minimiser b of the losses of a DualQP at scores + b, the midpoint if there is an interval of them."""
     if not is_made_of_hinges(problem):
-        return _middle_of_slopes(problem, scores)
+        return _minimise_by_bisection(problem, scores)
     squared = bool((problem.curvature > 0.0).any())
     hinges = hinges_of(problem, squared)
-    side = np.sign(hinges.signed)
-    places, weights = side * hinges.offset - scores, np.abs(hinges.signed)  # z = 0 at b = place
-    there = weights > 0.0
-    places, weights, side = places[there], weights[there], side[there]
-    if squared:
-        return _middle_of_squares(places, weights, side)
-    return _middle_of_jumps(places, weights, side)
+    side = np.sign(hinges.signed_weight)
+    kinks, weights = side * hinges.offset - scores, np.abs(hinges.signed_weight)
+    has_weight = weights > 0.0
+    kinks, weights, side = kinks[has_weight], weights[has_weight], side[has_weight]
+    return (_minimise_squared_hinges if squared else _minimise_hinges)(kinks, weights, side)
 
 
-def _middle_of_jumps(places, weights, side):
-    """Return the midpoint of where a slope that jumps by the weights changes its sign."""
-    below, total = weights[side > 0.0].sum(), weights.sum()
-    left = _place_of_weight(places, weights, below - _LEVEL * total)
-    right = _place_of_weight(places, weights, below + _LEVEL * total)
+def _minimise_hinges(kinks, weights, side):
+    """Return the midpoint of the minimisers of Σ weight max(0, side (kink − b)).
+
+    The slope is −Σ {weight: side > 0} for b = −∞ and increases by the weight at each kink.
+    """
+    descent, total = weights[side > 0.0].sum(), weights.sum()
+    left = _weighted_quantile(kinks, weights, descent - _ZERO_SLOPE * total)
+    right = _weighted_quantile(kinks, weights, descent + _ZERO_SLOPE * total)
     ends = [end for end in (left, right) if end is not None]
     return float(np.mean(ends)) if ends else 0.0
 
 
-def _place_of_weight(places, weights, level):
-    """Return the smallest place up to which the weights sum to `level` or more; None if they never do, or always did.
+def _weighted_quantile(kinks, weights, level):
+    """Return the smallest kink such that the weights of the kinks up to it sum to `level` or more.
 
-    As quickselect does, without sorting: one half of the places is left out, again and again.
+    Returns None if `level` is not positive or exceeds the sum of all weights. Quickselect: nothing is sorted, and
+    about half of the kinks is discarded in each iteration.
     """
-    if level <= 0.0 or not len(places):
+    if level <= 0.0 or not len(kinks):
         return None
-    found, before = None, 0.0
-    while len(places):
-        middle = np.partition(places, len(places) // 2)[len(places) // 2]
-        low = places <= middle
-        up_to = before + weights[low].sum()
-        if up_to >= level:
-            found = float(middle)
-            places, weights = places[places < middle], weights[places < middle]
+    quantile, weight_before = None, 0.0
+    while len(kinks):
+        median = np.partition(kinks, len(kinks) // 2)[len(kinks) // 2]
+        low = kinks <= median
+        weight_up_to = weight_before + weights[low].sum()
+        if weight_up_to >= level:
+            quantile = float(median)
+            kinks, weights = kinks[kinks < median], weights[kinks < median]
         else:
-            before, places, weights = up_to, places[~low], weights[~low]
-    return found
+            weight_before, kinks, weights = weight_up_to, kinks[~low], weights[~low]
+    return quantile
 
 
-def _middle_of_squares(places, weights, side):
-    """Return the zero of a slope that is continuous, the midpoint of its zeros if no row has any loss there."""
-    upper, lower = places[side > 0.0], places[side < 0.0]
+def _minimise_squared_hinges(kinks, weights, side):
+    """Return the minimiser of Σ weight max(0, side (kink − b))², the midpoint if the loss is zero on an interval.
+
+    Newton's method, safeguarded by a bracket of the minimiser.
+    """
+    upper, lower = kinks[side > 0.0], kinks[side < 0.0]
     low = upper.max() if len(upper) else lower.min()
     high = lower.min() if len(lower) else low
     if low <= high:
         return float(0.5 * (low + high))
     low, high, b = float(high), float(low), float(0.5 * (low + high))
-    for _ in range(_NEWTON_STEPS):
-        beyond = side * (places - b)
-        active = beyond > 0.0
-        slope, bend = -(weights * side * beyond)[active].sum(), weights[active].sum()
-        low, high = (b, high) if slope < 0.0 else (low, b)
-        step = b - slope / bend if bend > 0.0 else 0.5 * (low + high)
-        step = step if low <= step <= high else 0.5 * (low + high)
-        if step == b or high - low <= np.spacing(max(abs(low), abs(high))):
+    for _ in range(_MAX_NEWTON_STEPS):
+        z = side * (kinks - b)
+        active = z > 0.0
+        half_slope, half_second = -(weights * side * z)[active].sum(), weights[active].sum()
+        low, high = (b, high) if half_slope < 0.0 else (low, b)
+        new_b = b - half_slope / half_second if half_second > 0.0 else 0.5 * (low + high)
+        new_b = new_b if low <= new_b <= high else 0.5 * (low + high)
+        if new_b == b or high - low <= np.spacing(max(abs(low), abs(high))):
             break
-        b = step
+        b = new_b
     return b
 
 
-def _middle_of_slopes(problem, scores):
-    """Return the midpoint of where the slope of any losses is zero, by halving; it only rises with b."""
+def _minimise_by_bisection(problem, scores):
+    """Return the midpoint of the minimisers for any losses of a DualQP, by bisection of the slope of R."""
     residual = problem.target - scores
     first, last = (residual - problem.epsilon).max(), (residual + problem.epsilon).min()
-    if first <= last:  # no row has any loss there
+    if first <= last:  # all losses are zero in between
         return float(0.5 * (first + last))
 
     def slope(b):
-        r = residual - b
-        beyond = np.sign(r) * np.maximum(np.abs(r) - problem.epsilon, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            each = np.where(beyond == 0.0, 0.0, beyond / problem.curvature)
-        return -float(np.clip(each, problem.lower, problem.upper).sum())
+        return -float(loss_slopes(problem, residual - b).sum())
 
-    size = _LEVEL * float(np.abs(np.clip(residual, problem.lower, problem.upper)).sum())
-    reach = float(problem.epsilon.max(initial=0.0)) + float(np.abs(problem.curvature * problem.upper).max(initial=0.0))
-    low, high = float(residual.min()) - reach - 1.0, float(residual.max()) + reach + 1.0
-    ends = [_first_above(slope, level, low, high) for level in (-size, size)]
-    return 0.5 * (ends[0] + ends[1])
+    zero = _ZERO_SLOPE * float(np.abs(np.clip(residual, problem.lower, problem.upper)).sum())
+    width = float(problem.epsilon.max(initial=0.0)) + float(np.abs(problem.curvature * problem.upper).max(initial=0.0))
+    low, high = float(residual.min()) - width - 1.0, float(residual.max()) + width + 1.0
+    left, right = (_first_above(slope, level, low, high) for level in (-zero, zero))
+    return 0.5 * (left + right)
 
 
 def _first_above(slope, level, low, high):
-    """Return where a slope that only rises exceeds a level, to the last bit."""
+    """Return the b in [low, high] at which a nondecreasing slope first exceeds a level, to the last bit."""
     while True:
         middle = 0.5 * (low + high)
         if not low < middle < high:

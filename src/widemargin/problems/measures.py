@@ -1,19 +1,25 @@
-"""Measures of a whole labelling, as risks (Joachims, 2005, on multivariate performance measures).
+"""Performance measures of a whole labelling, as risks of the scores (Joachims, 2005).
 
-    R(s) = C max over labellings z of   Δ(z) + 1/n Σ_i (z_i − y_i) s_i ,   or 0 if that is less
+    R(s) = C max(0, max over labellings z of   Δ(z) + 1/n Σ_i (z_i − y_i) s_i )
 
-Δ depends on z through two counts only: the positives that z misses and the negatives that it takes. Of all labellings
-with such counts the best misses the positives of the smallest scores and takes the negatives of the largest. So with
-both classes sorted, sums of the scores in that order tell the best labelling for given counts; which counts are
-possible, and what they cost, is the measure's affair:
+The loss Δ depends on z only through two counts: fn, the false negatives (positive rows labelled −1), and fp, the false
+positives. Among the labellings with given counts, the sum is largest if the false negatives are the positive rows with
+the smallest scores and the false positives the negative rows with the largest. With both classes sorted by score,
+cumulative sums therefore give
 
-    error          (missed + taken) / n                                      any counts
-    f1             (missed + taken) / (2 p − missed + taken)                 any counts
-    prbep          missed / p                                                missed = taken: p rows are called positive
-    precision@k    1 − hits / k                                              k rows are called positive, p − missed hits
-    recall@k       1 − hits / p                                              the same
+    fn_sums[fn] = −2/n Σ of the fn smallest scores of positive rows
+    fp_sums[fp] = 2/n Σ of the fp largest scores of negative rows
 
-p is the number of positives. 1 − F1 is concave in `taken`, so the best number for each `missed` is found by bisection.
+and R = C max over (fn, fp) of Δ + fn_sums[fn] + fp_sums[fp]. Each measure searches the counts that it allows; p is the
+number of positive rows and hits = p − fn:
+
+    error          (fn + fp) / n                   any counts
+    f1             (fn + fp) / (2 p − fn + fp)     any counts
+    prbep          fn / p                          fn = fp: p rows are labelled +1
+    precision@k    1 − hits / k                    hits + fp = k: k rows are labelled +1
+    recall@k       1 − hits / p                    hits + fp = k: k rows are labelled +1
+
+1 − F1 is concave in fp, so that the best fp for each fn is found by bisection.
 """
 
 import re
@@ -21,24 +27,26 @@ import re
 import numpy as np
 
 from widemargin._runtime.compile import compiled
+from widemargin.problems.measure_of_counts import search_of
 from widemargin.problems.row_risk import BracketedStep
 from widemargin.problems.sorting import Sorter
 
 NAMES = ("error", "f1", "prbep", "precision@k", "recall@k")
-_PATTERN = re.compile(r"(precision|recall)@([1-9][0-9]*)")
+_AT_K = re.compile(r"(precision|recall)@([1-9][0-9]*)")
 
 
 class MeasureRisk(BracketedStep):
-    """The worst labelling by a measure.
+    """The risk of a performance measure.
 
     Parameters
     ----------
-    measure : str
-        "error", "f1", "prbep", or "precision@" or "recall@" followed by the number k.
+    measure : str or callable
+        "error", "f1", "prbep", or "precision@" or "recall@" followed by the number k; or a function of counts, see
+        `measure_of_counts`.
     sign : ndarray
         +1 or −1 for each row; both must occur.
     C : float
-        Multiplies the measure's loss, which is between 0 and 1.
+        Multiplies the loss Δ of the measure, which is between 0 and 1.
 
     Raises
     ------
@@ -47,10 +55,10 @@ class MeasureRisk(BracketedStep):
     """
 
     def __init__(self, measure, sign, C):
-        name, k = parsed(measure)
+        name, k = (None, 0) if callable(measure) else parsed(measure)
         if k > len(sign):
             raise ValueError(f"{measure}: k must be at most the number of rows, {len(sign)}.")
-        self._search, self._k = _SEARCHES[name], k
+        self._search, self._k = search_of(measure) if name is None else _SEARCHES[name], k
         self._positive, self._negative = np.flatnonzero(sign > 0), np.flatnonzero(sign < 0)
         self._sorters = Sorter(len(self._positive)), Sorter(len(self._negative))
         self._n = len(sign)
@@ -58,23 +66,29 @@ class MeasureRisk(BracketedStep):
 
     def subgradient(self, s):
         """Return (R(s), c)."""
-        positive, negative = self._positive, self._negative
-        first, low = self._sorters[0].sort(s[positive])
-        second, high = self._sorters[1].sort(-s[negative])
-        lowest, highest = positive[first], negative[second]
-        missing, taking = (np.concatenate([[0.0], np.cumsum(-2.0 / self._n * side)]) for side in (low, high))
-        missed, taken, value = self._search(missing, taking, self._n, self._k)
+        positive_order, ascending = self._sorters[0].sort(s[self._positive])
+        negative_order, minus_descending = self._sorters[1].sort(-s[self._negative])
+        fn_sums = np.concatenate([[0.0], np.cumsum(-2.0 / self._n * ascending)])
+        fp_sums = np.concatenate([[0.0], np.cumsum(-2.0 / self._n * minus_descending)])
+        fn, fp, value = self._search(fn_sums, fp_sums, self._n, self._k)
         c = np.zeros(self._n)
         if value <= 0.0:
             return 0.0, c
-        each = 2.0 * self.scale / self._n
-        c[lowest[:missed]], c[highest[:taken]] = -each, each
+        weight = 2.0 * self.scale / self._n
+        c[self._positive[positive_order[:fn]]] = -weight
+        c[self._negative[negative_order[:fp]]] = weight
         return self.scale * value, c
 
 
 def parsed(measure):
-    """Return (name, k) of a measure; k is 0 where there is none."""
-    match = _PATTERN.fullmatch(measure)
+    """Return (name, k) of a measure; k is 0 for a measure without k.
+
+    Raises
+    ------
+    ValueError
+        If there is no such measure.
+    """
+    match = _AT_K.fullmatch(measure)
     if match:
         return f"{match[1]}@k", int(match[2])
     if measure in NAMES and "@" not in measure:
@@ -84,65 +98,74 @@ def parsed(measure):
     )
 
 
-def _error(missing, taking, n, _):
-    """Each row is on its own."""
-    missed, taken = (int(np.argmax(sums + np.arange(len(sums)) / n)) for sums in (missing, taking))
-    return missed, taken, missing[missed] + taking[taken] + (missed + taken) / n
+# Each search returns (fn, fp, Δ + fn_sums[fn] + fp_sums[fp]) of the counts for which the sum is largest.
 
 
-def _f1(missing, taking, n, _):
-    return _best_f1(missing, taking)
+def _search_error(fn_sums, fp_sums, n, _):
+    """Search both counts separately: Δ is a sum of a term of each."""
+    fn, fp = (int(np.argmax(sums + np.arange(len(sums)) / n)) for sums in (fn_sums, fp_sums))
+    return fn, fp, fn_sums[fn] + fp_sums[fp] + (fn + fp) / n
 
 
-def _prbep(missing, taking, n, _):
-    """As many missed as taken."""
-    most = min(len(missing), len(taking))
-    values = missing[:most] + taking[:most] + np.arange(most) / (len(missing) - 1)
+def _search_f1(fn_sums, fp_sums, n, _):
+    return _best_f1(fn_sums, fp_sums)
+
+
+def _search_prbep(fn_sums, fp_sums, n, _):
+    """Search fn = fp."""
+    n_counts = min(len(fn_sums), len(fp_sums))
+    values = fn_sums[:n_counts] + fp_sums[:n_counts] + np.arange(n_counts) / (len(fn_sums) - 1)
     best = int(np.argmax(values))
     return best, best, values[best]
 
 
-def _at(missing, taking, k, whole):
-    """`k` rows are called positive; a hit is worth 1 / whole."""
-    p, q = len(missing) - 1, len(taking) - 1
-    hits = np.arange(max(0, k - q), min(p, k) + 1)
-    values = missing[p - hits] + taking[k - hits] + 1.0 - hits / whole
+def _search_at_k(fn_sums, fp_sums, k, denominator):
+    """Search the labellings with k rows labelled +1, for Δ = 1 − hits / denominator."""
+    n_positive, n_negative = len(fn_sums) - 1, len(fp_sums) - 1
+    hits = np.arange(max(0, k - n_negative), min(n_positive, k) + 1)
+    values = fn_sums[n_positive - hits] + fp_sums[k - hits] + 1.0 - hits / denominator
     best = int(np.argmax(values))
-    return int(p - hits[best]), int(k - hits[best]), values[best]
+    return int(n_positive - hits[best]), int(k - hits[best]), values[best]
 
 
-def _precision(missing, taking, n, k):
-    return _at(missing, taking, k, k)
+def _search_precision(fn_sums, fp_sums, n, k):
+    return _search_at_k(fn_sums, fp_sums, k, k)
 
 
-def _recall(missing, taking, n, k):
-    return _at(missing, taking, k, len(missing) - 1)
+def _search_recall(fn_sums, fp_sums, n, k):
+    return _search_at_k(fn_sums, fp_sums, k, len(fn_sums) - 1)
 
 
-_SEARCHES = {"error": _error, "f1": _f1, "prbep": _prbep, "precision@k": _precision, "recall@k": _recall}
+_SEARCHES = {
+    "error": _search_error,
+    "f1": _search_f1,
+    "prbep": _search_prbep,
+    "precision@k": _search_precision,
+    "recall@k": _search_recall,
+}
 
 
 @compiled
-def _best_f1(missing, taking):
-    """Return (missed, taken, value) of the largest missing + taking + 1 − F1."""
-    p, q = missing.size - 1, taking.size - 1
-    best_missed, best_taken, best = 0, 0, -np.inf
-    for missed in range(p + 1):
-        low, high = 0, q  # one more is worth it below the best number, not above
+def _best_f1(fn_sums, fp_sums):
+    """Return (fn, fp, value) of the largest fn_sums[fn] + fp_sums[fp] + 1 − F1."""
+    n_positive, n_negative = fn_sums.size - 1, fp_sums.size - 1
+    best_fn, best_fp, best = 0, 0, -np.inf
+    for fn in range(n_positive + 1):
+        low, high = 0, n_negative  # the value increases up to the best fp and decreases after it
         while low < high:
             middle = (low + high) // 2
-            gain = _f1_loss(p, missed, middle + 1) - _f1_loss(p, missed, middle) + taking[middle + 1] - taking[middle]
-            if gain > 0.0:
+            loss_change = _f1_loss(n_positive, fn, middle + 1) - _f1_loss(n_positive, fn, middle)
+            if loss_change + fp_sums[middle + 1] - fp_sums[middle] > 0.0:
                 low = middle + 1
             else:
                 high = middle
-        value = missing[missed] + taking[low] + _f1_loss(p, missed, low)
+        value = fn_sums[fn] + fp_sums[low] + _f1_loss(n_positive, fn, low)
         if value > best:
-            best_missed, best_taken, best = missed, low, value
-    return best_missed, best_taken, best
+            best_fn, best_fp, best = fn, low, value
+    return best_fn, best_fp, best
 
 
 @compiled
-def _f1_loss(p, missed, taken):
-    """1 − F1 = 1 − 2 (p − missed) / (2 p − missed + taken)."""
-    return (missed + taken) / (2.0 * p - missed + taken)
+def _f1_loss(n_positive, fn, fp):
+    """Return 1 − F1 = 1 − 2 (p − fn) / (2 p − fn + fp)."""
+    return (fn + fp) / (2.0 * n_positive - fn + fp)

@@ -1,8 +1,8 @@
-"""Several classes at once, after Crammer and Singer: one weight vector per class, one loss per row.
+"""The multiclass SVM of Crammer and Singer (2001): one weight vector per class, one loss per row.
 
     minimise   ½ Σ_m |w_m|² + Σ_i cost_i max_m ( [m ≠ label_i] + <w_m, x_i> − <w_label_i, x_i> )
 
-Its dual has a vector beta_i of n_classes dual variables per row, which sum to zero:
+Its dual has n_classes dual variables beta_i[m] per row, which sum to zero:
 
     maximise   Σ_i beta_i[label_i] − ½ Σ_m |X'beta[:, m]|²      beta_i[m] <= cost_i if m = label_i, else 0
 
@@ -28,15 +28,21 @@ class CrammerSinger:
 
 
 def certify(problem, W, beta):
-    """Return the Certificate of W (n_columns x n_classes) and beta (n_rows x n_classes), in plain NumPy."""
-    every = np.arange(problem.X.n_rows)
-    capacity = np.zeros_like(beta)
-    capacity[every, problem.label] = problem.cost
-    if (beta > capacity).any() or np.abs(beta.sum(axis=1)).max() > 1e-9 * max(1.0, problem.cost.max()):
-        raise ValueError("beta is not feasible: each row must sum to zero and stay below its capacity.")
+    """Return the Certificate of W (n_columns x n_classes) and beta (n_rows x n_classes), in plain NumPy.
+
+    Raises
+    ------
+    ValueError
+        If beta is not feasible.
+    """
+    rows = np.arange(problem.X.n_rows)
+    upper = np.zeros_like(beta)
+    upper[rows, problem.label] = problem.cost
+    if (beta > upper).any() or np.abs(beta.sum(axis=1)).max() > 1e-9 * max(1.0, problem.cost.max()):
+        raise ValueError("beta is not feasible: each row must sum to zero and stay within its upper bounds.")
     s = np.stack([scores(problem.X, w) for w in W.T], axis=1)
-    margin = 1.0 + s - s[every, problem.label][:, None]
-    margin[every, problem.label] -= 1.0
-    primal = 0.5 * (W**2).sum() + problem.cost @ margin.max(axis=1)
+    violation = 1.0 + s - s[rows, problem.label][:, None]
+    violation[rows, problem.label] -= 1.0
+    primal = 0.5 * (W**2).sum() + problem.cost @ violation.max(axis=1)
     V = np.stack([combination(problem.X, b) for b in beta.T], axis=1)
-    return Certificate(primal, beta[every, problem.label].sum() - 0.5 * (V**2).sum())
+    return Certificate(primal, beta[rows, problem.label].sum() - 0.5 * (V**2).sum())

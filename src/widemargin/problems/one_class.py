@@ -1,17 +1,20 @@
-"""The support of a distribution: a region that holds all but a fraction ν of the rows.
+"""One-class SVM: estimates a region that contains all but a fraction ν of the rows (Schölkopf et al., 2001).
 
-    minimise ½|w|² − ρ ν Σ weightᵢ + Σ weightᵢ max(0, ρ − ⟨w, φ(xᵢ)⟩)
+    minimise ½|w|² − ρ ν Σ weightᵢ + Σ weightᵢ max(0, ρ − ⟨w, φ(xᵢ)⟩)    over w and ρ
 
-The scale is LIBSVM's: dual variables from 0 to the row's weight, which sum to ν Σ weight.
+Scaled as in LIBSVM: 0 <= betaᵢ <= weightᵢ and Σ betaᵢ = ν Σ weightᵢ.
 """
 
 import numpy as np
 
-from widemargin.problems.formulations import KernelFunction, KernelQP, filled_up
+from widemargin.problems.formulations import KernelFunction, KernelQP, feasible_start
 
 
 def one_class(K, weight, nu):
-    """Rows are inside where Σ betaᵢ K(xᵢ, x) is at least the offset ρ; at most the fraction ν is outside."""
+    """Return the KernelQP of a one-class SVM, whose region is the set of x with Σ betaᵢ K(xᵢ, x) >= ρ.
+
+    At the optimum, at most the fraction ν of the rows (by weight) lies outside.
+    """
     n_rows = len(weight)
     return KernelQP(
         K,
@@ -20,16 +23,17 @@ def one_class(K, weight, nu):
         lower=np.zeros(n_rows),
         upper=weight,
         ends=np.array([0, n_rows]),
-        start=filled_up(weight, nu * weight.sum()),
-        reading=_read,
-        unit=_threshold,
+        start=feasible_start(weight, nu * weight.sum()),
+        to_function=_one_class_function,
+        violation_unit=_threshold,
     )
 
 
 def _threshold(offsets):
+    """Return |ρ|."""
     return abs(offsets[0])
 
 
-def _read(problem, solution):
+def _one_class_function(problem, solution):
     facts = {"obj": -solution.dual, "rho": solution.offsets[0]}
     return KernelFunction(solution.beta, -solution.offsets[0], facts)

@@ -1,4 +1,8 @@
-"""Regression: rows have a target and a cost; residuals up to ±epsilon have zero loss; see `formulations`."""
+"""Regression: rows have a target and a cost; residuals up to ±epsilon have zero loss.
+
+The arrays are defined in `formulations`. Kernel problems have two dual variables per row: beta⁺ᵢ >= 0, which is
+positive if the target lies above the tube, and beta⁻ᵢ <= 0, which is negative if it lies below.
+"""
 
 import numpy as np
 
@@ -6,30 +10,31 @@ from widemargin.problems.formulations import (
     DualQP,
     KernelFunction,
     KernelQP,
-    all_offsets,
-    descending,
-    dual_curvature,
-    filled_up,
-    within,
+    any_offsets,
+    descending_offsets,
+    feasible_start,
+    squared_loss_bound,
+    squared_loss_curvature,
 )
 
 
 def epsilon_insensitive(X, y, cost, epsilon, free_intercept=False):
-    """Σ costᵢ max(0, |yᵢ − ⟨w, xᵢ⟩| − epsilon): each dual variable stays within ± its cost."""
+    """Return the DualQP of Σ costᵢ max(0, |yᵢ − ⟨w, xᵢ⟩| − epsilon); each |betaᵢ| is at most costᵢ."""
     return _two_sided(X, y, cost, np.zeros_like(cost), epsilon, free_intercept)
 
 
 def squared_epsilon_insensitive(X, y, cost, epsilon, free_intercept=False):
-    """Σ costᵢ max(0, |yᵢ − ⟨w, xᵢ⟩| − epsilon)²: no bounds, but the curvature 1/(2 costᵢ)."""
-    return _two_sided(X, y, within(cost, np.inf), dual_curvature(cost), epsilon, free_intercept)
+    """Return the DualQP of Σ costᵢ max(0, |yᵢ − ⟨w, xᵢ⟩| − epsilon)²; no bounds, but the curvature 1/(2 costᵢ)."""
+    return _two_sided(X, y, squared_loss_bound(cost), squared_loss_curvature(cost), epsilon, free_intercept)
 
 
-def _two_sided(X, y, ceiling, curvature, epsilon, free_intercept):
+def _two_sided(X, y, bound, curvature, epsilon, free_intercept):
+    """Return the DualQP with |betaᵢ| <= boundᵢ."""
     return DualQP(
         X,
         target=y,
-        lower=-ceiling,
-        upper=ceiling,
+        lower=-bound,
+        upper=bound,
         curvature=curvature,
         epsilon=np.full_like(curvature, epsilon),
         free_intercept=free_intercept,
@@ -37,40 +42,40 @@ def _two_sided(X, y, ceiling, curvature, epsilon, free_intercept):
 
 
 def eps_svr(K, y, cost, epsilon):
-    """½|w|² + Σ costᵢ max(0, |yᵢ − ⟨w, φ(xᵢ)⟩ − b| − epsilon), with an intercept b that is not penalised."""
+    """Return the KernelQP of ½|w|² + Σ costᵢ max(0, |yᵢ − ⟨w, φ(xᵢ)⟩ − b| − epsilon); b is not penalised."""
     linear = np.concatenate([epsilon - y, -epsilon - y])
-    return _above_and_below(K, linear, cost, np.array([0, 2 * len(y)]), np.zeros(2 * len(y)), _read_eps_svr)
+    return _two_per_row(K, linear, cost, np.array([0, 2 * len(y)]), np.zeros(2 * len(y)), _eps_svr_function)
 
 
 def nu_svr(K, y, cost, nu):
-    """½|w|² + Σ costᵢ (max(0, |yᵢ − ⟨w, φ(xᵢ)⟩ − b| − ε) + ν ε), in which ε is a variable as well."""
-    fill = filled_up(cost, nu * cost.sum() / 2)
-    start, ends = np.concatenate([fill, -fill]), np.array([0, len(y), 2 * len(y)])
-    return _above_and_below(K, np.concatenate([-y, -y]), cost, ends, start, _read_nu_svr, _with_a_tube)
+    """Return the KernelQP of ½|w|² + Σ costᵢ (max(0, |yᵢ − ⟨w, φ(xᵢ)⟩ − b| − ε) + ν ε), minimised over ε too."""
+    alpha = feasible_start(cost, nu * cost.sum() / 2)
+    start, ends = np.concatenate([alpha, -alpha]), np.array([0, len(y), 2 * len(y)])
+    return _two_per_row(K, np.concatenate([-y, -y]), cost, ends, start, _nu_svr_function, _ascending_offsets)
 
 
-def _above_and_below(K, linear, cost, ends, start, reading, admissible=all_offsets):
-    """Two multipliers per row, one that lifts its prediction and one that lowers it."""
-    row, none = np.arange(len(cost)), np.zeros(len(cost))
+def _two_per_row(K, linear, cost, ends, start, to_function, project_offsets=any_offsets):
+    """Return the KernelQP with 0 <= beta⁺ᵢ <= costᵢ of all rows, followed by −costᵢ <= beta⁻ᵢ <= 0 of all rows."""
+    row, zero = np.arange(len(cost)), np.zeros(len(cost))
     return KernelQP(
         K,
         row=np.concatenate([row, row]),
         linear=linear,
-        lower=np.concatenate([none, -cost]),
-        upper=np.concatenate([cost, none]),
+        lower=np.concatenate([zero, -cost]),
+        upper=np.concatenate([cost, zero]),
         ends=ends,
         start=start,
-        reading=reading,
-        admissible=admissible,
+        to_function=to_function,
+        project_offsets=project_offsets,
     )
 
 
-def _with_a_tube(offsets):
-    """Return the offsets, or their mean twice if the tube between them, 2 ε, is below zero."""
-    return descending(offsets[::-1])[::-1]
+def _ascending_offsets(offsets):
+    """Return the nearest two offsets r_0 <= r_1: their difference is the width 2 ε of the tube."""
+    return descending_offsets(offsets[::-1])[::-1]
 
 
-def _read_eps_svr(problem, solution):
+def _eps_svr_function(problem, solution):
     above, below = np.split(solution.beta, 2)
     facts = {"obj": -solution.dual, "rho": solution.offsets[0]}
     cost = problem.upper[: len(above)]
@@ -79,7 +84,7 @@ def _read_eps_svr(problem, solution):
     return KernelFunction(above + below, -solution.offsets[0], facts)
 
 
-def _read_nu_svr(problem, solution):
+def _nu_svr_function(problem, solution):
     above, below = np.split(solution.beta, 2)
     rho, epsilon = (solution.offsets[0] + solution.offsets[1]) / 2, (solution.offsets[1] - solution.offsets[0]) / 2
     return KernelFunction(above + below, -rho, {"obj": -solution.dual, "rho": rho, "epsilon": epsilon})

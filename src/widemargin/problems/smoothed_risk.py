@@ -1,18 +1,19 @@
-"""Sums over rows of smoothed losses, with the derivatives that Newton's method needs.
+"""Sums over rows of smoothed hinge losses, with the derivatives that Newton's method needs.
 
-With the hinges of `row_risk`, z = offset − side s, a half width h of the smoothing, and for each hinge a centre m from
-0 to 1:
+With the hinges of `row_risk`, z = offset − side s, the half width h of the smoothing, and a centre m between 0 and 1
+for each hinge:
 
-    loss                weight max(0, z)                               weight max(0, z)², which needs no smoothing
+                        hinge                                          squared hinge, which needs no smoothing
+    loss                weight max(0, z)                               weight max(0, z)²
     dual variable       b = side weight u,  u = clip(m + z/(2h), 0, 1) b = side weight 2 max(0, z)
     second derivative   q = weight/(2h) where 0 < u < 1, the band      q = 2 weight where z > 0
 
-−b is the derivative by the score of the smoothed loss, the maximum over u of b z − h (u − m)² weight. The centres are ½
-at first. Taking the dual variables found as the next centres is the method of multipliers: h need not become as small
-as the accuracy that is asked for, and the band holds fewer rows that are not support vectors.
+The smoothed loss is the maximum over 0 <= u <= 1 of weight (u z − h (u − m)²), and −b is its derivative by the score.
+The centres start at ½. In the method of multipliers, the dual variables found become the next centres: then h need not
+be as small as the accuracy that is asked for, and the band contains fewer rows that are not support vectors.
 
-The dual variables are feasible for every h, so that each point has the lower bound D(b) = Σ |b| offset − ½|X'b|² (less
-Σ b²/(4 weight) for squared losses).
+The dual variables b satisfy their box constraints for every h, so that each point gives the lower bound
+D(b) = Σ |b| offset − ½|X'b|² of the optimum (for squared hinges, less Σ b²/(4 weight)).
 """
 
 from typing import NamedTuple
@@ -21,15 +22,16 @@ import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run
-from widemargin.problems.row_risk import BLOCK, hinges_of, ranges_of
+from widemargin.problems.losses import hinge_argument
+from widemargin.problems.row_risk import BLOCK_ROWS, hinges_of, ranges_of
 
-_STEPS = 100
-_EXACT = 1e-2  # slope at the end of a search, against that at its beginning
-_BALANCED = 1e-13  # sum of the multipliers, against that of their sizes
+_MAX_STEPS = 100  # of a line search
+_SLOPE_REDUCTION = 1e-2  # slope at the end of a line search, relative to the slope at its start
+_ZERO_SUM = 1e-13  # sum of the dual variables that counts as zero, relative to the sum of all weights
 
 
 class RiskSums(NamedTuple):
-    """Sums over rows at given scores: the losses, not smoothed; Σ |b| offset; Σ b²/(4 weight), 0 unless squared."""
+    """Sums over rows at given scores: the losses without smoothing; Σ |b| offset; Σ b²/(4 weight), 0 unless squared."""
 
     loss: float
     linear: float
@@ -42,27 +44,30 @@ class SmoothedRisk:
     Parameters
     ----------
     problem : DualQP
-        Of which X is not looked at. Its losses are all linear beyond a point, or all quadratic.
+        Its losses must be sums of hinges, or sums of squared hinges; X is not used.
     n_jobs : int or None
 
     Attributes
     ----------
     squared : bool
-        Whether there are no corners, so that h has no meaning.
+        Whether the losses are squared hinges: there is no smoothing, and h is not used.
     """
+
+    STATE = ("_centre",)  # what a checkpoint keeps
 
     def __init__(self, problem, n_jobs=None):
         self.squared = bool((problem.curvature > 0.0).any())
         self._n_jobs, self._ranges, self._ones = n_jobs, ranges_of(len(problem.target)), None
         self._problem, self._hinges = problem, hinges_of(problem, self.squared)
-        self._centre = np.full(self._hinges.signed.shape, 0.5)
+        self._centre = np.full(self._hinges.signed_weight.shape, 0.5)
 
-    def restate(self, problem, factor):
-        """Take another problem that differs in its costs; centres below 1 are multiplied by a factor."""
+    def change_costs(self, problem, factor):
+        """Replace the problem by one that differs only in its costs; multiply the centres below 1 by a factor."""
         self._problem, self._hinges = problem, hinges_of(problem, self.squared)
         self._centre[self._centre < 1.0] *= factor
 
     def _sum(self, function, *arguments):
+        """Return the sums of the results of a function over all ranges of rows."""
         tasks = [(self._hinges, self._centre, self.squared, *ends, *arguments) for ends in self._ranges]
         return np.sum(run(function, tasks, self._n_jobs), axis=0)
 
@@ -70,78 +75,91 @@ class SmoothedRisk:
         """Set the dual variables b and the second derivatives q at scores s; return RiskSums."""
         return RiskSums(*self._sum(_evaluate, s, h, b, q))
 
-    def expect(self, b, q, t, out):
-        """Set `out` to the dual variables predicted after a step of scores t, b − q t clipped to their bounds.
+    def predict_dual(self, b, q, t, out):
+        """Set `out` to b − q t clipped to its bounds, the dual variables that a step t of the scores would give.
 
-        Returns (linear, quadratic) as RiskSums has them.
+        Returns (linear, quadratic) of these, as in RiskSums.
         """
         p = self._problem
         rows = (p.target, p.epsilon, p.curvature, p.lower, p.upper)
         tasks = [(*rows, b, q, t, *ends, out) for ends in self._ranges]
-        return np.sum(run(_expect, tasks, self._n_jobs), axis=0)
+        return np.sum(run(_predict_dual, tasks, self._n_jobs), axis=0)
 
-    def worth(self, b):
-        """Return (linear, quadratic), as RiskSums has them, of any dual variables."""
+    def changing_rows(self, s, t, h, start, stop):
+        """Return the rows i, start <= i < stop, whose dual variable may change between scores s and s + t; i − start.
+
+        They are those in the band at s or at s + t, and those that cross the band in between.
+        """
+        rows = np.empty(stop - start, np.int64)
+        return rows[: _changing_rows(self._hinges, self._centre, self.squared, start, stop, s, t, h, rows)]
+
+    def support_rows(self, s, h, start, stop):
+        """Return the rows i, start <= i < stop, whose dual variable is not zero at scores s, as i − start."""
+        rows = np.empty(stop - start, np.int64)
+        return rows[: _support_rows(self._hinges, self._centre, self.squared, start, stop, s, h, rows)]
+
+    def dual_sums(self, b):
+        """Return (linear, quadratic), as in RiskSums, of any dual variables b."""
         p = self._problem
-        tasks = [[numbers[slice(*ends)] for numbers in (p.target, p.epsilon, p.curvature, b)] for ends in self._ranges]
-        return np.sum(run(_worth, tasks, self._n_jobs), axis=0)
+        tasks = [[array[slice(*ends)] for array in (p.target, p.epsilon, p.curvature, b)] for ends in self._ranges]
+        return np.sum(run(_dual_sums, tasks, self._n_jobs), axis=0)
 
-    def room(self, b):
-        """Return how far each dual variable is from its bounds."""
+    def distance_to_bounds(self, b):
+        """Return the distance of each dual variable to the nearer of its bounds."""
         return np.minimum(b - self._problem.lower, self._problem.upper - b)
 
     def recentre(self, s, h):
-        """Take the multipliers at these scores as centres; return how far those within the band are from their bounds.
+        """Set the centres to u at scores s; return how far the hinges within the band are from their bounds.
 
-        That is the mean part of the way between their bounds, ½ at most; ½ too if there are none.
+        That is the mean of min(u, 1 − u) over the band, at most ½, and ½ if the band is empty.
         """
         total, count = self._sum(_recentre, s, h)
         return total / count if count else 0.5
 
-    def lowest(self, s, t, h, curvature, slope, slope_before):
-        """Return k where ½ curvature k² + slope k + rounded losses at s + k t are lowest, closely enough.
+    def line_search(self, s, t, h, curvature, slope, initial_slope):
+        """Return a k near the minimiser of φ(k) = ½ curvature k² + slope k + R(s + k t), R the sum of smoothed losses.
 
-        `slope_before` is the slope at k = 0.
+        `initial_slope` is φ'(0), by which the accuracy is set.
         """
-        return self._zero(s, t, h, curvature, slope, _EXACT * abs(slope_before), 1.0)
+        return self._zero_of_slope(s, t, h, curvature, slope, _SLOPE_REDUCTION * abs(initial_slope), 1.0)
 
-    def balance(self, s, h):
-        """Return the shift of all scores at which multipliers sum to zero."""
+    def best_intercept(self, s, h):
+        """Return the minimiser of R(s + intercept), at which the dual variables sum to zero."""
         if self._ones is None:
             self._ones = np.ones(len(s))
-        size = float(np.abs(self._hinges.signed).sum())
-        return self._zero(s, self._ones, h, 0.0, 0.0, _BALANCED * size, 0.0)
+        size = float(np.abs(self._hinges.signed_weight).sum())
+        return self._zero_of_slope(s, self._ones, h, 0.0, 0.0, _ZERO_SUM * size, 0.0)
 
-    def lowest_balanced(self, s, t, h, curvature, slope, slope_before):
-        """Return k as `lowest` does, where at each k scores are shifted to where multipliers sum to zero."""
-        low, high, k, small = 0.0, np.inf, 1.0, _EXACT * abs(slope_before)
-        for _ in range(_STEPS):
-            there = s + k * t
-            there += self.balance(there, h)
-            rise = self._sum(_slope_and_bend, there, t, 0.0, h)[0] + slope + curvature * k
-            if abs(rise) <= small or high - low <= _EXACT * low:
+    def line_search_with_intercept(self, s, t, h, curvature, slope, initial_slope):
+        """Return k as `line_search` does, where the best intercept is added to the scores at each k."""
+        low, high, k, tolerance = 0.0, np.inf, 1.0, _SLOPE_REDUCTION * abs(initial_slope)
+        for _ in range(_MAX_STEPS):
+            scores = s + k * t
+            scores += self.best_intercept(scores, h)
+            first = self._sum(_derivatives, scores, t, 0.0, h)[0] + slope + curvature * k
+            if abs(first) <= tolerance or high - low <= _SLOPE_REDUCTION * low:
                 break
-            low, high = (k, high) if rise < 0.0 else (low, k)
+            low, high = (k, high) if first < 0.0 else (low, k)
             k = 2.0 * low if np.isinf(high) else 0.5 * (low + high)
         return k
 
-    def _zero(self, s, t, h, curvature, slope, small, k):
-        """Return where the slope along a line is as good as zero, by Newton's method within a bracket, from k."""
+    def _zero_of_slope(self, s, t, h, curvature, slope, tolerance, k):
+        """Return where |φ'| <= tolerance, by Newton's method within a bracket, starting from k."""
         low, high, stride = -np.inf, np.inf, h
-        for _ in range(_STEPS):
-            rise, bend = self._sum(_slope_and_bend, s, t, k, h)
-            rise, bend = rise + slope + curvature * k, bend + curvature
-            if abs(rise) <= small:
+        for _ in range(_MAX_STEPS):
+            first, second = self._sum(_derivatives, s, t, k, h)
+            first, second = first + slope + curvature * k, second + curvature
+            if abs(first) <= tolerance:
                 break
-            low, high = (k, high) if rise < 0.0 else (low, k)
-            bracketed = np.isfinite(low) and np.isfinite(high)
-            if bend > 0.0 and low < k - rise / bend < high:
-                k -= rise / bend
-            elif bracketed:
+            low, high = (k, high) if first < 0.0 else (low, k)
+            is_bracketed = np.isfinite(low) and np.isfinite(high)
+            if second > 0.0 and low < k - first / second < high:
+                k -= first / second
+            elif is_bracketed:
                 k = 0.5 * (low + high)
-            else:  # nothing bends here: look further away
-                k, stride = k - np.sign(rise) * stride, 2.0 * stride
-            if bracketed and high - low <= 1e-15 * max(abs(low), abs(high)):
+            else:  # no hinge is in its band here: go farther, in steps of doubled length
+                k, stride = k - np.sign(first) * stride, 2.0 * stride
+            if is_bracketed and high - low <= 1e-15 * max(abs(low), abs(high)):
                 break
         return k
 
@@ -150,122 +168,163 @@ class SmoothedRisk:
 def _evaluate(hinges, centre, squared, start, stop, s, h, b, q):
     """Set b and q for rows start <= i < stop; return the numbers of RiskSums."""
     loss, linear, quadratic = 0.0, 0.0, 0.0
-    for first in range(start, stop, BLOCK):
-        here = slice(first, min(first + BLOCK, stop))
-        b[here], q[here] = 0.0, 0.0
-        for line in range(hinges.signed.shape[0]):
-            signed, offset, middle = hinges.signed[line][here], hinges.offset[line][here], centre[line][here]
+    for first in range(start, stop, BLOCK_ROWS):
+        block = slice(first, min(first + BLOCK_ROWS, stop))
+        b[block], q[block] = 0.0, 0.0
+        for layer in range(hinges.signed_weight.shape[0]):
+            signed_weight, offset = hinges.signed_weight[layer][block], hinges.offset[layer][block]
+            m = centre[layer][block]
             if squared:
-                _add_squares(signed, offset, s[here], b[here], q[here])
-                sums = _sum_squares(signed, offset, s[here])
+                _add_squared(signed_weight, offset, s[block], b[block], q[block])
+                sums = _sum_squared(signed_weight, offset, s[block])
                 quadratic += sums[0]
             else:
-                _add_rounded(signed, offset, middle, s[here], h, b[here], q[here])
-                sums = _sum_rounded(signed, offset, middle, s[here], h)
+                _add_smoothed(signed_weight, offset, m, s[block], h, b[block], q[block])
+                sums = _sum_smoothed(signed_weight, offset, m, s[block], h)
             loss, linear = loss + sums[0], linear + sums[1]
     return loss, linear, quadratic
 
 
 @compiled
-def _add_rounded(signed, offset, middle, s, h, b, q):
-    half = 0.5 / h
+def _add_smoothed(signed_weight, offset, m, s, h, b, q):
+    """Add the dual variables and second derivatives of a layer of smoothed hinges to b and q."""
+    rate = 0.5 / h
     for i in range(s.size):
-        u = middle[i] + half * (offset[i] - np.copysign(1.0, signed[i]) * s[i])
-        b[i] += signed[i] * (0.0 if u < 0.0 else (1.0 if u > 1.0 else u))
-        q[i] += abs(signed[i]) * (half if (u > 0.0) & (u < 1.0) else 0.0)
+        u = m[i] + rate * hinge_argument(signed_weight[i], offset[i], s[i])
+        b[i] += signed_weight[i] * (0.0 if u < 0.0 else (1.0 if u > 1.0 else u))
+        q[i] += abs(signed_weight[i]) * (rate if (u > 0.0) & (u < 1.0) else 0.0)
 
 
 @compiled(fastmath=SUMS)
-def _sum_rounded(signed, offset, middle, s, h):
-    """Return the sum of the losses, and that of |b| offset."""
-    loss, linear, half = 0.0, 0.0, 0.5 / h
+def _sum_smoothed(signed_weight, offset, m, s, h):
+    """Return the sum of the losses without smoothing, and Σ |b| offset."""
+    loss, linear, rate = 0.0, 0.0, 0.5 / h
     for i in range(s.size):
-        z = offset[i] - np.copysign(1.0, signed[i]) * s[i]
-        u = middle[i] + half * z
-        loss += abs(signed[i]) * (z if z > 0.0 else 0.0)
-        linear += abs(signed[i]) * offset[i] * (0.0 if u < 0.0 else (1.0 if u > 1.0 else u))
+        z = hinge_argument(signed_weight[i], offset[i], s[i])
+        u = m[i] + rate * z
+        loss += abs(signed_weight[i]) * (z if z > 0.0 else 0.0)
+        linear += abs(signed_weight[i]) * offset[i] * (0.0 if u < 0.0 else (1.0 if u > 1.0 else u))
     return loss, linear
 
 
 @compiled
-def _add_squares(signed, offset, s, b, q):
+def _add_squared(signed_weight, offset, s, b, q):
+    """Add the dual variables and second derivatives of a layer of squared hinges to b and q."""
     for i in range(s.size):
-        z = offset[i] - np.copysign(1.0, signed[i]) * s[i]
-        b[i] += 2.0 * signed[i] * (z if z > 0.0 else 0.0)
-        q[i] += 2.0 * abs(signed[i]) * (1.0 if z > 0.0 else 0.0)
+        z = hinge_argument(signed_weight[i], offset[i], s[i])
+        b[i] += 2.0 * signed_weight[i] * (z if z > 0.0 else 0.0)
+        q[i] += 2.0 * abs(signed_weight[i]) * (1.0 if z > 0.0 else 0.0)
 
 
 @compiled(fastmath=SUMS)
-def _sum_squares(signed, offset, s):
-    """Return the sum of the losses, which is Σ b²/(4 weight) too, and that of |b| offset."""
+def _sum_squared(signed_weight, offset, s):
+    """Return the sum of the losses, which equals Σ b²/(4 weight), and Σ |b| offset."""
     loss, linear = 0.0, 0.0
     for i in range(s.size):
-        z = offset[i] - np.copysign(1.0, signed[i]) * s[i]
+        z = hinge_argument(signed_weight[i], offset[i], s[i])
         z = z if z > 0.0 else 0.0
-        loss += abs(signed[i]) * z * z
-        linear += 2.0 * abs(signed[i]) * z * offset[i]
+        loss += abs(signed_weight[i]) * z * z
+        linear += 2.0 * abs(signed_weight[i]) * z * offset[i]
     return loss, linear
 
 
 @compiled(fastmath=SUMS)
-def _slope_and_bend(hinges, centre, squared, start, stop, s, t, k, h):
-    """Return the first and second derivative of the rounded losses at s + k t by k."""
-    rise, bend = 0.0, 0.0
-    s, t, half = s[start:stop], t[start:stop], 0.5 / h
-    for line in range(hinges.signed.shape[0]):
-        signed, offset = hinges.signed[line][start:stop], hinges.offset[line][start:stop]
-        middle = centre[line][start:stop]
+def _derivatives(hinges, centre, squared, start, stop, s, t, k, h):
+    """Return the first and second derivative of the smoothed losses at s + k t by k."""
+    first, second = 0.0, 0.0
+    s, t, rate = s[start:stop], t[start:stop], 0.5 / h
+    for layer in range(hinges.signed_weight.shape[0]):
+        signed_weight, offset = hinges.signed_weight[layer][start:stop], hinges.offset[layer][start:stop]
+        m = centre[layer][start:stop]
         for i in range(s.size):
-            z = offset[i] - np.copysign(1.0, signed[i]) * (s[i] + k * t[i])
+            z = hinge_argument(signed_weight[i], offset[i], s[i] + k * t[i])
             if squared:
-                u, bent = (2.0 * z, 2.0) if z > 0.0 else (0.0, 0.0)
+                u, u_rate = (2.0 * z, 2.0) if z > 0.0 else (0.0, 0.0)
             else:
-                u = middle[i] + half * z
-                bent = half if (u > 0.0) & (u < 1.0) else 0.0
+                u = m[i] + rate * z
+                u_rate = rate if (u > 0.0) & (u < 1.0) else 0.0
                 u = 0.0 if u < 0.0 else (1.0 if u > 1.0 else u)
-            rise -= signed[i] * u * t[i]
-            bend += abs(signed[i]) * bent * t[i] * t[i]
-    return rise, bend
+            first -= signed_weight[i] * u * t[i]
+            second += abs(signed_weight[i]) * u_rate * t[i] * t[i]
+    return first, second
 
 
 @compiled
 def _recentre(hinges, centre, squared, start, stop, s, h):
-    half, s, total, count = 0.5 / h, s[start:stop], 0.0, 0
-    for line in range(hinges.signed.shape[0]):
-        signed, offset = hinges.signed[line][start:stop], hinges.offset[line][start:stop]
-        middle = centre[line][start:stop]
+    """Set the centres to u at scores s; return Σ min(u, 1 − u), and the number of hinges within the band."""
+    rate, s, total, count = 0.5 / h, s[start:stop], 0.0, 0
+    for layer in range(hinges.signed_weight.shape[0]):
+        signed_weight, offset = hinges.signed_weight[layer][start:stop], hinges.offset[layer][start:stop]
+        m = centre[layer][start:stop]
         for i in range(s.size):
-            u = middle[i] + half * (offset[i] - np.copysign(1.0, signed[i]) * s[i])
+            u = m[i] + rate * hinge_argument(signed_weight[i], offset[i], s[i])
             u = 0.0 if u < 0.0 else (1.0 if u > 1.0 else u)
-            middle[i] = u
+            m[i] = u
             total += u if u < 0.5 else 1.0 - u
-            count += (u > 0.0) & (u < 1.0) & (signed[i] != 0.0)
+            count += (u > 0.0) & (u < 1.0) & (signed_weight[i] != 0.0)
     return total, count
 
 
 @compiled
-def _expect(target, epsilon, curvature, lower, upper, b, q, t, start, stop, out):
-    """Set out = b − q t within the bounds; return Σ target b − epsilon |b|, and Σ ½ curvature b²."""
+def _predict_dual(target, epsilon, curvature, lower, upper, b, q, t, start, stop, out):
+    """Set out = b − q t clipped to its bounds; return `_dual_sums` of it."""
     linear, quadratic = 0.0, 0.0
-    for first in range(start, stop, BLOCK):
-        here = slice(first, min(first + BLOCK, stop))
-        _move(lower[here], upper[here], b[here], q[here], t[here], out[here])
-        sums = _worth(target[here], epsilon[here], curvature[here], out[here])
+    for first in range(start, stop, BLOCK_ROWS):
+        block = slice(first, min(first + BLOCK_ROWS, stop))
+        _clipped_step(lower[block], upper[block], b[block], q[block], t[block], out[block])
+        sums = _dual_sums(target[block], epsilon[block], curvature[block], out[block])
         linear, quadratic = linear + sums[0], quadratic + sums[1]
     return linear, quadratic
 
 
 @compiled
-def _move(lower, upper, b, q, t, out):
+def _clipped_step(lower, upper, b, q, t, out):
+    """Set out = b − q t clipped to its bounds."""
     for i in range(out.size):
-        moved = b[i] - q[i] * t[i]
-        out[i] = lower[i] if moved < lower[i] else (upper[i] if moved > upper[i] else moved)
+        unclipped = b[i] - q[i] * t[i]
+        out[i] = lower[i] if unclipped < lower[i] else (upper[i] if unclipped > upper[i] else unclipped)
 
 
 @compiled(fastmath=SUMS)
-def _worth(target, epsilon, curvature, b):
+def _dual_sums(target, epsilon, curvature, b):
+    """Return Σ target b − epsilon |b|, and Σ ½ curvature b²."""
     linear, quadratic = 0.0, 0.0
     for i in range(b.size):
         linear += target[i] * b[i] - epsilon[i] * abs(b[i])
         quadratic += 0.5 * curvature[i] * b[i] * b[i]
     return linear, quadratic
+
+
+@compiled
+def _changing_rows(hinges, centre, squared, start, stop, s, t, h, rows):
+    """Write the result of SmoothedRisk.changing_rows to the front of `rows`; return the number of rows."""
+    n, rate = 0, 0.5 / h
+    for i in range(start, stop):
+        changes = False
+        for layer in range(hinges.signed_weight.shape[0]):
+            signed_weight, offset = hinges.signed_weight[layer, i], hinges.offset[layer, i]
+            z, new_z = hinge_argument(signed_weight, offset, s[i]), hinge_argument(signed_weight, offset, s[i] + t[i])
+            if squared:
+                changes |= (signed_weight != 0.0) & ((z > 0.0) | (new_z > 0.0))
+            else:
+                u, new_u = centre[layer, i] + rate * z, centre[layer, i] + rate * new_z
+                is_constant = ((u <= 0.0) & (new_u <= 0.0)) | ((u >= 1.0) & (new_u >= 1.0))
+                changes |= (signed_weight != 0.0) & (not is_constant)
+        rows[np.uint64(n)] = i - start
+        n += changes
+    return n
+
+
+@compiled
+def _support_rows(hinges, centre, squared, start, stop, s, h, rows):
+    """Write the result of SmoothedRisk.support_rows to the front of `rows`; return the number of rows."""
+    n, rate = 0, 0.5 / h
+    for i in range(start, stop):
+        is_support = False
+        for layer in range(hinges.signed_weight.shape[0]):
+            signed_weight = hinges.signed_weight[layer, i]
+            z = hinge_argument(signed_weight, hinges.offset[layer, i], s[i])
+            is_support |= (signed_weight != 0.0) & ((z > 0.0) if squared else (centre[layer, i] + rate * z > 0.0))
+        rows[np.uint64(n)] = i - start
+        n += is_support
+    return n

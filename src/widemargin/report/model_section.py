@@ -90,7 +90,7 @@ def _certificate(report):
 
 def _asked(model):
     """Return the stopping criterion and its tolerance."""
-    rule = {"gap": "gap", "kkt": "largest KKT violation", "violation": "violation of the planes"}[model._stopping]
+    rule = {"gap": "gap", "kkt": "largest KKT violation", "violation": "violation of the planes"}[model.stopping]
     return f"{rule} {model.tol:.1e}"
 
 
@@ -111,7 +111,7 @@ def _convergence(model):
     most = _POINTS_OF_ONE_CURVE if len(histories) == 1 else _POINTS_OF_EACH_CURVE
     drawn = [_curve(histories[k], names[k], most, len(histories) > 1) for k in chosen]
     gaps = np.concatenate([gap for _, _, gap, _ in drawn])
-    asked = model.tol if model._stopping == "gap" and model.tol > 0 else None
+    asked = model.tol if model.stopping == "gap" and model.tol > 0 else None
     y = scales.powers_of_ten(min(gaps.min(), asked or np.inf), max(gaps.max(), asked or 0.0))
     x = _time_scale([seconds for _, seconds, _, _ in drawn])
     last, solver = max(history["seconds"][-1] for history in histories), model.solver_.partition(" (")[0]

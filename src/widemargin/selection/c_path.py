@@ -1,11 +1,12 @@
-"""`c_path`: a linear model for each of several C, each begun where the last one ended; with folds, a score for each.
+"""`c_path`: linear models along a grid of values of C, and their cross-validated scores.
 
-A fold is the same matrix with weight zero for the rows it holds out: nothing is copied, and where `newton` is the
-solver all folds and classes take their steps together and share the passes.
+Values of C are taken in ascending order, and each fit is a warm start from the solution for the previous C. A fold is
+the matrix of all rows, with weight zero for the held-out rows, so that no rows are copied. If the solver is `newton`,
+the problems of all folds and classes are solved together and share the passes over the matrix.
 
-The useful range of C, if none is given, begins where the first row is had right: below that C all rows lose, and the
-direction of w does not change with C. It ends where the losses are all that matters, ½|w|² being at most a thousandth
-of the objective, or where none is left.
+If no values are given, they are chosen between two limits. The lower limit is the smallest C at which some row reaches
+zero loss; below it, the direction of w does not depend on C. The upper limit is reached when either ½|w|² or the sum of
+the losses is at most a thousandth of the objective; beyond it, the model changes very little.
 """
 
 import time
@@ -37,11 +38,11 @@ from widemargin.solvers.newton.smoothed import newton_path
 from widemargin.solvers.registry import LINEAR_SOLVERS, specs_of
 from widemargin.solvers.spec import Start
 
-_FACTOR = 10.0**0.5  # between the C of a range found here
-_MOST = 40  # of them
-_NEGLIGIBLE = 1e-3
-_MEMORY = 1 << 30  # bytes of vectors over rows for which folds are solved together
-_VECTORS = 16  # that each takes
+_RATIO_OF_ADJACENT_C = 10.0**0.5  # in a range that is chosen here
+_MAX_VALUES_OF_C = 40  # in such a range
+_NEGLIGIBLE_PART_OF_OBJECTIVE = 1e-3
+_MAX_BYTES_OF_JOINT_SOLVE = 1 << 30  # limits how many problems are solved together by `newton`
+_VECTORS_PER_PROBLEM = 16  # vectors with one float64 per row that `newton` holds for each problem
 
 
 @dataclass(frozen=True)
@@ -53,22 +54,23 @@ class CPath:
     Cs : ndarray of shape (n_Cs,)
         Ascending.
     coefs : ndarray of shape (n_Cs, n_outputs, n_features)
-        Of the models fitted to all rows; one output, or one per class if there are more than two.
+        Weights of the models fitted to all rows. There is one output, or one per class if there are more than two.
     intercepts : ndarray of shape (n_Cs, n_outputs)
+        Intercepts of the same models.
     gaps, objectives : ndarray of shape (n_Cs,)
         The largest relative duality gap over outputs, and the sum of their objectives.
     n_iters : ndarray of shape (n_Cs,)
-        Turns of the solver on all rows; the largest number over outputs.
+        Iterations of the solver for the models fitted to all rows; the largest number over outputs.
     statuses : ndarray of shape (n_Cs,)
         Why the solver stopped.
     solver : str
-        What ran.
+        The solver that was used.
     scores : ndarray of shape (n_folds, n_Cs), or None without folds
-        On the rows that a fold holds out.
+        Scores on the held-out rows of each fold.
     fold_gaps : ndarray of shape (n_folds, n_Cs), or None without folds
         The largest relative duality gap over outputs.
     histories : list of lists of ndarray
-        For each C and output, how the solver came to the model fitted to all rows, as `history_` of a `LinearSVC`.
+        For each C and output, the convergence history of the model fitted to all rows, as `history_` of a `LinearSVC`.
     """
 
     Cs: Floats
@@ -85,7 +87,7 @@ class CPath:
 
     @property
     def best(self) -> int:
-        """The position of the C with the best mean score, of the smallest if there are several."""
+        """The position in `Cs` of the best mean score; of equal scores, that of the smallest C."""
         if self.scores is None:
             raise ValueError("a path without cv has no scores to choose by; give cv.")
         return int(np.argmax(self.scores.mean(axis=0)))
@@ -103,27 +105,27 @@ def c_path(
     groups: ArrayLike | None = None,
     each: Callable[[float, list[float]], object] | None = None,
 ) -> CPath:
-    """Fit a linear model for each C of a grid, ascending, each begun where the last one ended.
+    """Fit a linear model for each C of a grid, in ascending order, each a warm start from the previous one.
 
     Parameters
     ----------
     estimator : LinearSVC, LinearSVR or None
-        Whose parameters are used, except for C and warm_start. None: LinearSVC() if y are class labels, else
-        LinearSVR().
+        The estimator whose parameters are used, except for C and warm_start. None is LinearSVC() if y are class labels,
+        otherwise LinearSVR().
     X : array-like or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     Cs : array-like of floats or None, default=None
-        Positive; sorted here. None: the useful range, found on the way, in steps of √10.
+        Positive values, in any order. None chooses the useful range, in which adjacent values have the ratio √10.
     cv : int, splitter or iterable, default=None
-        Folds as in scikit-learn. None: no scores.
+        Folds as in scikit-learn. None computes no scores.
     scoring : str, callable or None, default=None
         As in scikit-learn; None is accuracy, or R² for regression.
     sample_weight : array-like of shape (n_samples,), default=None
         Factor of C for each row.
     groups : array-like of shape (n_samples,), default=None
-        For splitters that need them.
+        Groups of the rows, for splitters that need them.
     each : callable(C, scores of the folds) or None, default=None
-        Told of each C as it is done.
+        Called for each C when its models are fitted.
 
     Returns
     -------
@@ -144,7 +146,7 @@ def c_path(
             "c_path takes the estimator first, as grid_search does: c_path(estimator, X, y, Cs), estimator being a "
             f"LinearSVC, a LinearSVR or None; got a {type(estimator).__name__}."
         )
-    model = clone(_default(y) if estimator is None else estimator)
+    model = clone(_default_estimator(y) if estimator is None else estimator)
     model.set_params(C=1.0)
     if getattr(model, "multi_class", "ovr") == "crammer_singer":
         raise ValueError("c_path needs multi_class='ovr'.")
@@ -154,13 +156,13 @@ def c_path(
     X_checked, target, weight = model._check(X, y, sample_weight)
     y = column_or_1d(y) if is_classifier(model) else target
     folds = _folds(model, X, y, cv, groups)
-    paths = _Paths(model, X_checked, target, weight, folds, _judge(model, X, y, scoring))
-    path = paths.walk(grid, each)
+    paths = _Paths(model, X_checked, target, weight, folds, _make_scorer(model, X, y, scoring))
+    path = paths.fit(grid, each)
     model._warn(paths.solutions, X_checked.values)
     return path
 
 
-def _default(y):
+def _default_estimator(y):
     return LinearSVR() if type_of_target(y).startswith("continuous") else LinearSVC()
 
 
@@ -184,8 +186,8 @@ def _folds(model, X, y, cv, groups):
     return folds
 
 
-def _judge(model, X, y, scoring):
-    """Return a function of a fitted model, its scores of all rows and the rows to be judged by."""
+def _make_scorer(model, X, y, scoring):
+    """Return a function of a fitted model, its decision values on all rows, and the row numbers to be scored."""
     if scoring is not None:
         scorer, rows = check_scoring(model, scoring=scoring), X if hasattr(X, "shape") else np.asarray(X)
         return lambda fitted, _, test: scorer(fitted, rows[test], np.asarray(y)[test])
@@ -208,22 +210,23 @@ def _r2(predicted, y):
 
 
 class _Paths:
-    """The problems of all rows and of all folds, and their solutions for one C after the other."""
+    """The problems of all rows and of all folds, which are solved for one C after the other."""
 
-    def __init__(self, model, X, target, weight, folds, judge):
-        self._model, self._X, self._folds, self._judge = model, X, folds, judge
+    def __init__(self, model, X, target, weight, folds, score):
+        self._model, self._X, self._folds, self._score = model, X, folds, score
         self._problems = []
         for train in [slice(None), *(train for train, _ in folds)]:
-            mine = np.zeros_like(weight)
-            mine[train] = weight[train]
-            if not mine.any():
+            weight_in_fold = np.zeros_like(weight)
+            weight_in_fold[train] = weight[train]
+            if not weight_in_fold.any():
                 raise ValueError("sample_weight is zero for every row that a fold trains on.")
-            self._problems += [state() for state in model._problems(X, target, model._cost(target, mine))]
+            cost = model._cost(target, weight_in_fold)
+            self._problems += [state() for state in model._problems(X, target, cost)]
         self._n_outputs = len(self._problems) // (1 + len(folds))
         self.solutions = []
 
-    def walk(self, Cs, each=None):
-        """Return the CPath; with Cs None, along the useful range; tell `each` of every step."""
+    def fit(self, Cs, each=None):
+        """Return the CPath for these values of C, or for the useful range if Cs is None; call `each` after each C."""
         grid = _useful_range(self._problems[: self._n_outputs]) if Cs is None else Cs
         steps, histories = [], []
         with (
@@ -234,8 +237,8 @@ class _Paths:
             for solutions in self._solved(grid, report):
                 refuse_not_finite(solutions)
                 solving.finished(1)
-                self.solutions += [replace(one, w=None, beta=None) for one in solutions]  # what is told of them
-                steps.append(self._read(solutions))
+                self.solutions += [replace(one, w=None, beta=None) for one in solutions]  # for `_warn`
+                steps.append(self._summarise(solutions))
                 histories.append([one.history for one in solutions[: self._n_outputs]])
                 if each is not None and not any(one.status is Status.INTERRUPTED for one in solutions):
                     each(float(grid[len(steps) - 1]), steps[-1][6])
@@ -244,21 +247,21 @@ class _Paths:
         columns = [np.array(column) for column in zip(*steps, strict=True)]
         columns[0] = self._X.spread(columns[0])
         scores, fold_gaps = (column.T if self._folds else None for column in columns[6:])
-        return CPath(np.array(grid[: len(steps)]), *columns[:6], self._names(), scores, fold_gaps, histories)
+        return CPath(np.array(grid[: len(steps)]), *columns[:6], self._solver_names(), scores, fold_gaps, histories)
 
-    def _names(self):
+    def _solver_names(self):
         return "; ".join(sorted({solution.solver for solution in self.solutions}))
 
     def _solved(self, grid, report):
-        """Yield, for each C, the solutions of all problems, those of all rows first."""
+        """Yield, for each C, the solutions of all problems: first those of all rows, then those of each fold."""
         model, begun = self._model, time.perf_counter()
         limit = np.inf if model.max_seconds is None else model.max_seconds
         seed = check_random_state(model.random_state).randint(np.iinfo(np.int32).max)
         common = replace(model._settings(report, len(self._problems)), max_seconds=model.max_seconds)
         settings = [replace(common, task=task, seed=(seed, task)) for task in range(len(self._problems))]
-        walks, n_jobs = self._walks(grid, settings)
+        paths, n_jobs = self._paths(grid, settings)
         for C in grid:
-            parts = run(next, [(walk, None) for walk in walks], n_jobs, common.interrupt)
+            parts = run(next, [(path, None) for path in paths], n_jobs, common.interrupt)
             if None in parts:
                 return  # interrupted
             found = [solution for part in parts for solution in part]
@@ -267,36 +270,37 @@ class _Paths:
                 return
 
     def _finished(self, C, solutions, settings):
-        """Return the solutions of all rows, finished, and those of folds, which need no more than an intercept.
+        """Return the solutions of all rows after `finished`, and those of folds with their intercept only.
 
-        Small ones are all finished: that costs next to nothing, and makes scores independent of the order of rows.
+        If the problems are small, those of folds are finished too. It takes little time, and makes the scores
+        independent of the order of the rows.
         """
         each = list(zip(self._problems, solutions, settings, strict=True))
         n = len(each) if is_small(self._problems[0]) else self._n_outputs
-        tasks = [(scaled(problem, C), solution, mine) for problem, solution, mine in each[:n]]
+        tasks = [(scaled(problem, C), solution, own_settings) for problem, solution, own_settings in each[:n]]
         return run(finished, tasks, self._model.n_jobs) + [with_intercept(*one) for one in each[n:]]
 
-    def _walks(self, grid, settings):
-        """Return generators of solutions, and how many of them may run at the same time."""
+    def _paths(self, grid, settings):
+        """Return generators of solutions for each C, and how many of them may run in parallel."""
         model, count = self._model, len(self._problems)
         if model.solver == "newton" or (model.solver == "auto" and suits_newton_at_any_cost(self._X)):
-            group = max(1, _MEMORY // (8 * _VECTORS * max(1, self._X.n_rows)))
+            group = max(1, _MAX_BYTES_OF_JOINT_SOLVE // (8 * _VECTORS_PER_PROBLEM * max(1, self._X.n_rows)))
             groups = [slice(first, first + group) for first in range(0, count, group)]
             return [newton_path(self._problems[here], grid, settings[here]) for here in groups], 1
-        return [self._alone(*one, grid) for one in zip(self._problems, settings, strict=True)], model.n_jobs
+        return [self._path_of_one(*one, grid) for one in zip(self._problems, settings, strict=True)], model.n_jobs
 
-    def _alone(self, problem, settings, grid):
-        """Yield one problem's solution for each C, begun with the last one's weights, or multipliers."""
+    def _path_of_one(self, problem, settings, grid):
+        """Yield the solution of one problem for each C, a warm start from the weights or dual variables of the last."""
         name, start = self._model.solver, None
         name = "ocas" if name == "auto" and problem.free_intercept else name
         by_weights = specs_of(DualQP)[name].starts_from is Start.WEIGHTS
         for C, following in pairwise([*grid, np.inf]):
             solution = LINEAR_SOLVERS[name](scaled(problem, C), settings, start)
             yield [solution]
-            start = solution.w if by_weights else _stretched(solution, following / C)
+            start = solution.w if by_weights else _scaled_dual_solution(solution, following / C)
 
-    def _read(self, solutions):
-        """Return coefficients, intercepts, gap, objective, turns and status on all rows; scores and gaps of folds."""
+    def _summarise(self, solutions):
+        """Return the attributes of a CPath for one C: six of the models of all rows, then those of the folds."""
         n = self._n_outputs
         coef, intercept = self._weights(solutions[:n])
         scores, gaps = [], []
@@ -310,37 +314,42 @@ class _Paths:
                 found += fitted.intercept_[:, np.newaxis]
             if not is_classifier(fitted):
                 fitted.coef_ = fitted.coef_.ravel()
-            scores.append(self._judge(fitted, found, test))
+            scores.append(self._score(fitted, found, test))
             gaps.append(max(one.gap for one in solutions[here]))
-        mine = solutions[:n]
-        facts = max(one.gap for one in mine), sum(one.primal for one in mine), max(one.n_iter for one in mine)
-        worst = max(mine, key=lambda one: one.gap)
+        whole = solutions[:n]
+        facts = max(one.gap for one in whole), sum(one.primal for one in whole), max(one.n_iter for one in whole)
+        worst = max(whole, key=lambda one: one.gap)
         return coef, intercept, *facts, worst.status.value, scores, gaps
 
     def _weights(self, solutions):
-        """Return coefficients and intercepts, a line and a number for each solution."""
+        """Return the coefficients of the solutions, one row each, and their intercepts."""
         W = np.stack([solution.w for solution in solutions])
         return W[:, : self._X.n_features], np.array([solution.intercept for solution in solutions])
 
 
-def _stretched(solution, ratio):
-    """Return multipliers to begin with when costs are `ratio` times as large: their best multiple that is allowed."""
-    size = float(solution.w @ solution.w)
-    burden = float(solution.primal - 0.5 * size) / size if size > 0.0 else np.inf
-    return solution.beta * min(1.0 + burden, ratio)
+def _scaled_dual_solution(solution, ratio):
+    """Return a multiple of the dual solution as the start for costs that are `ratio` times as large.
+
+    Without curvature, the dual objective along s β is s (|w|² + L) − ½ s² |w|², where L is the sum of the losses. Its
+    maximum is at s = 1 + L / |w|²; the box constraints allow s up to `ratio`.
+    """
+    squared_norm = float(solution.w @ solution.w)
+    loss = float(solution.primal - 0.5 * squared_norm)
+    best = 1.0 + loss / squared_norm if squared_norm > 0.0 else np.inf
+    return solution.beta * min(best, ratio)
 
 
 def _is_final(solution):
-    """Whether a larger C changes next to nothing: losses are all that matters, or next to none is left."""
-    weights = 0.5 * float(solution.w @ solution.w)
-    return min(weights, solution.primal - weights) <= _NEGLIGIBLE * solution.primal
+    """Return whether ½|w|² or the sum of the losses is negligible, so that a larger C changes the model very little."""
+    penalty = 0.5 * float(solution.w @ solution.w)
+    return min(penalty, solution.primal - penalty) <= _NEGLIGIBLE_PART_OF_OBJECTIVE * solution.primal
 
 
 def _useful_range(problems):
-    """Return C from where the first row is had right, at most `_MOST` of them."""
+    """Return values of C in geometric progression from the smallest C at which some row reaches zero loss."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        power = np.floor(np.log(min(map(_first_right, problems))) / np.log(_FACTOR))
-        Cs = _FACTOR ** (power + np.arange(_MOST))
+        power = np.floor(np.log(min(map(_smallest_C_with_a_zero_loss, problems))) / np.log(_RATIO_OF_ADJACENT_C))
+        Cs = _RATIO_OF_ADJACENT_C ** (power + np.arange(_MAX_VALUES_OF_C))
     if not (np.isfinite(Cs).all() and Cs[0] > 0.0):
         raise ValueError(
             "The useful range of C for these X, y and weights is beyond double precision: scale the features and "
@@ -349,11 +358,15 @@ def _useful_range(problems):
     return Cs
 
 
-def _first_right(problem):
-    """Return the factor of costs up to which all rows lose that lose at w = 0, the losses being linear there."""
+def _smallest_C_with_a_zero_loss(problem):
+    """Return the smallest factor of the costs at which a row with positive loss at w = 0 reaches zero loss.
+
+    For small C, w is C times the sum of the negative gradients of the losses at w = 0. The residual of a row
+    decreases in proportion to C, from `beyond` at C = 0, at the rate `gain`.
+    """
     side, beyond = np.sign(problem.target), np.maximum(np.abs(problem.target) - problem.epsilon, 0.0)
-    soft, bound = problem.curvature > 0.0, np.where(side > 0.0, problem.upper, -problem.lower)
-    pull = np.divide(beyond, problem.curvature, out=np.where(soft, 0.0, bound), where=soft)
-    gain = side * problem.X.scores(problem.X.combine(np.where(beyond > 0.0, side * pull, 0.0)))
-    moving = (gain > 0.0) & (beyond > 0.0)
-    return float(np.min(beyond[moving] / gain[moving])) if moving.any() else 1.0
+    is_squared, bound = problem.curvature > 0.0, np.where(side > 0.0, problem.upper, -problem.lower)
+    gradient = np.divide(beyond, problem.curvature, out=np.where(is_squared, 0.0, bound), where=is_squared)
+    gain = side * problem.X.scores(problem.X.combine(np.where(beyond > 0.0, side * gradient, 0.0)))
+    improves = (gain > 0.0) & (beyond > 0.0)
+    return float(np.min(beyond[improves] / gain[improves])) if improves.any() else 1.0

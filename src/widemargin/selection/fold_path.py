@@ -10,24 +10,16 @@ parts of it, are kept from one C to the next. Each fit is a warm start from the 
 from contextlib import nullcontext
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import check_array
 
-from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, submatrix
 from widemargin.models.base import SolvedModel
-from widemargin.models.kernel.base import (
-    KernelModel,
-    block_dtype,
-    dual_start,
-    fit_reusing,
-    kernel_values,
-    set_dual_start,
-)
+from widemargin.models.kernel.base import KernelModel, dual_start, fit_reusing, set_dual_start
 from widemargin.models.kernel.machines import machine_of
+from widemargin.models.kernel.training_rows import block_dtype, gamma_value, kernel_values
 from widemargin.solvers.contract import Status
 
 
@@ -93,7 +85,7 @@ def _kernel_matrix(model, X):
     if callable(model.kernel):
         return np.ascontiguousarray(kernel_values(model.kernel, X, X), dtype=np.float64)
     # gamma="scale" arrives here only for the linear kernel, which does not use gamma.
-    gamma = 1.0 / X.shape[1] if model.gamma in ("auto", "scale") else float(model.gamma)
+    gamma = gamma_value("auto" if model.gamma == "scale" else model.gamma, X)
     kernel = Kernel(model.kernel, gamma=gamma, coef0=float(model.coef0), degree=int(model.degree))
     dtype = block_dtype(kernel, model.tol, X.shape[0])
     return KernelRows(kernel, X, dtype=dtype, n_jobs=1).whole()
@@ -162,11 +154,3 @@ class FoldPath:
     def state(self, arrays):
         if isinstance(self.model, KernelModel):
             set_dual_start(self.model, arrays)
-
-
-def rows_of(X):
-    """Return X in a form that can be indexed by row numbers: CSR if it is sparse, otherwise an array."""
-    if issparse(X):
-        check_structure(X)
-        return X.tocsr()
-    return X if isinstance(X, np.ndarray) else np.asarray(X)

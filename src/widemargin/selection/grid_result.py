@@ -1,4 +1,4 @@
-"""What a grid search found: a score for each point and fold, and which point is the best."""
+"""The result of a grid search: a score for each point and fold, and the best point."""
 
 from dataclasses import dataclass, field
 from numbers import Real
@@ -19,15 +19,15 @@ class GridResult:
     names : tuple of str
         The parameters that vary, such as ("C", "gamma") or ("C", "gamma", "epsilon").
     points : tuple of dict
-        A value for each of the names; only points whose folds are all done.
+        A value for each of the names. Only points with a score on every fold are included.
     scores : ndarray of shape (n_points, n_folds)
-        Larger is better: accuracies, or what `scoring` names.
+        The scores; larger is better.
     scoring : str
         scikit-learn's name of the score, such as "accuracy" or "neg_mean_squared_error".
     seconds : ndarray of shape (n_points,)
         Time of fitting and scoring, all folds together.
     best_model : estimator or None
-        Fitted to all rows with the best parameters, if that was asked for.
+        The model fitted to all rows with the best parameters; None if `refit` was False.
     """
 
     names: tuple[str, ...]
@@ -44,8 +44,8 @@ class GridResult:
 
     @property
     def best(self) -> int:
-        """The position of the point with the best mean score; of equals that with the smallest C, then gamma."""
-        means = np.round(self.means, 12)  # sums in another order are no better
+        """The position of the point with the best mean score; of equal scores, that of the smallest C, then gamma."""
+        means = np.round(self.means, 12)  # differences due to the order of summation do not count
         candidates = np.flatnonzero(means == np.nanmax(means))
         return int(min(candidates, key=lambda k: [ordering(self.points[k][name]) for name in self.names]))
 
@@ -56,7 +56,7 @@ class GridResult:
 
     @property
     def best_score(self) -> float:
-        """Its mean score."""
+        """The mean score of the best point."""
         return float(self.means[self.best])
 
     @property
@@ -66,7 +66,7 @@ class GridResult:
         `params` is a list with a dict for each point, `param_NAME` an array of the values of a parameter;
         `split0_test_score` and so on are the scores of each fold, `mean_test_score` and `std_test_score` their mean
         and standard deviation. `rank_test_score` is 1 for the best points; those without a score come last. Times are
-        left out, as fitting and scoring are not measured apart; see `seconds`.
+        not included, because fitting and scoring are not measured separately; see `seconds`.
         """
         columns = {f"param_{name}": _masked([point[name] for point in self.points]) for name in self.names}
         splits = {f"split{k}_test_score": self.scores[:, k] for k in range(self.scores.shape[1])}
@@ -91,7 +91,7 @@ class GridResult:
         return bool(self.points) and not np.isnan(self.means).all()
 
     def _repr_html_(self) -> str:
-        """Return the picture for a notebook, with what the mouse is over in words."""
+        """Return an interactive figure for a notebook."""
         from widemargin.plots.grid import grid_fragment  # rarely needed, and slow to import
 
         return grid_fragment(self)
@@ -99,7 +99,7 @@ class GridResult:
     def matrix(self, across: str = "C", down: str = "gamma") -> tuple[NDArray[Any], NDArray[Any], Floats]:
         """Return (values of `across`, values of `down`, mean scores of shape (n_down, n_across)).
 
-        Both ascend. If further parameters vary, the score is the best over them; NaN where no point is done.
+        Values are ascending. If further parameters vary, the score is the best over them; without a point it is NaN.
         """
         xs = sorted({point[across] for point in self.points}, key=ordering)
         ys = sorted({point[down] for point in self.points}, key=ordering)
@@ -111,7 +111,7 @@ class GridResult:
 
 
 def _masked(values: list[Any]) -> np.ma.MaskedArray[Any, Any]:
-    """Return values of a parameter as scikit-learn does: numbers as such, anything else as objects; none is masked."""
+    """Return the values of a parameter as scikit-learn does: an array of numbers or of objects, none of them masked."""
     if values and all(isinstance(value, Real) for value in values):
         return np.ma.MaskedArray(np.array(values), mask=False)
     objects = np.empty(len(values), dtype=object)
@@ -121,12 +121,12 @@ def _masked(values: list[Any]) -> np.ma.MaskedArray[Any, Any]:
 
 
 class Weights(dict[Any, float]):
-    """A dict as the value of a parameter, such as `class_weight`: it can be a key, and so a part of a point."""
+    """A dict as the value of a parameter, such as `class_weight`; it is hashable, because points are keys of dicts."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
 
 
 def ordering(value: Any) -> tuple[int, float, str]:
-    """Return what values of a parameter are sorted by: numbers by size, then others such as "scale" by their text."""
+    """Return the sort key of a value of a parameter: numbers by size, then others, such as "scale", by their text."""
     return (0, float(value), "") if isinstance(value, Real) else (1, 0.0, str(value))

@@ -1,8 +1,9 @@
-"""`grid_search`: cross-validated scores over a grid of parameters, with all work shared that can be.
+"""`grid_search`: cross-validated scores over a grid of parameters.
 
-Points that differ in C alone form a path, which is fitted by ascending C, each fit a warm start from the previous one.
-Folds are split once. For a kernel machine the kernel matrix of all rows is computed once for all folds and all C if it
-fits in memory (`fold_path`); the folds of a linear model are fitted together (`c_path`). Paths run in parallel threads.
+Points that differ in C alone form a path, which is fitted by ascending C; each fit is a warm start from the previous
+one. The rows are split into folds once. For a kernel machine, the kernel matrix of all rows is computed once for all
+folds and all C if it fits in memory (`fold_path`). The folds of a linear model are fitted together (`c_path`). Paths
+are fitted in parallel threads.
 """
 
 import json
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -26,19 +28,22 @@ from sklearn.utils import assert_all_finite
 from widemargin._runtime.argument_types import FilePath, Folds, Rows, Scoring
 from widemargin._runtime.threads import n_threads, run, single_threaded_blas
 from widemargin._runtime.warning import warn_caller
+from widemargin.data.structure import check_structure
 from widemargin.errors import ConvergenceWarning, InfeasibleNuError
 from widemargin.models.base import SolvedModel
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.selection.c_path import c_path
-from widemargin.selection.fold_path import FoldPath, SharedData, bytes_to_share, rows_of
+from widemargin.selection.fold_path import FoldPath, SharedData, bytes_to_share
 from widemargin.selection.grid_result import GridResult
 from widemargin.selection.live_table import GridReport
 from widemargin.selection.parameter_ranges import checked_grids, default_grid, grown, refined
 from widemargin.selection.results_file import GridFile, encoded, fingerprint, result_of
 from widemargin.solvers.contract import Status
 
-_MEGABYTE = 1 << 20
+_BYTES_PER_MEGABYTE = 1 << 20
+_PARAMETERS_WITHOUT_EFFECT = ("n_jobs", "verbose", "callbacks", "cache_size", "warm_start")  # on the scores
+_PARAMETERS_OF_C_PATHS = {"C", "epsilon", "loss", "class_weight", "fit_intercept", "intercept_scaling"}
 
 
 def grid_search(
@@ -66,44 +71,48 @@ def grid_search(
     Parameters
     ----------
     estimator : estimator
-        SVC, NuSVC, SVR, NuSVR, LinearSVC, LinearSVR or another one; its parameters that are not in the grid are used.
+        SVC, NuSVC, SVR, NuSVR, LinearSVC, LinearSVR or any other; it is not changed. Parameters that are not in the
+        grid keep the values that they have in it.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Of a precomputed kernel, the matrix.
+        The rows; for a precomputed kernel, the kernel matrix.
     y : array-like of shape (n_samples,)
+        Class labels or targets.
     grid : dict of name to values, list of such dicts, or None, default=None
-        The points are all combinations of the values, as in scikit-learn's GridSearchCV; of a list, those of each dict.
-        A name that a dict of the list lacks has the estimator's own value there. None: LIBSVM's ranges,
-        C = 2^-5, 2^-3, .. 2^15 and, where the kernel has it, gamma = 2^3, 2^1, .. 2^-15; for SVR
-        epsilon = 2^-8, 2^-5, 2^-2 besides; nu = 0.1, .. 0.8 in the place of C where there is none.
+        The points are all combinations of the values of a dict, as in scikit-learn's GridSearchCV; a list has the
+        points of all its dicts. Where a dict of the list lacks a name that another one has, the value of the estimator
+        is used. None takes LIBSVM's ranges: C = 2^-5, 2^-3, .. 2^15, or nu = 0.1, .. 0.8 if there is no C;
+        gamma = 2^3, 2^1, .. 2^-15 if the kernel has it; and epsilon = 2^-8, 2^-5, 2^-2 for regression with epsilon.
     cv : int, splitter or iterable, default=5
-        Folds as in scikit-learn; split once.
+        Folds as in scikit-learn. The rows are split once, for all points.
     scoring : str, callable or None, default=None
         As in scikit-learn; None is the estimator's own score.
     extend : int, default=0
-        Rounds of growing: while the best point has the smallest or largest value of C, gamma or epsilon that was tried,
-        the next value of their geometric progression is tried as well, at most this many times.
+        Largest number of times that the grid is extended: while the best C, gamma or epsilon is the smallest or largest
+        value of its geometric progression, the next value beyond it is added.
     refine : int, default=0
-        Rounds of looking closer: two more values to either side of the best, at half the distance, for each parameter
-        whose values are in geometric progression.
+        Number of refinements: each adds two values on either side of the best one, at half the previous distance, for
+        each parameter whose values are in geometric progression.
     refit : bool, default=True
         Whether to fit a model to all rows with the best parameters.
     n_jobs : int or None, default=None
         Threads; −1 for all cores.
     memory : float, default=2000
-        Megabytes that shared kernel matrices may take; above, each model computes its own.
+        Megabytes available for kernel matrices that are shared by all folds; if one needs more, each fit computes its
+        own kernel values.
     results : path or None, default=None
-        A file to which each score is appended as it comes; see `read_grid`.
+        A file to which each score is appended as soon as it is known; see `read_grid`.
     resume : bool, default=False
-        Go on with the file if it is there: what it holds is not computed again, and what follows comes out as if the
-        search had not been interrupted. Only a linear path is walked again from its smallest C if a part is missing.
+        Whether to continue the search of an existing results file. Scores in the file are not computed again, and the
+        others are the same as in a search that was not interrupted. A path of a linear model of which some scores are
+        missing is fitted again from its smallest C.
     fit_parameters : dict of name to array, default=None
-        A value for each row, such as {"sample_weight": weights} or {"qid": queries}.
+        Further arguments of `fit` with a value for each row, such as {"sample_weight": weights} or {"qid": queries}.
     groups : array-like, default=None
-        For splitters that need them.
+        Groups of the rows, for splitters that need them.
     verbose : int, default=0
-        Above 0: a live table and a progress bar, on a terminal or in a notebook; lines elsewhere.
+        Above 0, show a table of the scores and a progress bar on a terminal or in a notebook, and lines elsewhere.
     callback : callable or None, default=None
-        Called with the GridResult so far after each point that is done.
+        Called with the GridResult so far whenever all folds of a point have been scored.
 
     Returns
     -------
@@ -120,28 +129,31 @@ def grid_search(
     """
     grids = [default_grid(estimator)] if grid is None else checked_grids(estimator, grid)
     if results is not None:
-        _check_place(grids)
-    search = _Search(estimator, X, y, cv, scoring, groups, fit_parameters or {}, n_jobs, memory)
+        _check_storable(grids)
+    search = _Search(
+        estimator, X, y, cv=cv, scoring=scoring, groups=groups, fit_parameters=fit_parameters or {}, n_jobs=n_jobs,
+        memory=memory, verbose=verbose, callback=callback,
+    )  # fmt: skip
     search.open(tuple(grids[0]), results, resume)
-    with GridReport(verbose, search.scoring) as report, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # said once, at the end
-        search.run(_points(grids), report, callback)
+    with search.report, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # counted, and reported once at the end
+        search.run(_points(grids))
         for _ in range(extend):
             larger = _extended(grids, search.result())
             if larger is None:
                 break
             grids = larger
-            search.run(_points(grids), report, callback)
+            search.run(_points(grids))
         for _ in range(refine):
             best = search.result().best_params
-            grids = [refined(grids[_home_of(best, grids)], best)]
-            search.run(_points(grids), report, callback)
+            grids = [refined(grids[_grid_of(best, grids)], best)]
+            search.run(_points(grids))
     result = search.close()
     return replace(result, best_model=search.fitted(result.best_params)) if refit else result
 
 
-def _check_place(grids):
-    """Refuse values that a results file has no place for."""
+def _check_storable(grids):
+    """Raise a ValueError if a results file cannot store some value of the grids."""
     for name in grids[0]:
         for value in (value for grid in grids for value in grid[name]):
             try:
@@ -153,20 +165,22 @@ def _check_place(grids):
                 ) from None
 
 
-def _apart_from_C(point):
+def _except_C(point):
+    """Return the items of a point without C; they identify its path."""
     return tuple((name, value) for name, value in point.items() if name != "C")
 
 
 def _points(grids):
-    """Return all points of the grids, each once."""
+    """Return all points of the grids without repetitions."""
     each = [dict(zip(grid, values, strict=True)) for grid in grids for values in product(*grid.values())]
     return list({tuple(point.items()): point for point in each}.values())
 
 
-def _home_of(point, grids):
-    """Return the position of the first grid that has this point, or has it up to numbers beyond its edges.
+def _grid_of(point, grids):
+    """Return the position of the first grid that contains this point.
 
-    A search that is resumed may have found its best point beyond the grids that it is given.
+    A resumed search may have its best point outside the grids that it is given, if they were extended before. Then it
+    is the first grid that differs from the point in numbers only.
     """
     missing = [[value for name, value in point.items() if value not in grid[name]] for grid in grids]
     near = [k for k, values in enumerate(missing) if all(isinstance(value, Real) for value in values)]
@@ -174,51 +188,54 @@ def _home_of(point, grids):
 
 
 def _extended(grids, found):
-    """Return the grids with values beyond the edge of the one that has the best point; None if it is on no edge."""
+    """Return the grids, with that of the best point extended; None if the best point is not on an edge of its grid."""
     if np.isnan(found.means).all():
         return None
-    home = _home_of(found.best_params, grids)
-    larger = grown(grids[home], found.points, found.means)
-    return None if larger is None else [*grids[:home], larger, *grids[home + 1 :]]
+    best = _grid_of(found.best_params, grids)
+    larger = grown(grids[best], found.points, found.means)
+    return None if larger is None else [*grids[:best], larger, *grids[best + 1 :]]
 
 
 @dataclass(frozen=True)
-class _Walk:
-    """Points that differ in C alone, C ascending; of one fold, or of all (fold None) if they go along together."""
+class _Path:
+    """Points that differ in C alone, by ascending C, on one fold; `fold` is None if all folds are fitted together."""
 
     points: list[dict[str, Any]]
     fold: int | None
 
 
 class _Search:
-    """The data, the folds and the results of a search."""
+    """The data, the folds and the results of a search; `report` displays the results."""
 
-    def __init__(self, estimator, X, y, cv, scoring, groups, fit_parameters, n_jobs, memory):
-        self._estimator, self._X, self._y = clone(estimator), rows_of(X), np.asarray(y)
+    def __init__(
+        self, estimator, X, y, *, cv, scoring, groups, fit_parameters, n_jobs, memory, verbose, callback
+    ):  # fmt: skip
+        self._estimator, self._X, self._y = clone(estimator), _indexable(X), np.asarray(y)
         self._parameters = {name: np.asarray(values) for name, values in fit_parameters.items()}
         for name, values in {"y": self._y, **self._parameters}.items():
             if values.dtype.kind == "f":
                 assert_all_finite(values, input_name=name)
         self._scorer = check_scoring(estimator, scoring=scoring)
         self._given_scoring = scoring
-        self.scoring = _name_of(estimator, scoring)
+        self._score_name = _name_of(estimator, scoring)
+        self.report, self._callback = GridReport(verbose, self._score_name), callback
         self._folds = list(check_cv(cv, self._y, classifier=is_classifier(estimator)).split(self._X, self._y, groups))
         self._n_jobs, self._memory = n_jobs, memory
         self._stop, self._lock, self._shared = threading.Event(), threading.Lock(), {}
-        self._n_short, self._records, self._file = 0, {}, None
+        self._n_not_converged, self._records, self._file = 0, {}, None
 
     def open(self, names, results, resume):
-        """Prepare to record; read what is done already."""
+        """Open the results file, if there is one, and read the scores that it contains."""
         self._names = names
         if results is None:
             return
         fixed = {name: _in_text(value) for name, value in self._estimator.get_params().items() if name not in names}
         header = {
             "names": list(names),
-            "scoring": self.scoring,
+            "scoring": self._score_name,
             "n_folds": len(self._folds),
             "estimator": type(self._estimator).__name__,
-            "parameters": {name: value for name, value in fixed.items() if name not in _OF_NO_CONSEQUENCE},
+            "parameters": {name: value for name, value in fixed.items() if name not in _PARAMETERS_WITHOUT_EFFECT},
             "data": fingerprint(self._X, self._y, self._folds, self._parameters),
         }
         self._file = GridFile(results, header, resume)
@@ -227,86 +244,89 @@ class _Search:
             message = f"{results} is cut inside its first line and holds no results: the search begins anew."
             warn_caller(message)
 
-    def run(self, points, report, callback):
-        """Score all points that are not done yet."""
-        walks = self._walks(points)
-        self._users = Counter(_apart_from_C(walk.points[0]) for walk in walks)
-        left = sum(self._is_missing(point, fold) for point in points for fold in range(len(self._folds)))
-        report.begin(self.result(), points, left)
+    def run(self, points):
+        """Compute the scores of all points that have none yet."""
+        paths = self._paths(points)
+        self._n_users = Counter(_except_C(path.points[0]) for path in paths)
+        n_missing = sum(self._is_missing(point, fold) for point in points for fold in range(len(self._folds)))
+        self.report.begin(self.result(), points, n_missing)
         with single_threaded_blas():
-            run(self._go, [(walk, report, callback) for walk in walks], self._n_jobs, self._stop)
+            run(self._fit_path, [(path,) for path in paths], self._n_jobs, self._stop)
         if self._stop.is_set():
             raise KeyboardInterrupt
 
-    def _walks(self, points):
+    def _paths(self, points):
+        """Return the paths on which scores are missing."""
         chains = {}
         for point in points:
-            chains.setdefault(_apart_from_C(point), []).append(point)
-        folds = [None] if self._along_together else range(len(self._folds))
+            chains.setdefault(_except_C(point), []).append(point)
+        folds = [None] if self._fits_folds_together else range(len(self._folds))
         ordered = [sorted(chain, key=lambda point: point.get("C", 0.0)) for chain in chains.values()]
-        walks = [_Walk(chain, fold) for chain in ordered for fold in folds]
-        return [walk for walk in walks if any(map(self._is_missing_in(walk), walk.points))]
+        paths = [_Path(chain, fold) for chain in ordered for fold in folds]
+        return [path for path in paths if self._is_incomplete(path)]
 
-    def _is_missing_in(self, walk):
-        folds = range(len(self._folds)) if walk.fold is None else [walk.fold]
-        return lambda point: any(self._is_missing(point, fold) for fold in folds)
+    def _is_incomplete(self, path):
+        folds = range(len(self._folds)) if path.fold is None else [path.fold]
+        return any(self._is_missing(point, fold) for point in path.points for fold in folds)
 
     def _is_missing(self, point, fold):
         return (tuple(point.items()), fold) not in self._records
 
     @property
-    def _along_together(self):
-        """Whether it is a linear model whose folds go along C together."""
+    def _fits_folds_together(self):
+        """Whether the estimator is a linear model for which `c_path` can fit all folds together."""
         model = self._estimator
-        suits = type(model) in (LinearSVC, LinearSVR) and model.stopping == "gap" and set(self._names) <= _OF_PATHS
+        suits = type(model) in (LinearSVC, LinearSVR) and model.stopping == "gap"
+        suits = suits and set(self._names) <= _PARAMETERS_OF_C_PATHS
         return suits and getattr(model, "multi_class", "ovr") == "ovr" and set(self._parameters) <= {"sample_weight"}
 
-    def _go(self, walk, report, callback):
-        """Walk along C; whatever goes wrong here ends the other walks, too."""
+    def _fit_path(self, path):
+        """Compute the missing scores of a path; an exception also stops the paths in other threads."""
         if self._stop.is_set():
             return
         try:
-            (self._go_together if walk.fold is None else self._go_alone)(walk, report, callback)
+            (self._fit_all_folds if path.fold is None else self._fit_one_fold)(path)
         except BaseException:
             self._stop.set()
             raise
 
-    def _go_alone(self, walk, report, callback):
-        """Walk along C on one fold."""
-        done = [point for point in walk.points if not self._is_missing(point, walk.fold)]
-        left = [point for point in walk.points if self._is_missing(point, walk.fold)]
-        train_and_test = self._folds[walk.fold]
-        shared = self._shared_data(walk)
-        fold = FoldPath(shared, train_and_test, self._y, self._parameters, self._judge, self._stop.is_set)
+    def _fit_one_fold(self, path):
+        """Fit the models of a path on one fold."""
+        done = [point for point in path.points if not self._is_missing(point, path.fold)]
+        missing = [point for point in path.points if self._is_missing(point, path.fold)]
+        fold = FoldPath(
+            self._shared_data(path), self._folds[path.fold], self._y, self._parameters, self._score, self._stop.is_set
+        )
         if done and self._file is not None:
-            fold.state = self._file.state(done[-1], walk.fold)
-        for point in left:
-            begun = time.perf_counter()
-            score = self._score(fold, point)
+            fold.state = self._file.state(done[-1], path.fold)
+        for point in missing:
+            started = time.perf_counter()
+            score = self._score_or_nan(fold, point)
             if self._stop.is_set() or fold.interrupted:
                 self._stop.set()
                 return
             with self._lock:
-                self._n_short += fold.fell_short
-            self._record(point, walk.fold, score, time.perf_counter() - begun, fold.state, report, callback)
-        self._leave(walk)
+                self._n_not_converged += fold.fell_short
+            self._record(point, path.fold, score, time.perf_counter() - started, fold.state)
+        self._release_shared_data(path)
 
-    def _judge(self, model, X, y, rows):
-        """Return the score of a model on some rows; its own score of a ranking has to know their queries."""
-        is_own = self._given_scoring is None and isinstance(model, RankSVM) and "qid" in self._parameters
-        return self._scorer(model, X, y, **({"qid": self._parameters["qid"][rows]} if is_own else {}))
+    def _score(self, model, X, y, rows):
+        """Return the score of a model on rows with these numbers; the own score of a RankSVM needs their queries."""
+        needs_queries = self._given_scoring is None and isinstance(model, RankSVM) and "qid" in self._parameters
+        return self._scorer(model, X, y, **({"qid": self._parameters["qid"][rows]} if needs_queries else {}))
 
-    def _score(self, fold, point):
+    def _score_or_nan(self, fold, point):
+        """Return the score of a point on a fold; NaN if its nu is infeasible for the classes of the fold."""
         try:
             return fold.score(point)
         except InfeasibleNuError:
-            if "nu" in point:  # the classes of this fold do not allow this value of the grid
+            if "nu" in point:
                 return float("nan")
             raise
 
-    def _shared_data(self, walk):
-        """Return the SharedData of these points; the first thread that needs it computes it."""
-        others = _apart_from_C(walk.points[0])
+    def _shared_data(self, path):
+        """Return the SharedData of a path; it is computed by the first thread that needs it."""
+        others = _except_C(path.points[0])
         with self._lock:
             lock, made = self._shared.setdefault(others, (threading.Lock(), []))
         with lock:
@@ -315,66 +335,66 @@ class _Search:
                 if isinstance(model, SolvedModel):
                     model.set_params(n_jobs=1, verbose=0)
                 size = bytes_to_share(model, self._X.shape[0], n_threads(self._n_jobs))
-                made.append(SharedData(model, self._X, size <= self._memory * _MEGABYTE))
+                made.append(SharedData(model, self._X, size <= self._memory * _BYTES_PER_MEGABYTE))
             return made[0]
 
-    def _leave(self, walk):
-        """Free the SharedData of these points after their last fold."""
-        others = _apart_from_C(walk.points[0])
+    def _release_shared_data(self, path):
+        """Delete the SharedData of a path after its last fold."""
+        others = _except_C(path.points[0])
         with self._lock:
-            self._users[others] -= 1
-            if self._users[others] == 0:
+            self._n_users[others] -= 1
+            if self._n_users[others] == 0:
                 del self._shared[others]
 
-    def _go_together(self, walk, report, callback):
-        """Walk along C with all folds of a linear model."""
-        others = dict(_apart_from_C(walk.points[0]))
+    def _fit_all_folds(self, path):
+        """Fit the linear models of a path on all folds together."""
+        others = dict(_except_C(path.points[0]))
         model = clone(self._estimator).set_params(**others, n_jobs=self._n_jobs, verbose=0)
-        points, begun = {point.get("C", model.C): point for point in walk.points}, [time.perf_counter()]
+        points, started = {point.get("C", model.C): point for point in path.points}, [time.perf_counter()]
 
-        def told(C, scores):
+        def record(C, scores):
             now = time.perf_counter()
-            point = points[C]
             for fold, score in enumerate(scores):
-                if self._is_missing(point, fold):
-                    self._record(point, fold, score, (now - begun[0]) / len(scores), (), report, callback)
-            begun[0] = now
+                if self._is_missing(points[C], fold):
+                    self._record(points[C], fold, score, (now - started[0]) / len(scores))
+            started[0] = now
 
-        path = c_path(
-            model, self._X, self._y, list(points), cv=self._folds, scoring=self._given_scoring, each=told,
+        fitted = c_path(
+            model, self._X, self._y, list(points), cv=self._folds, scoring=self._given_scoring, each=record,
             **self._parameters,
         )  # fmt: skip
-        self._n_short += int(np.sum(path.statuses != Status.CONVERGED.value))
-        if (path.statuses == Status.INTERRUPTED.value).any():
+        self._n_not_converged += int(np.sum(fitted.statuses != Status.CONVERGED.value))
+        if (fitted.statuses == Status.INTERRUPTED.value).any():
             self._stop.set()
 
-    def _record(self, point, fold, score, seconds, state, report, callback):
+    def _record(self, point, fold, score, seconds, state=()):
         """Store a score, append it to the results file if there is one, and report it."""
         if self._file is not None:
             score, seconds = self._file.add(point, fold, score, seconds, state)
         with self._lock:
             self._records[tuple(point.items()), fold] = (score, seconds)
-            complete = not any(self._is_missing(point, k) for k in range(len(self._folds)))
-            result = self.result() if complete and (report.is_shown or callback is not None) else None
-            report.done(point, result)
-            if callback is not None and complete:
-                callback(result)
+            is_complete = not any(self._is_missing(point, k) for k in range(len(self._folds)))
+            is_needed = is_complete and (self.report.is_shown or self._callback is not None)
+            result = self.result() if is_needed else None
+            self.report.done(point, result)
+            if self._callback is not None and is_complete:
+                self._callback(result)
 
     def result(self):
         """Return the GridResult so far."""
-        return result_of(self._names, len(self._folds), self.scoring, dict(self._records))
+        return result_of(self._names, len(self._folds), self._score_name, dict(self._records))
 
     def close(self):
-        """Tidy up; return the result, and say if models fell short."""
+        """Close the results file, warn if fits did not reach their tolerance, and return the GridResult."""
         if self._file is not None:
             self._file.finish()
         result = self.result()
         if np.isnan(result.means).all():
             why = "every nu is too large for the classes" if "nu" in self._names else "some fold has nothing to score"
             raise ValueError(f"no point of the grid has a score: {why}.")
-        if self._n_short:
+        if self._n_not_converged:
             warn_caller(
-                f"{self._n_short} of {result.scores.size} fits stopped short of the tolerance: "
+                f"{self._n_not_converged} of {result.scores.size} fits stopped short of the tolerance: "
                 "scale the features, lower the largest C, or raise max_iter or max_seconds.",
                 ConvergenceWarning,
             )
@@ -388,17 +408,21 @@ class _Search:
         return model.fit(self._X, self._y, **self._parameters)
 
 
-_OF_NO_CONSEQUENCE = ("n_jobs", "verbose", "callbacks", "cache_size", "warm_start")
-_OF_PATHS = {"C", "epsilon", "loss", "class_weight", "fit_intercept", "intercept_scaling"}
+def _indexable(X):
+    """Return X in a form that can be indexed by row numbers: CSR if it is sparse, otherwise an array."""
+    if issparse(X):
+        check_structure(X)
+        return X.tocsr()
+    return X if isinstance(X, np.ndarray) else np.asarray(X)
 
 
 def _in_text(value):
-    """Return a parameter as a text that is the same in every process."""
+    """Return the value of a parameter as a text that is the same in every process."""
     return value.__qualname__ if callable(value) and hasattr(value, "__qualname__") else repr(value)
 
 
 def _name_of(estimator, scoring):
-    """Return what the scores are called."""
+    """Return the name of the score."""
     if scoring is not None:
         return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
     if isinstance(estimator, RankSVM):

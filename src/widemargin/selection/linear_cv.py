@@ -11,12 +11,14 @@ from widemargin.models.argument_types import Callbacks, ClassificationLoss, Clas
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.selection.c_path import CPath, c_path
 
-_KEPT = ["coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_", "n_iter_", "gap_", "objective_"]
-_KEPT += ["history_", "solver_", "status_"]
+_FITTED_ATTRIBUTES = (
+    "coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_", "n_iter_", "gap_", "objective_",
+    "history_", "solver_", "status_",
+)  # fmt: skip
 
 
-class _Chosen:
-    """Chooses C, and keeps the model for it."""
+class _CrossValidatedC:
+    """Chooses C by cross-validation, and has the fitted attributes of the model for it."""
 
     _parameter_constraints: dict = {"Cs": ["array-like", None], "cv": ["cv_object"], "scoring": [str, callable, None]}
 
@@ -27,7 +29,7 @@ class _Chosen:
     path_: CPath
 
     def _choose(self, kind, X, y, sample_weight, groups):
-        """Set the fitted attributes; `kind` is the estimator for one C."""
+        """Set the fitted attributes; `kind` is the class of estimators with one C, LinearSVC or LinearSVR."""
         self._validate_params()
         shared = {name: value for name, value in self.get_params().items() if name in kind._get_param_names()}
         estimator = kind(**shared)
@@ -48,23 +50,23 @@ class _Chosen:
         kind: Any = type(self).__mro__[2]
         shared = {name: value for name, value in self.get_params().items() if name in kind._get_param_names()}
         model = kind(**shared, C=self.C_)
-        for name in _KEPT:
+        for name in _FITTED_ATTRIBUTES:
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
         return model
 
 
-class LinearSVCCV(_Chosen, LinearSVC):
+class LinearSVCCV(_CrossValidatedC, LinearSVC):
     """Linear support vector classification with C chosen by cross-validation.
 
     Parameters
     ----------
     Cs : array-like of floats or None, default=None
-        The values of C to choose from. None is the useful range, found on the way, in steps of √10; see `c_path`.
+        The values of C to choose from. None is the useful range, in steps of √10; see `c_path`.
     cv : int, splitter, iterable or None, default=None
         Folds as in scikit-learn; None is five.
     scoring : str, callable or None, default=None
-        As in scikit-learn; None is accuracy, or R² for regression.
+        As in scikit-learn; None is accuracy.
     penalty : {"l2"}, default="l2"
         Only ½|w|²; scikit-learn's "l1" is refused.
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
@@ -110,7 +112,7 @@ class LinearSVCCV(_Chosen, LinearSVC):
     Cs_ : ndarray of shape (n_Cs,)
         All values of C that were tried, ascending.
     scores_ : ndarray of shape (n_folds, n_Cs)
-        Scores on the rows that each fold holds out.
+        Scores on the held-out rows of each fold.
     path_ : CPath
         The models and gaps for all values of C.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
@@ -148,7 +150,7 @@ class LinearSVCCV(_Chosen, LinearSVC):
     (5, 3)
     """
 
-    _parameter_constraints: dict = {**LinearSVC._parameter_constraints, **_Chosen._parameter_constraints}
+    _parameter_constraints: dict = {**LinearSVC._parameter_constraints, **_CrossValidatedC._parameter_constraints}
 
     def __init__(
         self,
@@ -206,7 +208,7 @@ class LinearSVCCV(_Chosen, LinearSVC):
         sample_weight : array-like of shape (n_samples,), default=None
             Factor of C for each row.
         groups : array-like of shape (n_samples,), default=None
-            For splitters that need them.
+            Groups of the rows, for splitters that need them.
 
         Returns
         -------
@@ -215,17 +217,17 @@ class LinearSVCCV(_Chosen, LinearSVC):
         return self._choose(LinearSVC, X, y, sample_weight, groups)
 
 
-class LinearSVRCV(_Chosen, LinearSVR):
+class LinearSVRCV(_CrossValidatedC, LinearSVR):
     """Linear support vector regression with C chosen by cross-validation.
 
     Parameters
     ----------
     Cs : array-like of floats or None, default=None
-        The values of C to choose from. None is the useful range, found on the way, in steps of √10; see `c_path`.
+        The values of C to choose from. None is the useful range, in steps of √10; see `c_path`.
     cv : int, splitter, iterable or None, default=None
         Folds as in scikit-learn; None is five.
     scoring : str, callable or None, default=None
-        As in scikit-learn; None is accuracy, or R² for regression.
+        As in scikit-learn; None is R².
     epsilon : float, default=0.0
         Residuals of at most this size have zero loss.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
@@ -269,7 +271,7 @@ class LinearSVRCV(_Chosen, LinearSVR):
     Cs_ : ndarray of shape (n_Cs,)
         All values of C that were tried, ascending.
     scores_ : ndarray of shape (n_folds, n_Cs)
-        Scores on the rows that each fold holds out.
+        Scores on the held-out rows of each fold.
     path_ : CPath
         The models and gaps for all values of C.
     coef_ : ndarray of shape (n_features,)
@@ -277,17 +279,15 @@ class LinearSVRCV(_Chosen, LinearSVR):
     intercept_ : ndarray of shape (1,)
         The intercept; 0.0 if there is none.
     n_iter_ : int
-        Number of sweeps, Newton steps or cutting planes; the largest over classes.
+        Number of sweeps, Newton steps or cutting planes.
     gap_ : float
         The relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
-        The largest over classes.
     objective_ : float
-        The objective at the model, summed over classes.
-    history_ : structured ndarray, or a list of them, one per class
+        The objective at the model.
+    history_ : structured ndarray
         Each measurement: iteration, seconds, passes, primal, dual, gap.
     solver_ : str
-        The solver that ran and, if "auto" chose it, the reason in parentheses; several, separated by semicolons, if
-        classes were solved differently.
+        The solver that ran and, if "auto" chose it, the reason in parentheses.
     status_ : str
         Why the solver stopped.
     n_features_in_ : int
@@ -305,7 +305,7 @@ class LinearSVRCV(_Chosen, LinearSVR):
     (5, 3)
     """
 
-    _parameter_constraints: dict = {**LinearSVR._parameter_constraints, **_Chosen._parameter_constraints}
+    _parameter_constraints: dict = {**LinearSVR._parameter_constraints, **_CrossValidatedC._parameter_constraints}
 
     def __init__(
         self,
@@ -361,7 +361,7 @@ class LinearSVRCV(_Chosen, LinearSVR):
         sample_weight : array-like of shape (n_samples,), default=None
             Factor of C for each row.
         groups : array-like of shape (n_samples,), default=None
-            For splitters that need them.
+            Groups of the rows, for splitters that need them.
 
         Returns
         -------

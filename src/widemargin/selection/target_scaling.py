@@ -11,6 +11,7 @@ problem of the original targets with this C and epsilon, and its relative gap is
 penalised, the penalty does not include the mean.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import get_scorer
 
 from widemargin.models.kernel.base import KernelModel
+from widemargin.problems.row_loss import RowLoss
 
 
 class TargetScale(NamedTuple):
@@ -49,6 +51,8 @@ class TargetScale(NamedTuple):
         spread, squared = self.spread, self.spread**2
         is_linear_loss = getattr(model, "loss", "epsilon_insensitive") == "epsilon_insensitive"
         changed = {"C": model.C * spread if is_linear_loss else model.C}
+        if isinstance(getattr(model, "loss", None), RowLoss):  # with both times spread, loss(r) = spread² loss'(r')
+            changed = {"C": model.C * spread, "loss": replace(model.loss, curvature=model.loss.curvature * spread)}
         if hasattr(model, "epsilon"):
             changed["epsilon"] = model.epsilon * spread
         if isinstance(model, KernelModel) or model.stopping == "kkt":

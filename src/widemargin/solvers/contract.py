@@ -1,8 +1,8 @@
-"""What every solver takes and returns, and the watch that every solver's loop reports to.
+"""The arguments and results of every solver, and the `Watch` to which every solver reports its iterations.
 
-A solver is a function of a problem and `Settings`. Its loop is in Python and hands each turn to a `Watch`, so that
-limits, callbacks, interruption and history are the same everywhere; it returns a `Solution` whose certificate was
-measured at the returned point, never estimated.
+A solver is a function of a problem and `Settings`, and returns a `Solution`. Its outer loop is in Python and reports
+each iteration to a `Watch`, so that limits, callbacks, interruption and history work in the same way for all solvers.
+The primal and the dual objective of a `Solution` are computed at the returned point; they are never estimates.
 """
 
 import math
@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.problems.certificates import relative_gap
+from widemargin.solvers.checkpoint import CheckpointFile, Checkpoints
 
 
 class Status(Enum):
@@ -31,9 +33,9 @@ class Status(Enum):
 
 
 class Progress(NamedTuple):
-    """What a callback is given after each iteration of a solver.
+    """The state of a solver after an iteration, as it is passed to callbacks.
 
-    A callback that returns a true value stops the solver, which keeps the model so far.
+    If a callback returns a true value, the solver stops, and the best solution so far is kept.
 
     Attributes
     ----------
@@ -42,19 +44,19 @@ class Progress(NamedTuple):
     iteration : int
         Number of iterations: sweeps, Newton steps or cutting planes.
     seconds : float
-        Time since the solver began.
+        Time since the solver was started.
     passes : float
         Visits of rows divided by the number of rows.
     primal, dual, gap : float
         Primal and dual objective and their relative gap, at the last measurement.
     tol : float
-        The tolerance asked for.
+        The requested tolerance.
     task, n_tasks : int
-        Which of several problems this is, one per class for instance, counted from 0, and how many there are.
+        If several problems are solved, one per class for instance: the index of this problem, from 0, and their number.
     violation : float
-        The largest violation of an optimality condition, for solvers that stop by it; NaN for others.
+        The largest violation of an optimality condition; NaN for solvers that do not stop by it.
     counts : str
-        What iterations are called: "sweeps", "steps", "planes" or "iterations".
+        The unit of `iteration`: "sweeps", "steps", "planes" or "iterations".
     """
 
     solver: str
@@ -73,10 +75,28 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """How far and how long to go.
+    """Stopping rule, limits and callbacks of a solver.
 
-    `stopping` is "gap" (relative duality gap <= tol) or "kkt" (largest violation of an optimality condition < tol);
-    `max_iter` and `max_seconds` None mean no limit; `interrupt`, once set by anyone, stops the solver.
+    Attributes
+    ----------
+    tol : float
+        The tolerance of the stopping rule.
+    stopping : str
+        "gap" (relative duality gap <= tol) or "kkt" (largest violation of an optimality condition < tol).
+    max_iter, max_seconds : number or None
+        Limits of iterations and time; None means no limit.
+    seed : int or tuple of ints
+        Seed of the random numbers.
+    n_jobs : int or None
+        Number of threads.
+    callbacks : tuple of functions
+        Called with a `Progress` after each iteration; the solver stops if one of them returns a true value.
+    interrupt : threading.Event
+        The solver stops when it is set, from any thread.
+    task, n_tasks : int
+        Index and number of problems, which are passed to the callbacks.
+    checkpoint : CheckpointFile or None
+        Where the state of the solver is written now and then, and read from if it is there.
     """
 
     tol: float = 1e-3
@@ -89,14 +109,24 @@ class Settings:
     interrupt: threading.Event = field(default_factory=threading.Event)
     task: int = 0
     n_tasks: int = 1
+    checkpoint: CheckpointFile | None = None
 
 
 @dataclass(frozen=True)
 class KernelSettings(Settings):
-    """What kernel solvers are told besides.
+    """Settings of kernel solvers.
 
-    `tol` is LIBSVM's: the largest F_t that may fall less the smallest that may rise, within a group. `cache_size` is
-    the memory for kernel rows in MB, `working_set` how many multipliers are optimised at once (None: by measurement).
+    For stopping = "kkt", `tol` is defined as in LIBSVM: within each group, the largest gradient entry F_t of a dual
+    variable that can decrease, minus the smallest of one that can increase, must be below `tol`.
+
+    Attributes
+    ----------
+    cache_size : float
+        Memory for kernel rows, in MB.
+    shrinking : bool
+        Whether dual variables that are expected to stay at their bounds are left out of the working problem.
+    working_set : int or None
+        Number of dual variables that are optimised at once; None chooses it by measured times.
     """
 
     stopping: str = "kkt"
@@ -112,13 +142,33 @@ HISTORY = np.dtype(
 
 @dataclass(frozen=True)
 class Solution:
-    """A point, its proof, and how it came about.
+    """The solution of a linear problem, with its certificate.
 
-    `w` are the weights, the constant column's last; `beta` the multipliers that prove `dual`, None if the solver has
-    none; dual coordinate solvers have w = X'beta, `newton` about that;
-    `history` is an array of type HISTORY, one entry per measurement, the last one that of this point;
-    `why` is the reason for the choice of the solver, if it was chosen; `intercept` is the value of the intercept,
-    0 if there is none; `is_exact` tells that the point is optimal to full precision; `counts` is what `n_iter` counts.
+    Attributes
+    ----------
+    w : ndarray of shape (n_columns,)
+        The weights; the weight of the constant column, if there is one, is last.
+    beta : ndarray of shape (n_rows,), or None
+        Feasible dual variables whose dual objective is `dual`; None if the solver has none. Dual coordinate descent
+        keeps w = X'beta; for other solvers this holds only approximately.
+    primal, dual : float
+        The primal objective at `w`, and a lower bound of the optimum.
+    n_iter : int
+        Number of iterations.
+    status : Status
+        Why the solver stopped.
+    solver : str
+        Name of the solver, or of several in the order in which they were used.
+    history : ndarray of type HISTORY
+        One entry per measurement; the last one is that of the returned point.
+    why : str
+        Why `auto` chose this solver; empty if the caller chose it.
+    intercept : float
+        The intercept; 0 if there is none.
+    is_exact : bool
+        Whether the optimality conditions hold to full precision.
+    counts : str
+        The unit of `n_iter`, as in `Progress`.
     """
 
     w: NDArray[np.float64]
@@ -136,24 +186,40 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Relative duality gap of this point."""
+        """Relative duality gap of the solution."""
         return relative_gap(self.primal, self.dual)
 
     @property
     def is_finite(self) -> bool:
-        """Whether the point, its multipliers and its objective are; a bound below may be −∞, which proves nothing."""
+        """Whether weights, intercept, dual variables and primal objective are finite; `dual` may be −∞, but not NaN."""
         parts = (self.w, self.intercept, self.primal, 0.0 if self.beta is None else self.beta)
         return all(np.isfinite(part).all() for part in parts) and not np.isnan(self.dual)
 
 
 @dataclass(frozen=True)
 class KernelSolution:
-    """Multipliers of a KernelQP, their proof, and how they came about.
+    """The solution of a KernelQP, with its certificate.
 
-    `offsets` are the levels r_g of the gradient; `violation` is what `tol` was compared with; `n_computed` counts the
-    kernel rows that were computed. The model, whose objective is `primal`, is the function of beta and offsets times
-    `stretch`, 1 but for the largest costs. Where the function is zero, objective and gap are but rounding: the gap
-    is then relative to `scale`, the objective's size if nothing cancelled.
+    `n_iter`, `status`, `solver`, `history` and `counts` are those of `Solution`.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (n_variables,)
+        The dual variables.
+    offsets : ndarray of shape (n_groups,)
+        The offset r_g of each group, which the gradient entries of its free dual variables are equal to.
+    primal, dual : float
+        The primal objective of the model, which is `stretch` times the function of beta and offsets, and a lower bound
+        of the optimum.
+    violation : float
+        The largest violation of an optimality condition, which `tol` limits.
+    n_computed : float
+        Number of kernel rows that were computed.
+    stretch : float
+        The factor of the function; other than 1 only if the costs are very large.
+    scale : float
+        A lower limit of the denominator of `gap`. If the function is zero, the objective consists of rounding errors
+        only, and the gap is taken relative to the sum of the absolute values of its terms.
     """
 
     beta: NDArray[np.float64]
@@ -172,29 +238,52 @@ class KernelSolution:
 
     @property
     def gap(self) -> float:
-        """Relative duality gap of this point."""
+        """Relative duality gap of the solution."""
         return relative_gap(self.primal, self.dual, self.scale)
 
     @property
     def is_finite(self) -> bool:
-        """Whether multipliers, offsets and the objective are; a bound below may be −∞, which proves nothing."""
+        """Whether dual variables, offsets and primal objective are finite; `dual` may be −∞, but not NaN."""
         parts = (self.beta, self.offsets, self.primal)
         return all(np.isfinite(part).all() for part in parts) and not np.isnan(self.dual)
 
 
 class Watch:
-    """Keeps the time, the history and the limits of one run; `with` catches Ctrl-C and leaves the model intact."""
+    """The clock, the history and the limits of one run of a solver.
 
-    def __init__(self, settings, counts="iterations"):
+    As a context manager it catches KeyboardInterrupt, so that the solver returns its best solution so far.
+
+    Parameters
+    ----------
+    settings : Settings
+    counts : str
+        The unit of iterations, as in `Progress`.
+
+    Attributes
+    ----------
+    settings, counts
+        As given.
+    status : Status or None
+        Why the run ended; None while it goes on.
+    """
+
+    settings: Settings
+    counts: str
+    status: Status | None
+
+    def __init__(self, settings: Settings, counts: str = "iterations") -> None:
         self.settings, self.counts = settings, counts
         self.status = None
         self._start = time.perf_counter()
-        self._history = []
+        self._history: list[tuple[int, float, float, float, float, float]] = []
+        self._checkpoints = Checkpoints(settings.checkpoint)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind, error, traceback):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
         if kind is not None and issubclass(kind, KeyboardInterrupt):
             self.settings.interrupt.set()
             self.status = Status.INTERRUPTED
@@ -202,28 +291,31 @@ class Watch:
         return False
 
     @property
-    def seconds(self):
-        """Seconds since the run began."""
+    def seconds(self) -> float:
+        """Seconds since the run was started."""
         return time.perf_counter() - self._start
 
     @property
-    def gap(self):
-        """The relative gap last measured."""
+    def gap(self) -> float:
+        """The relative gap of the last measurement."""
         return self._history[-1][-1]
 
     @property
-    def last_iteration(self):
-        """The iteration of the last measurement, −1 before the first."""
+    def last_iteration(self) -> int:
+        """The iteration of the last measurement; −1 if there is none."""
         return self._history[-1][0] if self._history else -1
 
-    def measured(self, iteration, passes, primal, dual):
-        """Write a measurement into the history; return its relative gap."""
+    def record(self, iteration: int, passes: float, primal: float, dual: float) -> float:
+        """Add a measurement to the history, and return its relative gap."""
         gap = relative_gap(primal, dual)
         self._history.append((iteration, self.seconds, passes, primal, dual, gap))
         return gap
 
-    def turn(self, solver, iteration, passes, violation=math.nan):
-        """Tell the callbacks about a turn of `solver`; return True, with `status` set, if the run has to end."""
+    def should_stop(self, solver: str, iteration: int, passes: float, violation: float = math.nan) -> bool:
+        """Report an iteration to the callbacks; return whether the run has to end, in which case `status` is set.
+
+        At least one measurement must have been recorded before.
+        """
         settings = self.settings
         if settings.callbacks and self._call_callbacks(solver, iteration, passes, violation):
             self.status = Status.CALLBACK
@@ -235,16 +327,37 @@ class Watch:
             self.status = Status.MAX_SECONDS
         return self.status is not None
 
-    def _call_callbacks(self, solver, iteration, passes, violation):
+    def _call_callbacks(self, solver: str, iteration: int, passes: float, violation: float) -> bool:
+        """Call every callback, even if an earlier one asks to stop; return whether any of them does."""
         primal, dual, gap = self._history[-1][-3:]
         settings = self.settings
         progress = Progress(
             solver, iteration, self.seconds, passes, primal, dual, gap,
             settings.tol, settings.task, settings.n_tasks, violation, self.counts,
         )  # fmt: skip
-        wishes = [callback(progress) for callback in settings.callbacks]  # each is told, whatever another says
-        return any(wishes)
+        stop_requests = [callback(progress) for callback in settings.callbacks]
+        return any(stop_requests)
 
-    def history(self):
+    STATE = ("state",)
+
+    @property
+    def state(self) -> NDArray[np.float64]:
+        """What a checkpoint keeps of the run: the measurements, and in a last row the seconds so far."""
+        return np.array([*self._history, (0, self.seconds, 0.0, 0.0, 0.0, 0.0)])
+
+    @state.setter
+    def state(self, rows: NDArray[np.float64]) -> None:
+        self._history = [(int(row[0]), *map(float, row[1:])) for row in rows[:-1]]  # type: ignore[misc]
+        self._start = time.perf_counter() - float(rows[-1, 1])
+
+    def restore(self, run: Any) -> bool:
+        """Set the state of a solver and this history from the checkpoint, if there is one; return whether there is."""
+        return self._checkpoints.restore({"run": run, "watch": self})
+
+    def save(self, run: Any, *, now: bool = False) -> None:
+        """Write a checkpoint of the state of a solver and of this history, if one is due or `now` asks for it."""
+        self._checkpoints.save({"run": run, "watch": self}, now=now)
+
+    def history(self) -> NDArray[np.void]:
         """Return the measurements as an array of type HISTORY."""
         return np.array(self._history, dtype=HISTORY)

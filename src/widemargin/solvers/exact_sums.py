@@ -1,8 +1,9 @@
-"""Objective and dual value of a small problem, right to a few roundings of the result whatever cancels on the way.
+"""Primal and dual objective of a small problem with relative errors of a few units in the last place.
 
-In double precision a score is wrong by u Σ_j |x_ij w_j|. Where columns have very different scales, or costs are large
-and the objective small, that is more than what is to be measured. Here each product is split into two numbers without
-error (Dekker, 1971), and sums are rounded once (`math.fsum`): residuals, losses and X'beta are right to the last bit.
+In double precision, with unit roundoff u, a score has an error of up to about u Σ_j |x_ij w_j|. If columns have very
+different scales, or costs are large and the objective is small, this error exceeds the duality gap. Here each product
+is split into two doubles without error (Dekker, 1971), and each sum is rounded only once (`math.fsum`). So residuals,
+losses and X'beta are correct to the last bit, whatever cancels.
 """
 
 import math
@@ -10,12 +11,14 @@ import math
 import numpy as np
 from scipy.sparse import issparse
 
-_SPLIT = 2.0**27 + 1.0
-SAFE = 2.0**480  # sizes of factors up to which nothing overflows
+from widemargin.problems.losses import loss_and_slope
+
+_SPLIT_FACTOR = 2.0**27 + 1.0  # Veltkamp's, which splits the 53 bits of a double into two halves
+MAX_FACTOR = 2.0**480  # absolute value of factors below which exact products do not overflow
 
 
 def exact_sum(terms):
-    """Return the sum of numbers, rounded once; where it leaves double precision, what plain sums make of it."""
+    """Return the sum of numbers, rounded once; if it overflows, the result of plain summation."""
     terms = list(terms)
     try:
         return math.fsum(terms)
@@ -26,57 +29,53 @@ def exact_sum(terms):
 
 def precise_scores(X, w):
     """Return X w of a Matrix, each score rounded once."""
-    return np.array([exact_sum(products) for products in _two_products(_dense(X), w)])
+    return np.array([exact_sum(products) for products in _exact_products(_dense(X), w)])
 
 
-def precise_primal(rows, w, intercept):
-    """Return ½|w|² + Σ loss_i of a DualQP with an intercept, right to a few roundings."""
-    X = _dense(rows.X)
+def precise_primal(problem, w, intercept):
+    """Return ½|w|² + Σ loss_i of a DualQP at weights and intercept, with an error of a few units in the last place."""
     losses = []
-    for i, products in enumerate(_two_products(X, w)):
-        parts = [rows.target[i], -intercept, *(-products)]
+    for i, products in enumerate(_exact_products(_dense(problem.X), w)):
+        parts = [problem.target[i], -intercept, *(-products)]
         residual = exact_sum(parts)
-        beyond = exact_sum([*parts, -math.copysign(rows.epsilon[i], residual)])
-        losses.append(_loss(rows, i, beyond if beyond * residual > 0.0 else 0.0))
-    return exact_sum([*losses, *(0.5 * _two_products(w[np.newaxis], w)[0])])
+        excess = exact_sum([*parts, -math.copysign(problem.epsilon[i], residual)])
+        excess = excess if excess * residual > 0.0 else 0.0
+        losses.append(loss_and_slope(excess, problem.lower[i], problem.upper[i], problem.curvature[i], 0.0)[0])
+    return exact_sum([*losses, *(0.5 * _exact_products(w[np.newaxis], w)[0])])
 
 
-def _loss(rows, i, beyond):
-    if beyond == 0.0:
-        return 0.0
-    bound, size = (rows.upper[i] if beyond > 0.0 else -rows.lower[i]), abs(beyond)
-    slope = bound if rows.curvature[i] == 0.0 else min(size / rows.curvature[i], bound)
-    return slope * (size - 0.5 * rows.curvature[i] * slope) if slope > 0.0 else 0.0
+def precise_dual(problem, beta):
+    """Return the dual objective at beta, with an error of a few units in the last place of the second result.
 
-
-def precise_dual(rows, beta):
-    """Return the dual value of beta, right to a few roundings, and the sum of the sizes of its parts."""
-    v = np.array([exact_sum(products) for products in _two_products(_dense(rows.X).T, beta)])
+    The second result is the sum of the absolute values of all terms.
+    """
+    v = np.array([exact_sum(products) for products in _exact_products(_dense(problem.X).T, beta)])
     parts = np.concatenate([
-        _two_products(rows.target[np.newaxis], beta)[0],
-        -_two_products(rows.epsilon[np.newaxis], np.abs(beta))[0],
-        -0.5 * rows.curvature * beta * beta,
-        -0.5 * _two_products(v[np.newaxis], v)[0],
+        _exact_products(problem.target[np.newaxis], beta)[0],
+        -_exact_products(problem.epsilon[np.newaxis], np.abs(beta))[0],
+        -0.5 * problem.curvature * beta * beta,
+        -0.5 * _exact_products(v[np.newaxis], v)[0],
     ])  # fmt: skip
     return exact_sum(parts), exact_sum(np.abs(parts))
 
 
 def _dense(X):
+    """Return a Matrix as a float64 array, the constant column included."""
     values = X.values.toarray() if issparse(X.values) else X.values
     values = values.astype(np.float64)
     return np.column_stack([values, np.full(X.n_rows, X.constant)]) if X.constant else values
 
 
-def _two_products(A, x):
-    """Return lines of numbers that sum up to A x without error: the products, and what their rounding has lost."""
-    high = A * x
-    a, b = _halves(A), _halves(x)
-    low = a[1] * b[1] - (((high - a[0] * b[0]) - a[1] * b[0]) - a[0] * b[1])
-    return np.concatenate([high, low], axis=1)
+def _exact_products(A, x):
+    """Return an array whose rows sum to A x without error: the rounded products, followed by their rounding errors."""
+    product = A * x
+    (a_high, a_low), (x_high, x_low) = _split(A), _split(x)
+    error = a_low * x_low - (((product - a_high * x_high) - a_low * x_high) - a_high * x_low)
+    return np.concatenate([product, error], axis=1)
 
 
-def _halves(x):
-    """Return x as a sum of two numbers of half its digits each."""
-    large = _SPLIT * x
+def _split(x):
+    """Return two numbers with half of the digits each whose sum is x."""
+    large = _SPLIT_FACTOR * x
     high = large - (large - x)
     return high, x - high

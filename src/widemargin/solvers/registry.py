@@ -1,9 +1,7 @@
-"""The solvers by name, and the one place that refuses a problem which a solver does not take.
+"""All solvers by name, and the check that refuses problems which a solver does not take.
 
-A new solver is one more line in `SPECS`.
-
-    LINEAR_SOLVERS, RISK_SOLVERS, KERNEL_SOLVERS    by name, those that take a DualQP, a RiskProblem, a KernelQP; each
-                                                    checks the problem, and then solves it
+A solver is registered by adding its spec to `SPECS`. The dictionaries LINEAR_SOLVERS, RISK_SOLVERS and KERNEL_SOLVERS
+hold the solvers that take a DualQP, a RiskProblem and a KernelQP, as functions that check a problem and then solve it.
 """
 
 from functools import partial
@@ -11,6 +9,7 @@ from functools import partial
 from widemargin.problems.formulations import DualQP, Intercept, KernelQP, RiskProblem, is_made_of_hinges
 from widemargin.solvers.auto import AUTO
 from widemargin.solvers.coordinate_descent.avsf import AVSF
+from widemargin.solvers.coordinate_descent.block_minimisation import SBM
 from widemargin.solvers.coordinate_descent.climb import CLIMB
 from widemargin.solvers.coordinate_descent.crammer_singer import CRAMMER_SINGER
 from widemargin.solvers.coordinate_descent.dcd import DCD
@@ -18,35 +17,40 @@ from widemargin.solvers.cutting_planes.methods import OCAS, SVMPERF
 from widemargin.solvers.decomposition.smo import SMO
 from widemargin.solvers.decomposition.svmlight import KERNEL_AUTO, SVMLIGHT
 from widemargin.solvers.newton.smoothed import NEWTON
-from widemargin.solvers.spec import Losses
+from widemargin.solvers.spec import Losses, Rows
 
-SPECS = (AUTO, DCD, AVSF, CLIMB, NEWTON, SVMPERF, OCAS, CRAMMER_SINGER, KERNEL_AUTO, SVMLIGHT, SMO)
+SPECS = (AUTO, DCD, AVSF, CLIMB, SBM, NEWTON, SVMPERF, OCAS, CRAMMER_SINGER, KERNEL_AUTO, SVMLIGHT, SMO)
 
 
 def specs_of(formulation):
-    """Return the specs of the solvers that take a formulation, by name."""
+    """Return a dictionary of the specs of all solvers that take a formulation, by name."""
     return {spec.name: spec for spec in SPECS if formulation in spec.takes}
 
 
-def names_of(formulation, **wanted):
-    """Return the names of the solvers that take a formulation, an intercept and a stopping rule, as far as given."""
-    return [name for name, spec in specs_of(formulation).items() if not misfit(spec, formulation, **wanted)]
+def names_of(formulation, *, intercept=None, stopping=None):
+    """Return the names of the solvers that take a formulation with an intercept and a stopping rule, if given."""
+    return [
+        name
+        for name, spec in specs_of(formulation).items()
+        if not _unsupported(spec, formulation, intercept=intercept, stopping=stopping)
+    ]
 
 
-def misfit(spec, formulation, *, intercept=None, stopping=None):
-    """Return which of the arguments keeps a solver from problems of a formulation, "intercept" or "stopping", or None.
+def _unsupported(spec, formulation, *, intercept, stopping):
+    """Return which argument a solver does not support, "intercept" or "stopping"; None if it supports both.
 
     Parameters
     ----------
     spec : SolverSpec
     formulation : type
     intercept : Intercept or None
-        None if nothing is known of it.
+        The intercept of the problem; None if it is not known yet.
     stopping : str or None
+        The stopping rule; None if it is not known yet.
     """
     if spec.chooses:
         others = [one for one in specs_of(formulation).values() if not one.chooses]
-        fits = [not misfit(one, formulation, intercept=intercept, stopping=stopping) for one in others]
+        fits = [not _unsupported(one, formulation, intercept=intercept, stopping=stopping) for one in others]
         return None if any(fits) and stopping in (None, *spec.stopping) else "stopping"
     if intercept is not None and intercept not in spec.intercepts:
         return "intercept"
@@ -54,36 +58,36 @@ def misfit(spec, formulation, *, intercept=None, stopping=None):
 
 
 def check_choice(spec, formulation, *, intercept=None, stopping=None):
-    """Refuse a solver for problems of a formulation that are not stated yet; the message names those that would do.
+    """Check a solver before there is a problem; the error message names the solvers that can be used instead.
 
     Raises
     ------
     ValueError
-        If the solver does not take the intercept, or does not know the stopping rule.
+        If the solver does not support the intercept or the stopping rule.
     """
-    reason = misfit(spec, formulation, intercept=intercept, stopping=stopping)
-    if reason == "intercept":
+    unsupported = _unsupported(spec, formulation, intercept=intercept, stopping=stopping)
+    if unsupported == "intercept":
         others = names_of(formulation, intercept=intercept, stopping=stopping)
         raise ValueError(
             f"penalize_intercept=False needs solver={listed(others)}, got {spec.name!r}, which needs an intercept in "
             "the penalty."
         )
-    if reason == "stopping":
+    if unsupported == "stopping":
         others = names_of(formulation, intercept=intercept, stopping=stopping)
-        way = f"is for solver={listed(others)}" if others else "is not for problems of this kind"
+        rule = f"is for solver={listed(others)}" if others else "is not for problems of this kind"
         free = " with an intercept that is not penalised" if intercept is Intercept.FREE else ""
-        raise ValueError(f"stopping={stopping!r} {way}; the solver is {spec.name!r}{free}.")
+        raise ValueError(f"stopping={stopping!r} {rule}; the solver is {spec.name!r}{free}.")
 
 
 def check(spec, problem, settings):
-    """Refuse a problem that a solver does not take; the message names the solvers that would do.
+    """Check that a solver takes a problem; the error message names the solvers that can be used instead.
 
     Raises
     ------
     TypeError
-        If the formulation is another one.
+        If the solver does not take the formulation of the problem.
     ValueError
-        If the intercept, the losses, the stopping rule or the size of the problem do not suit the solver.
+        If the solver does not support the intercept, the losses, the stopping rule or the size of the problem.
     """
     formulation = type(problem)
     if formulation not in spec.takes:
@@ -91,34 +95,42 @@ def check(spec, problem, settings):
         raise TypeError(f"solver={spec.name!r} does not minimise a {formulation.__name__}; use solver={others}.")
     check_choice(spec, formulation, intercept=getattr(problem, "intercept", None), stopping=settings.stopping)
     reason = _refusal(spec, problem)
-    if reason:
+    if reason is not None:
         others = [name for name, one in specs_of(formulation).items() if not _refusal(one, problem)]
         others = [name for name in others if name in names_of(formulation, intercept=problem.intercept)]
-        raise ValueError(f"solver={spec.name!r} {reason}. Use solver={listed(others)}.")
+        way = f"solver={listed(others)}" if others else "penalize_intercept=True, for which there are other solvers"
+        raise ValueError(f"solver={spec.name!r} {reason}. Use {way}.")
 
 
 def _refusal(spec, problem):
-    """Return why a solver refuses a problem of a formulation that it takes, or None."""
+    """Return why a solver refuses the losses or the size of a problem, or None if it does not."""
+    if spec.reads is Rows.IN_MEMORY and not spec.chooses and not is_in_memory(problem):
+        return "needs all rows in memory, and these are in blocks on disk"
     if spec.losses is Losses.HINGES and isinstance(problem, DualQP) and not is_made_of_hinges(problem):
         return f"takes losses that are {Losses.HINGES.value}"
     return spec.refuses(problem)
 
 
+def is_in_memory(problem):
+    """Return whether the rows of a problem are in memory; those of a kernel problem always are."""
+    return not hasattr(problem, "X") or problem.X.is_in_memory
+
+
 def counts_of(solver):
-    """Return what the solvers count that are named in `solver_` of a model, "iterations" if they differ."""
+    """Return the unit of the iterations of the solvers named in `solver_` of a model; "iterations" if they differ."""
     named = [name for part in solver.split("; ") for name in part.partition(" (")[0].split(", then ")]
     counts = {spec.counts for spec in SPECS if spec.name in named}
     return counts.pop() if len(counts) == 1 else "iterations"
 
 
 def listed(names, shown=repr):
-    """Return names joined by commas and `or`, each as `shown` shows it: in quotes."""
+    """Return names joined by commas and `or`, each formatted by the function `shown`, which by default adds quotes."""
     texts = [shown(name) for name in names]
     return " or ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def _solve(spec, problem, settings, start=None):
-    """Check a problem, and solve it."""
+    """Check that a solver takes a problem, and solve it."""
     check(spec, problem, settings)
     return spec.solve(problem, settings, start)
 

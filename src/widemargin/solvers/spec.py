@@ -1,19 +1,21 @@
-"""What a solver declares of itself: a `SolverSpec`, one frozen object beside each solver.
+"""`SolverSpec`: the declaration of a solver, one frozen object beside each solver function.
 
-Everything that is asked about solvers elsewhere is read from the specs: which of them take a problem, which names
-`solver=` and `--solver` accept, what error messages recommend, the tables of the documentation, and the parameters of
-the tests. `registry` collects them.
+The specs are the only source of information about solvers: which of them take a problem, which names `solver=` and
+`--solver` accept, what error messages recommend, the tables of the documentation, and the parameters of the tests.
+`registry` collects them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from widemargin.problems.formulations import Intercept
+from widemargin.solvers.contract import Settings
 
 
 class Start(Enum):
-    """What a solver starts from."""
+    """The kind of point that a solver starts from."""
 
     DUAL = "dual variables"
     WEIGHTS = "weights"
@@ -30,22 +32,22 @@ class Rows(Enum):
     """Where the rows of X may be."""
 
     IN_MEMORY = "in memory"
-    BLOCKS = "in blocks on disk"
-    PARTITIONS = "in partitions of a cluster"
+    BLOCKS = "in memory, or in blocks on disk"
 
 
-def refuses_nothing(problem):
-    """Return None: a solver without this rule takes every problem that its other fields allow."""
+def refuses_nothing(problem: Any) -> str | None:
+    """Return None: the solver takes every problem that the other fields of its spec allow."""
+    return None
 
 
-def never(problem, settings, start):
-    """Return False: problems with one X are solved one by one."""
+def never(problem: Any, settings: Settings, start: Any) -> bool:
+    """Return False: several problems with the same X are solved one by one."""
     return False
 
 
 @dataclass(frozen=True)
 class SolverSpec:
-    """What a solver takes, needs and counts.
+    """The problems that a solver takes, what it starts from, and how it stops.
 
     Attributes
     ----------
@@ -54,39 +56,39 @@ class SolverSpec:
     solve : function
         `solve(problem, settings, start=None)` returns a Solution.
     takes : frozenset of types
-        The formulations that it minimises: DualQP, RiskProblem, KernelQP, CrammerSinger.
+        The formulations that the solver minimises: DualQP, RiskProblem, KernelQP, CrammerSinger.
     intercepts : frozenset of Intercept
-        The intercepts that it can treat.
+        The kinds of intercept that the problem may have.
     losses : Losses
-        The losses of a DualQP that it can treat.
+        The losses that a DualQP may have.
     starts_from : Start
-        What `start` is.
+        The meaning of `start`.
     stopping : tuple of str
-        The stopping rules that it knows.
+        The stopping rules that the solver implements.
     counts : str
-        What `max_iter` limits and `n_iter_` counts, in the plural.
+        The unit of `max_iter` and `n_iter_`, in the plural.
     reads : Rows
         Where the rows of X may be.
     refuses : function
-        `refuses(problem)` returns why a problem is refused although all of the above fits, or None.
+        `refuses(problem)` returns why a problem is refused that fits all other fields, or None if it is not.
     together : function or None
         `together(problems, settings, starts)` solves several problems with the same X at once, and returns a list.
     is_better_together : function
-        `is_better_together(problem, settings, start)` returns whether that is the faster way.
+        `is_better_together(problem, settings, start)` returns whether `together` is faster than one call per problem.
     chooses : bool
-        Whether the solver hands each problem to another solver, so that it takes what any of them takes.
+        Whether the solver chooses another solver for each problem, and so takes all problems that any of these takes.
     """
 
     name: str
-    solve: Callable
-    takes: frozenset
+    solve: Callable[..., Any]
+    takes: frozenset[type]
     starts_from: Start
-    stopping: tuple
+    stopping: tuple[str, ...]
     counts: str
-    intercepts: frozenset = frozenset(Intercept)
+    intercepts: frozenset[Intercept] = frozenset(Intercept)
     losses: Losses = Losses.ANY
     reads: Rows = Rows.IN_MEMORY
-    refuses: Callable = refuses_nothing
-    together: Callable | None = None
-    is_better_together: Callable = never
+    refuses: Callable[[Any], str | None] = refuses_nothing
+    together: Callable[[Sequence[Any], Sequence[Settings], Sequence[Any]], list[Any]] | None = None
+    is_better_together: Callable[[Any, Settings, Any], bool] = never
     chooses: bool = False

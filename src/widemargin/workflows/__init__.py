@@ -1,10 +1,10 @@
-"""From files to files: the work of each command of the command line as a function.
+"""The commands of the command line as functions that read and write files.
 
-A function takes paths and keyword arguments, reads, computes, writes, and returns a frozen dataclass: `str(result)` is
-what the command prints, `result.to_dict()` the facts that it prints with `--json`. Nothing here prints. What goes wrong
-is an exception (`FormatError`, `FileError`, `ArgumentError`, `OSError`), what is worth knowing a `FileWarning` or a
-`FileNote`. Messages name the arguments of the functions; the command line has its own names put in their place, see
-`spelling`.
+A function takes paths and keyword arguments, and returns a frozen dataclass: `str(result)` is the text that the command
+prints, and `result.to_dict()` the dict that it prints with `--json`. The functions themselves print nothing. Errors are
+exceptions (`FormatError`, `FileError`, `ArgumentError`, `OSError`); further messages are warnings of the categories
+`FileWarning` and `FileNote`. Messages name arguments of the functions, and the command line replaces these by its
+options; see `errors.spelling`.
 
-In all of them "-" stands for standard input or output, and a file is replaced when the new one is complete.
+The path "-" is standard input or output. An existing file is replaced when the new one is complete.
 """

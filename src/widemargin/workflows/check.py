@@ -1,40 +1,40 @@
-"""`check_file`: every mistake of a data file, then what is worth knowing about its rows and what looks wrong."""
+"""`check_file`: all defects of a data file, a summary of its rows, and warnings about what looks wrong."""
 
 import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from widemargin.data.quality_warnings import Suspicion, shown, suspicions
+from widemargin.data.quality_warnings import QualityWarning, quality_warnings, shown
 from widemargin.data.summary import Summary, summarise
 from widemargin.data.svmlight.checker import Mistake, check_svmlight
-from widemargin.workflows.columns import columns, count
 from widemargin.workflows.files import Source, as_source, name_of, naming
+from widemargin.workflows.result_text import columns, count
 
-_SHOWN_CLASSES = 8
+_MAX_CLASSES_SHOWN = 8
 
 
 @dataclass(frozen=True)
 class FileCheck:
-    """What `check_file` found; `str` gives the lines that `widemargin check` prints.
+    """The result of `check_file`; `str` gives the lines that `widemargin check` prints.
 
     Attributes
     ----------
     name : str
-        The file.
+        The name of the file.
     defects : tuple of (line, column, rule)
-        Rules of the format that the file breaks and where, in the order of the text, at most as many as asked for;
-        line and column, in bytes, count from 1, and are None where a place makes no sense.
+        The rules of the format that the file breaks, and where, in the order of the file; at most `limit` of them.
+        Lines and columns are counted from 1, columns in bytes; they are None for a defect that has no position.
     n_defects : int
-        How many there are.
+        The number of defects.
     n_defects_is_exact : bool
-        Whether `n_defects` counts every one; if not, there are at least so many.
+        Whether `n_defects` is exact; otherwise it is a lower bound.
     n_lines_refused : int
-        How many lines have defects.
+        The number of lines with defects.
     summary : Summary or None
-        Of the rows without defects: `n_rows`, `n_features`, `density`, `labels`, `queries` and more; None if there is
-        no such row.
-    suspicions : tuple of (kind, message, cure)
-        What breaks no rule but looks wrong, the gravest first.
+        A summary of the rows without defects: `n_rows`, `n_features`, `density`, `labels`, `queries` and others; None
+        if there are no such rows.
+    warnings : tuple of (kind, message, remedy)
+        Warnings about data that are valid but look wrong, each with a remedy; the most serious first.
     """
 
     name: str
@@ -43,11 +43,11 @@ class FileCheck:
     n_defects_is_exact: bool
     n_lines_refused: int
     summary: Summary | None
-    suspicions: tuple[Suspicion, ...]
+    warnings: tuple[QualityWarning, ...]
 
     @property
     def defect_lines(self) -> str:
-        """A line for each defect listed, and one that tells how many more there are; empty if there is none."""
+        """A line for each defect in `defects`, and one with the number of further defects; empty if there are none."""
         lines = []
         for line, column, rule in self.defects:
             place = ":".join(str(part) for part in (self.name, line, column) if part is not None)
@@ -58,22 +58,24 @@ class FileCheck:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all that was found as facts for JSON."""
+        """Return the result as a dict that can be written as JSON."""
         return {
             "defects": [{"line": line, "column": column, "message": rule} for line, column, rule in self.defects],
             "n_defects": self.n_defects,
             "n_defects_is_exact": self.n_defects_is_exact,
             "summary": None if self.summary is None else _as_lists(asdict(self.summary)),
-            "suspicions": [suspicion._asdict() for suspicion in self.suspicions],
+            "suspicions": [
+                {"kind": kind, "message": message, "cure": remedy} for kind, message, remedy in self.warnings
+            ],
         }
 
     def __str__(self) -> str:
         parts = [self.defect_lines] if self.n_defects else []
         if self.summary is not None:
             parts.append(columns(_facts(self)))
-        parts += [f"{self.name}: warning: {suspicion}" for suspicion in self.suspicions]
+        parts += [f"{self.name}: warning: {warning}" for warning in self.warnings]
         defects = f"{self._at_least}{count(self.n_defects, 'defect')}"
-        return "\n".join([*parts, f"{defects}, {count(len(self.suspicions), 'warning')}"])
+        return "\n".join([*parts, f"{defects}, {count(len(self.warnings), 'warning')}"])
 
     @property
     def _at_least(self) -> str:
@@ -83,26 +85,26 @@ class FileCheck:
 def check_file(
     data: Source, *, limit: int | None = 100, task: str | None = None, zero_based: str | bool = "auto"
 ) -> FileCheck:
-    """List every mistake of a file of SVM-light / LIBSVM text, summarise its rows, and say what looks wrong.
+    """List all defects of a file of SVM-light / LIBSVM text, summarise its rows, and warn about what looks wrong.
 
-    It is what `widemargin check` does. A file with defects is no error here: `read_svmlight`, `train_file` and the
-    others refuse it.
+    This is the function of `widemargin check`. A file with defects does not raise an exception here, but it does in
+    `read_svmlight`, `train_file` and the other functions.
 
     Parameters
     ----------
     data : path or binary file object
         The file, plain or compressed (gzip, bzip2, xz, zstandard); "-" is standard input.
     limit : int or None, default=100
-        How many defects to list; the others are counted. None lists all of them.
+        Largest number of defects to list; the others are only counted. None lists all of them.
     task : {"classification", "regression"}, default=None
-        Whether labels are classes or quantities; None tells it from them.
+        Whether labels are classes or regression targets; None infers it from the labels.
     zero_based : {"auto", True, False}, default="auto"
-        Whether indices count from 0; "auto": if index 0 occurs.
+        Whether indices count from 0; "auto" is True if index 0 occurs.
 
     Returns
     -------
     FileCheck
-        With `defects`, `summary`, `suspicions`; it prints itself.
+        Has `defects`, `summary` and `warnings`; `print` shows them.
 
     Raises
     ------
@@ -124,25 +126,24 @@ def check_file(
     source = as_source(data)
     with naming("standard input" if source == "-" else name_of(source)):
         checked = check_svmlight(sys.stdin.buffer if source == "-" else source, zero_based=zero_based, limit=limit)
-    summary, odd = None, []
+    summary, warnings = None, []
     if checked.X is not None:
         first_index = 0 if checked.zero_based else 1
         summary = summarise(checked.X, checked.y, checked.qid, task=task, first_index=first_index, lines=checked.lines)
-        odd = suspicions(summary, source if isinstance(source, str) and source != "-" else "DATA", task)
-    return FileCheck(
-        checked.name, checked.mistakes, checked.n_mistakes, checked.is_exact, checked.n_refused, summary, tuple(odd)
-    )
+        warnings = quality_warnings(summary, source if isinstance(source, str) and source != "-" else "DATA", task)
+    defects = checked.mistakes, checked.n_mistakes, checked.is_exact, checked.n_refused
+    return FileCheck(checked.name, *defects, summary, tuple(warnings))
 
 
 def _as_lists(fact):
-    """Return a fact, or facts within facts, with a list for every tuple."""
+    """Return a value with a list in place of every tuple, within dicts and tuples too."""
     if isinstance(fact, dict):
         return {name: _as_lists(inner) for name, inner in fact.items()}
     return [_as_lists(inner) for inner in fact] if isinstance(fact, tuple) else fact
 
 
 def _facts(found):
-    """Return the summary as a person reads it."""
+    """Return the summary as a dict of texts."""
     summary = found.summary
     features, repeats = summary.features, summary.repeats
     refused = f" (and {count(found.n_lines_refused, 'line')} with defects)" if found.n_lines_refused else ""
@@ -171,10 +172,10 @@ def _facts(found):
 
 
 def _label_words(labels):
-    """Return how labels are distributed, in words."""
+    """Return a text about the distribution of the labels."""
     if labels.classes is None:
         ends = f"from {labels.smallest:g} to {labels.largest:g}"
         return f"{labels.n_distinct} distinct, {ends}, mean {labels.mean:g}, standard deviation {labels.spread:g}"
     counts = [f"{name} ({count})" for name, count in labels.classes]
-    kept = counts if len(counts) <= _SHOWN_CLASSES else counts[: _SHOWN_CLASSES - 1]
+    kept = counts if len(counts) <= _MAX_CLASSES_SHOWN else counts[: _MAX_CLASSES_SHOWN - 1]
     return f"{count(len(counts), 'class', 'classes')}: {shown(kept, len(counts))}"

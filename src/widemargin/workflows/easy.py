@@ -1,4 +1,4 @@
-"""`easy_files`: check, scale, search, train, predict and report in one go, each by the function that does it alone."""
+"""`easy_files`: check, scale, search for parameters, train, predict and report, by the functions for each step."""
 
 import math
 import os
@@ -16,30 +16,29 @@ from widemargin.models.kernel.svr import SVR
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.selection.parameter_ranges import default_grid
 from widemargin.workflows.check import FileCheck, check_file
-from widemargin.workflows.columns import columns
-from widemargin.workflows.errors import ArgumentError, DefectiveFile, FileError, FileNote
-from widemargin.workflows.files import AnyPath, as_path, check_target
+from widemargin.workflows.errors import ArgumentError, DefectiveFile, FileError, FileNote, spelled
+from widemargin.workflows.files import AnyPath, as_path, check_target, shown_progress
 from widemargin.workflows.grid import GridFile, check_results, grid_file
 from widemargin.workflows.predict import FilePrediction, predict_file
 from widemargin.workflows.report import ReportFile, report_file
+from widemargin.workflows.result_text import columns
 from widemargin.workflows.scale import scale_file
-from widemargin.workflows.shown_progress import shown_progress
-from widemargin.workflows.spelling import spelled
 
-_MANY_ROWS, _MANY_FEATURES = 20_000, 1_000
-_SPARSE = 0.25
-_COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
-_TAKEN_CARE_OF = ("scales", "quantities")  # by what follows
-_OTHER_SCALE = 10.0  # a standard deviation of targets that is so far from 1 is worth a note
-_MEASURES = {
+_MAX_ROWS_OF_RBF = 20_000  # more rows get the linear kernel
+_FEATURES_OF_ANY_RBF = 1_000  # more features than this and than rows get the linear kernel
+_MAX_DENSITY_OF_SPARSE = 0.25  # files below are scaled without changing zeros
+_COMPRESSED_SUFFIX = re.compile(r"\.(gz|bz2|xz|zst)$")
+_WARNINGS_NOT_SHOWN = ("scales", "quantities")  # the features are scaled, and the task is inferred
+_MAX_TARGET_SPREAD = 10.0  # a standard deviation of targets above this, or below its inverse, is noted
+_MEASURE_TEXTS = {
     "accuracy": lambda part: f"accuracy {100 * part:g}%",
     "mse": lambda error: f"mean squared error {error:g}",
     "concordance": lambda part: f"mean concordance {part:g}",
     "ndcg@10": lambda gain: f"NDCG@10 {gain:g}",
 }
-_TUBES = (2.0**-8, 2.0**-5, 2.0**-2)
+_EPSILONS = (2.0**-8, 2.0**-5, 2.0**-2)  # in standard deviations of the targets
 _KERNEL_CACHE_MEGABYTES = 100.0  # LIBSVM's
-_MACHINES = {
+_ESTIMATORS = {
     ("classification", "rbf"): SVC,
     ("classification", "linear"): LinearSVC,
     ("regression", "rbf"): SVR,
@@ -49,28 +48,29 @@ _MACHINES = {
 
 @dataclass(frozen=True, eq=False)
 class EasyFiles:
-    """What `easy_files` made; `str` gives the lines that `widemargin easy` prints.
+    """The result of `easy_files`; `str` gives the lines that `widemargin easy` prints.
 
     Attributes
     ----------
     task : {"classification", "regression", "rank"}
-        What the labels are for.
+        The task that the labels are for.
     kernel : {"rbf", "linear"}
-        Of the machine that was trained.
+        The kernel of the model.
     check : FileCheck
-        What was found in the training file.
+        The check of the training file.
     grid : GridFile
-        The search, with the best model.
+        The result of the search, with the best model.
     prediction : FilePrediction or None
-        Of the test file.
+        The predictions for the test file.
     report : ReportFile
-        The page.
+        The page about the model.
     files : dict of kind to path
-        What was written: "range", "scale", "model", "html", "grid", and of a test file "test scale" and "predict".
+        The files that were written: "range", "scale", "model", "html" and "grid"; with a test file also "test scale"
+        and "predict".
     seconds : float
-        How long it took.
+        The time in seconds.
     lines : tuple of str
-        What each step tells.
+        The lines about each step.
     """
 
     task: str
@@ -85,13 +85,13 @@ class EasyFiles:
 
     @property
     def last_line(self) -> str:
-        """How long it took, in words."""
+        """The line with the total time."""
         return columns({"done in": f"{self.seconds:.1f} s"})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all that was found as facts for JSON."""
+        """Return the result as a dict that can be written as JSON."""
         search = self.grid.to_dict()
-        summary: Any = self.check.summary  # there is one: a file without rows has a defect
+        summary: Any = self.check.summary  # not None, because a file without rows has a defect
         facts = {"task": self.task, "rows": summary.n_rows, "features": summary.n_features, "kernel": self.kernel}
         facts |= {name: search[name] for name in ("best", "edges", "score", "scoring", "gap")}
         if self.prediction is not None:
@@ -120,47 +120,50 @@ def easy_files(
     tell: Callable[[str], Any] | None = None,
     command: str | None = None,
 ) -> EasyFiles:
-    """Check and scale a file, choose parameters, train with the best, describe the model, and predict another file.
+    """Check and scale a file, choose parameters, train a model with the best, report on it, and predict another file.
 
-    It is what `widemargin easy` does, by `check_file`, `scale_file`, `grid_file`, `predict_file` and `report_file`.
-    Files are written in the current directory and named after those read: `train`.range, .scale, .scale.grid, .model
-    and .html, `test`.scale and .predict.
+    This is the function of `widemargin easy`. It calls `check_file`, `scale_file`, `grid_file`, `predict_file` and
+    `report_file`.
+    Files are written in the current directory. Their names are those of `train` with .range, .scale, .scale.grid,
+    .model and .html appended, and that of `test` with .scale and .predict appended.
 
     Parameters
     ----------
     train : path
-        Rows to train on, SVM-light / LIBSVM text, plain or compressed.
+        The training rows as SVM-light / LIBSVM text, plain or compressed.
     test : path, default=None
-        Rows to predict, scaled by the ranges of the others.
+        Rows to predict; they are scaled by the ranges of the training rows.
     task : {"classification", "regression", "rank"}, default=None
-        What labels are; None tells it from them, and ranks if rows have queries.
+        The task; None infers it from the labels, and is ranking if rows have queries.
     kernel : {"rbf", "linear"}, default=None
-        None is rbf, or linear if there are more than 20,000 rows, or more features than rows and more than 1,000.
+        None is "rbf", or "linear" if there are more than 20,000 rows, or if there are more features than rows and more
+        than 1,000.
     extend : int, default=0
-        While the best C, gamma or epsilon is the smallest or largest tried, try the next one beyond, at most so often.
+        Largest number of times that the grid is extended while the best C, gamma or epsilon is on its edge.
     refine : int, default=0
-        Look closer around the best, so often.
+        Number of refinements of the grid around the best point.
     scale_targets : bool, default=False
-        Regression: search with targets of mean 0 and standard deviation 1.
+        For regression, whether to search with targets scaled to mean 0 and standard deviation 1.
     n_folds : int, default=5
-        Folds of the search.
+        Number of folds of the search.
     n_jobs : int, default=1
-        Threads; −1 for all cores.
+        Number of threads; −1 is one per core.
     seed : int, default=0
-        The same seed gives the same folds.
+        Seed of the folds.
     resume, overwrite : bool, default=False
-        Go on with the search of an earlier run, or begin it anew; without either its results are refused.
+        Whether to continue the search of an earlier run, or to replace it. An existing results file is an error if
+        neither is True.
     verbose : int, default=0
-        Above 0: show progress, and a live table of the search.
+        Above 0, show progress and a table of the scores so far.
     tell : callable, default=None
-        Called with a line about each step when it is done.
+        Called with each line about a finished step.
     command : str, default=None
-        How the page is made again, shown at its end.
+        The command that makes the page, which is shown at its end.
 
     Returns
     -------
     EasyFiles
-        With the search, the prediction and the names of all files; it prints itself.
+        Has the search, the predictions and the names of all files; `print` shows the lines about each step.
 
     Raises
     ------
@@ -191,10 +194,10 @@ def easy_files(
         raise FileError(f"{train_path}: {targets} is for regression, this is {task}; leave it out")
     steps.scale(check.summary)
     if task == "regression" and not scale_targets:
-        _offer_scaling(train_path, check.summary.labels.spread)
+        _note_spread_of_targets(train_path, check.summary.labels.spread)
     kernel = "linear" if task == "rank" else kernel or steps.choose_kernel(check.summary)
     common = {"n_jobs": n_jobs, "random_state": seed}
-    model, grid = _machine_and_grid(task, kernel, check.summary.labels, scale_targets, common)
+    model, grid = _estimator_and_grid(task, kernel, check.summary.labels, scale_targets, common)
     how = {"n_folds": n_folds, "seed": seed, "n_jobs": n_jobs, "extend": extend, "refine": refine}
     how |= {"scale_targets": scale_targets, "resume": resume, "overwrite": overwrite}
     search = steps.search(model, grid, how)
@@ -205,7 +208,7 @@ def easy_files(
 
 
 def _check_arguments(train, test, task, kernel, scale_targets):
-    """Refuse arguments that contradict each other."""
+    """Raise an ArgumentError if arguments are not valid or contradict each other."""
     if "-" in (train, test):
         raise ArgumentError("train and test must be files, as they are read more than once")
     if task not in (None, "classification", "regression", "rank"):
@@ -219,12 +222,12 @@ def _check_arguments(train, test, task, kernel, scale_targets):
 
 
 def _name_files(train, test):
-    """Return the files to be written, by kind; refuse what cannot be written."""
-    stem = _COMPRESSED.sub("", os.path.basename(train))
+    """Return a dict of kind to path of the files to be written; raise an error if one cannot be written."""
+    stem = _COMPRESSED_SUFFIX.sub("", os.path.basename(train))
     files = {kind: f"{stem}.{kind}" for kind in ("range", "scale", "model", "html")}
-    files["grid"] = f"{stem}.scale.grid"  # as grid_file itself would call it
+    files["grid"] = f"{stem}.scale.grid"  # the default name of grid_file
     if test is not None:
-        test_stem = _COMPRESSED.sub("", os.path.basename(test))
+        test_stem = _COMPRESSED_SUFFIX.sub("", os.path.basename(test))
         files |= {"test scale": f"{test_stem}.scale", "predict": f"{test_stem}.predict"}
         if test_stem == stem:
             raise ArgumentError(f"{train} and {test} would be written to the same files; rename one of them")
@@ -234,47 +237,47 @@ def _name_files(train, test):
 
 
 def _task_of(summary):
-    """Return what labels are for, told from the data."""
+    """Return the task that the summary of the data suggests."""
     if summary.queries is not None:
         return "rank"
     return "regression" if summary.labels.classes is None else "classification"
 
 
-def _offer_scaling(train, spread):
-    """Note that targets are far from the scale for which the usual values of C are made."""
-    if not 1.0 / _OTHER_SCALE < spread < _OTHER_SCALE:
+def _note_spread_of_targets(train, spread):
+    """Note that the standard deviation of the targets is far from 1, which the default values of C are meant for."""
+    if not 1.0 / _MAX_TARGET_SPREAD < spread < _MAX_TARGET_SPREAD:
         targets = f"{train}: targets have the standard deviation {spread:g}"
         warn_caller(f"{targets}; {spelled('scale_targets=True')} searches in units of it", FileNote)
 
 
-def _machine_and_grid(task, kernel, labels, scale_targets, common):
-    """Return the estimator, and the values to try of each parameter."""
+def _estimator_and_grid(task, kernel, labels, scale_targets, common):
+    """Return the estimator and the grid of parameters."""
     if task == "rank":
         model = RankSVM(n_jobs=common["n_jobs"])
         return model, default_grid(model)
     own = {"gamma": "auto", "cache_size": _KERNEL_CACHE_MEGABYTES} if kernel == "rbf" else {}
-    model = _MACHINES[task, kernel](**own, **common)
+    model = _ESTIMATORS[task, kernel](**own, **common)
     if task == "classification":
         return model, default_grid(model)
     known = math.isfinite(labels.spread) and labels.spread > 0
     unit = labels.spread if known and not scale_targets else 1.0
-    return model, {**default_grid(model), "epsilon": [part * unit for part in _TUBES]}
+    return model, {**default_grid(model), "epsilon": [part * unit for part in _EPSILONS]}
 
 
 class _Steps:
-    """The steps that read and write files, each of which tells a line or more."""
+    """The steps; each reads and writes files and adds lines about it to `lines`."""
 
     def __init__(self, train, test, files, verbose, tell):
         self._train, self._test, self._files = train, test, files
         self._verbose, self._tell, self.lines = verbose, tell, []
 
-    def _say(self, step, message):
+    def _add_line(self, step, message):
         self.lines.append(f"{step:<8} {message}")
         if self._tell is not None:
             self._tell(self.lines[-1])
 
     def check(self, task):
-        """Return what was found in the training file; refuse files with defects, and note what looks wrong."""
+        """Return the check of the training file; raise an error if a file has defects, and note what looks wrong."""
         found = {path: self._check(path, task) for path in filter(None, (self._train, self._test))}
         return found[self._train]
 
@@ -290,33 +293,33 @@ class _Steps:
             search = spelled('grid_file with kernel="precomputed"')
             raise FileError(f"{path}: {KERNEL_WORDS}, which is not scaled; search with {search}")
         if path == self._train:
-            for suspicion in found.suspicions:
-                if suspicion.kind not in _TAKEN_CARE_OF:
-                    warn_caller(f"{path}: {suspicion}", FileNote)
-        self._say("check", f"{path}: {found.summary.n_rows} rows, {found.summary.n_features} features, no defects")
+            for warning in found.warnings:
+                if warning.kind not in _WARNINGS_NOT_SHOWN:
+                    warn_caller(f"{path}: {warning}", FileNote)
+        self._add_line("check", f"{path}: {found.summary.n_rows} rows, {found.summary.n_features} features, no defects")
         return found
 
     def scale(self, summary):
-        """Scale both files by the ranges of the first."""
-        files, keep_zeros = self._files, summary.density < _SPARSE
+        """Scale both files by the ranges of the training file."""
+        files, keep_zeros = self._files, summary.density < _MAX_DENSITY_OF_SPARSE
         with shown_progress(self._verbose):
             scale_file(self._train, files["scale"], save=files["range"], keep_zeros=keep_zeros)
             if self._test is not None:
                 scale_file(self._test, files["test scale"], restore=files["range"])
         how = "largest absolute value to 1, zeros stay" if keep_zeros else "each feature to [-1, 1]"
-        self._say("scale", f"{files['scale']}: {how}, ranges in {files['range']}")
+        self._add_line("scale", f"{files['scale']}: {how}, ranges in {files['range']}")
 
     def choose_kernel(self, summary):
-        """Return the kernel that suits the size of the data."""
+        """Return the default kernel for data of this size."""
         rows, features = summary.n_rows, summary.n_features
-        if rows <= _MANY_ROWS and features <= max(rows, _MANY_FEATURES):
+        if rows <= _MAX_ROWS_OF_RBF and features <= max(rows, _FEATURES_OF_ANY_RBF):
             return "rbf"
         rbf = spelled('kernel="rbf"')
-        self._say("grid", f"linear, as {rows} rows of {features} features are many for a kernel ({rbf} does it)")
+        self._add_line("grid", f"linear, as {rows} rows of {features} features are many for a kernel ({rbf} does it)")
         return "linear"
 
     def search(self, model, grid, how):
-        """Choose parameters, and train with the best."""
+        """Search for parameters, and train with the best ones."""
         files = self._files
         found = grid_file(
             model, files["scale"], files["model"], grid=grid, results=files["grid"], verbose=self._verbose, **how
@@ -324,11 +327,11 @@ class _Steps:
         result = found.result
         best = ", ".join(f"{name} {value:g}" for name, value in result.best_params.items())
         score = f"{result.scoring} {abs(result.best_score):.6g}"
-        self._say("grid", f"{len(result.points)} points: best {best}, {score}")
+        self._add_line("grid", f"{len(result.points)} points: best {best}, {score}")
         for name, side in found.edges.items():
             beyond = spelled("extend=N")
-            self._say("grid", f"{name} {result.best_params[name]:g} is the {side} tried; {beyond} goes beyond")
-        self._say("train", f"{files['model']}: certified gap {found.gap:.1e}")
+            self._add_line("grid", f"{name} {result.best_params[name]:g} is the {side} tried; {beyond} goes beyond")
+        self._add_line("train", f"{files['model']}: certified gap {found.gap:.1e}")
         return found
 
     def predict(self):
@@ -338,18 +341,19 @@ class _Steps:
             found = predict_file(files["test scale"], files["model"], files["predict"])
         measures = [
             words(found.measures[name])
-            for name, words in _MEASURES.items()
+            for name, words in _MEASURE_TEXTS.items()
             if name in found.measures and math.isfinite(found.measures[name])
         ]
-        self._say("predict", f"{files['predict']}: {', '.join([*measures, str(found.measures['rows']) + ' rows'])}")
+        facts = ", ".join([*measures, f"{found.measures['rows']} rows"])
+        self._add_line("predict", f"{files['predict']}: {facts}")
         return found
 
     def report(self, command):
-        """Write the page."""
+        """Write the page about the model."""
         files = self._files
         data = files["scale"] if self._test is None else files["test scale"]
         title = os.path.basename(self._train) + ("" if self._test is None else f" and {os.path.basename(self._test)}")
         with shown_progress(self._verbose):
             page = report_file(files["model"], data, files["html"], grid=files["grid"], title=title, command=command)
-        self._say("report", files["html"])
+        self._add_line("report", files["html"])
         return page

@@ -1,4 +1,8 @@
-"""The files of a workflow: `-` is standard input or output; targets are checked first and replaced when complete."""
+"""Reading and writing the files of a workflow, with progress.
+
+The path `-` is standard input or output. Output paths are checked before the work starts, and an existing file is
+replaced when the new one is complete.
+"""
 
 import errno
 import os
@@ -10,16 +14,27 @@ from typing import BinaryIO
 
 from widemargin._runtime import progress
 from widemargin._runtime.atomic_file import replacing
+from widemargin._runtime.compile import announcing_compilation
+from widemargin._runtime.progress import ProgressReport
 from widemargin._runtime.warning import warn_caller
 from widemargin.data.precomputed_rows import KERNEL_WORDS, is_kernel
 from widemargin.data.svmlight.reader import read_with_base
 from widemargin.errors import FormatError
 from widemargin.persistence.model_file import load_model, save_model
-from widemargin.workflows.errors import ArgumentError, FileError, FileNote
-from widemargin.workflows.spelling import spelled
+from widemargin.workflows.errors import ArgumentError, FileError, FileNote, spelled
 
 AnyPath = str | bytes | os.PathLike
 Source = AnyPath | BinaryIO
+
+
+@contextmanager
+def shown_progress(verbose):
+    """Within the block, show progress if `verbose` is not 0; otherwise an enclosing report, if any, stays in force."""
+    if not verbose:
+        yield
+        return
+    with ProgressReport(verbose, last_lines=False) as report, announcing_compilation(report.compiling):
+        yield
 
 
 def as_source(path_or_file):
@@ -34,13 +49,13 @@ def as_path(path):
 
 
 def name_of(source):
-    """Return how messages call a source: its path, or the name of a file object."""
+    """Return the name of a source in messages: its path, or the name of a file object."""
     return source if isinstance(source, str) else str(getattr(source, "name", "<stream>"))
 
 
 @contextmanager
 def naming(name):
-    """Within the block, an OSError that names no file, or a temporary one, is about the file `name`."""
+    """Within the block, set the file name of every OSError to `name`: it may have none, or that of a temporary file."""
     try:
         yield
     except BrokenPipeError:
@@ -51,7 +66,7 @@ def naming(name):
 
 
 def naming_the_file(data, function, *arguments, **options):
-    """Call a function of the library; its complaints about rows are complaints about the data file."""
+    """Call a function; raise its ValueError as a FileError whose message begins with the name of the data file."""
     try:
         return function(*arguments, **options)
     except ValueError as error:
@@ -59,9 +74,9 @@ def naming_the_file(data, function, *arguments, **options):
 
 
 def read_rows(source, **options):
-    """Return (X, y, qid) of a data file, qid None if there is none; `-` is standard input.
+    """Return (X, y, qid) of a data file; qid is None if the file has no queries.
 
-    Rows of a precomputed kernel are refused unless it is said that indices count from 0.
+    Rows that look like those of a precomputed kernel raise a FileError unless `zero_based` is True.
     """
     name = "standard input" if source == "-" else name_of(source)
     with naming(name):
@@ -75,7 +90,7 @@ def read_rows(source, **options):
 
 
 def note_queries(source, qid, *, wanted):
-    """Tell that a file's queries are not used, or that it has none where they are wanted."""
+    """Warn that the queries of a file are not used, or that a file has none although `wanted` says they are needed."""
     name = name_of(source)
     if wanted and qid is None:
         warn_caller(f"{name} has no qid: all its rows are of one query", FileNote)
@@ -85,7 +100,7 @@ def note_queries(source, qid, *, wanted):
 
 
 def read_model(path, task=None):
-    """Return the model of a file, told what SVM-light's text is for; `-` is standard input."""
+    """Return the model of a file; `task` is the task of a model in SVM-light's text, which does not contain it."""
     if path != "-":
         with naming(path), progress.task(f"reading {os.path.basename(path)}"):
             return load_model(path, task=task)
@@ -99,13 +114,13 @@ def read_model(path, task=None):
 
 
 def check_one_input(data, model_path):
-    """Refuse to read both the rows and the model from standard input."""
+    """Raise an ArgumentError if both the rows and the model would be read from standard input."""
     if data == "-" and model_path == "-":
         raise ArgumentError(f"{spelled('data')} and {spelled('model')} cannot both be standard input")
 
 
 def check_target(path, *sources):
-    """Refuse a target that cannot be written, or that is one of the sources, before any work is done."""
+    """Raise an error if an output path cannot be written, or is one of the input files."""
     if path == "-":
         return
     if os.path.isdir(path):
@@ -122,9 +137,9 @@ def check_target(path, *sources):
 
 
 def write_model(model, path, form):
-    """Write a model to a file, which is replaced when the new one is complete; `-` is standard output.
+    """Write a model to a file.
 
-    The dual variables, a number per training row, are left out: only a warm start would need them.
+    The dual variables, one number per training row, are left out because only a warm start needs them.
     """
     if path != "-":
         with naming(path), progress.task(f"writing {os.path.basename(path)}"):
@@ -140,12 +155,12 @@ def write_model(model, path, form):
 def _save(model, path, form):
     try:
         save_model(model, path, format=form, keep_dual=False)
-    except (TypeError, ValueError) as error:  # what the format has no place for
+    except (TypeError, ValueError) as error:  # the format cannot represent this model
         raise FileError(f"{path}: {error}") from error
 
 
 def write_lines(lines, path):
-    """Write lines to a file, which is replaced when the new one is complete; `-` is standard output."""
+    """Write lines of text to a file."""
     text = (f"{line}\n" for line in lines)
     if path == "-":
         sys.stdout.writelines(text)
@@ -156,5 +171,5 @@ def write_lines(lines, path):
 
 
 def _is_special(path):
-    """Whether a path is a pipe or a device, which is written to and never replaced."""
+    """Return whether a path is a pipe or a device, which cannot be replaced by a new file."""
     return os.path.exists(path) and not os.path.isfile(path)

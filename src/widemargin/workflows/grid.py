@@ -1,4 +1,4 @@
-"""`grid_file`: parameters by cross-validation, then a model of all rows with the best; see `grid_search`."""
+"""`grid_file`: choose parameters by cross-validation, and fit a model with the best ones to all rows of a file."""
 
 import os
 import time
@@ -20,8 +20,7 @@ from widemargin.selection.grid_search import grid_search
 from widemargin.selection.live_table import briefly, in_words, shown
 from widemargin.selection.parameter_ranges import default_grid, edges
 from widemargin.selection.target_scaling import scale_of
-from widemargin.workflows.columns import columns
-from widemargin.workflows.errors import ArgumentError, FileError
+from widemargin.workflows.errors import ArgumentError, FileError, spelled
 from widemargin.workflows.files import (
     AnyPath,
     Source,
@@ -30,34 +29,39 @@ from widemargin.workflows.files import (
     check_target,
     naming,
     naming_the_file,
+    shown_progress,
     write_lines,
 )
-from widemargin.workflows.model_words import model_words
-from widemargin.workflows.shown_progress import shown_progress
-from widemargin.workflows.spelling import spelled
-from widemargin.workflows.training_rows import Reading, certified_gap, choose_target, keep_model, read_training_rows
+from widemargin.workflows.model_rows import (
+    ReadOptions,
+    certified_gap,
+    choose_target,
+    read_training_rows,
+    write_trained_model,
+)
+from widemargin.workflows.result_text import columns, model_words
 
-_PICTURES = (".png", ".svg", ".pdf", ".html")
+_PICTURE_SUFFIXES = (".png", ".svg", ".pdf", ".html")
 
 
 @dataclass(frozen=True, eq=False)
 class GridFile:
-    """What `grid_file` found; `str` gives the lines that `widemargin grid` prints.
+    """The result of `grid_file`; `str` gives the lines that `widemargin grid` prints.
 
     Attributes
     ----------
     result : GridResult
         Points, scores and the best model, as `grid_search` returns them.
     description : str
-        What kind of machine was trained, in words.
+        A description of the model.
     results : str
-        The file of the scores.
+        The path of the file of scores.
     output : str
-        The file that the model was written to, "-" for standard output.
+        The path of the model file; "-" is standard output.
     seconds : float
-        How long the search and the training took.
+        The time of the search and of the last fit.
     targets_scaled : bool
-        Whether C and epsilon were searched in units of the targets' standard deviation.
+        Whether C and epsilon are in units of the standard deviation of the targets.
     """
 
     result: GridResult
@@ -69,17 +73,17 @@ class GridFile:
 
     @property
     def edges(self) -> dict[str, str]:
-        """Which of the best parameters are outermost of those tried: a dict of name to "smallest" or "largest"."""
+        """The parameters whose best value is on the edge of the grid: a dict of name to "smallest" or "largest"."""
         return edges(self.result.points, self.result.means)
 
     @property
     def gap(self) -> float:
-        """The certified gap of the best model."""
+        """The certified relative duality gap of the best model."""
         return certified_gap(self.result.best_model)
 
     @property
     def summary(self) -> str:
-        """The lines below the description: names and facts."""
+        """The lines below the description, in two columns."""
         result = self.result
         score = f"{shown(result.best_score, result.scoring)}{'%' if result.scoring == 'accuracy' else ''}"
         spread = np.std(result.scores[result.best]) * (100 if result.scoring == "accuracy" else 1)
@@ -100,7 +104,7 @@ class GridFile:
         return columns({name: words for name, words in facts.items() if words})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all that was found as facts for JSON."""
+        """Return the result as a dict that can be written as JSON."""
         result = self.result
         points = [
             {**point, "score": float(mean), "scores": scores.tolist(), "seconds": float(seconds)}
@@ -125,14 +129,16 @@ class GridFile:
         return f"{self.description}\n{self.summary}"
 
     def _edge_words(self):
-        """Return which of the best parameters are outermost, and the way out; nothing if none is."""
+        """Return a sentence about best parameters on the edge of the grid, with a remedy; empty if there are none."""
         found, best = self.edges, self.result.best_params
         words = ", ".join(f"{name}={briefly(best[name])} is the {side} tried" for name, side in found.items())
         return f"{words}; {spelled('extend=N')} goes beyond" if {"C", "gamma", "epsilon"} & set(found) else words
 
 
-class _Search(NamedTuple):
-    """How the grid is searched."""
+class _SearchOptions(NamedTuple):
+    """Arguments of the search."""
+
+    results: str
 
     n_folds: int
     seed: int
@@ -171,68 +177,71 @@ def grid_file(
 ) -> GridFile:
     """Choose parameters by cross-validation on the rows of a file, and write a model trained with the best.
 
-    It is what `widemargin grid` does. Scores are appended to a file as they come, so that a search that was killed can
-    go on.
+    This is the function of `widemargin grid`. Each score is appended to a file as soon as it is known, so that a search
+    that was interrupted can be continued.
 
     Parameters
     ----------
     estimator : estimator
-        Any of widemargin but OneClassSVM; its parameters that are not in the grid are used. Copies of it are fitted.
+        Any estimator of widemargin except OneClassSVM; it is not changed. Parameters that are not in the grid keep the
+        values that they have in it.
     data : path or binary file object
         The rows, as for `train_file`.
     output : path, default=None
-        Where the model goes; None is the name of the data + ".model" in the current directory, "-" standard output.
+        The model file. None is the name of the data file with ".model" appended, in the current directory; "-" is
+        standard output.
     grid : dict of name to values, default=None
-        Values to try; None: LIBSVM's ranges, as for `grid_search`.
+        The values to try; None takes LIBSVM's ranges, as in `grid_search`.
     n_folds : int, default=5
-        Folds, shuffled; classes in proportion, queries of a ranking whole.
+        Number of folds. Rows are shuffled; each fold of a classification has the classes in the same proportion, and
+        queries of a ranking are not divided.
     seed : int, default=0
-        The same seed gives the same folds.
+        Seed of the folds.
     scoring : str, default=None
-        scikit-learn's name of what is to be largest; None is accuracy, for regression `neg_mean_squared_error`, for a
-        ranking the concordance, which takes no other.
+        scikit-learn's name of the score. None is accuracy, or `neg_mean_squared_error` for regression. A ranking is
+        scored by its concordance, and `scoring` must be None.
     extend : int, default=0
-        While the best C, gamma or epsilon is the smallest or largest tried, try the next one beyond, at most so often.
+        Largest number of times that the grid is extended while the best C, gamma or epsilon is on its edge.
     refine : int, default=0
-        Then look closer around the best, so often.
+        Number of refinements of the grid around the best point, after it was extended.
     scale_targets : bool, default=False
-        Regression: search with targets of mean 0 and standard deviation 1, so that C and epsilon are in units of it;
-        the model predicts in those of the data.
+        For regression, whether to search with targets scaled to mean 0 and standard deviation 1, so that C and epsilon
+        are in units of the standard deviation. The model predicts in the units of the data.
     n_jobs : int, default=1
-        Threads; −1 for all cores.
+        Number of threads; −1 is one per core.
     memory : float, default=2000
-        Megabytes that shared kernel matrices may take.
+        Megabytes available for kernel matrices that are shared by all folds.
     results : path, default=None
-        Where scores go; None is the name of the data + ".grid" in the current directory.
+        The file of scores; None is the name of the data file with ".grid" appended, in the current directory.
     resume : bool, default=False
-        Go on with the results: what they hold is not computed again.
+        Whether to continue the search of an existing file of scores, which are not computed again.
     overwrite : bool, default=False
-        Begin anew although the results are there; without it and `resume` they are refused.
+        Whether to replace an existing file of scores. An existing file is an error if neither this nor `resume` is
+        True.
     plots : iterable of paths, default=()
-        Pictures of the scores, .png, .svg, .pdf, or an interactive page, .html.
+        Files of pictures of the scores: .png, .svg or .pdf, or .html for an interactive page.
     format : {"widemargin", "liblinear", "libsvm", "svmlight"}, default="widemargin"
         The format of the model file, see `save_model`.
     n_features : int, default=None
-        Columns; None is the largest index in the file.
+        Number of columns; None is the largest index in the file.
     zero_based : {"auto", True, False}, default="auto"
-        Whether indices count from 0; "auto": if index 0 occurs.
+        Whether indices count from 0; "auto" is True if index 0 occurs.
     dtype : {numpy.float64, numpy.float32}, default=numpy.float64
         Type of the values.
     verbose : int, default=0
-        Above 0: a live table and a progress bar, on a terminal or in a notebook; lines elsewhere.
+        Above 0, show a table of the scores and a progress bar on a terminal or in a notebook, and lines elsewhere.
 
     Returns
     -------
     GridFile
-        With the `result` of the search; it prints itself.
+        Has the `result` of the search; `print` shows a summary.
 
     Raises
     ------
     FormatError
         If a file breaks a rule of its format.
     ValueError
-        If an argument does not apply to the estimator, labels are not for it, or the results of an earlier search would
-        be lost.
+        If an argument or the labels do not apply to the estimator, or if the scores of an earlier search would be lost.
     OSError
         If a file cannot be read or written.
 
@@ -254,24 +263,24 @@ def grid_file(
     if overwrite and os.path.exists(scores):
         os.unlink(scores)
     with shown_progress(verbose):
-        rows = read_training_rows(model, source, Reading(format, n_features, zero_based, dtype))
+        rows = read_training_rows(model, source, ReadOptions(format, n_features, zero_based, dtype))
     started, scale = time.perf_counter(), None
     if scale_targets:
         scale = naming_the_file(source, scale_of, rows.y)
         rows = rows._replace(y=scale.apply(rows.y))
-    how = _Search(n_folds, seed, scoring, extend, refine, n_jobs, memory, resume, verbose)
-    found = _search(model, default_grid(model) if grid is None else grid, source, rows, scores, scale, how)
+    options = _SearchOptions(scores, n_folds, seed, scoring, extend, refine, n_jobs, memory, resume, verbose)
+    found = _search(model, default_grid(model) if grid is None else grid, source, rows, scale, options)
     seconds = time.perf_counter() - started
     if scale is not None:
         scale.restore(found.best_model)
-    keep_model(found.best_model, target, format, rows)
+    write_trained_model(found.best_model, target, format, rows)
     for path in pictures:
         _draw(found, path)
     return GridFile(found, model_words(found.best_model), scores, target, seconds, scale_targets)
 
 
 def _check_estimator(model, scale_targets, scoring):
-    """Refuse an estimator that cannot be scored, and arguments that are not for it."""
+    """Raise an ArgumentError if the estimator cannot be scored, or if an argument does not apply to it."""
     if isinstance(model, OneClassSVM):
         raise ArgumentError("a one-class machine has no labels to be scored by; choose nu, and train")
     if scale_targets and not is_regressor(model):
@@ -283,25 +292,25 @@ def _check_estimator(model, scale_targets, scoring):
 
 
 def _choose_results(data, results):
-    """Return where scores go."""
+    """Return the path of the file of scores."""
     if results is None and not isinstance(data, str):
         raise ArgumentError("results must be named if data is a file object")
     return results or f"{os.path.basename(data)}.grid"
 
 
 def _check_targets(data, target, results, plots):
-    """Refuse what cannot be written, before any work."""
+    """Raise an error if an output file cannot be written."""
     for path in (target, results, *plots):
         check_target(path, data)
     if results == "-" or (os.path.exists(results) and not os.path.isfile(results)):
         raise ArgumentError(f"{spelled('results')} must be a file, as it is what a search goes on with, got {results}")
     for path in plots:
-        if not path.endswith(_PICTURES):
-            raise ArgumentError(f"{spelled('plots')} {path}: the name must end with {', '.join(_PICTURES)}")
+        if not path.endswith(_PICTURE_SUFFIXES):
+            raise ArgumentError(f"{spelled('plots')} {path}: the name must end with {', '.join(_PICTURE_SUFFIXES)}")
 
 
 def check_results(results, *, resume, overwrite):
-    """Refuse to lose the results of an earlier search."""
+    """Raise an error if the scores of an earlier search would be lost."""
     if resume and overwrite:
         raise ArgumentError(
             f"{spelled('resume=True')} and {spelled('overwrite=True')} contradict each other; leave one of them out"
@@ -314,33 +323,34 @@ def check_results(results, *, resume, overwrite):
         )
 
 
-def _search(model, grid, data, rows, results, scale, how):
-    """Return the GridResult; Ctrl-C leaves a results file to go on with."""
-    scoring = how.scoring or ("neg_mean_squared_error" if is_regressor(model) else None)
+def _search(model, grid, data, rows, scale, options):
+    """Return the GridResult; after Ctrl-C, the KeyboardInterrupt says how the search can be continued."""
+    scoring = options.scoring or ("neg_mean_squared_error" if is_regressor(model) else None)
     scoring = scoring if scale is None else scale.scorer(scoring)
     extra = {"qid": rows.qid} if isinstance(model, RankSVM) and rows.qid is not None else None
     if isinstance(model, KernelModel) and getattr(model, "probability", False):
         asked, training = spelled("probability=True"), spelled("train_file")
         raise ArgumentError(f"{asked} is for {training}: the search itself needs no probabilities")
     try:
-        with naming(results):
+        with naming(options.results):
             return naming_the_file(
-                data, grid_search, model, rows.X, rows.y, grid, cv=naming_the_file(data, _folds, model, rows, how),
-                scoring=scoring, extend=how.extend, refine=how.refine, n_jobs=how.n_jobs, memory=how.memory,
-                results=results, resume=how.resume, fit_parameters=extra, verbose=how.verbose,
+                data, grid_search, model, rows.X, rows.y, grid, cv=naming_the_file(data, _folds, model, rows, options),
+                scoring=scoring, extend=options.extend, refine=options.refine, n_jobs=options.n_jobs,
+                memory=options.memory, results=options.results, resume=options.resume, fit_parameters=extra,
+                verbose=options.verbose,
             )  # fmt: skip
     except KeyboardInterrupt as interrupt:
         again = spelled("resume=True")
-        raise KeyboardInterrupt(f"{results} holds what is done; {again} goes on with it") from interrupt
+        raise KeyboardInterrupt(f"{options.results} holds what is done; {again} goes on with it") from interrupt
 
 
-def _folds(model, rows, how):
-    """Return the folds: shuffled by the seed, classes in proportion, queries whole."""
+def _folds(model, rows, options):
+    """Return folds of shuffled rows: stratified for classification, and with undivided queries for ranking."""
     if isinstance(model, RankSVM):
         group = queries(rows.qid, len(rows.y))
-        return list(GroupKFold(how.n_folds, shuffle=True, random_state=how.seed).split(rows.X, rows.y, group))
+        return list(GroupKFold(options.n_folds, shuffle=True, random_state=options.seed).split(rows.X, rows.y, group))
     kind = StratifiedKFold if is_classifier(model) else KFold
-    return kind(how.n_folds, shuffle=True, random_state=how.seed)
+    return kind(options.n_folds, shuffle=True, random_state=options.seed)
 
 
 def _draw(result, path):
@@ -352,6 +362,6 @@ def _draw(result, path):
 
 
 def _target_words(model):
-    """Return what the parameters of a model of scaled targets are in the units of the data."""
+    """Return C and epsilon of a model of scaled targets in the units of the data, as text."""
     names = [name for name in ("C", "epsilon") if name in model.get_params()]
     return "scaled; in their own units " + " ".join(f"{name}={getattr(model, name):g}" for name in names)

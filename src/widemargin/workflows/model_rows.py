@@ -1,31 +1,121 @@
-"""Rows of a file as a model wants them: with as many columns as it has features, or kernel values it needs."""
+"""The rows of a file in the form that a model needs, to be fitted to them or to predict them."""
 
+import os
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
 from scipy.sparse import csr_array, issparse
+from sklearn.base import is_classifier
 
 from widemargin._runtime.warning import warn_caller
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.machines import machine_of
-from widemargin.workflows.errors import ArgumentError, FileWarning
-from widemargin.workflows.files import name_of, note_queries, read_rows
-from widemargin.workflows.precomputed import read_kernel_rows
-from widemargin.workflows.spelling import spelled
+from widemargin.workflows.errors import ArgumentError, FileError, FileWarning, spelled
+from widemargin.workflows.files import name_of, note_queries, read_rows, write_model
+from widemargin.workflows.precomputed import number_support, read_kernel_rows, square
+
+_LARGEST_EXACT_INTEGER = 2.0**53  # float64 represents all integers up to this one
+_LARGEST_LABELS = dict.fromkeys(["liblinear", "libsvm", "svmlight"], 2**31 - 1)  # of model files in these formats
+
+
+class ReadOptions(NamedTuple):
+    """How a training file is read: format of the model file, number of columns, base of the indices, type of values."""
+
+    format: str
+    n_features: int | None
+    zero_based: str | bool
+    dtype: DTypeLike
+
+
+class TrainingFile(NamedTuple):
+    """The rows of a training file, with serial numbers if the kernel is precomputed and queries if there are any."""
+
+    X: np.ndarray | csr_array
+    y: np.ndarray
+    n_columns: int
+    serial: np.ndarray | None = None
+    qid: np.ndarray | None = None
+
+
+def read_training_rows(model, data, options):
+    """Return the TrainingFile of a file, to which an estimator is going to be fitted.
+
+    For a classifier, labels are returned as integers. A FileError is raised if they are not integers, or if
+    `class_weight` gives a weight to a class that has no row.
+    """
+    if getattr(model, "kernel", None) == "precomputed":
+        K, serial, y = read_kernel_rows(data, dtype=options.dtype)
+        rows = TrainingFile(square(K, serial), y, K.shape[1], serial)
+    else:
+        X, y, qid = read_rows(data, n_features=options.n_features, dtype=options.dtype, zero_based=options.zero_based)
+        note_queries(data, qid, wanted=isinstance(model, RankSVM))
+        rows = TrainingFile(X, y, X.shape[1], qid=qid)
+    return rows._replace(y=_check_classes(model, y, name_of(data), options.format)) if is_classifier(model) else rows
+
+
+def _check_classes(model, y, name, form):
+    """Return class labels as integers; FileError if the labels or the class weights are not valid."""
+    broken = np.flatnonzero((y != np.round(y)) | (np.abs(y) > _LARGEST_EXACT_INTEGER))
+    if len(broken):
+        raise FileError(
+            f"{name}: the label of row {broken[0] + 1} is {y[broken[0]]}, but classes are whole numbers; "
+            f"for regression {spelled('take SVR or LinearSVR')}"
+        )
+    largest, option = _LARGEST_LABELS.get(form, _LARGEST_EXACT_INTEGER), f"{spelled('format')} {form}"
+    if np.abs(y).max() > largest:
+        raise FileError(f"{name}: labels in files of {option} end at {largest}; leave the option out")
+    if form == "svmlight" and len(np.unique(y)) > 2:
+        raise FileError(
+            f"{name}: files of {option} have one weight vector, and no place for {len(np.unique(y))} classes; "
+            "leave the option out"
+        )
+    if isinstance(getattr(model, "class_weight", None), dict):
+        absent = set(model.class_weight) - set(y)
+        if absent:
+            weights = spelled("class_weight")
+            raise FileError(f"{name}: no row has the label {min(absent):g} that {weights} gives a weight; leave it out")
+    return y.astype(np.int64)
+
+
+def choose_target(data, target):
+    """Return the path of the model file: `target`, or if it is None, the path that svm-train would choose."""
+    if target is None and (data == "-" or not isinstance(data, str)):
+        source = "standard input" if data == "-" else "a file object"
+        raise ArgumentError(f"{spelled('the output for the model')} must be named if {spelled('data')} is {source}")
+    return os.path.basename(data) + ".model" if target is None else target
+
+
+def write_trained_model(model, target, form, rows):
+    """Write a model that was fitted to a TrainingFile."""
+    if rows.serial is not None:
+        number_support(model, rows.n_columns, rows.serial)
+    write_model(model, target, form)
+
+
+def certified_gap(model):
+    """Return the certified relative duality gap of a fitted model, or 0 if rounding has made it negative."""
+    return max(float(model.gap_), 0.0)
 
 
 def read_rows_for(model, data, model_path, *, zero_based):
-    """Return the rows of a file, with as many columns as the model has features, their labels and queries or None.
+    """Return (X, y, qid) of a file whose rows a fitted model is going to predict; qid is None if there are no queries.
+
+    X has one column for each feature of the model. Columns beyond those of a linear model are dropped, with a warning.
+    A kernel machine instead gets further features, in which its support vectors are zero.
 
     Parameters
     ----------
     model : fitted estimator
-        A kernel machine is given more features if the file has more: its support vectors are zero there.
+        The model.
     data : str or binary file object
         The file of rows.
     model_path : str
-        That of the model, for messages.
+        The path of the model, for messages.
     zero_based : {"auto", True, False}
         Whether indices count from 0.
     """
-    n_features = getattr(model, "n_features_in_", 0)  # LIBSVM's text does not tell if there is no support vector
+    n_features = getattr(model, "n_features_in_", 0)  # a LIBSVM file without support vectors does not contain it
     if getattr(model, "kernel", None) == "precomputed":
         if zero_based != "auto":
             raise ArgumentError(
@@ -47,7 +137,7 @@ def read_rows_for(model, data, model_path, *, zero_based):
 
 
 def _widen(model, n_features):
-    """Let a kernel machine have more features; its support vectors are zero there."""
+    """Add features to a kernel machine; its support vectors are zero in them."""
     support = csr_array(model.support_vectors_)
     support.resize(support.shape[0], n_features)
     model.support_vectors_ = support if issparse(model.support_vectors_) else support.toarray()

@@ -1,7 +1,7 @@
-"""Files of precomputed kernels, as LIBSVM has them: `label 0:serial 1:K(x, x1) ... L:K(x, xL)`, every value written.
+"""Files of precomputed kernels in LIBSVM's format, `label 0:serial 1:K(x, x1) ... L:K(x, xL)`, with all values written.
 
-The serial number tells which of the L columns belongs to the row itself, so that a file of some of the rows of a
-matrix is as good as the whole: row i and row j have the kernel value in row i, column serial[j].
+The serial number of a row is the number of the column that belongs to the row itself. A file may therefore contain some
+of the rows of a kernel matrix only: the kernel value of rows i and j is in row i, column serial[j].
 """
 
 import io
@@ -24,8 +24,8 @@ def read_kernel_rows(source, *, dtype=np.float64, n_columns=None):
     dtype : float64 or float32
         Type of the values.
     n_columns : int, default=None
-        How many kernel values a row must have at the least; None: as many as the longest has, and serial numbers must
-        name one of them.
+        The smallest number of kernel values that a row must have. None is that of the longest row; then serial numbers
+        must be numbers of columns.
 
     Returns
     -------
@@ -39,10 +39,10 @@ def read_kernel_rows(source, *, dtype=np.float64, n_columns=None):
     Raises
     ------
     FormatError
-        With the line of the first row that breaks a rule.
+        If a row breaks a rule; it has the line of the first such row.
     """
     name = "<stdin>" if source == "-" else name_of(source)
-    if not isinstance(source, str) or source == "-":  # kept, as the line of a mistake is looked for in the text
+    if not isinstance(source, str) or source == "-":  # kept in memory, to find the line of an error
         source = io.BytesIO((sys.stdin.buffer if source == "-" else source).read())
         source.name = name
     X, y, _ = read_rows(source, dtype=dtype, zero_based=True)
@@ -55,7 +55,7 @@ def read_kernel_rows(source, *, dtype=np.float64, n_columns=None):
 
 
 def _first_mistake(X, n_columns):
-    """Return (row, rule broken) of a row that breaks one, or None."""
+    """Return (row, rule) of the first row that breaks a rule; None if there is none."""
     width = X.shape[1]
     short = np.flatnonzero(np.diff(X.indptr) < width)  # indices increase: a row with as many entries has them all
     if len(short):
@@ -77,7 +77,7 @@ def _first_mistake(X, n_columns):
 
 
 def _line_of_row(source, row):
-    """Return the number of the line in which a row stands; blank lines and comments are no rows."""
+    """Return the line number of a row; blank lines and comments do not count as rows."""
     if isinstance(source, str):
         with open(source, "rb") as file:
             content = file.read()
@@ -99,6 +99,6 @@ def square(K, serial):
 
 
 def number_support(model, n_columns, serial):
-    """Let a model fitted on `square(K, serial)` name its support vectors as one fitted on all of the matrix would."""
+    """Replace the row numbers in `support_` of a model fitted to `square(K, serial)` by column numbers of K."""
     model.support_ = (serial.astype(np.int64) - 1)[model.support_].astype(model.support_.dtype)
     model.n_features_in_, model.shape_fit_ = n_columns, (n_columns, n_columns)

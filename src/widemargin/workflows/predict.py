@@ -1,4 +1,4 @@
-"""`predict_file`: a model and rows in, a label per line out, and how many of them agree with the data."""
+"""`predict_file`: predict the rows of a file with a model, and compare the predictions with the labels."""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -13,7 +13,7 @@ from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.machines import machine_of
 from widemargin.models.multiclass import labels_of
 from widemargin.persistence.libsvm import written_order
-from widemargin.workflows.errors import ArgumentError, FileNote
+from widemargin.workflows.errors import ArgumentError, FileNote, spelled
 from widemargin.workflows.files import (
     AnyPath,
     Source,
@@ -24,26 +24,25 @@ from widemargin.workflows.files import (
     read_model,
     write_lines,
 )
-from widemargin.workflows.kernel_summary import laplace_lines
 from widemargin.workflows.model_rows import read_rows_for
-from widemargin.workflows.spelling import spelled
+from widemargin.workflows.result_text import laplace_lines
 
 
 @dataclass(frozen=True, eq=False)
 class FilePrediction:
-    """What `predict_file` predicted; `str` gives the lines that `widemargin predict` prints.
+    """The result of `predict_file`; `str` gives the lines that `widemargin predict` prints.
 
     Attributes
     ----------
     predicted : ndarray of shape (n_rows,)
-        A label, target or score of a ranking for each row.
+        For each row a class label, a target, or the score of a ranking.
     measures : dict
-        How the predictions agree with the labels of the file, such as `accuracy`, `mse`, `concordance`, and `rows`; nan
-        where a measure is undefined.
+        Measures of the agreement with the labels of the file, such as `accuracy`, `mse` and `concordance`, and the
+        number of `rows`; NaN if a measure is undefined.
     output : str or None
-        The file that they were written to.
+        The path of the file of predictions.
     lines : tuple of str
-        The measures in words, as svm-predict prints them.
+        The measures as svm-predict prints them.
     """
 
     predicted: np.ndarray
@@ -52,7 +51,7 @@ class FilePrediction:
     lines: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the measures as facts for JSON."""
+        """Return the measures as a dict that can be written as JSON."""
         return dict(self.measures)
 
     def __str__(self) -> str:
@@ -69,33 +68,34 @@ def predict_file(
     task: str | None = None,
     zero_based: str | bool = "auto",
 ) -> FilePrediction:
-    """Predict the rows of a file with the model of another, and measure how the predictions agree with its labels.
+    """Predict the rows of a file with a model, and compare the predictions with the labels of the file.
 
-    It is what `widemargin predict` does.
+    This is the function of `widemargin predict`.
 
     Parameters
     ----------
     data : path or binary file object
-        The rows, SVM-light / LIBSVM text, plain or compressed; "-" is standard input. They may have fewer features
-        than the model; further ones are dropped with a warning if the model is linear.
+        The rows as SVM-light / LIBSVM text, plain or compressed; "-" is standard input. Features
+        that are missing are zero; features that a linear model does not have are dropped, with a warning.
     model : path
         A model of widemargin, LIBSVM, LIBLINEAR or SVM-light.
     output : path, default=None
-        Where predictions are written, a line each; "-" is standard output, None nowhere.
+        The file of predictions, one line per row; "-" is standard output, and with None no file is written.
     scores : bool, default=False
-        Classification: write decision values after each label; the first line says what they belong to.
+        For classification, whether to write decision values after each label, and their names in the first line.
     probability : bool, default=False
-        Write probabilities after each label, of a model that has them. Of a regression nothing more is written, and
-        `measures` has the `laplace_scale` of the noise.
+        Whether to write probabilities after each label, if the model has them. For regression nothing is added to the
+        file, but `measures` has the `laplace_scale` of the noise.
     task : {"classification", "regression", "rank"}, default=None
-        What a model of SVM-light's text is for, which does not say unless widemargin wrote it; None: classification.
+        The task of a model in SVM-light's text, which contains it only if widemargin wrote the file; None is
+        classification.
     zero_based : {"auto", True, False}, default="auto"
-        Whether indices count from 0; "auto": if index 0 occurs.
+        Whether indices count from 0; "auto" is True if index 0 occurs.
 
     Returns
     -------
     FilePrediction
-        With `predicted` and `measures`; it prints itself.
+        Has `predicted` and `measures`; `print` shows the measures.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def predict_file(
 
 
 def _check_abilities(model, path, *, scores, probability):
-    """Refuse an argument that the model has nothing for; note what it has and was not asked for."""
+    """Raise an ArgumentError if the model has no scores or probabilities; note that it has unused probabilities."""
     if scores and (is_regressor(model) or isinstance(model, RankSVM)):
         kind = "regression" if is_regressor(model) else "ranking"
         raise ArgumentError(f"{spelled('scores=True')} is for classification, {path} is a {kind} model; leave it out")
@@ -152,7 +152,7 @@ def _check_abilities(model, path, *, scores, probability):
 
 
 def _predict(model, X, *, scores, probability):
-    """Return the predictions, and the lines to write: labels, or a heading and labels with further numbers."""
+    """Return the predictions and the lines of the output file, with a heading if there is more than one column."""
     if probability and not is_regressor(model):
         predicted, heading, columns = _predict_probabilities(model, X)
     elif scores:
@@ -165,7 +165,7 @@ def _predict(model, X, *, scores, probability):
 
 
 def _predict_probabilities(model, X):
-    """Return predictions, svm-predict's heading of probabilities, and them; the most probable class is predicted."""
+    """Return predictions, which are the most probable classes, and svm-predict's heading and probabilities."""
     probabilities = model.predict_proba(X)
     if not is_classifier(model):
         return model.predict(X), "label normal outlier", probabilities
@@ -174,14 +174,14 @@ def _predict_probabilities(model, X):
 
 
 def _predict_scores(model, X):
-    """Return predictions, a heading that says what decision values belong to, and the values."""
-    if not is_classifier(model):  # one class, named as it is predicted
+    """Return predictions, a heading with the names of the decision values, and the decision values."""
+    if not is_classifier(model):  # one-class: its label is 1
         return model.predict(X), "label 1", model.decision_function(X).reshape(-1, 1)
     names, is_machine = _number_texts(model.classes_), machine_of(model) is not None
     if is_machine:
         model.set_params(decision_function_shape="ovo")
     scores = model.decision_function(X).reshape(X.shape[0], -1)
-    # Kernel values take the most time, and are computed once.
+    # Labels follow from the scores, so that the expensive kernel values are computed once.
     predicted = labels_of(model, -scores if len(names) == 2 else scores) if is_machine else model.predict(X)
     if len(names) == 2:
         names = names[1:]
@@ -191,5 +191,5 @@ def _predict_scores(model, X):
 
 
 def _number_texts(numbers):
-    """Return texts that read back as the same numbers, whole ones without a point."""
+    """Return numbers as texts that are read as the same numbers; integers have no decimal point."""
     return [text.removesuffix(".0") for text in map(repr, np.asarray(numbers).tolist())]

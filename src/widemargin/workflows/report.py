@@ -1,4 +1,4 @@
-"""`report_file`: a model and rows in, one page out that says and shows how good the model is."""
+"""`report_file`: write a page of HTML about a model and its predictions on the rows of a file."""
 
 import os
 import sys
@@ -11,8 +11,7 @@ from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.report.markup import size
 from widemargin.report.model_report import report_page
 from widemargin.selection.results_file import read_grid
-from widemargin.workflows.columns import columns
-from widemargin.workflows.errors import ArgumentError, FileError
+from widemargin.workflows.errors import ArgumentError, FileError, spelled
 from widemargin.workflows.files import (
     AnyPath,
     Source,
@@ -25,7 +24,7 @@ from widemargin.workflows.files import (
     read_model,
 )
 from widemargin.workflows.model_rows import read_rows_for
-from widemargin.workflows.spelling import spelled
+from widemargin.workflows.result_text import columns
 
 
 @dataclass(frozen=True)
@@ -35,16 +34,16 @@ class ReportFile:
     Attributes
     ----------
     path : str
-        The file, "-" for standard output.
+        The path of the page; "-" is standard output.
     n_bytes : int
-        Its size.
+        Its size in bytes.
     """
 
     path: str
     n_bytes: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return path and size as facts for JSON."""
+        """Return path and size as a dict that can be written as JSON."""
         return {"report": self.path, "bytes": self.n_bytes}
 
     def __str__(self) -> str:
@@ -62,42 +61,44 @@ def report_file(
     zero_based: str | bool = "auto",
     command: str | None = None,
 ) -> ReportFile:
-    """Write a page of HTML about a model and how it does on the rows of a file.
+    """Write a page of HTML about a model and its predictions on the rows of a file.
 
-    It is what `widemargin report` does. The page is one file that needs no network; the same files give the same page,
-    to the byte.
+    This is the function of `widemargin report`. The page is one file and needs no network. The same files give the
+    same page, byte for byte.
 
     Parameters
     ----------
     model : path
         A model of widemargin, LIBSVM, LIBLINEAR or SVM-light; "-" is standard input.
     data : path or binary file object
-        The rows, SVM-light / LIBSVM text, plain or compressed; "-" is standard input.
+        The rows as SVM-light / LIBSVM text, plain or compressed; "-" is standard input.
     output : path, default=None
-        Where the page goes; None is the name of the model + ".html" in the current directory, "-" standard output.
+        The file of the page. None is the name of the model file with ".html" appended, in the current directory; "-" is
+        standard output.
     grid : path, default=None
-        The results of a grid search, to be drawn as well.
+        The results file of a grid search, which is shown as a figure.
     title : str, default=None
-        The heading of the page; None makes one of the names of the files.
+        The heading of the page; None is made from the names of the files.
     task : {"classification", "regression", "rank"}, default=None
-        What a model of SVM-light's text is for, which does not say unless widemargin wrote it; None: classification.
+        The task of a model in SVM-light's text, which contains it only if widemargin wrote the file; None is
+        classification.
     zero_based : {"auto", True, False}, default="auto"
-        Whether indices count from 0; "auto": if index 0 occurs. The page numbers features likewise, from 1 unless this
-        is True.
+        Whether indices count from 0; "auto" is True if index 0 occurs. The page numbers features from 1,
+        unless this is True.
     command : str, default=None
-        How the page is made again, shown at its end; None leaves that out.
+        The command that makes the page, which is shown at its end; None shows nothing.
 
     Returns
     -------
     ReportFile
-        With `path` and `n_bytes`; it prints itself.
+        Has `path` and `n_bytes`; `print` shows them.
 
     Raises
     ------
     FormatError
         If a file breaks a rule of its format.
     ValueError
-        If an argument does not apply to the files, or the search has no results yet.
+        If an argument does not apply to the files, or the grid search has no results yet.
     OSError
         If a file cannot be read or written.
 
@@ -125,13 +126,13 @@ def report_file(
     query = qid if isinstance(fitted, RankSVM) else None
     first = 0 if zero_based is True else 1
     page = report_page(fitted, X, y, query, **names, grid=found, command=command, first_feature=first)
-    content = page.encode("utf-8", "backslashreplace")  # file names may hold bytes that are no characters
+    content = page.encode("utf-8", "backslashreplace")  # file names may contain bytes that are not valid UTF-8
     _write(content, target)
     return ReportFile(target, len(content))
 
 
 def _choose_target(model_path, output):
-    """Return where the page goes."""
+    """Return the path of the page."""
     if output is None and model_path == "-":
         output_name, model_name = spelled("output path"), spelled("model")
         raise ArgumentError(f"{output_name} must be given if {model_name} is standard input")
@@ -139,7 +140,7 @@ def _choose_target(model_path, output):
 
 
 def _read_grid(path):
-    """Return the results of a grid search, which must have a point."""
+    """Return the GridResult of a results file; FileError if no point is complete."""
     with naming(path):
         grid = read_grid(path)
     if not grid.points:
@@ -150,7 +151,7 @@ def _read_grid(path):
 
 
 def _read_model(path, data, task):
-    """Return the model; if the files were given in the order of prediction, say so."""
+    """Return the model; if the paths of model and data were exchanged, the error says so."""
     try:
         return read_model(path, task)
     except FormatError as error:

@@ -1,6 +1,7 @@
-"""`scale_file`: feature ranges are learned from a file or restored, and its rows written scaled.
+"""`scale_file`: scale the features of a file by ranges that are learned from it or read from a range file.
 
-Learning is a pass over the file, writing another; both hold a block of lines at a time in memory.
+Learning the ranges is one pass over the file, and writing the scaled rows is another. In both, one block of lines is in
+memory at a time.
 """
 
 import os
@@ -20,35 +21,34 @@ from widemargin.data.scaling import NEED_MOMENTS, FeatureStatistics
 from widemargin.data.svmlight.blocks import SvmlightBlocks, write_svmlight_blocks
 from widemargin.data.svmlight.range_file import read_ranges, write_ranges
 from widemargin.errors import FormatError
-from widemargin.workflows.columns import columns
-from widemargin.workflows.errors import ArgumentError, FileError, FileWarning
+from widemargin.workflows.errors import ArgumentError, FileError, FileWarning, spelled
 from widemargin.workflows.files import AnyPath, as_path, check_target, naming
-from widemargin.workflows.spelling import spelled
+from widemargin.workflows.result_text import columns
 
-_GROWTH_WORTH_A_WARNING = 1.5
-_ENTRIES_AT_ONCE = 1 << 21
-_SHOWN_FEATURES = 5
-_TELLING_ROWS = 1000  # that show whether a file holds a kernel
+_MAX_GROWTH_WITHOUT_WARNING = 1.5  # of the number of nonzero entries
+_MAX_ENTRIES_AT_A_TIME = 1 << 21  # of the scaled rows
+_MAX_FEATURES_SHOWN = 5
+_ROWS_TO_RECOGNISE_A_KERNEL = 1000
 
 
 @dataclass(frozen=True)
 class ScaledFile:
-    """What `scale_file` wrote; `str` gives the lines that `widemargin scale` prints.
+    """The result of `scale_file`; `str` gives the lines that `widemargin scale` prints.
 
     Attributes
     ----------
     rows, features : int
-        How many rows and scaled features there are.
+        Numbers of rows and of scaled features.
     left_out : int
-        Features that never vary, or that saved ranges do not know.
+        Number of features that are constant, or that have no saved range.
     entries, entries_scaled : int
-        How many numbers were written before, and are now; zeros are not written.
+        Numbers of entries before and after scaling; zeros are not written.
     ranges : str or None
-        The file of the ranges, saved or applied.
+        The range file that was saved or applied.
     seconds : float
-        How long it took.
+        The time in seconds.
     output : str
-        The file of the scaled rows.
+        The file of the scaled rows; "-" is standard output.
     """
 
     rows: int
@@ -61,7 +61,7 @@ class ScaledFile:
     output: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all attributes as facts for JSON."""
+        """Return the attributes as a dict that can be written as JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -100,43 +100,43 @@ def scale_file(
     center: bool = False,
     keep_zeros: bool = False,
 ) -> ScaledFile:
-    """Scale the features of a file, each on its own, to a range or to unit variance, and write its rows to another.
+    """Scale each feature of a file to a range or to unit variance, and write the rows to another file.
 
-    It is what `widemargin scale` does. The ranges are learned from the file, or those that were learned from training
-    data are restored and applied to test data. Memory does not grow with the number of rows.
+    This is the function of `widemargin scale`. The ranges are learned from the file, or read from a range file, so
+    that the ranges of training data can be applied to test data. Memory does not grow with the number of rows.
 
     Parameters
     ----------
     data : path
-        The rows, SVM-light / LIBSVM text, plain or compressed; "-" is standard input.
+        The rows as SVM-light / LIBSVM text, plain or compressed; "-" is standard input.
     output : path
-        Where the scaled rows go, compressed if the name ends with .gz, .bz2, .xz or .zst; "-" is standard output.
+        The file of scaled rows, compressed if its name ends with .gz, .bz2, .xz or .zst; "-" is standard output.
     lower, upper : float, default=None
-        Limits of the scaled features; None is −1 and 1, or with `restore` those of the file.
+        Limits of the scaled features; None is −1 and 1, or with `restore` the limits in the range file.
     labels : (float, float), default=None
-        Limits to which the labels are scaled as well, for regression.
+        For regression, limits to which the labels are scaled.
     save : path, default=None
-        Where the ranges go that were learned, in the format of svm-scale.
+        The file in which the ranges are saved, in the format of svm-scale.
     restore : path, default=None
-        A file of ranges to be applied, those of svm-scale too.
+        A range file, of widemargin or svm-scale, that is applied.
     method : {"range", "variance"}, default=None
-        "range" (the default): smallest and largest value to the limits; "variance": unit variance.
+        "range", the default, maps the smallest and largest value to the limits; "variance" gives unit variance.
     center : bool, default=False
-        With method "variance": subtract the mean, which makes sparse data dense.
+        With method "variance", whether to subtract the mean, which makes sparse data dense.
     keep_zeros : bool, default=False
-        With method "range": multiply only, so that the largest absolute value becomes `upper`.
+        With method "range", whether to multiply only, so that the largest absolute value becomes `upper`.
 
     Returns
     -------
     ScaledFile
-        With the numbers of rows, features and entries; it prints itself.
+        Has the numbers of rows, features and entries; `print` shows them.
 
     Raises
     ------
     FormatError
         If a file breaks a rule of its format.
     ValueError
-        If arguments contradict each other, or numbers cannot be scaled.
+        If arguments contradict each other, or values cannot be scaled.
     OSError
         If a file cannot be read or written.
 
@@ -155,17 +155,17 @@ def scale_file(
     started = time.perf_counter()
     if restore is not None:
         _check_restoring(labels, method, center, keep_zeros)
-        with _blaming(files.data), _open_blocks(files) as blocks:
+        with _errors_name_the_data(files.data), _open_blocks(files) as blocks:
             facts = _restore(blocks, files, lower, upper)
     else:
         plan = _plan(lower, upper, labels, method, center, keep_zeros)
-        with _blaming(files.data), _open_blocks(files) as blocks:
+        with _errors_name_the_data(files.data), _open_blocks(files) as blocks:
             facts = _learn(blocks, files, plan)
     return ScaledFile(**facts, seconds=time.perf_counter() - started, output=files.output)
 
 
 def _check_files(files):
-    """Refuse files that are named for two things at once, and targets that cannot be written."""
+    """Raise an error if one file is given for two purposes, or if an output file cannot be written."""
     data, output, save, restore = files
     if save is not None and restore is not None:
         raise ArgumentError(
@@ -183,7 +183,7 @@ def _check_files(files):
 
 
 def _check_restoring(labels, method, center, keep_zeros):
-    """Refuse arguments that say how to learn."""
+    """Raise an ArgumentError if an argument about learning ranges is given together with `restore`."""
     given = {"labels": labels, "method": method, "center=True": center, "keep_zeros=True": keep_zeros}
     for name, value in given.items():
         if value:
@@ -194,7 +194,7 @@ def _check_restoring(labels, method, center, keep_zeros):
 
 
 class _Plan(NamedTuple):
-    """How to learn ranges: a method of `FeatureStatistics`, limits of features, and of labels or None."""
+    """How ranges are learned: the method of `FeatureStatistics`, limits of features, and limits of labels or None."""
 
     method: str
     lower: float
@@ -203,7 +203,7 @@ class _Plan(NamedTuple):
 
 
 def _plan(lower, upper, labels, method, center, keep_zeros):
-    """Return how to learn; refuse arguments that do not go together."""
+    """Return the _Plan; ArgumentError if arguments contradict each other."""
     if method not in (None, "range", "variance"):
         raise ArgumentError(f"method must be 'range', 'variance' or None, got {method!r}")
     if labels is not None and labels[0] >= labels[1]:
@@ -231,7 +231,7 @@ def _plan(lower, upper, labels, method, center, keep_zeros):
 
 
 def _check_variance(lower, upper, keep_zeros):
-    """Refuse what unit variance leaves no sense."""
+    """Raise an ArgumentError if an argument does not apply to unit variance."""
     if keep_zeros:
         variance, zeros = spelled('method="variance"'), spelled("keep_zeros=True")
         raise ArgumentError(f"{variance} keeps zeros without {zeros}; leave that out")
@@ -240,17 +240,17 @@ def _check_variance(lower, upper, keep_zeros):
         raise ArgumentError(f"{limits} are for {by_range}, unit variance has no limits; leave them out")
 
 
-class _ReadingFailed(Exception):
-    """An OSError of the file read, which is not to be taken for one of the file written meanwhile."""
+class _ReadError(Exception):
+    """Wraps an OSError of the input file, to distinguish it from one of the output file written at the same time."""
 
 
 @contextmanager
-def _blaming(data):
-    """Within the block, what the numbers of the data do not allow is a FileError, and an OSError names its file."""
+def _errors_name_the_data(data):
+    """Within the block, raise a ValueError as a FileError that names the data file, and unwrap a _ReadError."""
     name = "standard input" if data == "-" else data
     try:
         yield
-    except _ReadingFailed as failure:
+    except _ReadError as failure:
         raise failure.__cause__ from None
     except (FormatError, ArgumentError, FileError):
         raise
@@ -260,9 +260,10 @@ def _blaming(data):
 
 @contextmanager
 def _open_blocks(files):
-    """Open the data as blocks of rows; a copy of them if they are to be read twice and cannot be.
+    """Open the data as blocks of rows; data that must be read twice and cannot be are copied to a temporary file.
 
-    Indices are taken as they are written, those of the range file too: a column 0 that nothing refers to costs nothing.
+    Indices are not changed: they are read as counting from 0, in the range file as well. If they count from 1, column 0
+    is empty, which has no effect.
     """
     data, once = files.data, files.restore is not None
     if data != "-" and (once or os.path.isfile(data)):
@@ -281,23 +282,23 @@ def _open_blocks(files):
 
 
 def _learn(blocks, files, plan):
-    """Learn ranges from the rows, save them if asked, write the rows scaled; return what there is to tell."""
+    """Learn ranges from the rows, save them if requested, and write the scaled rows; return the facts."""
     statistics = FeatureStatistics(moments=plan.method in NEED_MOMENTS)
     for X, y, _ in _features_of(blocks):
         statistics.update(X, y)
     ranges = statistics.ranges(plan.method, lower=plan.lower, upper=plan.upper, label_limits=plan.labels)
     if plan.labels is not None and ranges.labels.low == ranges.labels.high:
         warn_caller(f"all labels are {ranges.labels.low:g}: they become {ranges.labels.lower:g}", FileWarning)
-    _warn_of_growth(statistics, statistics.n_entries_scaled(ranges), ranges, _cure(plan.method, ranges))
+    _warn_of_growth(statistics, statistics.n_entries_scaled(ranges), ranges, _remedy(plan.method, ranges))
     if files.save is not None:
         with naming(files.save):
             write_ranges(sys.stdout if files.save == "-" else files.save, ranges, zero_based=True)
-    n_scaled = _write(_scale(_reading(blocks), ranges), files.output)
+    n_scaled = _write(_scale(_blocks_of(blocks), ranges), files.output)
     return _facts(statistics, ranges, n_scaled, files.save)
 
 
 def _restore(blocks, files, lower, upper):
-    """Write the rows scaled by saved ranges; return what there is to tell."""
+    """Write the rows scaled by saved ranges; return the facts."""
     with naming("standard input" if files.restore == "-" else files.restore):
         ranges = read_ranges(sys.stdin if files.restore == "-" else files.restore, zero_based=True)
     for name, asked, saved in (("lower", lower, ranges.lower), ("upper", upper, ranges.upper)):
@@ -313,29 +314,29 @@ def _restore(blocks, files, lower, upper):
 
 
 def _warn_of_unknown(features, path):
-    """Warn of features of the rows that saved ranges do not know."""
+    """Warn about features that have no saved range."""
     if features:
-        names = [*map(str, features[:_SHOWN_FEATURES]), *(["..."] if len(features) > _SHOWN_FEATURES else [])]
+        names = [*map(str, features[:_MAX_FEATURES_SHOWN]), *(["..."] if len(features) > _MAX_FEATURES_SHOWN else [])]
         count = "1 feature is" if len(features) == 1 else f"{len(features)} features are"
         warn_caller(f"{count} left out, for which {path} has no range: {', '.join(names)}", FileWarning)
 
 
-def _reading(blocks):
-    """Yield the blocks; an OSError is one of the file read, whatever is being written meanwhile."""
+def _blocks_of(blocks):
+    """Yield the blocks; raise an OSError as a _ReadError with the name of the input file."""
     try:
         yield from blocks
     except OSError as error:
         error.filename = blocks.name
-        raise _ReadingFailed from error
+        raise _ReadError from error
 
 
 def _features_of(blocks):
-    """Yield the blocks; refuse rows of a precomputed kernel, which the first block tells."""
+    """Yield the blocks; FileError if the first one looks like rows of a precomputed kernel."""
     recogniser = None
-    for block in _reading(blocks):
+    for block in _blocks_of(blocks):
         if recogniser is None:
             recogniser = KernelRecogniser()
-            recogniser.update(block[0][:_TELLING_ROWS])
+            recogniser.update(block[0][:_ROWS_TO_RECOGNISE_A_KERNEL])
             if recogniser.is_kernel:
                 precomputed = spelled('kernel="precomputed"')
                 raise FileError(
@@ -346,8 +347,8 @@ def _features_of(blocks):
 
 
 def _scale(blocks, ranges, statistics=None):
-    """Yield the blocks scaled, some rows at a time if many zeros become numbers; gather statistics if asked."""
-    n_rows = max(1, _ENTRIES_AT_ONCE // max(1, len(ranges.filled)))
+    """Yield the blocks scaled, in smaller blocks if they become dense; update `statistics` unless it is None."""
+    n_rows = max(1, _MAX_ENTRIES_AT_A_TIME // max(1, len(ranges.filled)))
     for X, y, qid in blocks:
         if statistics is not None:
             statistics.update(X)
@@ -360,7 +361,7 @@ def _scale(blocks, ranges, statistics=None):
 
 
 def _write(blocks, output):
-    """Write blocks of rows to a file, which is replaced when complete, or standard output; return their entries."""
+    """Write blocks of rows to a file or to standard output; return the number of entries."""
     n_entries = 0
 
     def counted():
@@ -379,12 +380,12 @@ def _write(blocks, output):
 
 
 def _either(conjunction):
-    """Return the two ways of scaling that keep zeros."""
+    """Return the names of the two arguments that keep zeros."""
     return f" {conjunction} ".join([spelled("keep_zeros=True"), spelled('method="variance"')])
 
 
-def _cure(method, ranges):
-    """Return what would keep zeros as they are."""
+def _remedy(method, ranges):
+    """Return a suggestion how to keep zeros."""
     if method == "standard":
         return f"leave {spelled('center=True')} out to keep them"
     if ranges.lower != 0.0 and np.all(ranges.low >= 0.0):
@@ -392,16 +393,16 @@ def _cure(method, ranges):
     return f"{_either('and')} keep them"
 
 
-def _warn_of_growth(statistics, n_scaled, ranges, cure):
-    """Warn if scaled rows have many more entries than the rows had."""
+def _warn_of_growth(statistics, n_scaled, ranges, remedy):
+    """Warn if the scaled rows have many more entries than the rows of the file."""
     before, filled = statistics.n_entries, len(ranges.filled)
-    if n_scaled > _GROWTH_WORTH_A_WARNING * before:
+    if n_scaled > _MAX_GROWTH_WITHOUT_WARNING * before:
         growth = f"{before} entries become {n_scaled}, as zeros of {filled} features become other numbers"
-        warn_caller(f"{growth}; {cure}", FileWarning)
+        warn_caller(f"{growth}; {remedy}", FileWarning)
 
 
 def _facts(statistics, ranges, n_scaled, path):
-    """Return what there is to tell of the rows."""
+    """Return the attributes of a ScaledFile about the rows."""
     return {
         "rows": statistics.n_rows,
         "features": len(ranges.kept),

@@ -1,4 +1,4 @@
-"""`subset_file`: some of the rows of a data file, and the others apart; lines are copied as they are."""
+"""`subset_file`: copy a random subset of the lines of a data file to one file, and the other lines to another."""
 
 import math
 import os
@@ -14,40 +14,40 @@ from widemargin.data.sampling import query_rows, random_rows, stratified_rows
 from widemargin.data.summary import are_classes
 from widemargin.data.svmlight.compression import open_compressed
 from widemargin.data.svmlight.lines import read_lines
-from widemargin.workflows.columns import columns
-from widemargin.workflows.errors import ArgumentError, FileError, FileNote
+from widemargin.workflows.errors import ArgumentError, FileError, FileNote, spelled
 from widemargin.workflows.files import AnyPath, Source, as_path, as_source, check_target, name_of, naming
-from widemargin.workflows.spelling import spelled
+from widemargin.workflows.result_text import columns
 
-_CHOICES = {"stratified": stratified_rows, "random": random_rows}
-_SHOWN_CLASSES = 8
+_SAMPLERS = {"stratified": stratified_rows, "random": random_rows}
+_MAX_CLASSES_SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False)
 class FileSubset:
-    """The rows that `subset_file` took; `str` gives the lines that `widemargin subset` prints.
+    """The result of `subset_file`; `str` gives the lines that `widemargin subset` prints.
 
     Attributes
     ----------
     chosen : ndarray of int
-        The rows taken, counted from 0, in the order of the file.
+        The numbers of the rows in the subset, counted from 0, ascending.
     facts : dict
-        "rows", and how many are in "subset" and "rest"; "seed", "method"; "classes" with their counts, "queries" and
-        "queries_in_subset" where there are such; "lines_left_out", which are blank or comments.
+        Numbers of "rows", and of those in "subset" and "rest"; "seed" and "method"; "classes" with their counts, and
+        "queries" and "queries_in_subset", if there are any; "lines_left_out", the number of blank lines and comments.
     """
 
     chosen: np.ndarray
     facts: dict
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the facts for JSON."""
+        """Return the facts as a dict that can be written as JSON."""
         return dict(self.facts)
 
     def __str__(self) -> str:
         facts = self.facts
         words = {"subset": f"{facts['subset']} of {facts['rows']} rows, {facts['method']}, seed {facts['seed']}"}
         if "classes" in facts:
-            shown = [f"{one['label']} ({one['subset']} of {one['rows']})" for one in facts["classes"][:_SHOWN_CLASSES]]
+            classes = facts["classes"][:_MAX_CLASSES_SHOWN]
+            shown = [f"{one['label']} ({one['subset']} of {one['rows']})" for one in classes]
             words["labels"] = ", ".join(shown) + (", ..." if len(facts["classes"]) > len(shown) else "")
         if "queries" in facts:
             words["queries"] = f"{facts['queries_in_subset']} of {facts['queries']}"
@@ -66,39 +66,39 @@ def subset_file(
     by_query: bool = False,
     seed: int = 0,
 ) -> FileSubset:
-    """Take some of the rows of a file at random, and write them to another, the others to a third if it is named.
+    """Write a random subset of the rows of a file to one file, and the other rows to another if it is named.
 
-    It is what `widemargin subset` does. Lines are copied byte for byte, in their order; blank lines and comments of
-    their own are left out.
+    This is the function of `widemargin subset`. Lines are copied byte for byte, in the order of the file; blank
+    lines and lines with only a comment are left out.
 
     Parameters
     ----------
     data : path or binary file object
-        SVM-light / LIBSVM text, plain or compressed; "-" is standard input.
+        The rows as SVM-light / LIBSVM text, plain or compressed; "-" is standard input.
     number : int or float
-        How many rows: a count, an int from 1 on, or a fraction of the rows, a float above 0 and at most 1.
+        Size of the subset: an int >= 1 is a number of rows, a float > 0 and <= 1 is a fraction of the rows.
     subset : path
-        Where the rows go, compressed if the name ends with .gz, .bz2, .xz or .zst; "-" is standard output.
+        The file of the subset, compressed if its name ends with .gz, .bz2, .xz or .zst; "-" is standard output.
     rest : path, default=None
-        Where the other rows go; None is nowhere.
+        The file of the other rows; with None they are not written.
     method : {"stratified", "random"}, default=None
-        "stratified" (the default): labels in the same proportion; "random": whatever they are.
+        "stratified", the default, keeps the distribution of the labels; "random" does not consider them.
     by_query : bool, default=False
-        Take whole queries (qid) at random, about `number` rows, whatever their labels.
+        Whether to take whole queries (qid) at random, with about `number` rows; labels are not considered.
     seed : int, default=0
-        The same seed gives the same rows.
+        Seed of the random choice.
 
     Returns
     -------
     FileSubset
-        With `chosen`, the rows taken; it prints itself.
+        Has `chosen`, the rows of the subset; `print` shows a summary.
 
     Raises
     ------
     FormatError
         If the file breaks a rule of its format.
     ValueError
-        If there are not so many rows, or arguments contradict each other.
+        If the file has too few rows, or arguments contradict each other.
     OSError
         If a file cannot be read or written.
 
@@ -122,19 +122,19 @@ def subset_file(
 
 
 def _check_arguments(number, method, by_query):
-    """Refuse a number of rows that is none, and arguments that contradict each other."""
+    """Raise an ArgumentError if `number` is not valid, or if arguments contradict each other."""
     is_count = isinstance(number, (int, np.integer)) and not isinstance(number, bool) and number >= 1
     if not (is_count or (isinstance(number, float) and 0 < number <= 1)):
         raise ArgumentError(f"number must be an int >= 1, or a float > 0 and <= 1, got {number!r}")
     if by_query and method is not None:
         queries, other = spelled("by_query=True"), spelled("method of a subset")
         raise ArgumentError(f"{queries} takes queries at random, whatever their labels; leave {other} out")
-    if method not in (None, *_CHOICES):
+    if method not in (None, *_SAMPLERS):
         raise ArgumentError(f"method must be 'stratified', 'random' or None, got {method!r}")
 
 
 def _check_targets(data, subset, rest):
-    """Refuse what cannot be written, or would be twice."""
+    """Raise an error if an output file cannot be written, or if both are the same file."""
     for target in (subset, rest):
         if target is not None:
             check_target(target, data)
@@ -143,7 +143,7 @@ def _check_targets(data, subset, rest):
 
 
 def _choose(lines, number, name, method, seed):
-    """Return the rows of the subset."""
+    """Return the numbers of the rows in the subset."""
     n_rows, queries = len(lines.labels), spelled("by_query=True")
     if isinstance(number, float):
         number = max(1, math.floor(number * n_rows + 0.5))
@@ -152,14 +152,14 @@ def _choose(lines, number, name, method, seed):
     if method != "queries":
         if lines.queries is not None:
             warn_caller(f"{name} has queries (qid), which are torn apart; {queries} keeps them whole", FileNote)
-        return _CHOICES[method](lines.labels, number, seed)
+        return _SAMPLERS[method](lines.labels, number, seed)
     if lines.queries is None:
         raise FileError(f"{name}: there is no qid for {queries}; leave it out")
     return query_rows(lines.queries, number, seed)
 
 
 def _write(lines, chosen, targets):
-    """Write the rows chosen to the first target and the others to the second, unless it is None."""
+    """Write the chosen rows to the first target, and the other rows to the second one unless it is None."""
     others = np.ones(len(lines.labels), bool)
     others[chosen] = False
     for target, rows in zip(targets, (chosen, np.flatnonzero(others)), strict=True):
@@ -172,7 +172,7 @@ def _write(lines, chosen, targets):
 
 
 def _facts(lines, chosen, method, seed):
-    """Return what was taken."""
+    """Return the facts about a subset."""
     n_rows = len(lines.labels)
     facts = {"rows": n_rows, "subset": len(chosen), "rest": n_rows - len(chosen), "seed": seed, "method": method}
     if are_classes(lines.labels):
@@ -185,7 +185,7 @@ def _facts(lines, chosen, method, seed):
 
 
 def _tally(labels, chosen):
-    """Return how many rows each class has, and how many of them are chosen."""
+    """Return the number of rows and of chosen rows of each class."""
     classes, group, counts = np.unique(labels, return_inverse=True, return_counts=True)
     taken = np.bincount(group[chosen], minlength=len(classes))
     columns_of_classes = classes.astype(np.int64).tolist(), counts.tolist(), taken.tolist()

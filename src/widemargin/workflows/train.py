@@ -1,4 +1,4 @@
-"""`train_file`: rows in, one fit, a model file out. `cross_validate_file`: rows in, measures of a model out."""
+"""`train_file` fits a model to the rows of a file; `cross_validate_file` measures a model by cross-validation."""
 
 import time
 from dataclasses import dataclass
@@ -13,14 +13,18 @@ from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.machines import machine_of
 from widemargin.solvers.contract import Status
 from widemargin.solvers.registry import counts_of
-from widemargin.workflows.columns import columns
 from widemargin.workflows.files import AnyPath, Source, as_path, as_source, check_target, naming_the_file
-from widemargin.workflows.kernel_summary import kernel_facts, train_lines
-from widemargin.workflows.model_words import model_words
-from widemargin.workflows.training_rows import Reading, certified_gap, choose_target, keep_model, read_training_rows
+from widemargin.workflows.model_rows import (
+    ReadOptions,
+    certified_gap,
+    choose_target,
+    read_training_rows,
+    write_trained_model,
+)
+from widemargin.workflows.result_text import columns, kernel_facts, model_words, train_lines
 
-_SHOWN_CLASSES = 8
-_IN_WORDS = (
+_MAX_CLASSES_SHOWN = 8
+_FACTS_SHOWN = (
     "rows", "features", "queries", "classes", "measure", "machine", "kernel", "solver", "sweeps", "steps", "iterations",
     "planes", "objective", "gap", "seconds", "status", "model",
 )  # fmt: skip
@@ -28,18 +32,19 @@ _IN_WORDS = (
 
 @dataclass(frozen=True, eq=False)
 class TrainedFile:
-    """What `train_file` trained; `str` gives the lines that `widemargin train` prints.
+    """The result of `train_file`; `str` gives the lines that `widemargin train` prints.
 
     Attributes
     ----------
     model : estimator
         The fitted model.
     output : str
-        The file that it was written to, "-" for standard output.
+        The path of the model file; "-" is standard output.
     description : str
-        What kind of machine it is, in words.
+        A description of the model.
     facts : dict
-        Rows, features, solver, certified gap, objective, seconds, status and more, those that the machine has.
+        Numbers of rows and features, solver, certified gap, objective, seconds, status, and others that depend on the
+        estimator.
     """
 
     model: BaseEstimator
@@ -49,17 +54,17 @@ class TrainedFile:
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the training; the model is the one so far."""
+        """Whether Ctrl-C stopped the fit; the model is then the last iterate."""
         return self.facts["status"] == Status.INTERRUPTED.value
 
     @property
     def summary(self) -> str:
-        """The lines below the description: those of svm-train for a kernel machine, then names and facts."""
+        """The lines below the description: those of svm-train for a kernel machine, then two columns of facts."""
         lines = train_lines(self.model, self.facts) if machine_of(self.model) is not None else []
         return "\n".join([*lines, columns(_in_words(self.model, self.facts))])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return description and facts for JSON."""
+        """Return the description and the facts as a dict that can be written as JSON."""
         return {"trained": self.description, **self.facts}
 
     def __str__(self) -> str:
@@ -76,39 +81,41 @@ def train_file(
     zero_based: str | bool = "auto",
     dtype: DTypeLike = np.float64,
 ) -> TrainedFile:
-    """Fit an estimator to the rows of a file, and write the model to another.
+    """Fit an estimator to the rows of a file, and write the model to another file.
 
-    It is what `widemargin train` does.
+    This is the function of `widemargin train`.
 
     Parameters
     ----------
     estimator : estimator
-        Any of widemargin, with its parameters; a copy of it is fitted.
+        Any estimator of widemargin; a copy of it is fitted.
     data : path or binary file object
-        The rows, SVM-light / LIBSVM text, plain or compressed; "-" is standard input. Labels of a classification are
-        whole numbers, a ranking takes its queries from `qid`, a precomputed kernel has rows `0:serial 1:K(x, x1) ...`.
+        The rows as SVM-light / LIBSVM text, plain or compressed; "-" is standard input. Class labels must be
+        integers. The queries of a ranking are given by `qid`. Rows of a precomputed kernel are
+        `label 0:serial 1:K(x, x1) ...`.
     output : path, default=None
-        Where the model goes; None is the name of the data + ".model" in the current directory, "-" standard output.
+        The model file. None is the name of the data file with ".model" appended, in the current directory; "-" is
+        standard output.
     format : {"widemargin", "liblinear", "libsvm", "svmlight"}, default="widemargin"
         The format of the model file, see `save_model`.
     n_features : int, default=None
-        Columns; None is the largest index in the file.
+        Number of columns; None is the largest index in the file.
     zero_based : {"auto", True, False}, default="auto"
-        Whether indices count from 0; "auto": if index 0 occurs.
+        Whether indices count from 0; "auto" is True if index 0 occurs.
     dtype : {numpy.float64, numpy.float32}, default=numpy.float64
         Type of the values; single precision takes half the memory.
 
     Returns
     -------
     TrainedFile
-        With the fitted `model` and `facts` about it; it prints itself.
+        Has the fitted `model` and `facts` about it; `print` shows a summary.
 
     Raises
     ------
     FormatError
         If the file breaks a rule of its format.
     ValueError
-        If the labels are not for the estimator, or the format has no place for it.
+        If the labels do not suit the estimator, or the format cannot represent the model.
     OSError
         If a file cannot be read or written.
 
@@ -124,19 +131,19 @@ def train_file(
     source, model = as_source(data), clone(estimator)
     target = choose_target(source, as_path(output))
     check_target(target, source)
-    rows = read_training_rows(model, source, Reading(format, n_features, zero_based, dtype))
+    rows = read_training_rows(model, source, ReadOptions(format, n_features, zero_based, dtype))
     started = time.perf_counter()
     naming_the_file(source, fit, model, rows.X, rows.y, rows.qid)
     seconds = time.perf_counter() - started
     if model.status_ == Status.INTERRUPTED.value and np.max(model.n_iter_) == 0:
-        raise KeyboardInterrupt  # a model that has seen no row must not take the place of a file
-    keep_model(model, target, format, rows)
+        raise KeyboardInterrupt  # an existing model must not be replaced by one without a single iteration
+    write_trained_model(model, target, format, rows)
     outcome = {"seconds": seconds, "status": model.status_, "model": target}
     return TrainedFile(model, target, model_words(model), _facts(model, rows) | outcome)
 
 
 def _facts(model, rows):
-    """Return what is worth knowing of a model fitted to rows."""
+    """Return a dict of facts about a model that was fitted to rows."""
     facts = {"rows": rows.X.shape[0], "features": rows.n_columns}
     if isinstance(model, RankSVM):
         facts["queries"] = 1 if rows.qid is None else len(np.unique(rows.qid))
@@ -147,7 +154,7 @@ def _facts(model, rows):
 
 
 def _linear_facts(model):
-    """Return what is worth knowing of a fitted linear model."""
+    """Return a dict of facts about a fitted linear model."""
     facts = {name: getattr(model, name) for name in ("loss", "measure") if hasattr(model, name)}
     facts["solver"] = model.solver_
     facts[counts_of(model.solver_)] = int(model.n_iter_)
@@ -157,11 +164,11 @@ def _linear_facts(model):
 
 
 def _in_words(model, facts):
-    """Return the facts as a person reads them, but for those in the lines of svm-train."""
-    words = {name: str(facts[name]) for name in _IN_WORDS if name in facts}
+    """Return the facts as texts, except those that the lines of svm-train contain."""
+    words = {name: str(facts[name]) for name in _FACTS_SHOWN if name in facts}
     if "classes" in facts:
         names = [str(label) for label in facts["classes"]]
-        shown = names if len(names) <= _SHOWN_CLASSES else [*names[: _SHOWN_CLASSES - 1], "..."]
+        shown = names if len(names) <= _MAX_CLASSES_SHOWN else [*names[: _MAX_CLASSES_SHOWN - 1], "..."]
         words["classes"] = f"{len(names)} ({', '.join(shown)})"
     asked = f", asked {model.tol:.1e}" if getattr(model, "stopping", None) == "gap" else ""
     words["gap"] = f"{facts['gap']:.1e} (certified{asked})"
@@ -174,21 +181,21 @@ def _in_words(model, facts):
 
 @dataclass(frozen=True)
 class CrossValidatedFile:
-    """What `cross_validate_file` measured; `str` gives the lines that `widemargin train -v` prints.
+    """The result of `cross_validate_file`; `str` gives the lines that `widemargin train -v` prints.
 
     Attributes
     ----------
     description : str
-        What kind of machine was trained, in words.
+        A description of the model.
     n_folds : int
-        How many folds there were.
+        Number of folds.
     measures : dict
-        How predictions agree with labels, such as `accuracy`, `mse`, `concordance`, each row predicted by the model
-        that was not trained on it.
+        Measures such as `accuracy`, `mse` and `concordance` of the predictions; each row is predicted by the model that
+        was not trained on it.
     seconds : float
-        How long it took.
+        The time in seconds.
     lines : tuple of str
-        The measures in words, as svm-train prints them.
+        The measures as svm-train prints them.
     """
 
     description: str
@@ -203,7 +210,7 @@ class CrossValidatedFile:
         return "\n".join(self.lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return description and measures for JSON."""
+        """Return the description and the measures as a dict that can be written as JSON."""
         return {"trained": self.description, "folds": self.n_folds, **self.measures, "seconds": self.seconds}
 
     def __str__(self) -> str:
@@ -223,39 +230,39 @@ def cross_validate_file(
 ) -> CrossValidatedFile:
     """Measure an estimator on the rows of a file by cross-validation.
 
-    It is what `widemargin train -v` does. Folds are shuffled; those of a classification have the classes in
-    proportion, those of a ranking have queries whole.
+    This is the function of `widemargin train -v`. Rows are shuffled; each fold of a classification has the
+    classes in the same proportion, and queries of a ranking are not divided.
 
     Parameters
     ----------
     estimator : estimator
-        Any of widemargin, with its parameters; copies of it are fitted.
+        Any estimator of widemargin; copies of it are fitted.
     data : path or binary file object
         The rows, as for `train_file`.
     n_folds : int, default=5
-        How many parts the rows are split into.
+        Number of folds.
     seed : int, default=0
-        The same seed gives the same folds.
+        Seed of the folds.
     format : {"widemargin", "liblinear", "libsvm", "svmlight"}, default="widemargin"
-        Of the model that is to be trained with `train_file`: labels that it has no place for are refused.
+        The format of the model that `train_file` is going to write; labels that it cannot represent are an error.
     n_features : int, default=None
-        Columns; None is the largest index in the file.
+        Number of columns; None is the largest index in the file.
     zero_based : {"auto", True, False}, default="auto"
-        Whether indices count from 0; "auto": if index 0 occurs.
+        Whether indices count from 0; "auto" is True if index 0 occurs.
     dtype : {numpy.float64, numpy.float32}, default=numpy.float64
         Type of the values.
 
     Returns
     -------
     CrossValidatedFile
-        With `measures`; it prints itself.
+        Has the `measures`; `print` shows them.
 
     Raises
     ------
     FormatError
         If the file breaks a rule of its format.
     ValueError
-        If the labels are not for the estimator, or there are fewer rows than folds.
+        If the labels do not suit the estimator, or there are fewer rows than folds.
     OSError
         If the file cannot be read.
 
@@ -270,8 +277,8 @@ def cross_validate_file(
     """
     data, model = as_source(data), clone(estimator)
     if not is_classifier(model) and getattr(model, "probability", False):
-        model.set_params(probability=False)  # no measure depends on it
-    rows = read_training_rows(model, data, Reading(format, n_features, zero_based, dtype))
+        model.set_params(probability=False)  # the measures of a regression do not depend on it
+    rows = read_training_rows(model, data, ReadOptions(format, n_features, zero_based, dtype))
     started = time.perf_counter()
     prediction = naming_the_file(data, cross_predict, model, rows.X, rows.y, n_folds, seed, rows.qid)
     seconds = time.perf_counter() - started

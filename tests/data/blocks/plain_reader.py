@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 from scipy.sparse import csr_array, vstack
 
-from widemargin.data.blocks.layout import Layout, Summary, checksum, decode, to_scipy
+from widemargin.data.blocks.layout import Layout, Summary, checksum, decode
+from widemargin.data.blocks.row_blocks import to_scipy
 
 
 class Contents(NamedTuple):

@@ -12,8 +12,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 import widemargin
 from widemargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from widemargin.kernels.functions import Kernel
-from widemargin.models.kernel import base as shared
-from widemargin.models.kernel.base import block_dtype
+from widemargin.models.kernel import training_rows
+from widemargin.models.kernel.training_rows import block_dtype
 
 # scikit-learn keeps kernel values in single precision and may circle for ever near the optimum: it gets a limit.
 pytestmark = pytest.mark.filterwarnings("ignore:Solver terminated early:sklearn.exceptions.ConvergenceWarning")
@@ -298,7 +298,7 @@ def test_prediction_in_parts_is_that_of_the_whole(rows, monkeypatch):
         NuSVR().fit(csr_array(X), y),
     ]
     whole = [outputs(model, X) for model in models]
-    monkeypatch.setattr(shared, "_PART_NUMBERS", 100)
+    monkeypatch.setattr(training_rows, "_NUMBERS_PER_BLOCK", 100)
     for model, expected in zip(models, whole, strict=True):
         np.testing.assert_allclose(outputs(model, X), expected, atol=1e-12)
 

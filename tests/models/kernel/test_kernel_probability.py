@@ -15,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from widemargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from widemargin.models.calibration import density_marks, fit_sigmoid, laplace_scale, sigmoid
-from widemargin.models.kernel.base import folds_of
+from widemargin.models.kernel.training_rows import folds_of
 
 
 @pytest.fixture

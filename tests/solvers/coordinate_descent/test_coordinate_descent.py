@@ -40,15 +40,15 @@ def exact_optimum(problem, exact_qp):
     X = np.asarray(problem.X.values.todense() if hasattr(problem.X.values, "todense") else problem.X.values)
     if problem.X.constant:
         X = np.hstack([X, np.full((len(X), 1), problem.X.constant)])
-    soft = problem.curvature > 0
-    # The QP solver gets p / reach and q / reach, numbers of one size, and only those that may move at all.
-    high = np.concatenate([np.maximum(problem.upper, 0), np.maximum(-problem.lower, 0)])
-    free = high > 0
-    reach = np.where(np.tile(soft, 2), np.tile(0.5 / np.where(soft, problem.curvature, 1.0), 2), high)[free]
+    squared = problem.curvature > 0
+    # The variables of the QP are p / scale and q / scale, without those whose bounds are both zero.
+    bound = np.concatenate([np.maximum(problem.upper, 0), np.maximum(-problem.lower, 0)])
+    free = bound > 0
+    scale = np.where(np.tile(squared, 2), np.tile(0.5 / np.where(squared, problem.curvature, 1.0), 2), bound)[free]
     K = X @ X.T + np.diag(problem.curvature)
-    G = np.block([[K, -K], [-K, K]])[np.ix_(free, free)] * np.outer(reach, reach)
-    c = np.concatenate([problem.epsilon - problem.target, problem.epsilon + problem.target])[free] * reach
-    value, error = exact_qp(G, c, high[free] / reach)
+    G = np.block([[K, -K], [-K, K]])[np.ix_(free, free)] * np.outer(scale, scale)
+    c = np.concatenate([problem.epsilon - problem.target, problem.epsilon + problem.target])[free] * scale
+    value, error = exact_qp(G, c, bound[free] / scale)
     return -value, error
 
 
@@ -81,7 +81,7 @@ PROBLEMS = st.fixed_dictionaries(
 
 
 def spoiled(X, cost, spoil):
-    """Plant what breaks careless solvers."""
+    """Return the problem with a defect that breaks careless solvers."""
     if spoil == "zero row":
         X[0] = 0.0
     elif spoil == "twins":
@@ -131,7 +131,7 @@ def test_one_squared_residual_is_the_ridge_solution_found_on_paper(solver):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("solver", DUAL_SOLVERS.values(), ids=DUAL_SOLVERS.keys())
 class TestInvariances:
-    """The optimum does not care how the same problem is put."""
+    """The optimum does not depend on how the same problem is stated."""
 
     tight = Settings(tol=1e-12, max_iter=50_000)
 
@@ -172,11 +172,11 @@ class TestInvariances:
 
 @pytest.mark.parametrize("solver", SWEEPS.values(), ids=SWEEPS.keys())
 class TestContract:
-    """What every solver owes its caller."""
+    """What every solver guarantees to its caller."""
 
     @pytest.fixture
     def problem(self, rng):
-        """Large enough that one turn is one sweep, and hard enough that a few do not suffice."""
+        """Large enough that a batch is one sweep, and hard enough that a few sweeps do not suffice."""
         X = rng.standard_normal((4000, 30))
         return classification.hinge(Matrix(X), np.where(rng.random(4000) < 0.5, 1.0, -1.0), np.full(4000, 10.0))
 
@@ -213,18 +213,18 @@ class TestContract:
         solution = solver(problem, Settings(max_seconds=0.0))
         assert (solution.n_iter, solution.status) == (1, Status.MAX_SECONDS)
 
-    def test_a_callback_is_told_and_can_stop(self, solver, problem):
-        told = []
+    def test_a_callback_receives_progress_and_can_stop(self, solver, problem):
+        received = []
 
         def callback(progress):
-            told.append(progress)
-            return len(told) == 4
+            received.append(progress)
+            return len(received) == 4
 
         solution = solver(problem, Settings(callbacks=(callback,)))
         assert solution.status is Status.CALLBACK
-        assert [progress.iteration for progress in told] == [1, 2, 3, 4]
-        assert told[-1].gap > 0
-        assert told[-1].tol == 1e-3
+        assert [progress.iteration for progress in received] == [1, 2, 3, 4]
+        assert received[-1].gap > 0
+        assert received[-1].tol == 1e-3
 
     def test_ctrl_c_keeps_the_model_so_far(self, solver, problem):
         def interrupt(progress):
@@ -241,7 +241,7 @@ class TestContract:
         settings.interrupt.set()
         assert solver(problem, settings).status is Status.INTERRUPTED
 
-    def test_an_error_in_a_callback_is_the_callers(self, solver, problem):
+    def test_an_error_in_a_callback_reaches_the_caller(self, solver, problem):
         def fail(progress):
             raise RuntimeError("no more")
 
@@ -272,7 +272,7 @@ class TestContract:
         problem = state("hinge", X, sign, cost)
         solution = solver(problem, Settings(tol=1e-7, stopping="kkt"))
         assert solution.status is Status.CONVERGED
-        # Violations are seen as each row is visited; at the end they may have moved by as little again.
+        # Violations are those at the visit of each row; later steps of the same sweep change them a little.
         assert violations(problem, solution.w, solution.beta).max() < 1e-6
 
     def test_a_tolerance_of_zero_ends_when_nothing_moves(self, solver, clouds):
@@ -286,7 +286,7 @@ class TestContract:
         share = 0.34 if solution.solver == "dcd" else 0.2
         assert share * (len(solution.history) - 1) <= 0.1 * solution.history["passes"][-1]
 
-    def test_enormous_and_tiny_costs_behave(self, solver, clouds):
+    def test_enormous_and_tiny_costs_give_finite_weights_and_true_gaps(self, solver, clouds):
         X, sign, cost = clouds
         tiny = solver(state("hinge", X, sign, 1e-12 * cost), Settings())
         assert tiny.status is Status.CONVERGED
@@ -310,7 +310,7 @@ def test_preferences_follow_the_papers_rule(rng):
     sweeps = AdaptiveSweeps(Coordinates(problem), Settings())
     rows = sweeps.coordinates.rows
     sweeps.sweep(0, 1)
-    assert (rows["preference"] == 1.0).all(), "the first sweep only learns the average gain"
+    assert (rows["preference"] == 1.0).all(), "the first sweep only computes the average gain"
     for _ in range(30):
         report = sweeps.sweep(0, 1)
         assert 0.97 * 3000 <= report.visits <= 3000
@@ -353,7 +353,7 @@ def test_settings_cannot_be_changed_by_accident():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_climbing_ends_at_the_real_problem_however_high(loss, clouds):
+def test_climb_solves_the_problem_itself_at_large_costs(loss, clouds):
     X, sign, cost = clouds
     problem = state(loss, X, 1.5 * sign, 1e2 * cost, constant=1.0)
     solution = DUAL_SOLVERS["climb"](problem, Settings(tol=1e-6, max_iter=1_000_000))
@@ -362,7 +362,7 @@ def test_climbing_ends_at_the_real_problem_however_high(loss, clouds):
     assert certify(problem, solution.w, solution.beta).gap <= 1e-6
 
 
-def test_every_entry_of_a_climbs_history_is_a_valid_bound(clouds):
+def test_every_entry_of_the_history_of_climb_is_a_valid_bound(clouds):
     X, sign, cost = clouds
     problem = state("squared_hinge", X, sign, 1e2 * cost)
     optimum = DUAL_SOLVERS["dcd"](problem, Settings(tol=1e-12, max_iter=1_000_000)).primal
@@ -384,7 +384,7 @@ def only_sweeps(monkeypatch):
     monkeypatch.setattr(auto_module, "_price", lambda X, squared=False: np.inf)
 
 
-def test_auto_takes_dcd_for_small_costs_and_climbs_for_large_ones(clouds, only_sweeps):
+def test_auto_takes_dcd_for_small_costs_and_climb_for_large_ones(clouds, only_sweeps):
     X, sign, cost = clouds
     assert auto_choice(X, sign, 0.01 * cost) == "dcd"
     assert auto_choice(X, sign, 1e4 * cost) == "climb"

@@ -41,7 +41,7 @@ def test_the_objective_is_scikit_learns(three_classes):
     assert solution.primal == pytest.approx(certify(problem, peer.coef_.T, solution.beta).primal, rel=1e-6)
 
 
-def test_empty_rows_and_rows_of_no_cost_behave(three_classes):
+def test_empty_rows_and_rows_of_zero_cost_change_no_weight(three_classes):
     X, label, cost = three_classes
     X[:3], cost[3:6] = 0.0, 0.0
     problem = CrammerSinger(Matrix(X), label, cost, 3)
@@ -57,5 +57,7 @@ def test_a_warm_start_is_made_feasible_and_ends_at_the_same_optimum(three_classe
     solution = crammer_singer(problem, Settings(tol=1e-9, max_iter=100_000))
     again = crammer_singer(problem, Settings(tol=1e-8, max_iter=1), start=solution.beta)
     assert certify(problem, again.w, again.beta).gap <= 1e-8
-    wild = crammer_singer(problem, Settings(tol=1e-8, max_iter=100_000), start=5 * rng.standard_normal((90, 3)))
-    assert certify(problem, wild.w, wild.beta).gap <= 1e-8
+    from_infeasible = crammer_singer(
+        problem, Settings(tol=1e-8, max_iter=100_000), start=5 * rng.standard_normal((90, 3))
+    )
+    assert certify(problem, from_infeasible.w, from_infeasible.beta).gap <= 1e-8

@@ -1,4 +1,4 @@
-"""svmperf and ocas: judged by certificate, against dual solvers, by their bounds, and by what must not matter."""
+"""svmperf and ocas: judged by certificate, against dual solvers, by their bounds, and by invariances."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from widemargin.problems.certificates import primal
 from widemargin.problems.formulations import RiskProblem
 from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.ranking import PairRisk
-from widemargin.problems.row_risk import CentredRisk, RowRisk
+from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.cutting_planes import methods
 from widemargin.solvers.cutting_planes.plane_store import RowPlanes, SparsePlanes
@@ -50,7 +50,7 @@ def test_the_judge_confirms_the_certificate(container, loss, solve, clouds):
 
 
 @EACH_LOSS
-def test_all_solvers_find_the_same(loss, clouds):
+def test_all_solvers_find_the_same_optimum(loss, clouds):
     X, sign, cost = clouds
     problem = loss(Matrix(X, constant=1.0), sign, cost)
     values = [
@@ -59,7 +59,7 @@ def test_all_solvers_find_the_same(loss, clouds):
     np.testing.assert_allclose(values, values[0], rtol=1e-6)
 
 
-def test_plain_planes_find_the_same(clouds):
+def test_svmperf_and_dcd_find_the_same_optimum(clouds):
     X, sign, cost = clouds
     problem = classification.hinge(Matrix(X), sign, cost)
     values = [LINEAR_SOLVERS[name](problem, Settings(tol=1e-7, max_iter=None)).primal for name in ("dcd", "svmperf")]
@@ -72,7 +72,7 @@ def problems(clouds):
     return {
         "hinge": classification.hinge(matrix, sign, 10 * cost),
         "squared_hinge": classification.squared_hinge(matrix, sign, 10 * cost),
-        "free": RiskProblem(Matrix(X), CentredRisk(RowRisk(classification.hinge(Matrix(X), sign, 10 * cost)))),
+        "free": RiskProblem(Matrix(X), FreeInterceptRisk(RowRisk(classification.hinge(Matrix(X), sign, 10 * cost)))),
         "pairs": pair_problem(X, 4),
         "f1": RiskProblem(matrix, MeasureRisk("f1", sign, 100.0)),
         "precision": RiskProblem(matrix, MeasureRisk("precision@10", sign, 100.0)),
@@ -81,7 +81,7 @@ def problems(clouds):
 
 @EACH_SOLVER
 @pytest.mark.parametrize("name", ["hinge", "squared_hinge", "free", "pairs", "f1", "precision"])
-def test_bounds_close_in_on_the_optimum_from_both_sides(name, solve, clouds):
+def test_bounds_are_monotone_and_enclose_the_optimum(name, solve, clouds):
     solution = solve(problems(clouds)[name], Settings(tol=1e-3, max_iter=5000))
     history = solution.history
     assert solution.status is Status.CONVERGED
@@ -118,7 +118,7 @@ def test_an_intercept_without_penalty_is_that_of_the_kernel_machine(clouds):
 
     X, sign, cost = clouds
     kernel = svmlight(c_svc(KernelRows(Kernel("linear"), X, dtype=np.float64), sign, cost), KernelSettings(tol=1e-9))
-    risk = CentredRisk(RowRisk(classification.hinge(Matrix(X), sign, cost)))
+    risk = FreeInterceptRisk(RowRisk(classification.hinge(Matrix(X), sign, cost)))
     solution = methods.ocas(RiskProblem(Matrix(X), risk), Settings(tol=1e-8, max_iter=None))
     assert solution.primal == pytest.approx(kernel.primal, rel=1e-7)
     np.testing.assert_allclose(solution.w, X.T @ kernel.beta, atol=1e-3)
@@ -139,10 +139,10 @@ def test_a_warm_start_saves_planes(solve, clouds):
 def test_limits_callbacks_and_interruption_leave_a_valid_certificate(solve, clouds):
     X, sign, cost = clouds
     problem = classification.hinge(Matrix(X), sign, 100 * cost)
-    seen = []
+    received = []
 
     def interrupt(progress):
-        seen.append(progress)
+        received.append(progress)
         if progress.iteration == 4:
             raise KeyboardInterrupt
 
@@ -156,31 +156,31 @@ def test_limits_callbacks_and_interruption_leave_a_valid_certificate(solve, clou
         assert solution.status is status
         assert primal(problem, solution.w) == pytest.approx(solution.primal, rel=1e-12)
         assert solution.dual <= solution.primal
-    assert seen[-1].solver == solve.args[0].name
+    assert received[-1].solver == solve.args[0].name
 
 
 @EACH_SOLVER
-def test_dropping_planes_changes_neither_bound_nor_end(solve, clouds, monkeypatch):
+def test_removing_planes_changes_neither_bounds_nor_solution(solve, clouds, monkeypatch):
     X, sign, cost = clouds
     problem = classification.hinge(Matrix(X), sign, 10 * cost)
     all_kept = solve(problem, Settings(tol=1e-4, max_iter=None))
-    monkeypatch.setattr(methods, "_PATIENCE", 5)
-    monkeypatch.setattr(methods, "_INACTIVE", 3)
-    dropped = solve(problem, Settings(tol=1e-4, max_iter=None))
-    assert (np.diff(dropped.history["dual"]) >= 0.0).all()
-    assert dropped.primal == pytest.approx(all_kept.primal, rel=2e-4)
+    monkeypatch.setattr(methods, "_MAX_IDLE_ITERATIONS", 5)
+    monkeypatch.setattr(methods, "_MAX_IDLE_PLANES", 3)
+    few_kept = solve(problem, Settings(tol=1e-4, max_iter=None))
+    assert (np.diff(few_kept.history["dual"]) >= 0.0).all()
+    assert few_kept.primal == pytest.approx(all_kept.primal, rel=2e-4)
 
 
 @pytest.mark.parametrize(("n_rows", "kind"), [(40, RowPlanes), (400, SparsePlanes)], ids=["by rows", "sparse"])
-def test_wide_data_have_small_planes(n_rows, kind, rng, monkeypatch):
+def test_planes_of_wide_data_are_not_stored_dense(n_rows, kind, rng, monkeypatch):
     columns = rng.integers(0, 100_000, 10 * n_rows) // (1 if n_rows == 40 else 70)
     X = csr_array((rng.standard_normal(len(columns)), (np.repeat(np.arange(n_rows), 10), columns)), (n_rows, 100_000))
     sign = np.where(rng.random(n_rows) < 0.5, 1.0, -1.0)
-    made, make = [], methods.planes_like
-    monkeypatch.setattr(methods, "planes_like", lambda *arguments: made.append(make(*arguments)) or made[-1])
+    stores, make = [], methods.plane_store_for
+    monkeypatch.setattr(methods, "plane_store_for", lambda *arguments: stores.append(make(*arguments)) or stores[-1])
     problem = classification.hinge(Matrix(X), sign, np.ones(n_rows))
     solution = methods.ocas(problem, Settings(tol=1e-6, max_iter=None))
-    assert type(made[0]) is kind
+    assert type(stores[0]) is kind
     assert solution.status is Status.CONVERGED
     assert primal(problem, solution.w) == pytest.approx(solution.primal, rel=1e-9)
 
@@ -198,7 +198,7 @@ def test_threads_and_single_precision_change_little(solve, rng):
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
-def test_the_scale_of_the_features_does_not_break_it(scale, clouds):
+def test_scaled_features_and_costs_converge(scale, clouds):
     X, sign, cost = clouds
     solution = methods.ocas(classification.hinge(Matrix(scale * X), sign, cost / scale**2), Settings(tol=1e-4))
     assert solution.status is Status.CONVERGED
@@ -211,7 +211,7 @@ def test_a_problem_without_any_loss_ends_at_once():
     assert solution.n_iter == 0
 
 
-def test_the_plain_bodies_give_the_same_answer():
+def test_uncompiled_code_gives_the_same_solutions():
     script = """
 import numpy as np
 from widemargin.data.matrix import Matrix
@@ -219,7 +219,7 @@ from widemargin.problems import classification, regression
 from widemargin.problems.formulations import RiskProblem
 from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.ranking import PairRisk
-from widemargin.problems.row_risk import CentredRisk, RowRisk
+from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
 from widemargin.solvers.registry import RISK_SOLVERS
 from widemargin.solvers.contract import Settings
 rng = np.random.default_rng(0)
@@ -228,7 +228,7 @@ sign, group = np.where(np.arange(20) % 3, 1.0, -1.0), np.arange(20) // 10
 problems = [
     classification.hinge(X, sign, ones), classification.squared_hinge(X, sign, ones),
     regression.epsilon_insensitive(X, sign, ones, 0.1),
-    RiskProblem(X, CentredRisk(RowRisk(classification.hinge(X, sign, ones)))),
+    RiskProblem(X, FreeInterceptRisk(RowRisk(classification.hinge(X, sign, ones)))),
     RiskProblem(X, PairRisk(np.arange(20) % 4, group, 5.0)), RiskProblem(X, MeasureRisk("f1", sign, 20.0)),
 ]
 for problem in problems:

@@ -1,23 +1,23 @@
-"""The reduced problem: judged by its duality gap; planes that repeat, depend on each other, or come by the hundred."""
+"""The reduced problem, judged by its duality gap: repeated, dependent and hundreds of planes, and their storage."""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from widemargin.data.matrix import Matrix
-from widemargin.solvers.cutting_planes.plane_store import DensePlanes, RowPlanes, SparsePlanes, planes_like
+from widemargin.solvers.cutting_planes.plane_store import DensePlanes, RowPlanes, SparsePlanes, plane_store_for
 from widemargin.solvers.cutting_planes.reduced_qp import ReducedProblem
 
 
-def shortfall(A, b, v):
-    """Return (primal − dual) of the reduced problem at v, relative, by NumPy alone: 0 if v is the best."""
+def relative_gap(A, b, v):
+    """Return the relative duality gap of the reduced problem at v, by NumPy alone: 0 if v is optimal."""
     w = -A.T @ v[1:]
     primal, dual = 0.5 * w @ w + max(0.0, (A @ w + b).max()), b @ v[1:] - 0.5 * w @ w
     return (primal - dual) / max(1.0, abs(primal))
 
 
-def grown(A, b, accuracy=0.0):
-    """Add planes one by one, solving each time; check what must hold, return the problem."""
+def solved_plane_by_plane(A, b, accuracy=0.0):
+    """Add planes one by one and solve each time; check the invariants, and return the problem."""
     reduced, planes, before = ReducedProblem(), DensePlanes(A.shape[1]), 0.0
     for k in range(len(b)):
         reduced.add(np.concatenate([[0.0], planes.add(A[k])]), b[k])
@@ -25,7 +25,7 @@ def grown(A, b, accuracy=0.0):
         assert (reduced.v >= 0.0).all()
         assert reduced.v.sum() == pytest.approx(1.0)
         w = planes.combine(reduced.v[1:])
-        assert value == pytest.approx(reduced.linear() - 0.5 * w @ w, rel=1e-8, abs=1e-12)
+        assert value == pytest.approx(reduced.linear_term() - 0.5 * w @ w, rel=1e-8, abs=1e-12)
         assert value >= before - 1e-10 * abs(before)
         before = value
     return reduced
@@ -33,24 +33,24 @@ def grown(A, b, accuracy=0.0):
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("dimension", [1, 3, 40])
-def test_every_solution_is_the_best(seed, dimension):
+def test_every_solution_is_optimal(seed, dimension):
     rng = np.random.default_rng(seed)
     A, b = rng.standard_normal((30, dimension)), rng.standard_normal(30) + 0.3
-    assert shortfall(A, b, grown(A, b).v) <= 1e-10
+    assert relative_gap(A, b, solved_plane_by_plane(A, b).v) <= 1e-10
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_planes_may_repeat_and_depend_on_each_other(seed):
+def test_repeated_and_dependent_planes_are_solved(seed):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((6, 3))
     mixed = rng.dirichlet(np.ones(6), 20) @ A
     A = np.concatenate([A, A, mixed, np.zeros((2, 3))])
     b = rng.standard_normal(len(A))
-    assert shortfall(A, b, grown(A, b).v) <= 1e-10
+    assert relative_gap(A, b, solved_plane_by_plane(A, b).v) <= 1e-10
 
 
 def test_hundreds_of_nearly_parallel_planes_are_solved(rng):
-    """As those of a run are: close to each other, with offsets to match."""
+    """Such planes as a cutting plane method takes near the optimum."""
     n, d = 300, 25
     X, sign = rng.standard_normal((400, d)), np.where(rng.random(400) < 0.5, 1.0, -1.0)
     A, b, w = [], [], np.zeros(d)
@@ -60,12 +60,12 @@ def test_hundreds_of_nearly_parallel_planes_are_solved(rng):
         b.append(active.sum())
         w = w - 0.05 * (w + A[-1]) + 1e-3 * rng.standard_normal(d)
     A, b = np.array(A), np.array(b)
-    assert shortfall(A, b, grown(A, b).v) <= 1e-9
+    assert relative_gap(A, b, solved_plane_by_plane(A, b).v) <= 1e-9
 
 
-def test_planes_without_weight_can_go(rng):
+def test_planes_without_weight_can_be_removed(rng):
     A, b = rng.standard_normal((40, 8)), rng.standard_normal(40)
-    reduced = grown(A, b)
+    reduced = solved_plane_by_plane(A, b)
     before = reduced.value
     kept = reduced.v > 0.0
     kept[0] = True
@@ -79,20 +79,20 @@ def test_planes_without_weight_can_go(rng):
     reduced.add(np.concatenate([[0.0], planes.add(new)]), 1.0)
     chosen = np.concatenate([A[kept[1:]], new[np.newaxis]])
     reduced.solve(0.0)
-    assert shortfall(chosen, np.append(b[kept[1:]], 1.0), reduced.v) <= 1e-10
+    assert relative_gap(chosen, np.append(b[kept[1:]], 1.0), reduced.v) <= 1e-10
 
 
-def test_the_first_plane_decides_how_planes_are_kept():
+def test_the_first_plane_determines_the_kind_of_storage():
     wide = np.zeros(6000)
     wide[:300] = 1.0
     few, many = Matrix(np.zeros((70, 6000))), Matrix(np.zeros((80, 6000)))
-    assert isinstance(planes_like(wide, few), RowPlanes)
-    assert isinstance(planes_like(wide, many), SparsePlanes)
-    assert isinstance(planes_like(np.ones(6000), Matrix(np.zeros((2000, 6000)))), DensePlanes)
-    assert isinstance(planes_like(wide[:300], few), DensePlanes)
+    assert isinstance(plane_store_for(wide, few), RowPlanes)
+    assert isinstance(plane_store_for(wide, many), SparsePlanes)
+    assert isinstance(plane_store_for(np.ones(6000), Matrix(np.zeros((2000, 6000)))), DensePlanes)
+    assert isinstance(plane_store_for(wide[:300], few), DensePlanes)
 
 
-def test_planes_are_the_same_however_they_are_kept(rng):
+def test_all_kinds_of_storage_give_the_same_results(rng):
     X = Matrix(csr_array(rng.standard_normal((25, 6000)) * (rng.random((25, 6000)) < 0.05)))
     stores = [SparsePlanes(6000), DensePlanes(6000), RowPlanes(X, None)]
     for _ in range(20):

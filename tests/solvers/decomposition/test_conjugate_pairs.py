@@ -1,15 +1,15 @@
-"""The two ways in which a working set is optimised: conjugate pair steps, and Newton's on the free multipliers."""
+"""The two methods for a working set: conjugate pair steps, and Newton steps on the free dual variables."""
 
 import numpy as np
 import pytest
 
 from widemargin.solvers.decomposition.conjugate_pairs import Direction, optimise_block
 from widemargin.solvers.decomposition.newton_on_free import newton_block
-from widemargin.solvers.decomposition.pair_step import multipliers
+from widemargin.solvers.decomposition.pair_step import dual_variables
 
 
-class Block:
-    """A convex problem: kernel matrix, linear term, box, and groups whose sums may not change."""
+class Problem:
+    """A convex problem: kernel matrix, linear term, bounds, and groups with fixed sums."""
 
     def __init__(self, rng, n, n_groups, bound, dtype):
         points = rng.standard_normal((n, 5))
@@ -21,53 +21,53 @@ class Block:
 
     def start(self):
         beta = np.zeros(len(self.p))
-        return multipliers(beta, self.p.copy(), self.lower, self.upper, np.diag(self.K).astype(float), self.ends)
+        return dual_variables(beta, self.p.copy(), self.lower, self.upper, np.diag(self.K).astype(float), self.ends)
 
     def objective(self, beta):
         return 0.5 * beta @ self.K.astype(np.float64) @ beta + self.p @ beta
 
-    def again(self, M):
-        return multipliers(M.beta, M.F, self.lower, self.upper, M.diagonal, self.ends)
+    def scanned(self, D):
+        return dual_variables(D.beta, D.F, self.lower, self.upper, D.diagonal, self.ends)
 
-    def assert_kept(self, M):
-        """What every step keeps true."""
-        np.testing.assert_allclose(M.F, self.K.astype(np.float64) @ M.beta + self.p, atol=1e-9)
-        sums = [M.beta[begin:end].sum() for begin, end in zip(self.ends[:-1], self.ends[1:], strict=True)]
-        np.testing.assert_allclose(sums, 0.0, atol=1e-10 * max(1.0, np.abs(M.beta).sum()))
-        assert (M.beta >= self.lower).all()
-        assert (M.beta <= self.upper).all()
+    def check_invariants(self, D):
+        """Check the gradient, the group sums and the bounds, which every step keeps true."""
+        np.testing.assert_allclose(D.F, self.K.astype(np.float64) @ D.beta + self.p, atol=1e-9)
+        sums = [D.beta[begin:end].sum() for begin, end in zip(self.ends[:-1], self.ends[1:], strict=True)]
+        np.testing.assert_allclose(sums, 0.0, atol=1e-10 * max(1.0, np.abs(D.beta).sum()))
+        assert (D.beta >= self.lower).all()
+        assert (D.beta <= self.upper).all()
 
 
-def violation(M):
-    return np.max(M.levels[:, 1] - M.levels[:, 0])
+def violation(D):
+    return np.max(D.extremes[:, 1] - D.extremes[:, 0])
 
 
 @pytest.fixture(params=[np.float32, np.float64], ids=["single", "double"])
 def block(request, rng):
-    return lambda n_groups=1, bound=1e4: Block(rng, 60, n_groups, bound, request.param)
+    return lambda n_groups=1, bound=1e4: Problem(rng, 60, n_groups, bound, request.param)
 
 
 @pytest.mark.parametrize("n_groups", [1, 2])
 @pytest.mark.parametrize("bound", [0.1, 1.0, 1e4])
 def test_conjugate_steps_end_where_no_pair_violates_its_condition(block, n_groups, bound):
     problem = block(n_groups, bound)
-    M, direction = problem.start(), Direction(*np.empty((2, 60)))
-    fallen = optimise_block(problem.K, M, direction, 1e-6, 100_000)
-    assert violation(problem.again(M)) <= 1e-6
-    problem.assert_kept(M)
-    assert fallen == pytest.approx(-problem.objective(M.beta), rel=1e-9)
+    D, direction = problem.start(), Direction(*np.empty((2, 60)))
+    decrease = optimise_block(problem.K, D, direction, 1e-6, 100_000)
+    assert violation(problem.scanned(D)) <= 1e-6
+    problem.check_invariants(D)
+    assert decrease == pytest.approx(-problem.objective(D.beta), rel=1e-9)
 
 
 def test_conjugate_steps_are_fewer_than_plain_ones(block, monkeypatch):
     problem = block()
     counts = {}
-    for name, parallel in (("conjugate", 1e-3), ("plain", np.inf)):
-        # A pair whose curvature is nowhere large enough moves alone; uncompiled, as the constant is compiled in.
-        monkeypatch.setattr("widemargin.solvers.decomposition.conjugate_pairs._PARALLEL", parallel)
-        M, direction = problem.start(), Direction(*np.empty((2, 60)))
+    for name, ratio in (("conjugate", 1e-3), ("plain", np.inf)):
+        # With an infinite ratio all steps are plain. Uncompiled, since compiled code contains the constant's value.
+        monkeypatch.setattr("widemargin.solvers.decomposition.conjugate_pairs._MIN_CURVATURE_RATIO", ratio)
+        D, direction = problem.start(), Direction(*np.empty((2, 60)))
         for counts[name] in range(1, 2000):
-            optimise_block.py_func(problem.K, M, direction, 1e-3, 5)
-            if violation(M) <= 1e-3:
+            optimise_block.py_func(problem.K, D, direction, 1e-3, 5)
+            if violation(D) <= 1e-3:
                 break
     assert counts["conjugate"] < 0.8 * counts["plain"]
 
@@ -77,45 +77,45 @@ def test_conjugate_steps_are_fewer_than_plain_ones(block, monkeypatch):
 @pytest.mark.parametrize("steps", [0, 5, 100])
 def test_newton_ends_at_the_minimum_wherever_it_begins(block, n_groups, bound, steps):
     problem = block(n_groups, bound)
-    M, direction = problem.start(), Direction(*np.empty((2, 60)))
-    optimise_block(problem.K, M, direction, 0.0, steps)
-    before = problem.objective(M.beta)
-    fallen = newton_block(problem.K, M, 1e-8)
-    M = problem.again(M)
-    problem.assert_kept(M)
-    assert violation(M) <= 1e-6  # what single precision leaves of a positive definite matrix
-    assert (np.abs(M.beta) == bound).any() == (bound < 1.0)
-    assert fallen == pytest.approx(before - problem.objective(M.beta), rel=1e-6, abs=1e-9)
+    D, direction = problem.start(), Direction(*np.empty((2, 60)))
+    optimise_block(problem.K, D, direction, 0.0, steps)
+    before = problem.objective(D.beta)
+    decrease = newton_block(problem.K, D, 1e-8)
+    D = problem.scanned(D)
+    problem.check_invariants(D)
+    assert violation(D) <= 1e-6  # what single precision leaves of a positive definite matrix
+    assert (np.abs(D.beta) == bound).any() == (bound < 1.0)
+    assert decrease == pytest.approx(before - problem.objective(D.beta), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("bound", [1.0, 1e3, 1e6, 1e9])
 @pytest.mark.parametrize("n_groups", [1, 2])
 def test_newton_solves_problems_of_low_rank_and_large_bounds(rng, n_groups, bound):
     # The kernel matrix of 60 rows with 4 features: pairs need a number of steps that grows with the bound.
-    problem = Block(rng, 60, n_groups, bound, np.float64)
+    problem = Problem(rng, 60, n_groups, bound, np.float64)
     points = rng.standard_normal((60, 4))
     problem.K[:] = points @ points.T
-    M = problem.start()
-    newton_block(problem.K, M, 1e-8)
-    M = problem.again(M)
-    rounding = 1e-15 * np.abs(M.beta).sum() * problem.K.max()
-    assert violation(M) <= max(1e-8, rounding)
-    assert (np.abs(M.beta) == bound).sum() > 40
+    D = problem.start()
+    newton_block(problem.K, D, 1e-8)
+    D = problem.scanned(D)
+    rounding = 1e-15 * np.abs(D.beta).sum() * problem.K.max()
+    assert violation(D) <= max(1e-8, rounding)
+    assert (np.abs(D.beta) == bound).sum() > 40
 
 
 def test_newton_never_makes_an_indefinite_kernel_worse(block):
     problem = block()
     problem.K[:] = -problem.K
-    M = problem.start()
-    before = problem.objective(M.beta)
-    fallen = newton_block(problem.K, M, 1e-8)
-    assert fallen >= 0.0
-    assert problem.objective(M.beta) == pytest.approx(before - fallen, rel=1e-9, abs=1e-9)
+    D = problem.start()
+    before = problem.objective(D.beta)
+    decrease = newton_block(problem.K, D, 1e-8)
+    assert decrease >= 0.0
+    assert problem.objective(D.beta) == pytest.approx(before - decrease, rel=1e-9, abs=1e-9)
 
 
 def test_newton_takes_a_kernel_of_zeros(block):
     problem = block(bound=1.0)
     problem.K[:] = 0.0
-    M = problem.start()
-    newton_block(problem.K, M, 1e-8)
-    assert violation(problem.again(M)) <= 0.0
+    D = problem.start()
+    newton_block(problem.K, D, 1e-8)
+    assert violation(problem.scanned(D)) <= 0.0

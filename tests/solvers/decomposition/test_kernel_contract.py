@@ -1,4 +1,4 @@
-"""What svmlight and smo owe their caller: limits, callbacks, Ctrl-C, threads, and the same answer uncompiled."""
+"""What svmlight and smo guarantee: limits, callbacks, Ctrl-C, threads, and the same solutions uncompiled."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ def make(rng, n_rows):
 
 
 def check_certificate(problem, K, solution):
-    """Check by NumPy alone that the solution is feasible and what it says of itself is true."""
+    """Check by NumPy alone that the solution is feasible, and its objectives and violation are true."""
     certificate = certify_kernel(problem, K, solution.beta, solution.offsets)
     size = max(1.0, abs(certificate.primal), abs(certificate.dual))
     np.testing.assert_allclose([solution.primal, solution.dual], certificate, rtol=1e-9, atol=1e-9 * size)
@@ -50,11 +50,11 @@ def check_certificate(problem, K, solution):
 
 @EACH_SOLVER
 class TestContract:
-    """What every solver owes its caller, at whatever point it stops."""
+    """What every solver guarantees to its caller, at whatever point it stops."""
 
     @pytest.fixture(autouse=True)
     def prepare(self):
-        # Anew for each test: whoever is interrupted sets the event that the settings carry.
+        # New settings for each test, since an interrupted run sets their event.
         self.settings = KernelSettings(tol=1e-9, working_set=16)
 
     @pytest.fixture(params=FORMULATIONS)
@@ -64,7 +64,7 @@ class TestContract:
 
     @pytest.fixture
     def check(self, problem):
-        """Return a function that checks the end of a run, wherever it is."""
+        """Return a function that checks the solution of a run that ended for any reason."""
 
         def check(solution, status):
             assert solution.status is status
@@ -80,7 +80,7 @@ class TestContract:
         check(solution, Status.MAX_ITER)
         assert solution.n_iter == 3
 
-    def test_a_later_end_is_a_better_end(self, solve, problem):
+    def test_more_iterations_give_a_larger_dual(self, solve, problem):
         duals = [solve(problem, replace(self.settings, max_iter=k)).dual for k in (1, 4, 16, 64)]
         assert (np.diff(duals) > 0).all()
 
@@ -89,36 +89,36 @@ class TestContract:
         check(solution, Status.MAX_SECONDS)
         assert solution.n_iter <= 100
 
-    def test_a_callback_is_told_and_can_stop(self, solve, problem, check):
-        told = []
+    def test_a_callback_receives_progress_and_can_stop(self, solve, problem, check):
+        received = []
 
         def callback(progress):
-            told.append(progress)
-            return len(told) == 2
+            received.append(progress)
+            return len(received) == 2
 
         solution = solve(problem, replace(self.settings, callbacks=(callback,)))
         check(solution, Status.CALLBACK)
-        assert len(told) == 2
-        assert told[0].iteration < told[1].iteration == solution.n_iter
-        assert (told[0].solver, told[0].tol) == (solution.solver, 1e-9)
+        assert len(received) == 2
+        assert received[0].iteration < received[1].iteration == solution.n_iter
+        assert (received[0].solver, received[0].tol) == (solution.solver, 1e-9)
 
     def test_ctrl_c_keeps_the_model_so_far(self, solve, problem, check):
-        turns = []
+        iterations = []
 
         def interrupt(progress):
-            turns.append(progress.iteration)
-            if len(turns) == 2:
+            iterations.append(progress.iteration)
+            if len(iterations) == 2:
                 raise KeyboardInterrupt
 
         solution = solve(problem, replace(self.settings, callbacks=(interrupt,)))
         check(solution, Status.INTERRUPTED)
-        assert solution.n_iter == turns[-1]
+        assert solution.n_iter == iterations[-1]
 
     def test_an_interrupt_elsewhere_stops_this_run_too(self, solve, problem, check):
         self.settings.interrupt.set()
         check(solve(problem, self.settings), Status.INTERRUPTED)
 
-    def test_an_error_in_a_callback_is_the_callers(self, solve, problem):
+    def test_an_error_in_a_callback_reaches_the_caller(self, solve, problem):
         def fail(progress):
             raise RuntimeError("no more")
 
@@ -144,7 +144,7 @@ class TestContract:
 
 @EACH_SOLVER
 @pytest.mark.parametrize("seed", range(3))
-def test_the_history_is_true_while_only_one_of_a_rows_two_multipliers_is_set_aside(seed, solve):
+def test_the_history_is_true_if_only_one_of_two_dual_variables_of_a_row_is_active(seed, solve):
     rng = np.random.default_rng(seed)
     X, _, cost = make(rng, 60)
     y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.standard_normal(60)
@@ -168,7 +168,7 @@ def test_ctrl_c_within_any_kernel_computation_leaves_a_true_certificate(formulat
 
     K = KernelRows(Kernel("callable", function=function), X, dtype=np.float64)
     problem = FORMULATIONS[formulation](K, X, sign, cost)
-    # The first call is the start's; the cache is small, so that there are many.
+    # The first call computes the diagonal; the cache is small, so that there are many calls.
     for at[0] in (2, 3, 5, 8, 13, 21, 34, 55, 89):
         calls[0] = 0
         solution = solve(problem, KernelSettings(tol=1e-8, working_set=4, cache_size=0.0))
@@ -179,23 +179,25 @@ def test_ctrl_c_within_any_kernel_computation_leaves_a_true_certificate(formulat
 
 @EACH_SOLVER
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-@pytest.mark.parametrize("turns", [1, 2, 5])
-def test_ctrl_c_between_a_step_and_its_sums_leaves_a_true_certificate(turns, formulation, solve, rng, monkeypatch):
+@pytest.mark.parametrize("n_iterations", [1, 2, 5])
+def test_ctrl_c_between_a_step_and_its_sums_leaves_a_true_certificate(
+    n_iterations, formulation, solve, rng, monkeypatch
+):
     X, sign, cost = make(rng, 50)
     problem = FORMULATIONS[formulation](KernelRows(RBF, X, dtype=np.float64), X, sign, cost)
-    add, armed = active_set.add_rows, []
+    add, events = active_set.add_rows, []
 
     def interrupted(*arguments):
-        if len(armed) == turns:
-            armed.append("over")
+        if len(events) == n_iterations:
+            events.append("interrupt")
             raise KeyboardInterrupt
         return add(*arguments)
 
     monkeypatch.setattr(active_set, "add_rows", interrupted)
-    settings = KernelSettings(tol=1e-8, working_set=4, callbacks=(lambda progress: armed.append("turn"),))
+    settings = KernelSettings(tol=1e-8, working_set=4, callbacks=(lambda progress: events.append("iteration"),))
     solution = solve(problem, settings)
     check_certificate(problem, rbf_kernel(X, gamma=0.4), solution)
-    # smo adds sums up only to bring multipliers back, which may not happen just then.
+    # smo computes such sums only when it unshrinks, which may not happen in that iteration.
     assert solution.status is Status.INTERRUPTED or solution.solver == "smo"
 
 
@@ -217,7 +219,7 @@ def test_the_number_of_threads_changes_no_bit(formulation, container, solve, rng
     assert one.history["primal"].tobytes() == two.history["primal"].tobytes()
 
 
-def test_the_plain_bodies_give_the_same_answer():
+def test_uncompiled_code_gives_the_same_solutions():
     script = """
 import numpy as np
 from widemargin.kernels.functions import Kernel

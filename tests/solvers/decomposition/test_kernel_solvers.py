@@ -1,4 +1,4 @@
-"""svmlight and smo: judged by certificate, by an exact QP solver, by LIBSVM, and by what must not matter."""
+"""svmlight and smo: judged by certificate, by an exact QP solver, by LIBSVM, and by invariances."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -90,19 +90,21 @@ def test_the_judge_confirms_the_certificate(kernel, formulation, solve, data):
     assert solution.status is Status.CONVERGED
     assert solution.violation <= 1e-6
     certificate = judge(problem, K, solution, 1e-6)
-    reach = (problem.upper - problem.lower).sum()
-    assert certificate.primal - certificate.dual <= 1e-6 * reach, "each multiplier can gain its reach times tol at most"
+    total = (problem.upper - problem.lower).sum()
+    assert certificate.primal - certificate.dual <= 1e-6 * total, (
+        "each dual variable adds at most its interval times tol"
+    )
 
 
 @EACH_SOLVER
 @EACH_FORMULATION
-def test_an_indefinite_kernel_ends_where_no_pair_can_improve(formulation, solve, data):
+def test_an_indefinite_kernel_ends_without_violating_pairs(formulation, solve, data):
     # Not convex: no certificate, but the conditions hold and the objective is not above that of the start.
     K = matrix_of(SIGMOID, data[0])
     assert np.linalg.eigvalsh(K)[0] < -0.1
     problem = state(formulation, KernelRows(SIGMOID, data[0], dtype=np.float64), data)
     solution = solve(problem, KernelSettings(tol=1e-6, max_iter=200_000))
-    no_margin = problem.unit(solution.offsets) == 0.0  # of nu-SVC, if the best "margin" is a negative one
+    no_margin = problem.violation_unit(solution.offsets) == 0.0  # of nu-SVC, if the best "margin" is a negative one
     assert solution.status is (Status.STALLED if no_margin else Status.CONVERGED)
     assert kernel_violation(problem, K, solution.beta) <= 1e-6 * (1 + 1e-6)
     start = certify_kernel(problem, K, problem.start, solution.offsets)
@@ -112,22 +114,22 @@ def test_an_indefinite_kernel_ends_where_no_pair_can_improve(formulation, solve,
 
 
 def exact_optimum(problem, K, exact_qp):
-    """Return the optimal dual value and a bound on its error, by an exact QP solver, in x = (beta − lower) / reach."""
+    """Return the optimal dual value and a bound on its error, by an exact QP solver, in x = (beta − lower) / width."""
     K = K[np.ix_(problem.row, problem.row)]
-    reach, above, moves = problem.upper - problem.lower, problem.start - problem.lower, problem.upper > problem.lower
-    places, rows, limits = np.arange(len(reach)), [], []
+    width, above, free = problem.upper - problem.lower, problem.start - problem.lower, problem.upper > problem.lower
+    index, rows, limits = np.arange(len(width)), [], []
     for first, last in pairwise(problem.ends):
-        total, inside = above[first:last].sum(), moves & (first <= places) & (places < last)
-        # A sum that puts all of a group at their lower or all at their upper bounds lets none of them move.
-        if not 1e-12 < total / max(reach[inside].sum(), 1e-300) < 1 - 1e-12:
-            moves &= ~inside
+        total, inside = above[first:last].sum(), free & (first <= index) & (index < last)
+        # If the sum puts all dual variables of a group at their lower or upper bounds, none of them is free.
+        if not 1e-12 < total / max(width[inside].sum(), 1e-300) < 1 - 1e-12:
+            free &= ~inside
         else:
-            rows.append(np.where(inside, reach, 0.0) / reach[inside].max())
-            limits.append(total / reach[inside].max())
-    base = np.where(moves, problem.lower, problem.start)
-    G, c = K * np.outer(reach, reach), (K @ base + problem.linear) * reach
-    A = np.array(rows).reshape(len(rows), len(reach))[:, moves]
-    value, error = exact_qp(G[np.ix_(moves, moves)], c[moves], np.ones(moves.sum()), A, np.array(limits))
+            rows.append(np.where(inside, width, 0.0) / width[inside].max())
+            limits.append(total / width[inside].max())
+    base = np.where(free, problem.lower, problem.start)
+    G, c = K * np.outer(width, width), (K @ base + problem.linear) * width
+    A = np.array(rows).reshape(len(rows), len(width))[:, free]
+    value, error = exact_qp(G[np.ix_(free, free)], c[free], np.ones(free.sum()), A, np.array(limits))
     return -(value + 0.5 * base @ K @ base + problem.linear @ base), error
 
 
@@ -150,7 +152,7 @@ TINY = st.fixed_dictionaries(
 
 
 def spoiled(X, sign, cost, spoil):
-    """Plant what breaks careless solvers."""
+    """Change the problem so that it breaks careless solvers."""
     if spoil in ("twins", "opposite twins"):
         X[-1] = X[0]
         sign[-1] = -sign[0] if spoil == "opposite twins" else sign[0]
@@ -184,11 +186,11 @@ def test_tiny_problems_are_solved_as_an_exact_qp_solver_does(case, exact_qp):
     solution = KERNEL_SOLVERS[case["solver"]](problem, replace(settings, max_iter=500_000))
     certificate = certify_kernel(problem, K, solution.beta, solution.offsets)
     optimum, reference_error = exact_optimum(problem, K, exact_qp)
-    if case["solver"] == "smo" and solution.status is Status.MAX_ITER:  # pairs alone may take forever, and say so
+    if case["solver"] == "smo" and solution.status is Status.MAX_ITER:  # pair steps alone may not converge
         assert certificate.dual <= optimum + reference_error <= certificate.primal + 2.0 * reference_error
         return
     assert solution.status in (Status.CONVERGED, Status.STALLED)
-    # What a violation of tol may cost; both solvers' rounding is relative to the size of their terms.
+    # The effect of a violation of tol; rounding errors of both solvers are relative to the size of their terms.
     terms = abs(certificate.dual) + np.abs(solution.beta) @ np.abs(problem.linear)
     error = 1e-7 * ((problem.upper - problem.lower).sum() + terms) + 1e-9
     assert reference_error <= error
@@ -201,14 +203,14 @@ def test_tiny_problems_are_solved_as_an_exact_qp_solver_does(case, exact_qp):
 @pytest.mark.parametrize("kernel", [Kernel("rbf", gamma=2.0), Kernel("rbf", gamma=0.0)], ids=["separable", "gamma-0"])
 @pytest.mark.parametrize("spoil", ["nothing", "twins", "opposite twins", "all rows equal"])
 @pytest.mark.parametrize("C", [1e6, 1e10])
-def test_enormous_costs_are_borne(C, spoil, kernel, solve, rng):
+def test_enormous_costs_end_with_a_small_gap(C, spoil, kernel, solve, rng):
     X, sign, _, cost = make(rng, 40)
     spoiled(X, sign, cost, spoil)
     problem = c_svc(KernelRows(kernel, X, dtype=np.float64), sign, C * cost)
     solution = solve(problem, KernelSettings(tol=1e-5, max_iter=500_000))
     assert solution.status in (Status.CONVERGED, Status.STALLED)
     certificate = certify_kernel(problem, matrix_of(kernel, X), solution.beta, solution.offsets)
-    total = C * cost.sum()  # F is a sum of up to so much, and is no more exact than that allows
+    total = C * cost.sum()  # the size of the terms of F, to which its rounding errors are relative
     assert certificate.primal - certificate.dual <= (1e-5 + 8 * np.finfo(float).eps * total) * total
 
 
@@ -231,7 +233,7 @@ def test_libsvm_finds_the_same_function(kernel, formulation, solve, rng):
     problem = state(formulation, KernelRows(KERNELS[kernel], X, dtype=np.float64), data, C=2.0)
     solution = solve(problem, KernelSettings(tol=1e-6))
     model = problem.model(solution)
-    # The linear kernel's multipliers are not unique, but the function is. LIBSVM keeps its kernel in single precision.
+    # The dual variables of the linear kernel are not unique, but the function is. LIBSVM has single precision kernels.
     np.testing.assert_allclose(K @ model.coef, K @ coef, atol=1e-4 * np.abs(K @ coef).max())
     assert model.facts["rho"] == pytest.approx(peer.rho[0], abs=1e-4 * np.abs(K @ coef).max())
     assert model.intercept == -model.facts["rho"]
@@ -244,31 +246,31 @@ def test_libsvm_finds_the_same_function(kernel, formulation, solve, rng):
     assert model.facts["obj"] == pytest.approx(objective, rel=1e-5)
 
 
-def counting_set_aside(monkeypatch):
-    """Return a list that grows whenever multipliers are set aside."""
-    calls, original = [], ActiveSet.set_aside
+def counting_shrink(monkeypatch):
+    """Return a list to which every call of `shrink` appends the number of dual variables that it removes."""
+    calls, original = [], ActiveSet.shrink
 
-    def set_aside(self, remain):
+    def shrink(self, remain):
         calls.append(int(np.sum(~remain)))
         return original(self, remain)
 
-    monkeypatch.setattr(ActiveSet, "set_aside", set_aside)
+    monkeypatch.setattr(ActiveSet, "shrink", shrink)
     return calls
 
 
 @EACH_SOLVER
 @EACH_FORMULATION
-def test_shrinking_changes_the_way_and_not_the_end(formulation, solve, rng, monkeypatch):
+def test_shrinking_does_not_change_the_solution(formulation, solve, rng, monkeypatch):
     data = make(rng, 120)
     K, problem = matrix_of(KERNELS["rbf"], data[0]), rbf_problem(formulation, data, C=5.0)
     settings = KernelSettings(tol=1e-8, working_set=16)
-    calls = counting_set_aside(monkeypatch)
-    # Impatience sets aside what has to come back as well.
-    monkeypatch.setattr("widemargin.solvers.decomposition.svmlight._PATIENCE", 2)
+    calls = counting_shrink(monkeypatch)
+    # Early shrinking also removes dual variables that have to become active again.
+    monkeypatch.setattr("widemargin.solvers.decomposition.svmlight._ITERATIONS_BEFORE_SHRINKING", 2)
     without = solve(problem, replace(settings, shrinking=False))
     assert not calls
     shrunk = solve(problem, settings)
-    assert sum(calls) > 0, "nothing was set aside: the test shows nothing"
+    assert sum(calls) > 0, "nothing was removed: the test shows nothing"
     for solution in (without, shrunk):
         assert solution.status is Status.CONVERGED
         judge(problem, K, solution, 1e-8)
@@ -290,7 +292,7 @@ def test_working_sets_of_any_size_agree_whatever_the_cache(working_set, megabyte
 
 
 @EACH_FORMULATION
-def test_a_tiny_cache_costs_smo_time_and_nothing_else(formulation, data):
+def test_a_tiny_cache_does_not_change_the_solution_of_smo(formulation, data):
     problem = rbf_problem(formulation, data)
     large, tiny = (KERNEL_SOLVERS["smo"](problem, KernelSettings(tol=1e-6, cache_size=size)) for size in (200.0, 0.0))
     assert tiny.n_computed > large.n_computed
@@ -300,16 +302,16 @@ def test_a_tiny_cache_costs_smo_time_and_nothing_else(formulation, data):
 
 @pytest.mark.parametrize("cache_size", [200.0, 0.0], ids=["cached", "uncached"])
 @pytest.mark.parametrize("formulation", ["c_svc", "eps_svr"])
-def test_beginning_with_a_part_ends_with_the_whole(formulation, cache_size, data, monkeypatch):
-    monkeypatch.setattr(svmlight, "_LEAST_PART", 4)
+def test_a_run_that_begins_with_a_part_solves_the_whole_problem(formulation, cache_size, data, monkeypatch):
+    monkeypatch.setattr(svmlight, "_MIN_FIRST_PART_ROWS", 4)
     problem, active, measured = rbf_problem(formulation, data), [], []
-    turn = svmlight._Decomposition.turn
+    iterate = svmlight._Decomposition.iterate
 
-    def spied(method):
-        turn(method)
+    def recorded(method):
+        iterate(method)
         active.append(len(method.state.index))
 
-    monkeypatch.setattr(svmlight._Decomposition, "turn", spied)
+    monkeypatch.setattr(svmlight._Decomposition, "iterate", recorded)
     settings = KernelSettings(tol=1e-6, working_set=4, cache_size=cache_size, callbacks=(measured.append,))
     solution = KERNEL_SOLVERS["svmlight"](problem, settings)
     assert active[0] < len(problem.start) / 4
@@ -320,7 +322,7 @@ def test_beginning_with_a_part_ends_with_the_whole(formulation, cache_size, data
 
 @EACH_SOLVER
 @EACH_FORMULATION
-def test_a_solution_is_solved_already(formulation, solve, data):
+def test_a_start_from_the_solution_takes_at_most_one_iteration(formulation, solve, data):
     problem = rbf_problem(formulation, data)
     first = solve(problem, KernelSettings(tol=1e-6))
     again = solve(problem, KernelSettings(tol=1e-6), first.beta)
@@ -331,7 +333,7 @@ def test_a_solution_is_solved_already(formulation, solve, data):
 
 @EACH_SOLVER
 @pytest.mark.parametrize("formulation", ["c_svc", "eps_svr"])
-def test_a_start_from_a_nearby_cost_saves_turns(formulation, solve, data):
+def test_a_start_from_a_nearby_cost_saves_iterations(formulation, solve, data):
     settings = KernelSettings(tol=1e-5, working_set=8)
     near, problem = (rbf_problem(formulation, data, C=C) for C in (3.0, 3.3))
     start = solve(near, settings).beta
@@ -342,7 +344,7 @@ def test_a_start_from_a_nearby_cost_saves_turns(formulation, solve, data):
 
 @EACH_SOLVER
 @EACH_FORMULATION
-def test_a_start_that_breaks_the_rules_is_replaced(formulation, solve, data):
+def test_an_infeasible_start_is_replaced(formulation, solve, data):
     problem = rbf_problem(formulation, data)
     expected = solve(problem, KernelSettings(tol=1e-6))
     solution = solve(problem, KernelSettings(tol=1e-6), np.full(len(problem.start), 1e9))

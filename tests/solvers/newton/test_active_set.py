@@ -1,4 +1,4 @@
-"""Active-set steps: exact on tiny problems, certified at every stage, whatever scales, bounds and dependent rows."""
+"""The active-set method: full precision, certificates at every step, any scales of columns, linearly dependent rows."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ from widemargin.solvers.auto import auto
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finished
 from widemargin.solvers.newton import active_set as module
-from widemargin.solvers.newton.active_set import active_set_newton, exact, is_small
+from widemargin.solvers.newton.active_set import active_set_newton, is_small, solve_exactly
 from widemargin.solvers.registry import LINEAR_SOLVERS
 
 
@@ -70,7 +70,7 @@ DEFECTS = st.sets(st.sampled_from(["separable", "collinear", "constant", "zero",
 @example(69131227, 3, 1, 1e5, "tube", {"separable"}, 0.0, False)
 @example(1, 3, 1, 1e5, "squared_hinge", {"collinear", "separable"}, 0.0, True)
 @example(14, 5, 5, 100.0, "huber", {"repeated", "separable"}, 0.0, True)
-def test_awkward_problems_are_solved_exactly(seed, n, d, C, loss, defects, scale, free):
+def test_degenerate_problems_are_solved_exactly(seed, n, d, C, loss, defects, scale, free):
     X, sign, cost = defective(seed, n, d, defects, scale)
     problem = LOSSES[loss](Matrix(X, 0.0 if free else 1.0), sign, C * cost + 1e-9)
     problem = replace(problem, free_intercept=True) if free else problem
@@ -80,7 +80,7 @@ def test_awkward_problems_are_solved_exactly(seed, n, d, C, loss, defects, scale
     lengths = np.sqrt(rows.X.squared_norms()) * np.linalg.norm(solution.w) + abs(solution.intercept) + 1.0
     reachable = np.finfo(float).eps * float(C * cost @ lengths) / solution.primal if solution.primal else 0.0
     assert solution.status is (Status.CONVERGED if reachable < 1e-7 else solution.status)
-    assert 0.0 <= solution.gap <= max(settings.tol, 10.0 * reachable)  # what the last bits of scores cost
+    assert 0.0 <= solution.gap <= max(settings.tol, 10.0 * reachable)  # the effect of rounding errors of scores
     assert ((rows.lower <= solution.beta) & (solution.beta <= rows.upper)).all()
 
 
@@ -102,7 +102,7 @@ def test_lapack_gives_the_same_as_compiled_loops(free, loss, clouds, monkeypatch
     problem = loss(Matrix(X, 0.0 if free else 1.0), sign, cost)
     problem = replace(problem, free_intercept=True) if free else problem
     compiled = active_set_newton(problem, Settings())
-    monkeypatch.setattr(module, "_BLAS_FROM", 0)
+    monkeypatch.setattr(module, "_MIN_SYSTEM_SIZE_LAPACK", 0)
     by_lapack = active_set_newton(problem, Settings())
     assert compiled.is_exact
     assert by_lapack.is_exact
@@ -133,7 +133,7 @@ def test_a_start_at_the_solution_takes_few_steps(clouds):
     np.testing.assert_allclose(again.w, first.w, rtol=1e-10)
 
 
-def test_columns_of_very_different_lengths_do_not_matter(rng):
+def test_columns_of_very_different_scales_converge(rng):
     X = rng.standard_normal((200, 6)) * np.array([1e-4, 1e-2, 1.0, 1e2, 1e4, 1e5])
     sign = np.where(rng.random(200) < 0.5, 1.0, -1.0)
     for C in (1e-3, 1.0, 1e4):
@@ -141,7 +141,7 @@ def test_columns_of_very_different_lengths_do_not_matter(rng):
         assert solution.status is Status.CONVERGED
 
 
-def test_limits_and_ctrl_c_stop(clouds):
+def test_limits_and_interrupts_stop(clouds):
     X, sign, cost = clouds
     problem = classification.hinge(Matrix(X), sign, cost)
 
@@ -157,7 +157,7 @@ def test_limits_and_ctrl_c_stop(clouds):
 
 
 @pytest.mark.parametrize("solver", ["dcd", "avsf", "climb", "ocas", "svmperf"])
-def test_whatever_a_solver_found_is_carried_on_to_the_exact_solution(solver, clouds):
+def test_the_solution_of_every_solver_is_refined_to_full_precision(solver, clouds):
     X, sign, cost = clouds
     problem = classification.squared_hinge(Matrix(X, constant=1.0), sign, cost)
     assert is_small(problem)
@@ -174,7 +174,7 @@ def test_losses_that_are_no_hinges_are_refused_by_cutting_planes(clouds):
 
 
 @pytest.mark.parametrize("solver", ["auto", "newton", "dcd", "avsf", "climb"])
-def test_hubers_loss_is_solved_by_the_others(solver, clouds):
+def test_hubers_loss_is_solved_by_all_other_solvers(solver, clouds):
     X, sign, cost = clouds
     problem = huber(Matrix(X, constant=1.0), 3.0 * sign, cost)
     solution = LINEAR_SOLVERS[solver](problem, Settings(tol=1e-8, max_iter=None))
@@ -190,8 +190,8 @@ def test_hubers_loss_may_have_a_free_intercept(clouds):
     )
     assert solution.status is Status.CONVERGED
     here = losses(rows, X @ solution.w + solution.intercept).sum()
-    for shift in (-1e-3, 1e-3):
-        assert here <= losses(rows, X @ solution.w + solution.intercept + shift).sum()
+    for change in (-1e-3, 1e-3):
+        assert here <= losses(rows, X @ solution.w + solution.intercept + change).sum()
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
@@ -249,8 +249,8 @@ def test_plain_bodies_give_the_same_answer():
     np.testing.assert_allclose(*results, rtol=1e-9, atol=1e-12)
 
 
-def test_exact_starts_from_zero_as_well(clouds):
+def test_solve_exactly_needs_no_dual_variables_to_start_from(clouds):
     X, sign, cost = clouds
     problem = classification.hinge(Matrix(X), sign, cost)
-    found = exact(problem, np.zeros(6))
+    found = solve_exactly(problem, np.zeros(6))
     assert violations(problem, found.w, found.beta).max() <= 1e-11

@@ -1,4 +1,4 @@
-"""newton: judged by certificate at every step, against dual solvers, on awkward matrices, by what must not matter."""
+"""newton on smoothed losses: certificates, agreement with other solvers, degenerate matrices, and invariances."""
 
 import os
 import subprocess
@@ -16,9 +16,10 @@ from widemargin.data.gram import gram
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify
-from widemargin.problems.formulations import part_of
-from widemargin.problems.row_risk import CentredRisk, RowRisk
+from widemargin.problems.formulations import subsample
+from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
 from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.newton import iterate
 from widemargin.solvers.newton import smoothed as module
 from widemargin.solvers.newton.smoothed import newton, newton_together
 from widemargin.solvers.registry import LINEAR_SOLVERS
@@ -42,7 +43,7 @@ EACH_CONTAINER = pytest.mark.parametrize("container", CONTAINERS.values(), ids=C
 
 @pytest.fixture(autouse=True, scope="module")
 def _smoothed_steps_only():
-    """Let problems of any size be solved by smoothed steps; see test_exact.py for the others."""
+    """Solve problems of all sizes with smoothed losses; the active-set method is tested in test_active_set.py."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "takes_active_set", lambda problem: False)
         patch.setattr(module, "can_be_dense", lambda X: False)
@@ -51,7 +52,7 @@ def _smoothed_steps_only():
 
 @EACH_LOSS
 @EACH_CONTAINER
-def test_the_judge_confirms_the_certificate_at_every_step(container, loss, clouds):
+def test_the_certificate_of_every_step_is_confirmed(container, loss, clouds):
     X, sign, cost = clouds
     problem = loss(Matrix(container(X), constant=1.0), sign, 10 * cost)
     whole = newton(problem, Settings(tol=1e-9))
@@ -65,8 +66,8 @@ def test_the_judge_confirms_the_certificate_at_every_step(container, loss, cloud
         assert solution.history["primal"][-1] == whole.history["primal"][n_steps]
 
 
-def awkward(case):
-    """Return X and targets with the defects of a case: collinear, constant, zero and repeated columns."""
+def degenerate(case):
+    """Return X, targets and costs with the defects of a case: collinear, constant, zero and repeated columns."""
     rng = np.random.default_rng(case["seed"])
     X = rng.standard_normal((case["n"], case["d"])) * rng.choice([0.0, 1.0], (case["n"], case["d"]), p=[0.3, 0.7])
     target = rng.standard_normal(case["n"])
@@ -97,16 +98,16 @@ CASES = st.fixed_dictionaries(
 )
 
 
-def stated(case):
-    X, target, cost = awkward(case)
+def problem_of(case):
+    X, target, cost = degenerate(case)
     matrix = Matrix(csr_array(X) if case["sparse"] else X, case["constant"])
     return LOSSES[case["loss"]](matrix, np.where(target > 0, 1.0, -1.0) if "hinge" in case["loss"] else target, cost)
 
 
 @given(CASES)
 @hypothesis_settings(max_examples=150)
-def test_it_finds_what_coordinate_descent_finds(case):
-    problem = stated(case)
+def test_the_objective_is_that_of_coordinate_descent(case):
+    problem = problem_of(case)
     solution = newton(problem, Settings(tol=1e-8, max_iter=3000))
     assert solution.gap <= 1e-8
     expected = LINEAR_SOLVERS["dcd"](problem, Settings(tol=1e-8, max_iter=300_000))
@@ -117,13 +118,13 @@ def test_it_finds_what_coordinate_descent_finds(case):
 @given(CASES)
 @hypothesis_settings(max_examples=80)
 def test_a_free_intercept_is_that_of_cutting_planes(case):
-    problem = stated(case | {"constant": 0.0})
+    problem = problem_of(case | {"constant": 0.0})
     solution = newton(replace(problem, free_intercept=True), Settings(tol=1e-6, max_iter=3000))
-    # By rounding smoothed steps come to a standstill now and then; those that test_exact.py is about then carry on.
+    # Rounding sometimes makes the steps stall; without the patches above, the active-set method would continue.
     tol = 1e-2 if solution.status is Status.STALLED else 1e-6
     assert solution.primal - solution.dual <= tol * solution.primal + 1e-12
     assert abs(solution.beta.sum()) <= 1e-9 * max(1e-300, np.abs(solution.beta).sum()) + 1e-12
-    risk = CentredRisk(RowRisk(problem))
+    risk = FreeInterceptRisk(RowRisk(problem))
     exact = 0.5 * solution.w @ solution.w + risk.value(problem.X.scores(solution.w))
     assert exact <= solution.primal * (1 + 1e-9) + 1e-12
     expected = LINEAR_SOLVERS["ocas"](replace(problem, free_intercept=True), Settings(tol=1e-6, max_iter=20_000))
@@ -138,21 +139,21 @@ def many_rows(rng, n=40_000, d=6):
 
 
 @EACH_LOSS
-def test_many_rows_are_begun_with_a_part(loss, rng):
+def test_many_rows_start_from_the_solution_of_a_sample(loss, rng):
     X, sign = many_rows(rng)
     problem = loss(Matrix(X), sign, np.full(len(sign), 3.0))
     solution = newton(problem, Settings(tol=1e-6))
     assert solution.status is Status.CONVERGED
     assert certify(problem, solution.w, solution.beta).gap <= 1e-6
     assert solution.history["passes"][0] < 3.0
-    assert solution.history["primal"][0] < 1.1 * solution.primal  # not from zero
+    assert solution.history["primal"][0] < 1.1 * solution.primal  # at zero it is much larger
 
 
-def test_a_part_stands_for_all(clouds):
+def test_half_of_duplicated_rows_has_the_solution_of_all(clouds):
     X, sign, cost = clouds
     problem = classification.hinge(Matrix(X), sign, cost)
     twice = classification.hinge(Matrix(np.vstack([X, X])), np.tile(sign, 2), np.tile(cost, 2))
-    part = part_of(twice, np.arange(len(sign)), Matrix(X))
+    part = subsample(twice, np.arange(len(sign)), Matrix(X))
     expected = LINEAR_SOLVERS["dcd"](
         classification.hinge(Matrix(X), sign, 2 * cost), Settings(tol=1e-10, max_iter=None)
     )
@@ -162,7 +163,7 @@ def test_a_part_stands_for_all(clouds):
 
 
 @EACH_LOSS
-def test_a_warm_start_never_ends_worse(loss, clouds):
+def test_a_warm_start_takes_no_more_steps(loss, clouds):
     X, sign, cost = clouds
     problem, settings = loss(Matrix(X), sign, cost), Settings(tol=1e-5)
     cold = newton(problem, settings)
@@ -174,7 +175,7 @@ def test_a_warm_start_never_ends_worse(loss, clouds):
     assert again.primal <= cold.primal * (1 + 1e-14)
 
 
-def test_time_does_not_depend_on_the_cost(rng):
+def test_the_number_of_steps_does_not_grow_with_the_cost(rng):
     X, sign = many_rows(rng)
     steps = [
         newton(classification.hinge(Matrix(X), sign, np.full(len(sign), C)), Settings(tol=1e-3)).n_iter
@@ -183,7 +184,7 @@ def test_time_does_not_depend_on_the_cost(rng):
     assert max(steps) <= 15
 
 
-def test_threads_change_nothing(rng):
+def test_the_solution_does_not_depend_on_the_number_of_threads(rng):
     X, sign = many_rows(rng, n=300_000)
     for container in (np.asarray, csr_array):
         problem = classification.hinge(Matrix(container(X)), sign, np.full(len(sign), 3.0))
@@ -192,7 +193,7 @@ def test_threads_change_nothing(rng):
         assert one.n_iter == two.n_iter
 
 
-def test_together_is_as_one_by_one(rng, clouds):
+def test_problems_solved_together_have_the_solutions_of_each_alone(rng, clouds):
     X, _, cost = clouds
     matrix, labels = Matrix(X, constant=1.0), rng.integers(0, 4, len(X))
     problems = [classification.hinge(matrix, np.where(labels == k, 1.0, -1.0), cost) for k in range(4)]
@@ -204,13 +205,13 @@ def test_together_is_as_one_by_one(rng, clouds):
         np.testing.assert_allclose(solution.w, alone.w, rtol=1e-9, atol=1e-12)
 
 
-def test_callbacks_are_told_of_every_step_and_may_stop(clouds):
+def test_callbacks_are_called_at_every_step_and_can_stop(clouds):
     X, sign, cost = clouds
-    problem, told = classification.hinge(Matrix(X), sign, cost), []
-    solution = newton(problem, Settings(tol=1e-12, callbacks=(lambda p: told.append(p) or p.iteration == 3,)))
+    problem, reports = classification.hinge(Matrix(X), sign, cost), []
+    solution = newton(problem, Settings(tol=1e-12, callbacks=(lambda p: reports.append(p) or p.iteration == 3,)))
     assert solution.status is Status.CALLBACK
-    assert [p.iteration for p in told] == [0, 1, 2, 3]
-    assert all(p.solver == "newton" and p.dual <= p.primal for p in told)
+    assert [p.iteration for p in reports] == [0, 1, 2, 3]
+    assert all(p.solver == "newton" and p.dual <= p.primal for p in reports)
     assert len(solution.history) == 4
 
 
@@ -237,7 +238,7 @@ def test_ctrl_c_keeps_the_best_point(clouds):
     assert certify(problem, solution.w, solution.beta).gap == pytest.approx(solution.gap, rel=1e-6)
 
 
-def test_what_double_precision_cannot_give_is_not_asked_for_long(clouds):
+def test_a_tolerance_of_zero_ends_at_the_limit_of_double_precision(clouds):
     X, sign, cost = clouds
     solution = newton(classification.hinge(Matrix(X), sign, cost), Settings(tol=0.0, max_iter=5000))
     assert solution.status in (Status.STALLED, Status.CONVERGED)
@@ -255,9 +256,9 @@ def test_gram_is_that_of_numpy(constant, container, density, rng):
     np.testing.assert_allclose(np.tril(found), np.tril(full.T @ (q[:, None] * full)), rtol=1e-10, atol=1e-10)
 
 
-def test_a_matrix_that_is_not_positive_definite_in_double_precision_is_survived(clouds, monkeypatch):
+def test_gradient_steps_replace_newton_steps_if_the_factorisation_fails(clouds, monkeypatch):
     X, sign, cost = clouds
-    monkeypatch.setattr(module, "dposv", lambda H, g, **options: (H, g, 1))
+    monkeypatch.setattr(iterate, "dposv", lambda H, g, **options: (H, g, 1))
     problem = classification.squared_hinge(Matrix(X), sign, 1e-3 * cost)
     solution = newton(problem, Settings(tol=1e-6, max_iter=2000))
     assert certify(problem, solution.w, solution.beta).gap <= 1e-6
@@ -268,14 +269,15 @@ import numpy as np
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification
 from widemargin.solvers.contract import Settings
-from widemargin.solvers.newton.smoothed import newton
+from widemargin.solvers.newton import smoothed
+smoothed.takes_active_set, smoothed.can_be_dense = (lambda problem: False), (lambda X: False)
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3)) * (rng.random((60, 3)) < 0.7)
 sign = np.where(X[:, 0] + rng.standard_normal(60) > 0, 1.0, -1.0)
 from scipy.sparse import csr_array
 for matrix in (Matrix(X, constant=1.0), Matrix(csr_array(X))):
     for loss in classification.LOSSES.values():
-        print(newton(loss(matrix, sign, np.ones(60)), Settings(tol=1e-9)).w.tolist())
+        print(smoothed.newton(loss(matrix, sign, np.ones(60)), Settings(tol=1e-9)).w.tolist())
 """
 
 

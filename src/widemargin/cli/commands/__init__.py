@@ -1,1 +1,1 @@
-"""The commands, a file each."""
+"""The commands, one module each: parse the options, call one function of `widemargin.workflows`, print."""

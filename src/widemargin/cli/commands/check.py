@@ -1,16 +1,14 @@
-"""`widemargin check`: every mistake of a data file, then what is worth knowing about its rows and what looks wrong."""
+"""`widemargin check`: all defects of a data file, a summary of its rows, and warnings; see `check_file`."""
 
 import sys
 
-from widemargin.cli.files import ZERO_BASED
-from widemargin.cli.messages import print_json
-from widemargin.cli.options.parsing import Parser, whole
-from widemargin.cli.progress import add_progress_option, reporting
+from widemargin.cli.messages import add_output_options, print_json, reporting
+from widemargin.cli.options.parsing import ZERO_BASED, Parser, add_zero_based_option, whole
 from widemargin.workflows.check import check_file
 
 _DESCRIPTION = """\
-Check a file of SVM-light / LIBSVM text (plain, .gz, .bz2, .xz or .zst): list every mistake as path:line:column, then
-summarise the rows that have none, and say what looks wrong in them. "-" is standard input."""
+Check a file of SVM-light / LIBSVM text (plain, .gz, .bz2, .xz or .zst): list all defects as path:line:column, summarise
+the rows without defects, and warn about what looks wrong in them. "-" is standard input."""
 
 _EXAMPLES = """\
 examples:
@@ -20,17 +18,18 @@ examples:
   xzcat big.xz | widemargin check -q -
   widemargin check --json heart_scale
 
-A defect is what train, predict and the others refuse: a label or value that is no finite number, an index that is not
-whole, too large or not larger than the one before, a colon or a qid that is missing, a carriage return that stands
-alone, damaged compression, no rows at all. Blank lines and comments are none. Columns are counted in bytes; a wrong
-index or value is shown where its index:value begins.
+A defect is an error for train, predict and the other commands: a label or value that is not a finite number; an index
+that is not an integer, too large, or not larger than the previous one; a missing colon or qid; a carriage return that
+is not followed by a line feed; damaged compression; a file without rows. Blank lines and comments are not defects.
+Columns are counted in bytes; a wrong index or value has the column where its index:value begins.
 
-A warning is what is allowed but looks wrong, with the way out: features of different scales, uneven classes, a feature
-that is the label again, rows that occur twice, labels that look like quantities, and more. Labels are taken for classes
-if they are whole numbers, ten distinct ones or more if each has ten rows on average; --task overrules that.
+A warning is about data that are valid but look wrong, and suggests a remedy: features of different scales, unbalanced
+classes, a feature that equals the label, repeated rows, labels that look like regression targets, and others. Labels
+are assumed to be classes if they are integers with at most ten distinct values, or with at least ten rows per distinct
+value on average; --task overrides this.
 
 exit status:
-  0  no defects, whatever the warnings      1  defects, or the file cannot be read      2  wrong usage"""
+  0  no defects, perhaps warnings      1  defects, or the file cannot be read      2  wrong usage"""
 
 
 def make_parser():
@@ -40,17 +39,14 @@ def make_parser():
     add("--limit", type=whole(0, also="none"), default=100, metavar="N",
         help="list N defects and count the others (default: 100), or none for no limit")  # fmt: skip
     add("--task", choices=["classification", "regression"],
-        help="whether labels are classes or quantities (default: told from them)")  # fmt: skip
-    add("--zero-based", choices=list(ZERO_BASED), default="auto",
-        help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
-    add_progress_option(parser)
-    add("-q", "--quiet", action="store_true", help="print nothing but the defects")
-    add("--json", action="store_true", help="print one JSON object instead of text")
+        help="whether labels are classes or regression targets (default: inferred from the labels)")  # fmt: skip
+    add_zero_based_option(parser)
+    add_output_options(parser, quiet="print nothing but the defects")
     return parser
 
 
 def run(tokens):
-    """Check as the options say; return the exit status."""
+    """Check the file; return the exit status."""
     options = make_parser().parse(tokens)
     (data,) = options.files
     with reporting(options):

@@ -4,9 +4,8 @@ import sys
 
 import numpy as np
 
-from widemargin.cli.messages import print_json
+from widemargin.cli.messages import add_output_options, reporting, show_result
 from widemargin.cli.options.parsing import Parser, whole, yes_or_no
-from widemargin.cli.progress import add_progress_option, reporting
 from widemargin.workflows.convert import convert_file
 
 _COMPRESSIONS = {"none": None, "lz4": "lz4", "zstd": "zstd"}
@@ -59,9 +58,7 @@ def make_parser():
         help="of blocks; lz4 and zstd save space, none is read fastest from a fast disk (default: none)")  # fmt: skip
     add("--max-memory", metavar="SIZE",
         help="memory that may be used, such as 3G or 500M (default: half of what is free)")  # fmt: skip
-    add_progress_option(parser)
-    add("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
-    add("--json", action="store_true", help="print one JSON object instead of text")
+    add_output_options(parser, quiet="print nothing but warnings and errors")
     return parser
 
 
@@ -80,9 +77,5 @@ def run(tokens):
             compression=_COMPRESSIONS[options.compression],
             **{name: getattr(options, name) for name in names},
         )
-    stream = sys.stderr if output == "-" else sys.stdout
-    if options.json:
-        print_json(written.to_dict(), stream)
-    elif not options.quiet:
-        print(written, file=stream)
+    show_result(written, options, sys.stderr if output == "-" else sys.stdout)
     return 0

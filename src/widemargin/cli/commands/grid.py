@@ -1,4 +1,4 @@
-"""`widemargin grid`: parameters by cross-validation, then a model of all rows with the best; see `grid_file`."""
+"""`widemargin grid`: choose parameters by cross-validation, and train with the best; see `grid_file`."""
 
 import argparse
 import sys
@@ -7,45 +7,55 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.metrics import get_scorer_names
 
-from widemargin.cli.commands.train import reading_options
-from widemargin.cli.messages import print_json, warnings_afterwards
+from widemargin.cli.messages import print_json, wants_progress, warnings_afterwards
 from widemargin.cli.options import model as model_options
 from widemargin.cli.options.parsing import positive, translate_letters, whole
-from widemargin.cli.progress import wants_progress
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.selection.parameter_ranges import default_grid
 from widemargin.workflows.grid import grid_file
 
 _DESCRIPTION = """\
-Try parameters on a grid by cross-validation, C and gamma in LIBSVM's ranges unless said otherwise, and train a model of
-all rows of DATA with the best. Machines are described as for train; without such an option it is a C-SVC with the rbf
-kernel, and --kernel linear is a linear machine, all of whose C are one warm-started path."""
+Score the points of a parameter grid by cross-validation, and train a model on all rows of DATA with the best point. By
+default C and gamma have LIBSVM's ranges. The options of train select the machine; without them it is a C-SVC with the
+rbf kernel. --kernel linear selects a linear machine, whose models for all C are fitted as one path of warm starts."""
 
 _EXAMPLES = """\
 examples:
   widemargin grid heart_scale                             110 points: log2 C = -5, -3 .. 15, log2 gamma = 3, 1 .. -15
   widemargin grid --kernel linear heart_scale             C alone, by LinearSVC
   widemargin grid -j -1 --log2c -1,7,2 --log2g -1,-9,-2 --refine 1 heart_scale
-  widemargin grid --resume heart_scale                    go on after a kill
+  widemargin grid --resume heart_scale                    continue an interrupted search
   widemargin grid -c 10 --kernel poly --values degree=2,3,4 --values coef0=0,1 heart_scale
   widemargin grid -s 3 --log2p -6,-2,2 --plot grid.png --plot grid.html abalone
   widemargin grid --scoring roc_auc --json heart_scale
-  widemargin grid --task rank --extend 5 train.dat        C of a RankSVM by concordance, and beyond 2^15 if need be
-  widemargin grid -s 3 --scale-targets cadata             C and epsilon in units of the targets' standard deviation
+  widemargin grid --task rank --extend 5 train.dat        C of a RankSVM by concordance, extended beyond 2^15
+  widemargin grid -s 3 --scale-targets cadata             C and epsilon in units of the targets' deviation
 
-What is given by a letter (-c, -g, -p, -n) is not tried. Folds are drawn once, by --seed. Kernel matrices are shared by
-all folds and all C if they fit into --memory, and each model begins with the multipliers of the one with the next
-smaller C. Scores are appended to RESULTS as they come, DATA's name + ".grid" in the current directory: lines of JSON.
-Classification is scored by accuracy, regression by mean squared error, a ranking by concordance, its queries being
-whole in a fold; --scoring has the others of scikit-learn. If the best value is the smallest or largest tried, that is
-said, and --extend goes beyond.
+A parameter that is given by -c, -g, -p or -n is fixed. The folds are drawn once, from --seed. A kernel matrix is shared
+by all folds and all C if it fits in --memory, and each fit is a warm start from the dual variables of the next smaller
+C. Each score is appended to RESULTS as a line of JSON; by default this is DATA's name + ".grid" in the current
+directory. The score is accuracy for classification, mean squared error for regression, and concordance for ranking,
+where all rows of a query are in one fold; --scoring selects another score of scikit-learn. If the best value of a
+parameter is on the edge of the grid, a message says so, and --extend extends the grid.
 
 exit status:
-  0  done      1  the data or the run failed      2  wrong usage      130  interrupted: go on with --resume"""
+  0  done      1  the data or the run failed      2  wrong usage      130  interrupted; continue with --resume"""
 
-_SPELLINGS = {"-log2c": "--log2c", "-log2g": "--log2g", "-log2p": "--log2p", "-out": "--results", "-png": "--plot"}
+_OPTIONS_OF_GRID_PY = {
+    "-log2c": "--log2c",
+    "-log2g": "--log2g",
+    "-log2p": "--log2p",
+    "-out": "--results",
+    "-png": "--plot",
+}
 _AXES = {"log2c": "C", "log2g": "gamma", "log2p": "epsilon"}
+_ARGUMENTS = (
+    "n_folds", "seed", "scoring", "extend", "refine", "scale_targets", "memory", "results", "resume", "overwrite",
+)  # fmt: skip
+_OPTIONS_THAT_SELECT_A_MACHINE = {
+    "kernel", "kernel_type", "svm_type", "loss", "bias", "multi_class", "penalize_intercept", "stopping",
+}  # fmt: skip
 
 
 def make_parser():
@@ -54,49 +64,47 @@ def make_parser():
     add = parser.add_argument_group("the grid").add_argument
     for option, name in _AXES.items():
         add(f"--{option}", type=_powers, metavar="BEGIN,END,STEP", help=f"{name} = 2^BEGIN, 2^(BEGIN+STEP) .. 2^END; "
-            "null: not tried")  # fmt: skip
+            "null keeps the value of the machine")  # fmt: skip
     add("--values", type=_values, action="append", default=[], metavar="NAME=V1,V2,...",
-        help="values of any parameter: C, gamma, degree, coef0, epsilon, nu, ...; may be repeated")  # fmt: skip
-    add("--extend", type=whole(0), default=0, metavar="N", help="while the best C, gamma or epsilon is the smallest or "
-        "largest tried, try the next one beyond, at most N times (default: 0)")  # fmt: skip
+        help="values of a parameter: C, gamma, degree, coef0, epsilon, nu, ...; may be repeated")  # fmt: skip
+    add("--extend", type=whole(0), default=0, metavar="N", help="while the best C, gamma or epsilon is on the edge "
+        "of the grid, add the next value beyond it, at most N times (default: 0)")  # fmt: skip
     add(
-        "--refine", type=whole(0), default=0, metavar="N", help="then look closer around the best, N times (default: 0)"
+        "--refine",
+        type=whole(0),
+        default=0,
+        metavar="N",
+        help="then refine the grid around the best point N times (default: 0)",
     )
-    add("--scoring", choices=get_scorer_names(), metavar="NAME", help="scikit-learn's name of what is to be largest "
+    add("--scoring", choices=get_scorer_names(), metavar="NAME", help="scikit-learn's name of the score "
         "(default: accuracy, or neg_mean_squared_error for regression)")  # fmt: skip
-    add("--scale-targets", action="store_true", help="regression: search with targets of mean 0 and standard deviation "
-        "1, so that C and epsilon are in units of it; the model predicts in those of DATA")  # fmt: skip
-    add("--memory", type=positive, default=2000.0, metavar="MB", help="for shared kernel matrices (default: 2000)")
-    add("--results", metavar="FILE", help='scores as they come (default: DATA\'s name + ".grid")')
-    add("--resume", action="store_true", help="go on with RESULTS: what it holds is not computed again")
-    add("--overwrite", action="store_true", help="begin anew although RESULTS is there")
-    add("--plot", action="append", default=[], metavar="FILE", help="a picture of the scores by its suffix, .png, "
-        ".svg, .pdf, or an interactive page, .html; may be repeated")  # fmt: skip
+    add("--scale-targets", action="store_true", help="regression: search with targets scaled to mean 0 and standard "
+        "deviation 1, which is then the unit of C and epsilon; the model predicts in the units of DATA")  # fmt: skip
+    add(
+        "--memory",
+        type=positive,
+        default=2000.0,
+        metavar="MB",
+        help="memory for shared kernel matrices (default: 2000)",
+    )
+    add("--results", metavar="FILE", help='file of the scores (default: DATA\'s name + ".grid")')
+    add("--resume", action="store_true", help="continue RESULTS; the scores in it are not computed again")
+    add("--overwrite", action="store_true", help="replace an existing RESULTS")
+    add("--plot", action="append", default=[], metavar="FILE", help="a picture of the scores (.png, .svg or .pdf) or "
+        "an interactive page (.html); may be repeated")  # fmt: skip
     return parser
 
 
 def run(tokens):
     """Search, train and write the model; return the exit status."""
     parser = make_parser()
-    options = parser.parse(translate_letters(_spelled_out(tokens)))
+    options = parser.parse(translate_letters(_translate_grid_py(tokens)))
     model, grid = _machine_and_grid(parser, options)
-    names = (
-        "n_folds",
-        "seed",
-        "scoring",
-        "extend",
-        "refine",
-        "scale_targets",
-        "memory",
-        "results",
-        "resume",
-        "overwrite",
-    )
-    how = {name: getattr(options, name) for name in names}
+    arguments = {name: getattr(options, name) for name in _ARGUMENTS}
     with warnings_afterwards(notes=not options.quiet):
         found = grid_file(
-            model, *options.files, grid=grid, **how, n_jobs=options.jobs, plots=options.plot,
-            verbose=wants_progress(options), **reading_options(options),
+            model, *options.files, grid=grid, **arguments, n_jobs=options.jobs, plots=options.plot,
+            verbose=wants_progress(options), **model_options.reading_options(options),
         )  # fmt: skip
     stream = sys.stderr if found.output == "-" else sys.stdout
     if options.json:
@@ -107,18 +115,21 @@ def run(tokens):
     return 0
 
 
-def _spelled_out(tokens):
-    """Return the tokens with grid.py's spellings as ours, ranges, which may begin with a minus, joined to theirs."""
-    rest, spelled = [_SPELLINGS.get(token, token) for token in tokens], []
+def _translate_grid_py(tokens):
+    """Return the tokens with the options of LIBSVM's grid.py translated, and `--log2c RANGE` joined by `=`.
+
+    A range may begin with a minus sign, which argparse would take for an option.
+    """
+    rest, translated = [_OPTIONS_OF_GRID_PY.get(token, token) for token in tokens], []
     while rest:
         token = rest.pop(0)
         is_range = token.removeprefix("--") in _AXES
-        spelled.append(f"{token}={rest.pop(0)}" if is_range and rest else token)
-    return spelled
+        translated.append(f"{token}={rest.pop(0)}" if is_range and rest else token)
+    return translated
 
 
 def _machine_and_grid(parser, options):
-    """Return the estimator, and the values to try of each parameter."""
+    """Return the estimator and the grid of parameters."""
     given = vars(options)
     if options.resume and options.overwrite:
         parser.error("--resume and --overwrite contradict each other; leave one of them out")
@@ -126,8 +137,8 @@ def _machine_and_grid(parser, options):
         options.n_folds = 5
     fixed = {name for name in ("C", "gamma", "epsilon", "nu") if name in given}
     if given.get("kernel") == "linear" and "svm_type" not in given and "kernel_type" not in given:
-        del options.kernel  # a linear machine
-    elif options.task in (None, "classification", "regression") and not set(given) & _CHOOSING:
+        del options.kernel  # LinearSVC or LinearSVR
+    elif options.task in (None, "classification", "regression") and not set(given) & _OPTIONS_THAT_SELECT_A_MACHINE:
         options.kernel = "rbf"
     model = model_options.make_model(parser, options)
     if isinstance(model, OneClassSVM):
@@ -150,9 +161,6 @@ def _machine_and_grid(parser, options):
     return model, grid
 
 
-_CHOOSING = {"kernel", "kernel_type", "svm_type", "loss", "bias", "multi_class", "penalize_intercept", "stopping"}
-
-
 def _check_parameter(parser, model, name, option, fixed):
     if name not in model.get_params():
         parser.error(f"{option}: {type(model).__name__} has no parameter {name!r}")
@@ -161,7 +169,7 @@ def _check_parameter(parser, model, name, option, fixed):
 
 
 def _powers(text):
-    """Return the powers of two of BEGIN,END,STEP; none for null."""
+    """Return the powers of two with the exponents BEGIN,END,STEP; an empty list for null."""
     if text == "null":
         return []
     try:
@@ -176,7 +184,7 @@ def _powers(text):
 
 
 def _values(text):
-    """Return (name, values) of NAME=V1,V2,...; numbers are numbers."""
+    """Return (name, values) of NAME=V1,V2,...; values are converted to int or float if possible."""
     name, equals, values = text.partition("=")
     if not (name and equals and values):
         raise argparse.ArgumentTypeError(f"must be NAME=V1,V2,..., got {text!r}")

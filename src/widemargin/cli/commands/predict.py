@@ -1,18 +1,16 @@
-"""`widemargin predict`: a model and rows in, a label per line out, and how many of them agree with the data."""
+"""`widemargin predict`: predict the rows of a file, and compare with its labels; see `predict_file`."""
 
 import sys
 
-from widemargin.cli.files import ZERO_BASED
-from widemargin.cli.messages import print_json
-from widemargin.cli.options.parsing import Parser, switch
-from widemargin.cli.progress import add_progress_option, reporting
+from widemargin.cli.messages import add_output_options, reporting, show_result
+from widemargin.cli.options.parsing import ZERO_BASED, Parser, add_zero_based_option, switch
 from widemargin.persistence.svmlight import TASKS
 from widemargin.workflows.predict import predict_file
 
 _DESCRIPTION = """\
 Predict a label for each row of DATA with MODEL (of widemargin, LIBSVM, LIBLINEAR or SVM-light), one per line of
-OUTPUT; "-" is standard input or output. The labels in DATA serve to measure the predictions; write 0 where they are not
-known. Of a ranking, scores are written, of which only the order within a query has a meaning."""
+OUTPUT; "-" is standard input or output. The predictions are compared with the labels in DATA, which may be 0 if they
+are not known. A ranking model predicts scores, of which only the order within a query has a meaning."""
 
 _EXAMPLES = """\
 examples:
@@ -22,22 +20,24 @@ examples:
   widemargin predict --scores heart_scale.t heart_scale.model - | head
   widemargin predict --task rank test.dat svm_rank.model scores
 
-With -b 1 the first line of OUTPUT is `labels 1 -1`, and each other one a label and the probabilities of these classes;
-of a one-class model it is `label normal outlier`. For a regression, -b 1 prints the noise instead: svm-predict's lines.
-With --scores the first line is `label` and what the values belong to: the class that a positive value speaks for, each
-class of a linear model, or 1/2, a pair of classes of a kernel machine, where a positive value speaks for the first.
+With -b 1 the first line of OUTPUT is `labels 1 -1`, and each further line is a label and the probabilities of these
+classes; for a one-class model the first line is `label normal outlier`. For regression, -b 1 prints the distribution of
+the noise as svm-predict does. With --scores the first line is `label` and the names of the decision values: the
+positive class of two, each class of a linear model, or pairs of classes of a kernel machine, such as 1/2, for which a
+positive value means the first class.
 
-Rows may have fewer features than the model (the others are zero there). Further columns are dropped with a warning if
-the model is linear; to a kernel machine they are features that were zero in training.
+Features that are missing in DATA are zero. Features that the model does not have are dropped with a warning if the
+model is linear; for a kernel machine they are features that were zero in all training rows.
 
-What is printed depends on the model. Classification: accuracy. Regression: mean squared error, squared correlation.
-Ranking: a pair is two rows of a query with different labels; it is swapped if the row with the larger label has the
-smaller score, tied if their scores are equal. Concordance is the part of pairs in order, tied ones counting half: of
-all pairs together, and the mean over queries that have pairs. (svm_rank_classify counts tied pairs as swapped.)
-NDCG@10: gain 2^label - 1, discount log2(1 + place), divided by that of the best order, equal scores by their mean
-gain, mean over queries that have a row with a label above 0. Ordinal: accuracy, mean absolute error of ranks. ROC area:
-it and accuracy. Measure: the model's own; F1, PRBEP (the precision of as many rows as are positive), precision, recall,
-ROC area, accuracy. nan, or null with --json, is undefined.
+The measures depend on the model. Classification: accuracy. Regression: mean squared error and squared correlation.
+Ranking: a pair is two rows of one query with different labels; it is swapped if the row with the larger label has the
+smaller score, and tied if their scores are equal. Concordance is the fraction of pairs that are not swapped, where tied
+pairs count half, over all pairs and as the mean over queries with pairs (svm_rank_classify counts tied pairs as
+swapped). NDCG@10 has the gain 2^label - 1 and the discount log2(1 + rank), rows with equal scores have their mean gain,
+and the mean is over queries that have a label above 0. Ordinal: accuracy and mean absolute error of ranks. ROC area:
+ROC area and accuracy. Measure: the measure of the model, F1, PRBEP (the precision of the n rows with the largest
+scores, n being the number of positive rows), precision, recall, ROC area and accuracy. An undefined measure is nan, or
+null with --json.
 
 exit status:
   0  done      1  the data, the model or the run failed      2  wrong usage      130  interrupted, nothing written"""
@@ -48,21 +48,18 @@ def make_parser():
     parser = Parser("predict", ["DATA", "MODEL", "OUTPUT"], description=_DESCRIPTION, examples=_EXAMPLES)
     add = parser.add_argument
     add("--scores", action="store_true",
-        help="write decision values after each label; the first line says what they belong to")  # fmt: skip
+        help="write decision values after each label, and their names in the first line")  # fmt: skip
     add("-b", type=switch, default=False, dest="probability", metavar="0|1",
         help="1: write probabilities after each label, of a model trained with -b 1 (default: 0)")  # fmt: skip
     add("--task", choices=list(TASKS), help="what a model of SVM-light's text is for, which does not say unless "
         "widemargin wrote it (default: classification)")  # fmt: skip
-    add("--zero-based", choices=list(ZERO_BASED), default="auto",
-        help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
-    add_progress_option(parser)
-    add("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
-    add("--json", action="store_true", help="print one JSON object instead of text")
+    add_zero_based_option(parser)
+    add_output_options(parser, quiet="print nothing but warnings and errors")
     return parser
 
 
 def run(tokens):
-    """Predict as the options say; return the exit status."""
+    """Predict the rows; return the exit status."""
     options = make_parser().parse(tokens)
     data, model_path, output = options.files
     with reporting(options):
@@ -71,8 +68,5 @@ def run(tokens):
             zero_based=ZERO_BASED[options.zero_based],
         )  # fmt: skip
     stream = sys.stderr if output == "-" else sys.stdout
-    if options.json:
-        print_json(found.to_dict(), stream)
-    elif not options.quiet:
-        print(found, file=stream)
+    show_result(found, options, stream)
     return 0

@@ -1,18 +1,16 @@
-"""`widemargin report`: a model and rows in, one page out that says and shows how good the model is."""
+"""`widemargin report`: write a page about a model and its predictions; see `report_file`."""
 
 import shlex
 import sys
 
-from widemargin.cli.files import ZERO_BASED
-from widemargin.cli.messages import print_json
-from widemargin.cli.options.parsing import Parser
-from widemargin.cli.progress import add_progress_option, reporting
+from widemargin.cli.messages import add_output_options, reporting, show_result
+from widemargin.cli.options.parsing import ZERO_BASED, Parser, add_zero_based_option
 from widemargin.persistence.svmlight import TASKS
 from widemargin.workflows.report import report_file
 
 _DESCRIPTION = """\
-Write a page of HTML about MODEL (of widemargin, LIBSVM, LIBLINEAR or SVM-light) and how it does on DATA: one file that
-needs no network, for a screen, a phone or paper, light and dark, with mouse or keyboard."""
+Write a page of HTML about MODEL (of widemargin, LIBSVM, LIBLINEAR or SVM-light) and its predictions on DATA. The page
+is one file, needs no network, and can be read on a screen, a phone or paper, with a mouse or a keyboard."""
 
 _EXAMPLES = """\
 examples:
@@ -21,13 +19,13 @@ examples:
   widemargin report --grid heart_scale.grid heart.model heart_scale.t
   widemargin report --task rank -o rank.html svm_rank.model test.dat
 
-It shows a summary of DATA, the parameters, the certificate and how the gap closed. Classes: confusion matrix, precision
-and recall of each class, ROC and precision/recall curves, margins, and calibration if MODEL has probabilities.
-Numbers: predicted against true, errors. Rankings: pairs in order, NDCG, scores. One class: outliers. Then the features
-with the most influence, or the support vectors, and with --grid the picture of a grid search. Under each figure stands
-what it shows as a table.
+The page shows a summary of DATA, the parameters, the certificate and the convergence of the gap. For classification it
+has the confusion matrix, precision and recall of each class, ROC and precision/recall curves, margins, and calibration
+if MODEL has probabilities; for regression predictions against targets, and errors; for ranking concordance, NDCG and
+scores; for one-class models outliers. It lists the features with the largest influence, or the support vectors. With
+--grid it shows the scores of a grid search. Below each figure is a table of its values.
 
-The same files give the same page, to the byte: it bears no date. "-" is standard input or output.
+The same files give the same page, byte for byte, because it has no date. "-" is standard input or output.
 
 exit status:
   0  done      1  the data, the model or the run failed      2  wrong usage"""
@@ -37,22 +35,18 @@ def make_parser():
     """Return the parser of `widemargin report`."""
     parser = Parser("report", ["MODEL", "DATA"], description=_DESCRIPTION, examples=_EXAMPLES)
     add = parser.add_argument
-    add("-o", "--output", metavar="FILE", help="where the page goes (default: MODEL.html, here)")
-    add("--grid", metavar="FILE", help="the results of a grid search, to be drawn as well")
+    add("-o", "--output", metavar="FILE", help="file of the page (default: MODEL.html in the current directory)")
+    add("--grid", metavar="FILE", help="results file of a grid search, which is shown as a figure")
     add("--title", help="the heading of the page (default: the names of the files)")
-    add("--task", choices=list(TASKS), help="what a model of SVM-light's text is for, which does not say unless "
-        "widemargin wrote it (default: classification)")  # fmt: skip
-    add("--zero-based", choices=list(ZERO_BASED), default="auto",
-        help="whether indices count from 0 (default: auto, yes if index 0 occurs); the page numbers features likewise, "
-        "from 1 unless this is yes")  # fmt: skip
-    add_progress_option(parser)
-    add("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
-    add("--json", action="store_true", help="print one JSON object instead of text")
+    add("--task", choices=list(TASKS), help="task of a model in SVM-light's text, which contains it only if "
+        "widemargin wrote the file (default: classification)")  # fmt: skip
+    add_zero_based_option(parser, "; the page numbers features likewise, from 1 unless this is yes")
+    add_output_options(parser, quiet="print nothing but warnings and errors")
     return parser
 
 
 def run(tokens):
-    """Write the report that the options ask for; return the exit status."""
+    """Write the page; return the exit status."""
     options = make_parser().parse(tokens)
     model_path, data = options.files
     with reporting(options):
@@ -61,8 +55,5 @@ def run(tokens):
             zero_based=ZERO_BASED[options.zero_based], command=shlex.join(["widemargin", "report", *tokens]),
         )  # fmt: skip
     stream = sys.stderr if report.path == "-" else sys.stdout
-    if options.json:
-        print_json(report.to_dict(), stream)
-    elif not options.quiet:
-        print(report, file=stream)
+    show_result(report, options, stream)
     return 0

@@ -1,16 +1,15 @@
-"""`widemargin scale`: feature ranges are learned from a file or restored, and its rows written scaled."""
+"""`widemargin scale`: scale the features of a file; see `scale_file`."""
 
 import sys
 
-from widemargin.cli.messages import CommandError, print_json
+from widemargin.cli.messages import CommandError, add_output_options, reporting, show_result
 from widemargin.cli.options.parsing import Parser, number
-from widemargin.cli.progress import add_progress_option, reporting
 from widemargin.workflows.scale import scale_file
 
 _DESCRIPTION = """\
-Scale the features of DATA, each on its own, to [-1, 1], to [LOWER, UPPER], or to unit variance; "-" is standard input.
-The ranges are learned from DATA, and saved with -s; or with -r those that were learned from training data are applied
-to test data. Range files are those of svm-scale, both ways."""
+Scale each feature of DATA to [-1, 1], to [LOWER, UPPER], or to unit variance; "-" is standard input. The ranges are
+learned from DATA, and saved with -s. With -r, saved ranges of training data are applied to test data. Range files have
+the format of svm-scale."""
 
 _EXAMPLES = """\
 examples:
@@ -20,19 +19,19 @@ examples:
   widemargin scale -y -1 1 -s cadata.range -o cadata_scale.zst cadata
   widemargin scale --method variance -s news20.range -o news20_scale.xz news20.xz
 
-An entry that is not written in DATA is a zero like any other: of a feature whose entries are all positive and which
-some row lacks, the least value is 0. A feature that never varies is left out. Values beyond the range of a feature, as
-test data may have, are scaled beyond the limits; features without a range are left out. Zeros are not written. If zeros
-become other numbers, a sparse file becomes a dense one: there is a warning if the entries grow by more than half.
+An entry that is not written in DATA is zero. If all entries of a feature are positive, and some row has no entry for
+it, the smallest value is therefore 0. Constant features are left out. Values outside the range of a feature, which can
+occur in test data, are scaled beyond the limits; features without a range are left out. Zeros are not written. If zeros
+become other numbers, a sparse file becomes dense; there is a warning if the number of entries grows by more than half.
 
-Unit variance is x / s, s the standard deviation over all rows: without subtracting the mean, as zeros stay zeros then,
-or with --center. Its range file maps [-s, s], or [mean - s, mean + s], to [-1, 1], which is the same straight line, so
-that svm-scale -r applies it too; that of --keep-zeros is symmetric in the same way.
+Unit variance is x / s, where s is the standard deviation over all rows. The mean is not subtracted, so that zeros stay
+zeros, except with --center. The range file maps [-s, s], or [mean - s, mean + s] with --center, to [-1, 1]; this is the
+same linear function, which svm-scale -r can apply too. With --keep-zeros, the ranges are symmetric about 0.
 
-Order of rows, labels, queries (qid) and indices are kept, comments are dropped. Numbers are written with the fewest
-digits that read back the same, where svm-scale writes 6. OUTPUT is compressed if it ends with .gz, .bz2, .xz or .zst.
-Memory does not grow with the number of rows: 24 to 48 bytes per feature, and a block of lines. DATA is read twice, once
-with -r; what cannot be read twice is copied to a temporary file first.
+The order of rows, labels, queries (qid) and indices do not change, and comments are dropped. Numbers are written with
+the fewest digits that give the same number when read; svm-scale writes 6 digits. OUTPUT is compressed if its name ends
+with .gz, .bz2, .xz or .zst. Memory does not grow with the number of rows: it is 24 to 48 bytes per feature, and one
+block of lines. DATA is read twice, or once with -r; if it cannot be read twice, it is copied to a temporary file.
 
 exit status:
   0  done      1  the data or the run failed      2  wrong usage"""
@@ -45,24 +44,29 @@ def make_parser():
     add("-l", "--lower", type=number, metavar="LOWER", help="lower limit of the scaled features (default: -1)")
     add("-u", "--upper", type=number, metavar="UPPER", help="upper limit of the scaled features (default: 1)")
     add("-y", "--labels", type=number, nargs=2, metavar=("LOWER", "UPPER"),
-        help="scale the labels too, to these limits, for regression (default: labels are kept)")  # fmt: skip
+        help="regression: scale the labels to these limits (default: labels are not scaled)")  # fmt: skip
     add("-s", "--save", metavar="RANGES", help="save the ranges to a file")
-    add("-r", "--restore", metavar="RANGES", help="apply the ranges of a file; its limits too, and to labels if it "
+    add("-r", "--restore", metavar="RANGES", help="apply the ranges and limits of a file, to labels too if it "
         "was made with -y")  # fmt: skip
-    add("-o", "--output", default="-", metavar="OUTPUT", help="where the rows go (default: -, standard output)")
+    add("-o", "--output", default="-", metavar="OUTPUT", help="file of the scaled rows (default: -, standard output)")
     add("--method", choices=["range", "variance"],
-        help="range: least and largest value to the limits; variance: unit variance (default: range)")  # fmt: skip
-    add("--center", action="store_true", help="of --method variance: subtract the mean, which makes sparse data dense")
+        help="range maps the smallest and largest value to the limits, variance gives unit variance (default: "
+        "range)")  # fmt: skip
+    add(
+        "--center", action="store_true", help="with --method variance: subtract the mean, which makes sparse data dense"
+    )
     add("--keep-zeros", action="store_true",
-        help="of --method range: multiply only, so that the largest absolute value becomes UPPER")  # fmt: skip
-    add_progress_option(parser)
-    add("-q", "--quiet", action="store_true", help="print nothing but the rows, warnings and errors")
-    add("--json", action="store_true", help="print a summary as one JSON object instead of text")
+        help="with --method range: multiply only, so that the largest absolute value becomes UPPER")  # fmt: skip
+    add_output_options(
+        parser,
+        quiet="print nothing but the rows, warnings and errors",
+        json="print a summary as one JSON object instead of text",
+    )
     return parser
 
 
 def run(tokens):
-    """Scale as the options say; return the exit status."""
+    """Scale the file; return the exit status."""
     options = make_parser().parse(tokens)
     (data,) = options.files
     names = ("lower", "upper", "labels", "save", "restore", "method", "center", "keep_zeros")
@@ -73,8 +77,5 @@ def run(tokens):
         name = "standard input" if data == "-" else data
         raise CommandError(f"{name}: the ranges do not fit into memory, 24 to 48 bytes per feature") from error
     stream = sys.stderr if "-" in (options.output, options.save) else sys.stdout
-    if options.json:
-        print_json(scaled.to_dict(), stream)
-    elif not options.quiet:
-        print(scaled, file=stream)
+    show_result(scaled, options, stream)
     return 0

@@ -1,37 +1,23 @@
-"""`widemargin train`: options, then one fit, then a model file and a summary; or with -v, cross-validation."""
+"""`widemargin train`: train and write a model; with -v, cross-validate. See `train_file` and `cross_validate_file`."""
 
 import sys
 
-import numpy as np
-
-from widemargin.cli.files import ZERO_BASED
-from widemargin.cli.messages import print_json, say
-from widemargin.cli.options.model import hint, make_model, make_parser
+from widemargin.cli.messages import print_json, reporting, say
+from widemargin.cli.options.model import hint, make_model, make_parser, reading_options
 from widemargin.cli.options.parsing import translate_letters
-from widemargin.cli.progress import reporting
 from widemargin.workflows.train import cross_validate_file, train_file
 
 
 def run(tokens):
-    """Train, or cross-validate, as the options say; return the exit status."""
+    """Train, or cross-validate with -v; return the exit status."""
     parser = make_parser()
     options = parser.parse(translate_letters(tokens))
     model = make_model(parser, options)
     return _train(model, options) if options.n_folds is None else _cross_validate(model, options)
 
 
-def reading_options(options):
-    """Return how the options of train, and of grid, say that DATA is read, as arguments of the library."""
-    return {
-        "format": options.format,
-        "n_features": options.n_features,
-        "zero_based": ZERO_BASED[options.zero_based],
-        "dtype": np.float32 if options.float32 else np.float64,
-    }
-
-
 def _train(model, options):
-    """Fit the model, write it, print a summary; return the exit status."""
+    """Train and write the model, and print a summary; return the exit status."""
     with reporting(options):
         trained = train_file(model, *options.files, **reading_options(options))
     stream = sys.stderr if trained.output == "-" else sys.stdout
@@ -46,7 +32,7 @@ def _train(model, options):
 
 
 def _cross_validate(model, options):
-    """Measure the model on folds it was not trained on, print svm-train's lines; return the exit status."""
+    """Cross-validate the model and print the lines of svm-train; return the exit status."""
     data, target = options.files
     if target is not None:
         say("warning", f"{target} is not written: -v only measures")

@@ -8,7 +8,7 @@ import argparse
 
 from widemargin.cli.options import parsing
 from widemargin.models.kernel.machines import KERNELS, MACHINES
-from widemargin.solvers.registry import KERNEL_SOLVERS
+from widemargin.solvers.registry import KERNEL_SOLVERS, listed
 
 _KERNEL_OPTIONS = (  # any of these selects a kernel machine
     "svm_type", "kernel_type", "kernel", "nu", "gamma", "degree", "coef0",
@@ -154,7 +154,7 @@ def _choose_machine(parser, options):
         if hasattr(options, dest) and dest not in machine.takes:
             others = [f"{other.name} (-s {k})" for k, other in enumerate(MACHINES) if dest in other.takes]
             parser.error(
-                f"{parser.name(dest)} is for {_listed(others)}, this is {machine.name} (-s {number})"
+                f"{parser.name(dest)} is for {listed(others, str)}, this is {machine.name} (-s {number})"
                 f"{_other_type(options)}; leave it out or change -s"
             )
     return machine
@@ -170,7 +170,7 @@ def _choose_kernel(parser, options):
         if hasattr(options, dest) and dest not in KERNELS[kernel]:
             others = [f"{name} (-t {k})" for k, name in enumerate(KERNELS) if dest in KERNELS[name]]
             parser.error(
-                f"{parser.name(dest)} is for the kernel {_listed(others)}, this one is {kernel} "
+                f"{parser.name(dest)} is for the kernel {listed(others, str)}, this one is {kernel} "
                 f"(-t {list(KERNELS).index(kernel)}); leave it out or change the kernel"
             )
     if kernel == "precomputed":
@@ -187,7 +187,3 @@ def _check_numbers(parser, options):
         parser.error("--stopping violation is svmperf's criterion; kernel machines take gap or kkt")
     if getattr(options, "solver", None) == "smo" and hasattr(options, "working_set"):
         parser.error("--working-set is for --solver svmlight; smo optimises two dual variables at a time")
-
-
-def _listed(names):
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

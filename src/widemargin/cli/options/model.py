@@ -3,16 +3,19 @@
 import argparse
 from functools import partial
 
-from widemargin.cli.files import ZERO_BASED
-from widemargin.cli.options import cutting_plane as cutting_plane_options
+import numpy as np
+
+from widemargin.cli.messages import add_output_options
 from widemargin.cli.options import kernel as kernel_options
 from widemargin.cli.options import parsing
 from widemargin.cli.options.parsing import Parser
-from widemargin.cli.progress import add_progress_option
+from widemargin.models.cutting_plane.measure import MeasureSVC
+from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.models.kernel.machines import machine_of
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.problems.formulations import DualQP, Intercept
-from widemargin.solvers.registry import KERNEL_SOLVERS, LINEAR_SOLVERS, listed, names_of
+from widemargin.problems.formulations import DualQP, Intercept, RiskProblem
+from widemargin.problems.measures import parsed
+from widemargin.solvers.registry import KERNEL_SOLVERS, LINEAR_SOLVERS, RISK_SOLVERS, listed, names_of
 
 _TASKS = {"classification": LinearSVC, "regression": LinearSVR}
 _LOSSES = {
@@ -22,6 +25,10 @@ _LOSSES = {
     "squared_epsilon_insensitive": "regression",
 }
 _ONLY_FOR = {"epsilon": "regression", "class_weight": "classification", "multi_class": "classification"}
+_CUTTING_PLANE_TASKS = {"rank": RankSVM, "ordinal": OrdinalSVC, "rocarea": ROCAreaSVC, "measure": MeasureSVC}
+_FORMATS_OF_TASK = {"rank": ("widemargin", "svmlight"), "ordinal": ("widemargin",)}  # the others have those of rank
+_CUTTING_PLANE_OPTIONS = ("C", "tol", "stopping", "solver", "max_iter", "max_seconds")
+_OPTIONS_OF_TASK = {"measure": ("measure", "bias")}
 _LINEAR_DEFAULTS = {"C": 1.0, "tol": 1e-4, "stopping": "gap", "solver": "auto", "max_iter": 1000}
 _PASSED_ON = (*_LINEAR_DEFAULTS, "max_seconds", "loss", "epsilon", "multi_class", "penalize_intercept")
 
@@ -96,7 +103,7 @@ def _adding(group):
 
 def _add_problem_options(group):
     add = _adding(group)
-    tasks = [*_TASKS, "oneclass", *cutting_plane_options.TASKS]
+    tasks = [*_TASKS, "oneclass", *_CUTTING_PLANE_TASKS]
     group.add_argument("--task", choices=tasks, help="default: classification, or what --loss is for")
     add("-c", "--C", type=parsing.positive, help="weight of the losses, or of their mean for rank, ordinal, rocarea "
         "and measure (default: 1)")  # fmt: skip
@@ -106,7 +113,10 @@ def _add_problem_options(group):
         help="factor of C for a class, may be repeated; also -wLABEL WEIGHT, or balanced (nu-SVC has it too, unlike "
         "svm-train's)")  # fmt: skip
     add("--loss", choices=list(_LOSSES), help="linear: default squared_hinge, or epsilon_insensitive for regression")
-    cutting_plane_options.add_plane_options(add)
+    add("--measure", type=_measure_name, help="task measure: f1, prbep, precision@K or recall@K of the K rows with the "
+        "largest scores, or error; the larger label is the positive one (default: f1)")  # fmt: skip
+    add("--no-penalize-intercept", action="store_false", dest="penalize_intercept", help="classification and "
+        "regression: do not penalise the intercept; needs --solver newton, ocas or svmperf")  # fmt: skip
     add("-B", "--bias", type=parsing.number, metavar="B", help="linear: constant feature of the intercept, larger "
         "penalises it less; negative: none (default: 1)")  # fmt: skip
     add("--multi-class", choices=["ovr", "crammer_singer"],
@@ -143,21 +153,27 @@ def _add_file_options(group):
         help="of MODEL: libsvm for kernel machines, liblinear for linear classification and regression, svmlight for "
         "linear models except ordinal ones and those of several classes (default: widemargin)")  # fmt: skip
     add("--n-features", type=parsing.whole(1), metavar="N", help="columns (default: the largest index in DATA)")
-    add("--zero-based", choices=list(ZERO_BASED), default="auto",
-        help="whether indices count from 0 (default: auto, yes if index 0 occurs)")  # fmt: skip
+    parsing.add_zero_based_option(group)
     add("--float32", action="store_true", help="keep the values in single precision: half the memory")
-    add_progress_option(group)
-    add("-q", "--quiet", action="store_true",
-        help="no progress, notes or summary; warnings, errors and the result of -v stay")  # fmt: skip
-    add("--json", action="store_true", help="print one JSON object instead of text")
+    add_output_options(group, quiet="no progress, notes or summary; warnings, errors and the result of -v stay")
+
+
+def reading_options(options):
+    """Return the options of train and grid about reading DATA and the format of MODEL, as arguments of the library."""
+    return {
+        "format": options.format,
+        "n_features": options.n_features,
+        "zero_based": parsing.ZERO_BASED[options.zero_based],
+        "dtype": np.float32 if options.float32 else np.float64,
+    }
 
 
 def make_model(parser, options):
     """Return the estimator that the options describe; a usage error if they contradict each other or do not apply."""
     if hasattr(options, "measure") and options.task != "measure":
         parser.error("--measure is for --task measure; add that or leave it out")
-    if options.task in cutting_plane_options.TASKS:
-        return cutting_plane_options.make_plane_model(parser, options)
+    if options.task in _CUTTING_PLANE_TASKS:
+        return _make_cutting_plane_model(parser, options)
     selecting = kernel_options.selecting_option(parser, options)
     if selecting is not None:
         return kernel_options.make_kernel_model(parser, options, selecting)
@@ -168,7 +184,7 @@ def hint(model, options):
     """Return a hint for users who know the same options from other programs, or ""."""
     if machine_of(model) is not None:
         return kernel_options.kernel_hint(options)
-    if options.task in cutting_plane_options.TASKS or _LINEAR_CHOICES & set(vars(options)):
+    if options.task in _CUTTING_PLANE_TASKS or _LINEAR_CHOICES & set(vars(options)):
         return ""
     return "; the rbf kernel, svm-train's default, is -t 2"
 
@@ -188,7 +204,7 @@ def _make_linear_model(parser, options):
             parser.error(f"{parser.name(dest)} is for {only}, the task is {task}; leave it out or change --task")
     if given.get("multi_class") == "crammer_singer" and (loss or given["solver"] != "auto"):
         parser.error("--multi-class crammer_singer has a loss and a solver of its own; leave --loss and --solver out")
-    _check_planes(parser, given)
+    _check_intercept_and_stopping(parser, given)
     bias = given.get("bias", 1.0)
     if bias == 0:
         parser.error("--bias must not be 0: positive for an intercept, negative for none")
@@ -200,8 +216,8 @@ def _make_linear_model(parser, options):
     return _TASKS[task](**parameters)
 
 
-def _check_planes(parser, given):
-    """A usage error for options that do not apply with --no-penalize-intercept or with the solver."""
+def _check_intercept_and_stopping(parser, given):
+    """Report a usage error for options that contradict --no-penalize-intercept or do not apply to the solver."""
     solver = given["solver"]
     if "penalize_intercept" in given:
         name = parser.name("penalize_intercept")
@@ -213,8 +229,49 @@ def _check_planes(parser, given):
         if given.get("multi_class") == "crammer_singer":
             parser.error(f"{name} is not for --multi-class crammer_singer; leave one of them out")
     intercept = Intercept.FREE if "penalize_intercept" in given else None
-    cutting_plane_options.check_stopping(parser, given["stopping"], solver, intercept=intercept)
+    _check_stopping(parser, given["stopping"], solver, intercept=intercept)
 
 
 def _refuse_kernel(parser, name):
     parser.error(f"{name} is for kernel machines, and without an option of those training is linear; add --kernel")
+
+
+def _measure_name(text):
+    """Return the name of a measure; ArgumentTypeError if it does not exist."""
+    try:
+        parsed(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
+def _make_cutting_plane_model(parser, options):
+    """Return the estimator of `--task`; a usage error for options that do not apply to it."""
+    task, given = options.task, vars(options)
+    takes = (*_CUTTING_PLANE_OPTIONS, *_OPTIONS_OF_TASK.get(task, ()))
+    for dest in given:  # options of estimators have no default, so that they are present only if they were given
+        if parser.get_default(dest) == argparse.SUPPRESS and dest not in takes:
+            parser.error(f"{parser.name(dest)} is not for --task {task}; leave it out")
+    if options.format not in _FORMATS_OF_TASK.get(task, _FORMATS_OF_TASK["rank"]):
+        parser.error(f"--format {options.format} has no place for --task {task}; leave it out")
+    if given.get("solver", "ocas") not in RISK_SOLVERS:
+        parser.error(f"--solver {options.solver} is not for --task {task}; use {' or '.join(RISK_SOLVERS)}")
+    _check_stopping(parser, given.get("stopping"), given.get("solver", "ocas"), RiskProblem)
+    parameters = {dest: given[dest] for dest in takes if dest in given and dest != "bias"}
+    if "bias" in given:
+        if options.bias == 0:
+            parser.error("--bias must not be 0: positive for an intercept, negative for none")
+        parameters |= {"fit_intercept": options.bias > 0, "intercept_scaling": abs(options.bias)}
+    return _CUTTING_PLANE_TASKS[task](n_jobs=options.jobs, **parameters)
+
+
+def _check_stopping(parser, stopping, solver, formulation=DualQP, intercept=None):
+    """Refuse a stopping rule that the solver does not have."""
+    others = names_of(formulation, stopping=stopping, intercept=intercept)
+    if stopping is None or solver in others:
+        return
+    if not others:
+        parser.error(f"--stopping {stopping} is for none of the solvers that would do here; leave it out")
+    parser.error(
+        f"--stopping {stopping} is a rule of {listed(others, str)}, the solver is {solver}; add --solver {others[0]}"
+    )

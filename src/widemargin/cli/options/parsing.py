@@ -12,6 +12,7 @@ import re
 
 from widemargin.cli.messages import UsageError
 
+ZERO_BASED = {"auto": "auto", "yes": True, "no": False}  # values of --zero-based, and what the library calls them
 _CLASS_WEIGHT = re.compile(r"-w(?P<label>.+)")
 _NEGATIVE = re.compile(r"-(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$")
 _SHRINKING = {"0": "no", "1": "yes"}
@@ -87,6 +88,12 @@ class Parser(argparse.ArgumentParser):
         known = [option for option in self._option_string_actions if option.startswith("--")]
         near = difflib.get_close_matches(token.split("=")[0], known, n=1)
         return f"; did you mean {near[0]}?" if near else ""
+
+
+def add_zero_based_option(group, more=""):
+    """Add --zero-based to a parser or to a group of options; `more` is appended to its help text."""
+    group.add_argument("--zero-based", choices=list(ZERO_BASED), default="auto",
+        help=f"whether indices count from 0 (default: auto, yes if index 0 occurs){more}")  # fmt: skip
 
 
 def translate_letters(tokens):

@@ -13,7 +13,7 @@ from widemargin._runtime.threads import stream
 from widemargin.data.blocks.layout import Chunk, Layout, checksum, encode
 from widemargin.data.blocks.row_buffer import RowTypes
 from widemargin.data.blocks.statistics import BYTES, VALUE_TYPES
-from widemargin.data.matrix import SparseRows
+from widemargin.data.rows import SparseRows
 
 _COLUMNS_OF_UINT16 = 1 << 16
 _LARGEST_OFFSET = 2**31 - 1

@@ -4,7 +4,7 @@
     label      int8 .. int64, float32, float64, or dictionary of str   always
     qid        int64                                                   in data for ranking
     weight     float64                                                 if rows have weights
-    indices    list<uint16> or list<uint32>                            sparse rows: columns of the stored values, ascending
+    indices    list<uint16> or list<uint32>                            sparse rows: columns of stored values, ascending
     values     list<uint8>, list<float32> or list<float64>             sparse rows, unless every stored value is one
     features   fixed_size_list<uint8 | float32 | float64>[n_features]  dense rows
 
@@ -23,9 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import xxhash
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 
-from widemargin.data.matrix import DenseRows, SparseRows
+from widemargin.data.blocks.row_blocks import Block
+from widemargin.data.rows import DenseRows, SparseRows, ones
 
 VERSION = 1
 _METADATA_KEY = b"widemargin"
@@ -45,20 +46,6 @@ class Chunk(NamedTuple):
     def part(self, rows):
         """Return the Chunk of some rows, in the order given."""
         return Chunk(self.X[rows], self.label[rows], *(one if one is None else one[rows] for one in self[2:]))
-
-
-class Block(NamedTuple):
-    """The rows of a block as they are in memory: `rows` for compiled loops, and what belongs to each row."""
-
-    rows: DenseRows | SparseRows
-    label: np.ndarray
-    qid: np.ndarray | None
-    weight: np.ndarray | None
-
-    @property
-    def n_rows(self):
-        """Number of rows."""
-        return len(self.label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,18 +105,15 @@ class Layout:
         label = kinds.get("label")
         if label is None:
             raise ValueError(f"it has no column 'label'; its columns are {', '.join(schema.names)}.")
-        if pa.types.is_dictionary(label):
-            label_type = ()  # the classes are known when the first block is read
-        else:
-            label_type = np.dtype(label.to_pandas_dtype())
+        label_type = () if pa.types.is_dictionary(label) else np.dtype(label.to_pandas_dtype())  # classes: metadata
         shared = {"label_type": label_type, "has_qid": "qid" in kinds, "has_weight": "weight" in kinds}
         if "features" in kinds and pa.types.is_fixed_size_list(kinds["features"]):
             kind = kinds["features"]
             return cls(kind.list_size, None, np.dtype(kind.value_type.to_pandas_dtype()), **shared)
         if "indices" not in kinds or not pa.types.is_list(kinds["indices"]):
             raise ValueError(
-                "it has neither a column 'features' of lists of one length nor a column 'indices' of lists; its columns "
-                f"are {', '.join(f'{one.name}: {one.type}' for one in schema)}."
+                "it has neither a column 'features' of lists of one length nor a column 'indices' of lists; its "
+                f"columns are {', '.join(f'{one.name}: {one.type}' for one in schema)}."
             )
         values = np.dtype(kinds["values"].value_type.to_pandas_dtype()) if "values" in kinds else None
         return cls(0, np.dtype(kinds["indices"].value_type.to_pandas_dtype()), values, **shared)
@@ -142,7 +126,8 @@ class Summary:
     `n_stored` counts stored values, `squared_lengths` is the mean of the squared number of stored values of a row,
     `longest_row` the largest number of them, `largest_norm` the largest squared norm of a row. `columns` has arrays
     `mean`, `deviation` and `max_abs` with a number per column, or is empty if there are too many columns.
-    Every block but the last has `rows_per_block` rows. `is_shuffled` says that rows, or whole queries, are in random order, so that a part of the file is a random sample.
+    Every block but the last has `rows_per_block` rows. `is_shuffled` says that rows, or whole queries, are in random
+    order, so that a part of the file is a random sample.
     """
 
     n_rows: int
@@ -234,9 +219,6 @@ def encode(chunk, layout):
 def decode(batch, constant=0.0):
     """Return the Block of a record batch; rows have a constant column if `constant` is not zero."""
     columns = {name: batch.column(name) for name in batch.schema.names}
-    label = columns["label"]
-    label = label.indices if pa.types.is_dictionary(label.type) else label
-    belongings = [_numbers(columns[name]) if name in columns else None for name in ("qid", "weight")]
     if "features" in columns:
         kind = columns["features"].type
         rows = DenseRows(_numbers(columns["features"].flatten()).reshape(-1, kind.list_size), constant)
@@ -248,20 +230,15 @@ def decode(batch, constant=0.0):
         columns_of_values = _numbers(indices.values)[first:last]
         values = _numbers(columns["values"].values)[first:last] if "values" in columns else ones(last - first)
         rows = SparseRows(values, columns_of_values, offsets, constant)
-    return Block(rows, _numbers(label), *belongings)
+    return Block(rows, *decode_belongings(batch))
 
 
-_ones = np.ones(0, np.uint8)
-
-
-def ones(n):
-    """Return n ones, a read-only view of memory that all blocks without a column of values share."""
-    global _ones
-    if len(_ones) < n:
-        _ones = np.ones(n, np.uint8)
-    view = _ones[:n]
-    view.flags.writeable = False
-    return view
+def decode_belongings(batch):
+    """Return label, qid and weight of a record batch, None for those that it does not have."""
+    columns = {name: batch.column(name) for name in batch.schema.names}
+    label = columns["label"]
+    columns["label"] = label.indices if pa.types.is_dictionary(label.type) else label
+    return tuple(_numbers(columns[name]) if name in columns else None for name in ("label", "qid", "weight"))
 
 
 def checksum(batch):
@@ -271,16 +248,6 @@ def checksum(batch):
         for array in _parts(column):
             total.update(np.ascontiguousarray(array))
     return total.hexdigest()
-
-
-def to_scipy(rows, n_features):
-    """Return the rows of a Block as an array or csr_array with the types of the file; a value column is added."""
-    if isinstance(rows, DenseRows):
-        return rows.values
-    indices, offsets = rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
-    X = csr_array((rows.data, indices, offsets), shape=(len(offsets) - 1, n_features))
-    X.has_canonical_format = True
-    return X
 
 
 def _parts(column):

@@ -1,7 +1,9 @@
 """Amounts of memory, as callers write them."""
 
+import math
 import os
 import re
+from pathlib import Path
 
 from widemargin.data.blocks.extra import OptionError
 
@@ -30,6 +32,37 @@ def bytes_of(amount, name="max_memory"):
 
 
 def free_bytes():
+    """Return the bytes of memory that the process may still take, as far as the system tells."""
+    return int(max(0, min(_free_in_system(), _free_in_control_group())))
+
+
+def memory_in_use():
+    """Return the bytes of memory that the process has in use; 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return 0
+
+
+def _free_in_control_group():
+    """Return what the memory control group of the process leaves it; infinity if there is no limit."""
+    try:
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers == "":
+                file = Path(f"/sys/fs/cgroup{path}/memory.max")
+            elif "memory" in controllers.split(","):
+                file = Path(f"/sys/fs/cgroup/memory{path}/memory.limit_in_bytes")
+            else:
+                continue
+            if file.exists() and (limit := file.read_text().strip()) != "max":
+                return int(limit) - memory_in_use()
+    except (OSError, ValueError):  # no control groups, or hidden ones
+        return math.inf
+    return math.inf
+
+
+def _free_in_system():
     """Return the bytes of memory that are free, or could be made free at once."""
     try:
         with open("/proc/meminfo") as file:

@@ -14,6 +14,7 @@ from widemargin._runtime.progress import task
 from widemargin.data.blocks import layout
 from widemargin.data.blocks.extra import OptionError
 from widemargin.data.blocks.incoming import checked_chunk, checked_matrix, received
+from widemargin.data.blocks.row_blocks import to_scipy
 from widemargin.data.blocks.tables import TableSource, as_dataset
 from widemargin.data.blocks.text import TextSource, text_source
 from widemargin.data.svmlight.blocks import SvmlightBlocks
@@ -160,7 +161,7 @@ class _BlockFileSource:
         width = self.n_features
         if width is None:
             width = int(block.rows.indices.max(initial=0)) + 1
-        X = layout.to_scipy(block.rows, width)
+        X = to_scipy(block.rows, width)
         chunk = checked_chunk((X, y, block.qid, block.weight), n_before)
         return received(chunk, slot.sums, n_before, self.names)
 

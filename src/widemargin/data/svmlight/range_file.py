@@ -20,7 +20,7 @@ import numpy as np
 
 from widemargin._runtime.argument_types import PathOrFile
 from widemargin._runtime.atomic_file import replacing
-from widemargin.data.scaling import MOST_FEATURES, FeatureRanges, LabelRange
+from widemargin.data.scaling import MAX_FEATURES, FeatureRanges, LabelRange
 from widemargin.errors import FormatError
 
 _INDEX = re.compile(r"[0-9]+")
@@ -131,8 +131,8 @@ class _Reader:
             column = int(words[0][:_CHARACTERS_QUOTED]) - first_index
             if column < 0:
                 self._refuse("index 0 in a file whose indices count from 1")
-            if column >= MOST_FEATURES:
-                self._refuse(f"index {_show(words[:1])} is too large; the largest is {MOST_FEATURES - 1 + first_index}")
+            if column >= MAX_FEATURES:
+                self._refuse(f"index {_show(words[:1])} is too large; the largest is {MAX_FEATURES - 1 + first_index}")
             if columns and column <= columns[-1]:
                 self._refuse(f"indices must increase, got {words[0]} after {columns[-1] + first_index}")
             low, high = self._read_range(words[1:])

@@ -1,11 +1,15 @@
-"""What the models fitted by cutting planes share: one problem, weights out."""
+"""Base class of the models that are fitted by cutting planes: ½|w|² plus a risk of all scores, one weight vector."""
 
 from numbers import Integral, Real
+from typing import Any
 
-from widemargin.data.matrix import Matrix
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from widemargin._runtime.argument_types import Floats
+from widemargin.models.argument_types import RowsOrBlocks
 from widemargin.models.base import POSITIVE, WeightedModel, one_by_one
-from widemargin.models.inputs import checked_rows
-from widemargin.models.labels import encode_labels
+from widemargin.models.inputs import checked_rows, encode_labels
 from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems.formulations import RiskProblem
 from widemargin.solvers.finishing import finishing_risk
@@ -13,7 +17,10 @@ from widemargin.solvers.registry import RISK_SOLVERS, check_choice, specs_of
 
 
 class PlaneModel(WeightedModel):
-    """½|w|² plus a risk of the scores. Subclasses check rows, state the risk and keep the weights."""
+    """A model that minimises ½|w|² + R(X w), where R is a risk. Subclasses state the risk and keep the weights.
+
+    Sets after fit: `n_iter_`, `gap_`, `objective_`, `history_`, `solver_`, `status_`.
+    """
 
     _parameter_constraints: dict = {
         **WeightedModel._parameter_constraints,
@@ -24,15 +31,38 @@ class PlaneModel(WeightedModel):
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
     }
 
-    @property
-    def _stopping(self):
-        return self.stopping
-
     def _check_rows(self, X, y, **options):
-        """Return X and y, checked."""
+        """Return X and y, after checks of these and of the parameters."""
         self._validate_params()
         check_choice(specs_of(RiskProblem)[self.solver], RiskProblem, stopping=self.stopping)
         return checked_rows(self, X, y, order="C", **options)
+
+    def _minimise(self, X, risk, constant=0.0):
+        """Return the weights that minimise ½|w|² + R(X w), that of the constant column, if there is one, last.
+
+        Sets the attributes that describe the solution, and warns if the solver has not converged.
+        """
+        matrix = self._matrix_of(X, constant)
+        last = self._last_weights(1, matrix)
+        start = None if last is None else last[0]
+        solve = one_by_one(finishing_risk(RISK_SOLVERS[self.solver]))
+        problems = [lambda: RiskProblem(matrix, risk)]
+        (solution,) = self._solve(solve, problems, [start], checkpoint=self._checkpoint_file(matrix))
+        self.n_iter_ = solution.n_iter
+        self._keep_record([solution])
+        self._warn([solution], matrix.values if matrix.is_in_memory else None)
+        return matrix.spread(solution.w)
+
+
+class BinaryPlaneModel(ClassifierMixin, PlaneModel):
+    """A classifier of two classes that is fitted by cutting planes; a positive score predicts the second class."""
+
+    classes_: NDArray[Any]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
     def _check_two_classes(self, X, y):
         """Return X and labels 0 and 1. Sets `classes_`."""
@@ -45,14 +75,11 @@ class PlaneModel(WeightedModel):
             )
         return X, label
 
-    def _minimise(self, X, risk, constant=0.0):
-        """Minimise ½|w|² + risk; return the weights, the constant column's last. Sets the record of the solution."""
-        matrix = Matrix.of_columns_that_occur(X, constant)
-        last = self._last_weights(1, matrix)
-        start = None if last is None else last[0]
-        solve = one_by_one(finishing_risk(RISK_SOLVERS[self.solver]))
-        (solution,) = self._solve(solve, [lambda: RiskProblem(matrix, risk)], [start])
-        self.n_iter_ = solution.n_iter
-        self._keep_record([solution])
-        self._warn([solution], matrix.values)
-        return matrix.spread(solution.w)
+    def decision_function(self, X: RowsOrBlocks) -> Floats:
+        """Return the score of each row (n_samples,)."""
+        return self._scores(X).ravel()
+
+    def predict(self, X: RowsOrBlocks) -> NDArray[Any]:
+        """Return the class of each row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0.0).astype(int)]

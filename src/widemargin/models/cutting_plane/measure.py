@@ -1,31 +1,40 @@
-"""`MeasureSVC`: two classes, told apart such that a measure of the whole prediction is good: F1, precision at k, ...
+"""`MeasureSVC`: classification of two classes that optimises a measure of all predictions, such as F1.
 
     minimise ½|w|² + C · max over labellings z of   loss(z) + 1/n Σ_i (z_i − y_i) <w, x_i>
 
-The loss, 1 − F1 for instance, is between 0 and 1; see `widemargin.problems.measures`.
+The loss of a labelling, for instance 1 − F1, is between 0 and 1; see `widemargin.problems.measures`.
 """
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
+from numpy.typing import ArrayLike
 
-from widemargin._runtime.argument_types import Floats, Rows
-from widemargin.models.argument_types import Callbacks, PlaneStopping
+from widemargin.models.argument_types import (
+    Callbacks,
+    Checkpoint,
+    MaxMemory,
+    Measure,
+    PlaneStopping,
+    RowsOrBlocks,
+    Scaling,
+)
 from widemargin.models.base import POSITIVE
-from widemargin.models.cutting_plane.base import PlaneModel
+from widemargin.models.cutting_plane.base import BinaryPlaneModel
 from widemargin.problems.measures import MeasureRisk
 
 
-class MeasureSVC(ClassifierMixin, PlaneModel):
+class MeasureSVC(BinaryPlaneModel):
     """Linear classification of two classes by a measure that is not a sum over rows.
 
     Parameters
     ----------
-    measure : str, default="f1"
+    measure : str or callable, default="f1"
         "f1"; "prbep", the precision where it equals the recall; "precision@K" and "recall@K", of the K rows with the
-        largest scores, where K is a number; "error", the error rate.
+        largest scores, where K is a number; "error", the error rate. A callable is called as
+        measure(fn, fp, n_positive, n_negative) with arrays of counts, the false negatives and the false positives. It
+        returns the loss, between 0 and 1, of each pair of counts that the arrays broadcast to, or -inf for counts that
+        no prediction may have. The time for a cutting plane is then in proportion to n_positive * n_negative.
     C : float, default=1.0
         Weight of the measure's loss, which is between 0 and 1, against ½|w|².
     fit_intercept : bool, default=True
@@ -51,6 +60,15 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
     callbacks : callable or list of callables, default=None
         Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
+        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+    max_memory : int or str, default=None
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
+        loaded, others are read from disk in every pass. None is half of what is free.
+    checkpoint : str or path, default=None
+        File in which the state of the solver is kept now and then. The same call goes on from there if the process
+        was killed; the file is removed when the fit has converged.
 
     Attributes
     ----------
@@ -89,15 +107,15 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
     """
 
     _parameter_constraints: dict = {
-        **PlaneModel._parameter_constraints,
-        "measure": [str],
+        **BinaryPlaneModel._parameter_constraints,
+        "measure": [str, callable],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [POSITIVE],
     }
 
     def __init__(
         self,
-        measure: str = "f1",
+        measure: Measure = "f1",
         C: float = 1.0,
         *,
         fit_intercept: bool = True,
@@ -111,6 +129,9 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         n_jobs: int | None = None,
         verbose: int = 0,
         callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.measure = measure
         self.C = C
@@ -125,21 +146,20 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
+        self.checkpoint = checkpoint
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def fit(self, X: Rows, y: ArrayLike) -> Self:
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
             Two classes, of which the second, in ascending order, is the positive one.
+            Of row blocks, None takes the labels of the file.
 
         Returns
         -------
@@ -153,12 +173,3 @@ class MeasureSVC(ClassifierMixin, PlaneModel):
         else:
             self.coef_, self.intercept_ = w[np.newaxis], 0.0
         return self
-
-    def decision_function(self, X: Rows) -> Floats:
-        """Return the score of each row (n_samples,)."""
-        return self._scores(X).ravel()
-
-    def predict(self, X: Rows) -> NDArray[Any]:
-        """Return the class of each row."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0.0).astype(int)]

@@ -1,10 +1,11 @@
-"""`RankSVM`, `OrdinalSVC` and `ROCAreaSVC`: weights that put rows in order.
+"""`RankSVM`, `OrdinalSVC` and `ROCAreaSVC`: linear models whose scores order rows as their targets do.
 
     minimise ½|w|² + C · mean over pairs (i, j), y_i > y_j, of   max(0, 1 − <w, x_i − x_j>)
 
-C multiplies a mean over pairs, as in SVM-Perf, so that it need not change with the number of rows. Pairs exist within
-queries only (`RankSVM`), or between any two rows (`OrdinalSVC`; `ROCAreaSVC` if there are two classes). An intercept
-would cancel out of every pair. Training takes O(n log n) time a plane, however many ranks there are.
+C multiplies a mean over pairs, as in SVM-Perf, so that a suitable C does not depend on the number of rows. The pairs of
+`RankSVM` are those of rows of the same query, the pairs of `OrdinalSVC` and `ROCAreaSVC` those of any two rows. An
+intercept would cancel out of every pair. A cutting plane takes O(n log n) time, whatever the number of different
+targets.
 """
 
 from numbers import Real
@@ -16,15 +17,21 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
 from widemargin._runtime.argument_types import Floats, Rows
-from widemargin.models.argument_types import Callbacks, PlaneStopping
-from widemargin.models.cutting_plane.base import PlaneModel
-from widemargin.models.inputs import finite_targets, refuse_missing
-from widemargin.models.labels import encode_labels
+from widemargin.models.argument_types import (
+    Callbacks,
+    Checkpoint,
+    MaxMemory,
+    PlaneStopping,
+    RowsOrBlocks,
+    Scaling,
+)
+from widemargin.models.cutting_plane.base import BinaryPlaneModel, PlaneModel
+from widemargin.models.inputs import encode_labels, finite_targets, refuse_missing
 from widemargin.problems.ranking import concordance, pair_risk, thresholds
 
 
 class RankSVM(PlaneModel):
-    """Ranking within queries: rows of a query should be scored in the order of their targets.
+    """Ranking: the scores of the rows of a query should have the order of their targets.
 
     Parameters
     ----------
@@ -49,13 +56,22 @@ class RankSVM(PlaneModel):
         1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
     callbacks : callable or list of callables, default=None
         Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
+        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+    max_memory : int or str, default=None
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
+        loaded, others are read from disk in every pass. None is half of what is free.
+    checkpoint : str or path, default=None
+        File in which the state of the solver is kept now and then. The same call goes on from there if the process
+        was killed; the file is removed when the fit has converged.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
         Weights of the features.
     intercept_ : float
-        0.0: no order depends on it.
+        0.0, because an intercept does not change any order.
     n_iter_ : int
         Number of cutting planes.
     gap_ : float
@@ -97,6 +113,9 @@ class RankSVM(PlaneModel):
         n_jobs: int | None = None,
         verbose: int = 0,
         callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.C = C
         self.tol = tol
@@ -108,30 +127,35 @@ class RankSVM(PlaneModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
+        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Rows, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None, qid: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
-            Numbers: within a query, the larger the higher.
+            Numbers; within a query, rows with larger targets should have larger scores.
+            Of row blocks, None takes the labels of the file.
         qid : array-like of shape (n_samples,), default=None
-            The query of each row; rows of a query must be together. None: all rows are of one query.
+            The query of each row; the rows of a query must be adjacent. None means that all rows belong to one query.
 
         Returns
         -------
         self
         """
         X, y = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
-        rank = np.unique(finite_targets(y), return_inverse=True)[1]
+        qid = getattr(X, "qid", None) if qid is None else qid
+        rank = np.unique(y, return_inverse=True)[1]
         risk = pair_risk(rank, queries(qid, len(rank)), self.C, self.n_jobs)
         if risk.n_pairs == 0:
             where = "" if qid is None else " within any query"
@@ -139,31 +163,31 @@ class RankSVM(PlaneModel):
         self.coef_, self.intercept_ = self._minimise(X, risk), 0.0
         return self
 
-    def decision_function(self, X: Rows) -> Floats:
+    def decision_function(self, X: RowsOrBlocks) -> Floats:
         """Return the score of each row (n_samples,)."""
         return self._scores(X).ravel()
 
-    def predict(self, X: Rows) -> Floats:
-        """Return the score of each row: only the order of scores has a meaning."""
+    def predict(self, X: RowsOrBlocks) -> Floats:
+        """Return the score of each row; only the order of the scores has a meaning."""
         return self.decision_function(X)
 
     def score(self, X: Rows, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean over queries of the part of its pairs that are in order; equal scores count half.
+        """Return the mean over queries of the fraction of pairs in the right order; pairs of equal scores count half.
 
-        Queries whose rows all have the same target have no pair and do not count; NaN if there is no other.
+        Queries without a pair, whose rows all have the same target, are left out. NaN if no query has a pair.
         """
         refuse_missing(y, "y")
         y, scores = finite_targets(y), self.decision_function(X)
         check_consistent_length(scores, y)
-        parts = concordance(scores, y, queries(qid, len(scores)))
-        return float(parts.mean()) if len(parts) else float("nan")
+        fractions = concordance(scores, y, queries(qid, len(scores)))
+        return float(fractions.mean()) if len(fractions) else float("nan")
 
 
 class OrdinalSVC(ClassifierMixin, PlaneModel):
-    """Ordinal regression: classes that have an order, told apart by thresholds of one score.
+    """Ordinal regression: classification into ordered classes by thresholds of one score.
 
-    The weights put all pairs of rows of different classes in order. Thresholds are then chosen on the training rows,
-    such that the sum over rows of |predicted rank − rank| is as small as thresholds can make it.
+    The weights minimise a mean loss over all pairs of rows of different classes. The thresholds then minimise the sum
+    of |predicted rank − rank| over the training rows.
 
     Parameters
     ----------
@@ -188,13 +212,22 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
     callbacks : callable or list of callables, default=None
         Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
+        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+    max_memory : int or str, default=None
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
+        loaded, others are read from disk in every pass. None is half of what is free.
+    checkpoint : str or path, default=None
+        File in which the state of the solver is kept now and then. The same call goes on from there if the process
+        was killed; the file is removed when the fit has converged.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
         Weights of the features.
     intercept_ : float
-        0.0: see `thresholds_`.
+        0.0; `thresholds_` take its place.
     thresholds_ : ndarray of shape (n_classes − 1,)
         Ascending. The class of a row is `classes_[k]`, where k is the number of thresholds below its score.
     classes_ : ndarray
@@ -240,6 +273,9 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         n_jobs: int | None = None,
         verbose: int = 0,
         callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.C = C
         self.tol = tol
@@ -251,21 +287,25 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
+        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # classes without an order are not for one score
+        tags.classifier_tags.poor_score = True  # one score cannot separate classes without an order
         return tags
 
-    def fit(self, X: Rows, y: ArrayLike) -> Self:
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
-            Two or more different labels, whose order is that of their values.
+            Two or more different labels; the order of the classes is the sorted order of the labels.
+            Of row blocks, None takes the labels of the file.
 
         Returns
         -------
@@ -276,7 +316,7 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         return self
 
     def _check_classes(self, X, y):
-        """Return X and each row's rank. Sets `classes_`."""
+        """Return X and the rank of each row, 0 .. n_classes − 1. Sets `classes_`."""
         X, y = self._check_rows(X, y)
         self.classes_, rank = encode_labels(y)
         return X, rank
@@ -287,14 +327,14 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         self.coef_, self.intercept_ = self._minimise(X, risk), 0.0
         self.thresholds_ = thresholds(self._scores_of_checked(X).ravel(), rank, len(self.classes_))
 
-    def position(self, X: Rows) -> Floats:
-        """Return the score <w, x> of each row (n_samples,), by which rows are ordered."""
+    def position(self, X: RowsOrBlocks) -> Floats:
+        """Return the score <w, x> of each row, (n_samples,), which the thresholds are compared with."""
         return self._scores(X).ravel()
 
-    def decision_function(self, X: Rows) -> Floats:
-        """Return how far each row is inside each class's interval (n_samples, n_classes), negative outside.
+    def decision_function(self, X: RowsOrBlocks) -> Floats:
+        """Return the distance of each score to the nearest bound of the interval of each class, (n_samples, n_classes).
 
-        Of two classes: how far it is above the threshold (n_samples,).
+        It is negative outside the interval. With two classes, it is the score minus the threshold, (n_samples,).
         """
         position = self.position(X)
         if len(self.classes_) == 2:
@@ -302,16 +342,17 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
         edges = np.concatenate([[-np.inf], self.thresholds_, [np.inf]])
         return np.minimum(position[:, np.newaxis] - edges[:-1], edges[1:] - position[:, np.newaxis])
 
-    def predict(self, X: Rows) -> NDArray[Any]:
+    def predict(self, X: RowsOrBlocks) -> NDArray[Any]:
         """Return the class of each row."""
         position = self.position(X)
         return self.classes_[np.searchsorted(self.thresholds_, position, side="left")]
 
 
-class ROCAreaSVC(ClassifierMixin, PlaneModel):
-    """Two classes, told apart such that the area under the ROC curve is large: every pair of rows should be in order.
+class ROCAreaSVC(BinaryPlaneModel):
+    """Linear classification of two classes that maximises the area under the ROC curve.
 
-    The intercept, which the ROC area does not depend on, makes the fewest mistakes on the training rows.
+    The area is the fraction of pairs of a positive and a negative row in which the positive row has the larger score.
+    It does not depend on the intercept, which is chosen to make the fewest errors on the training rows.
 
     Parameters
     ----------
@@ -336,13 +377,22 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
     callbacks : callable or list of callables, default=None
         Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
+        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+    max_memory : int or str, default=None
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
+        loaded, others are read from disk in every pass. None is half of what is free.
+    checkpoint : str or path, default=None
+        File in which the state of the solver is kept now and then. The same call goes on from there if the process
+        was killed; the file is removed when the fit has converged.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
         Weights of the features.
     intercept_ : ndarray of shape (1,)
-        The intercept: it makes the fewest errors on the training rows.
+        The intercept, which makes the fewest errors on the training rows.
     classes_ : ndarray
         The two labels; rows of the second should have larger scores.
     n_iter_ : int
@@ -387,6 +437,9 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         n_jobs: int | None = None,
         verbose: int = 0,
         callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.C = C
         self.tol = tol
@@ -398,21 +451,20 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
+        self.checkpoint = checkpoint
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def fit(self, X: Rows, y: ArrayLike) -> Self:
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
             Two classes.
+            Of row blocks, None takes the labels of the file.
 
         Returns
         -------
@@ -424,18 +476,15 @@ class ROCAreaSVC(ClassifierMixin, PlaneModel):
         self.intercept_ = -thresholds(self._scores_of_checked(X).ravel(), label, 2)
         return self
 
-    def decision_function(self, X: Rows) -> Floats:
-        """Return the score of each row (n_samples,)."""
-        return self._scores(X).ravel()
-
-    def predict(self, X: Rows) -> NDArray[Any]:
-        """Return the class of each row."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0.0).astype(int)]
-
 
 def queries(qid, n_rows):
-    """Return a number for each row's query; refuse what is not one query per row, rows of a query together."""
+    """Return the number of the query of each row, counted from 0; all zero if qid is None.
+
+    Raises
+    ------
+    ValueError
+        If qid has not one entry for each row, or the rows of a query are not adjacent.
+    """
     if qid is None:
         return np.zeros(n_rows, np.int64)
     qid = _one_per_row(qid, n_rows)
@@ -451,7 +500,7 @@ def queries(qid, n_rows):
 
 
 def _one_per_row(qid, n_rows):
-    """Return qid as an array of labels that can be told apart and sorted; ValueError unless there is one per row."""
+    """Return qid as an array of numbers or strings; ValueError unless there is one for each row and none is missing."""
     try:
         qid = np.asarray(qid)
     except ValueError as error:
@@ -472,4 +521,5 @@ def _one_per_row(qid, n_rows):
 
 
 def _kinds_of(qid):
+    """Return the names of the types of the entries, for a message."""
     return " and ".join(sorted({type(one).__name__ for one in qid.tolist()}))

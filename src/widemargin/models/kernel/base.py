@@ -1,8 +1,10 @@
-"""What the kernel machines share: f(x) = Σ_i coef_i K(x_i, x) + intercept, fitted by a solver with a certificate.
+"""Base class of the kernel machines: f(x) = Σ_i coef_i K(x_i, x) + intercept, fitted by a solver with a certificate.
 
-Rows whose coefficient is not zero are the support vectors; they are all that is kept. Prediction goes through new
-rows in parts, so that memory is bounded however many there are. A model is used through its public attributes (and
-`_gamma`, the number behind gamma="scale"), so that one read from a file is as good as one fitted here.
+The support vectors are the rows with a coefficient other than zero. A fitted model keeps only these rows, or all rows
+if the kernel is a function of the user. Prediction divides new rows into blocks, so that its memory is bounded.
+
+Prediction uses only the public attributes of a model, `_gamma` (the number that gamma="scale" stands for) and, for a
+function of the user, `_fit_rows`. A model that is read from a file therefore predicts as one that was fitted here.
 """
 
 from contextlib import contextmanager
@@ -15,122 +17,62 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from widemargin._runtime.argument_types import Floats, SparseMatrix
 from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import n_threads
-from widemargin.data.products import row_sums, squared_norms
 from widemargin.data.structure import check_structure
-from widemargin.kernels.expansion import kernel_scores
 from widemargin.kernels.functions import Kernel
-from widemargin.kernels.rows import KernelRows, PreparedRows, submatrix
+from widemargin.kernels.rows import KernelRows, PreparedRows
 from widemargin.models.base import SolvedModel, one_by_one
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
+from widemargin.models.kernel.training_rows import (
+    TrainingRows,
+    block_dtype,
+    gamma_value,
+    kernel_sums,
+    kernel_values,
+    parts_of,
+)
 from widemargin.models.sklearn_private import Hidden, Interval, StrOptions, _num_samples
 from widemargin.solvers.contract import KernelSettings, KernelSolution, Status
 from widemargin.solvers.registry import KERNEL_SOLVERS
 
-_MEGABYTE = 1 << 20
-_PART_NUMBERS = 1 << 22  # numbers that prediction holds at a time, besides its result: 32 MB
-_N_FOLDS = 5  # LIBSVM's, for probabilities
-_WHOLE_ROWS = 2000  # up to here several problems share one kernel matrix, 32 MB at most
-_FEW_ROWS = 100  # up to here a problem is solved to the last digits, whatever the tolerance
-_LAST_DIGITS = 1e-12
-_LARGEST_C = 1e30  # in the place of an infinite one: no multiplier gets there, and the objective stays a number
-_LEAST_VARIANCE = 1e-290  # of all features together; below, it counts as zero
-_SHARPENING_TURNS = 12  # of svmlight, each brings the violation down to a tenth in some milliseconds at most
-
-
-def block_dtype(kernel, tol, n_rows):
-    """Return the precision in which kernel values are computed and cached.
-
-    Single precision halves the time and doubles what the cache holds. Its rounding, about 1e-7 of a kernel value,
-    moves the gradient by less than LIBSVM's usual eps of 1e-3, but not by less than a tolerance below 1e-4. Few rows
-    are solved in no time either way, and then to the last digits. Linear and polynomial kernels have values of any
-    size and matrices of low rank, which rounding makes indefinite: solvers may then never end.
-    """
-    return np.float32 if kernel.name == "rbf" and tol >= 1e-4 and n_rows > 2000 else np.float64
-
-
-def kernel_values(function, A, B):
-    """Return function(A, B) of a callable kernel as an array; ValueError if it is not finite, a row per row of A."""
-    values = function(A, B)
-    values = values.toarray() if issparse(values) else np.asarray(values)
-    shape = (_num_samples(A), _num_samples(B))
-    if values.shape != shape:
-        raise ValueError(f"The callable kernel must return shape {shape}, a row per row of A; got {values.shape}.")
-    if not np.isfinite(values).all():
-        raise ValueError("The callable kernel returned NaN or infinity; every kernel value must be finite.")
-    return values
-
-
-def parts_of(rows, n_numbers):
-    """Yield the rows in slices of at most `_PART_NUMBERS` numbers if a row needs `n_numbers`; whole if that is few."""
-    n_rows = _num_samples(rows)
-    step = max(1, _PART_NUMBERS // max(1, n_numbers))
-    if n_rows <= step:
-        yield rows
-    else:
-        yield from (rows[begin : begin + step] for begin in range(0, n_rows, step))
-
-
-def folds_of(rows, label, random_state):
-    """Deal the rows into at most five folds, each class evenly; return them as arrays of row numbers, none empty."""
-    random = check_random_state(random_state)
-    shuffled = rows[random.permutation(len(rows))]
-    dealt = shuffled[np.argsort(label[shuffled], kind="stable")]
-    return [np.sort(dealt[fold::_N_FOLDS]) for fold in range(min(_N_FOLDS, len(rows)))]
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """The rows that a model is fitted to: a kernel of them, and a weight each; zero is as good as absent."""
-
-    kernel: Kernel
-    X: Any  # "precomputed": the kernel matrix, maybe that of a callable
-    prepared: Any  # X as the kernel wants it, made once for all problems
-    values: np.ndarray | None  # the whole kernel matrix, if several small problems share it
-    weight: np.ndarray
-    dtype: type
-    n_jobs: int | None
-    submatrices: dict | None = None  # kernel matrices of subsets of the rows, reused between fits; see `fit_reusing`
-
-    @property
-    def present(self):
-        """The numbers of the rows that have a weight."""
-        return np.flatnonzero(self.weight)
-
-    def matrix(self, rows):
-        """Return the kernel matrix of these rows."""
-        everything = len(rows) == len(self.weight) and (np.diff(rows) == 1).all()
-        if self.submatrices is not None and not everything:
-            subset = rows.tobytes()
-            if subset not in self.submatrices:
-                self.submatrices[subset] = submatrix(self.X, rows, rows)
-            return KernelRows(self.kernel, self.submatrices[subset], n_jobs=self.n_jobs)
-        options = {"subset": None if everything else rows, "dtype": self.dtype, "n_jobs": self.n_jobs}
-        if self.values is not None:
-            return KernelRows(Kernel("precomputed"), self.values, **options)
-        return KernelRows(self.kernel, self.prepared, **options)
-
-    def sums(self, support, coefficients, rows, **options):
-        """Return `kernel_sums` of these rows against those that support a model."""
-        options["n_jobs"] = self.n_jobs
-        if self.kernel.name == "precomputed":
-            return kernel_sums(self.kernel, None, coefficients, self.X[np.ix_(rows, support)], **options)
-        return kernel_sums(self.kernel, self.X[support], coefficients, self.X[rows], **options)
+_BYTES_PER_MEGABYTE = 1 << 20
+_MAX_ROWS_TO_SHARE = 2000  # rows up to which several problems share one kernel matrix of at most 32 MB
+_MAX_ROWS_TO_REFINE = 100  # rows up to which a problem is solved to full precision, whatever the tolerance
+_TOL_OF_REFINEMENT = 1e-12
+_MAX_REFINEMENT_ITERATIONS = 12  # of svmlight; each divides the violation by about ten, and takes a few milliseconds
+_MAX_C = 1e30  # used instead of larger values of C; dual variables never reach it, and the objective stays finite
 
 
 @dataclass(frozen=True)
 class SolvedProblem:
-    """The solution of one problem: f(x) = Σ coef_i K(x_i, x) + intercept over the rows of the problem."""
+    """The function f(x) = Σ coef_i K(x_i, x) + intercept of one problem, the sum being over the rows of the problem.
+
+    `facts` are the numbers that LIBSVM prints, by its names. `solution` is None if nothing had to be solved.
+    """
 
     coef: np.ndarray
     intercept: float
     facts: dict
     solution: KernelSolution | None = None
+
+
+def available_with_probability(message):
+    """Return a decorator for methods of a KernelModel that exist only if it is to be fitted with probabilities.
+
+    `message` is that of the AttributeError otherwise.
+    """
+
+    def is_available(model):
+        if not model._wants_probability:
+            raise AttributeError(message)
+        return True
+
+    return available_if(is_available)
 
 
 def fit_reusing(model, K, y, submatrices, sample_weight=None):
@@ -141,11 +83,11 @@ def fit_reusing(model, K, y, submatrices, sample_weight=None):
     model : KernelModel
         One of the estimators of this package, with kernel="precomputed".
     K : ndarray of shape (n_samples, n_samples)
-        The kernel matrix, the same in all fits that share `submatrices`.
+        The kernel matrix, which must be the same in all fits that share `submatrices`.
     y : array-like of shape (n_samples,)
     submatrices : dict
         Kernel matrices of subsets of the rows, such as those of two classes, by row numbers. The fit adds those that
-        it needs and does not find.
+        it needs and that are not in the dict.
     sample_weight : array-like of shape (n_samples,), default=None
 
     Returns
@@ -164,20 +106,12 @@ def dual_start(model):
 
 
 def set_dual_start(model, arrays):
-    """Let the next fit of a model with warm_start=True start from these dual variables, as of `dual_start`."""
+    """Set the dual variables from which the next fit of a model with warm_start=True starts, as `dual_start` gives."""
     model._last_multipliers = list(arrays)
 
 
-def kernel_sums(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):
-    """Return `kernel_scores`; zeros if there is no support vector."""
-    if coefficients.shape[1]:
-        return kernel_scores(kernel, support, coefficients, Z, ends=ends, n_jobs=n_jobs, advance=advance)
-    blocks = () if ends is None else (len(ends) - 1,)
-    return np.zeros((_num_samples(Z), *blocks, len(coefficients)))
-
-
 class KernelModel(SolvedModel):
-    """A kernel machine. Subclasses state the problems and say what the outputs mean.
+    """A kernel machine. Subclasses state the problems, and compute predictions from the values of f.
 
     Sets after fit: `support_`, `support_vectors_`, `n_support_`, `dual_coef_`, `intercept_`, `n_iter_`, `fit_status_`,
     `shape_fit_`, `facts_`, `gap_`, `objective_`, `history_`, `solver_`, `status_`.
@@ -209,10 +143,6 @@ class KernelModel(SolvedModel):
     facts_: list[dict[str, float]]
     n_features_in_: int
 
-    @property
-    def _stopping(self):
-        return self.stopping
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
@@ -221,7 +151,7 @@ class KernelModel(SolvedModel):
 
     @property
     def coef_(self) -> Floats | SparseMatrix:
-        """Weights of the features: only for the linear kernel, an AttributeError for others. Read-only."""
+        """Weights of the features, read-only; AttributeError for kernels other than "linear"."""
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
         check_is_fitted(self)
@@ -230,19 +160,23 @@ class KernelModel(SolvedModel):
         return coef
 
     def _weights(self):
+        """Return Σ coef_i x_i over the support vectors, one row for each output."""
         return self.dual_coef_ @ self.support_vectors_
 
     @property
     def _wants_probability(self):
-        """Whether probabilities are asked for; scikit-learn's default, "deprecated", is its word for no."""
+        """Whether probabilities are to be fitted; scikit-learn's default, "deprecated", means that they are not."""
         return self.probability != "deprecated" and bool(self.probability)
 
     def _costs(self, training, rows):
-        """Return C times the weights of these rows."""
-        return min(float(self.C), _LARGEST_C) * training.weight[rows]
+        """Return C times the weight of each of these rows."""
+        return min(float(self.C), _MAX_C) * training.weight[rows]
 
     def _check_rows(self, X, *y, **options):
-        """Return X, and y if given, checked. X of a callable kernel is what the function takes. Sets `shape_fit_`."""
+        """Return X, and y if given, after checks of these and of the parameters. Sets `shape_fit_`.
+
+        X of a callable kernel may be anything that the function takes, and is returned unchanged.
+        """
         self._validate_params()
         if issparse(X) and self.kernel == "precomputed":
             raise TypeError("Sparse precomputed kernels are not supported: pass K(X, X) as an array.")
@@ -262,70 +196,59 @@ class KernelModel(SolvedModel):
         return X, *y
 
     def _check_targets(self, y, y_numeric=False):
-        """Return the targets of a callable kernel's rows."""
+        """Return y, checked as scikit-learn would; for callable kernels, whose X scikit-learn cannot check."""
         refuse_missing(y, "y")
         return finite_targets(y) if y_numeric else column_or_1d(y, warn=True)
 
     def _weigh(self, X, sample_weight):
-        """Return one weight per row; as in scikit-learn, rows of negative weight are left out. Sets `_gamma`."""
+        """Return one weight for each row, and 0 for negative weights, as in scikit-learn. Sets `_gamma`."""
         weight = np.maximum(checked_weights(sample_weight, X, non_negative=False), 0.0)
         if not weight.any():
             raise ValueError("Invalid input - all samples have zero or negative weights. One must be positive.")
-        self._gamma = self._gamma_of(X, None if sample_weight is None else weight)
+        weight_for_gamma = None if sample_weight is None else weight
+        self._gamma = gamma_value(self.gamma, X, weight_for_gamma) if self._has_features else 0.0
         return weight
 
     def _training_rows(self, X, weight, n_problems):
-        """State the kernel of the rows, whose matrix `n_problems` problems will use. Sets `_fit_rows`."""
+        """Return the TrainingRows of `n_problems` problems. Sets `_fit_rows`, the rows that a callable kernel needs."""
         kernel = self._kernel()
         self._fit_rows = X if kernel.name == "callable" else None
-        if kernel.name == "callable" and self._is_worth_computing_whole(X, n_problems):
+        if kernel.name == "callable" and self._computes_all_values_first(X, n_problems):
             X, kernel = kernel_values(self.kernel, X, X), Kernel("precomputed")
         dtype = block_dtype(kernel, self.tol, len(weight))
         prepared = PreparedRows(kernel, X, dtype) if kernel.from_products else X
         values = None
-        if kernel.from_products and n_problems > 1 and len(weight) <= _WHOLE_ROWS:
+        if kernel.from_products and n_problems > 1 and len(weight) <= _MAX_ROWS_TO_SHARE:
             values = KernelRows(kernel, prepared, dtype=np.float64, n_jobs=self.n_jobs).whole()
         return TrainingRows(kernel, X, prepared, values, weight, dtype, self.n_jobs)
 
-    def _is_worth_computing_whole(self, X, n_problems):
-        """Whether all values of a callable kernel are computed first: several problems share them if they fit."""
-        if not isinstance(X, np.ndarray) and getattr(X, "format", None) != "csr":
-            return True  # a list or a data frame: there is no other way to ask for some of its rows
-        return n_problems > 1 and 8 * X.shape[0] ** 2 <= self.cache_size * _MEGABYTE
+    def _computes_all_values_first(self, X, n_problems):
+        """Return whether all values of a callable kernel are computed before the problems are solved.
 
-    def _gamma_of(self, X, weight):
-        """Return the number that gamma stands for.
-
-        "scale" is 1 / (n_features · variance of all values of X). Rows count by their weight, so that a row of weight
-        two is the row twice and one of weight zero is absent, for the kernel as for the losses.
+        They are if several problems can share them within `cache_size`, and if X is a list or a data frame, of which
+        the solver could not take some rows.
         """
-        if self.kernel == "precomputed" or callable(self.kernel):
-            return 0.0
-        if self.gamma == "auto":
-            return 1.0 / X.shape[1]
-        if self.gamma != "scale":
-            return float(self.gamma)
-        with np.errstate(over="ignore", invalid="ignore"):
-            variance = _variance(X, weight)
-        if not np.isfinite(variance):
-            raise ValueError(
-                "The dual coefficients or intercepts are not finite: the variance of X, for gamma='scale', is not. "
-                "Scale the features, or set gamma."
-            )
-        return float(1.0 / (X.shape[1] * variance)) if X.shape[1] * variance > _LEAST_VARIANCE else 1.0
+        if not isinstance(X, np.ndarray) and getattr(X, "format", None) != "csr":
+            return True
+        return n_problems > 1 and 8 * X.shape[0] ** 2 <= self.cache_size * _BYTES_PER_MEGABYTE
+
+    @property
+    def _has_features(self):
+        """Whether kernel values are computed from features, neither given as a matrix nor by a function of the user."""
+        return self.kernel != "precomputed" and not callable(self.kernel)
 
     def _features(self, training):
-        """Return the features of the training rows; None if the kernel was computed elsewhere."""
-        return None if self.kernel == "precomputed" or callable(self.kernel) else training.X
+        """Return the features of the training rows; None if the kernel values are not computed from features."""
+        return training.X if self._has_features else None
 
     def _kernel(self):
-        """Return the kernel of the parameters and of `_gamma`."""
+        """Return the Kernel with the parameters of the model and `_gamma`."""
         if callable(self.kernel):
             return Kernel("callable", function=partial(kernel_values, self.kernel))
         return Kernel(self.kernel, gamma=self._gamma, coef0=float(self.coef0), degree=int(self.degree))
 
     def _settings(self, report, n_tasks):
-        """Return the solver's settings; problems solved at the same time share the cache."""
+        """Return the settings of the solver; problems that are solved at the same time divide the cache among them."""
         n_at_once = min(n_threads(self.n_jobs), n_tasks)
         return KernelSettings(
             **self._limits(report, n_tasks),
@@ -335,16 +258,17 @@ class KernelModel(SolvedModel):
         )
 
     def _train(self, problems):
-        """Solve the problems, each stated when its turn comes; return a `SolvedProblem` for each.
+        """Return the SolvedProblem of each problem; `problems` are functions that state them.
 
-        With a warm start they begin where those of the last fit ended, as far as these had as many variables.
+        With warm_start, a problem starts from the dual variables of the same problem in the last fit, if their number
+        is the same.
         """
         solver = KERNEL_SOLVERS[self.solver]
 
         def train(problem, settings, start):
             if start is not None and start.shape != problem.start.shape:
                 start = None
-            solution = _sharpened(problem, settings, solver(problem, settings, start))
+            solution = _refined(problem, settings, solver(problem, settings, start))
             coef, intercept, facts = problem.model(solution)
             beta = solution.beta
             facts = {
@@ -360,7 +284,7 @@ class KernelModel(SolvedModel):
         return self._solve(one_by_one(train), problems, starts)
 
     def _keep_model(self, support, n_support, dual_coef, intercept, training):
-        """Set the attributes that make the model, in scikit-learn's layout."""
+        """Set the attributes that define f, in the layout of scikit-learn."""
         if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
             raise ValueError("The dual coefficients or intercepts are not finite: scale the features, or lower C.")
         self.support_ = support.astype(np.int32)
@@ -375,20 +299,24 @@ class KernelModel(SolvedModel):
             self.dual_coef_ = container(dual_coef)
 
     def _keep_solutions(self, trained, others=()):
-        """Set the record of the model's problems; return all solutions, those of cross-validation (`others`) too."""
-        solutions = [one.solution for one in trained if one.solution is not None]
-        self.facts_ = [one.facts for one in trained]
+        """Set the attributes that describe how the problems of the model, `trained`, were solved.
+
+        Returns the solutions of these problems and of `others`, those of cross-validation.
+        """
+        solutions = [solved.solution for solved in trained if solved.solution is not None]
+        self.facts_ = [solved.facts for solved in trained]
         self._last_multipliers = [solution.beta for solution in solutions] if self.warm_start else []
         self._keep_record(solutions)
-        solutions += [one.solution for one in others if one.solution is not None]
+        solutions += [solved.solution for solved in others if solved.solution is not None]
         self.fit_status_ = int(any(solution.status is not Status.CONVERGED for solution in solutions))
         return solutions
 
     def _not_calibrated(self, name):
+        """Return the error for a method that needs a model fitted with probability."""
         return NotFittedError(f"{name} is not available when fitted with probability=False: set it and fit again.")
 
     def _check_new_rows(self, X):
-        """Return rows to predict, checked, dense or CSR as the model's support vectors allow."""
+        """Return the rows to predict, checked; as CSR if the support vectors are sparse."""
         check_is_fitted(self)
         self._check_unaltered()
         if callable(self.kernel):
@@ -398,7 +326,7 @@ class KernelModel(SolvedModel):
         return csr_array(X) if issparse(self.support_vectors_) and not issparse(X) else X
 
     def _check_unaltered(self):
-        """Raise ValueError unless `dual_coef_`, `n_support_` and `support_vectors_` have as many support vectors."""
+        """Raise ValueError unless `dual_coef_`, `n_support_` and `support_vectors_` agree on the number of vectors."""
         n_columns, n_support = self.dual_coef_.shape[1], self.n_support_
         n_vectors = self.support_vectors_.shape[0] if self._kernel().from_products else n_columns
         if (n_support < 0).any() or not n_support.sum() == n_vectors == n_columns:
@@ -408,22 +336,22 @@ class KernelModel(SolvedModel):
             )
 
     def _new_sums(self, X):
-        """Return `_sums` of rows to predict, of a single output, and show how far it is."""
+        """Check rows to predict and return `_sums` of the only output, with a progress report."""
         X = self._check_new_rows(X)
         with self._showing("predicting", _num_samples(X)) as advance:
             return self._sums(X, advance=advance).ravel()
 
     @contextmanager
     def _showing(self, what, n_rows):
-        """Within the block, a function that is called with numbers of rows and shows how far the work is."""
+        """Report the progress of work on rows; the block is given a function to call with numbers of finished rows."""
         with reporting(self.verbose) as report, report.task(what, n_rows, "rows") as task:
             yield task.advance
 
     def _sums(self, Z, **options):
-        """Return Σ dual_coef K(support vector, z) of checked rows: (n_rows, n_outputs), as `kernel_scores` has it."""
+        """Return Σ_i dual_coef_i K(x_i, z) of checked rows z, (n_rows, n_outputs) or as `kernel_scores` with `ends`."""
         options["n_jobs"] = self.n_jobs
         coefficients = self.dual_coef_.toarray() if issparse(self.dual_coef_) else self.dual_coef_
-        if self.kernel != "precomputed" and not callable(self.kernel):
+        if self._has_features:
             vectors = self.support_vectors_
             if issparse(Z) and not issparse(vectors):
                 vectors = csr_array(vectors)
@@ -434,41 +362,28 @@ class KernelModel(SolvedModel):
         return np.concatenate([kernel_sums(precomputed, None, coefficients, K, **options) for K in blocks])
 
     def _values(self, Z):
-        """Return the kernel values of new rows against all training rows: given, or by the user's function."""
+        """Return the kernel values of new rows and all training rows; Z itself if the kernel is "precomputed"."""
         return kernel_values(self.kernel, Z, self._fit_rows) if callable(self.kernel) else Z
 
 
-def _sharpened(problem, settings, solution):
-    """Return the solution of a small problem to the last digits, for some milliseconds.
+def _refined(problem, settings, solution):
+    """Return the solution of a small problem to full precision, which takes a few milliseconds.
 
-    What is left open by a tolerance depends on the order of the rows and on how they are stored. Without it a weight of
-    two gives the model of the row twice, and a sparse matrix that of a dense one. What pairs of multipliers could not
-    solve is solved here.
+    Within a tolerance, the solution depends on the order of the rows and on how they are stored. To full precision, a
+    row of weight two gives the same model as the row twice, and a sparse matrix the same as a dense one. A solution of
+    "smo" that reached its own limit of iterations is continued by "svmlight".
     """
-    if problem.K.n_rows > _FEW_ROWS:
+    if problem.K.n_rows > _MAX_ROWS_TO_REFINE:
         return solution
     if solution.status is Status.MAX_ITER and settings.max_iter is None:
         solution = KERNEL_SOLVERS["svmlight"](problem, settings, solution.beta)
-    if solution.status is not Status.CONVERGED or settings.tol <= _LAST_DIGITS:
+    if solution.status is not Status.CONVERGED or settings.tol <= _TOL_OF_REFINEMENT:
         return solution
-    finer = replace(settings, tol=_LAST_DIGITS, stopping="kkt", max_iter=_SHARPENING_TURNS, callbacks=())
-    sharp = KERNEL_SOLVERS["svmlight"](problem, finer, solution.beta)
-    if not sharp.violation < solution.violation or sharp.gap > max(solution.gap, settings.tol):
+    finer = replace(settings, tol=_TOL_OF_REFINEMENT, stopping="kkt", max_iter=_MAX_REFINEMENT_ITERATIONS, callbacks=())
+    refined = KERNEL_SOLVERS["svmlight"](problem, finer, solution.beta)
+    if not refined.violation < solution.violation or refined.gap > max(solution.gap, settings.tol):
         return solution
-    history = np.concatenate([solution.history[:-1], sharp.history[-1:]])
+    history = np.concatenate([solution.history[:-1], refined.history[-1:]])
     history[-1:][["iteration", "seconds", "passes"]] = solution.history[-1:][["iteration", "seconds", "passes"]]
-    kept = {name: getattr(solution, name) for name in ("n_iter", "status", "solver", "n_computed")}
-    return replace(sharp, history=history, **kept)
-
-
-def _variance(X, weight):
-    """Return the variance of all values of X, zeros of a sparse one included; rows count by their weights, if any."""
-    if weight is None and not issparse(X):
-        return float(X.var(dtype=np.float64))
-    weight = np.ones(X.shape[0]) if weight is None else weight
-    total = weight.sum() * X.shape[1]
-    if issparse(X):
-        mean = weight @ row_sums(X) / total
-        return float(weight @ squared_norms(X) / total - mean**2)
-    mean = weight @ X.sum(axis=1, dtype=np.float64) / total
-    return float(weight @ ((X - mean) ** 2).sum(axis=1) / total)
+    unchanged = {name: getattr(solution, name) for name in ("n_iter", "status", "solver", "n_computed")}
+    return replace(refined, history=history, **unchanged)

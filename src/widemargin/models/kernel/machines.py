@@ -1,4 +1,4 @@
-"""The kernel machines and the kernels as LIBSVM numbers them, and the parameters that each takes."""
+"""The kernel machines and the kernels in the order of LIBSVM's options -s and -t, with the parameters of each."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from widemargin.models.kernel.svr import SVR, NuSVR
 
 
 class Machine(NamedTuple):
-    """One of LIBSVM's types: its name, its estimator, and the options of its own."""
+    """One of LIBSVM's types of SVM: its name, estimator and task, and the parameters that only some types have."""
 
     name: str
     estimator: type
@@ -33,5 +33,5 @@ KERNELS = {  # by LIBSVM's -t
 
 
 def machine_of(model):
-    """Return the machine that a model is, or None for a linear one."""
+    """Return the Machine of a model; None if it is not a kernel machine."""
     return next((machine for machine in MACHINES if machine.estimator is type(model)), None)

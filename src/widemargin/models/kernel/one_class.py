@@ -2,7 +2,7 @@
 
     minimise ½|w|² − nu W r + Σ w_i max(0, r − <w, φ(x_i)>)        W = Σ w_i, w_i = sample_weight[i]
 
-f(x) = <w, φ(x)> − r is positive where most of the rows are: all but about the part nu of them.
+f(x) = <w, φ(x)> − r is negative for at most about the fraction nu of the rows, the outliers.
 """
 
 from dataclasses import replace
@@ -14,27 +14,21 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.metaestimators import available_if
 
 from widemargin._runtime.argument_types import Floats, Rows
 from widemargin.models.argument_types import Callbacks, Gamma, KernelChoice, KernelStopping, RandomState
 from widemargin.models.calibration import density_marks, marks_probability
-from widemargin.models.kernel.base import KernelModel, kernel_sums
+from widemargin.models.kernel.base import KernelModel, available_with_probability
+from widemargin.models.kernel.training_rows import kernel_sums
 from widemargin.models.sklearn_private import Interval, _num_samples
 from widemargin.problems.one_class import one_class
 
-_ROUNDING = 1e-11  # of a score, relative
-_ROUNDING_OF_TERMS = 1e-13  # of a score, relative to the sizes of the terms that it is the sum of
-
-
-def _fits_probabilities(model):
-    if not model._wants_probability:
-        raise AttributeError("predict_proba needs probability=True when fitting.")
-    return True
+_RELATIVE_ROUNDING = 1e-11  # error of a score, relative to the offset
+_RELATIVE_ROUNDING_OF_TERMS = 1e-13  # error of a score, relative to the sum of the absolute values of its terms
 
 
 class OneClassSVM(OutlierMixin, KernelModel):
-    """The region where most rows are, for finding outliers, with a proof of how good the model is.
+    """Estimation of the region that contains most of the rows, to detect outliers, with a proof of how good it is.
 
     Parameters
     ----------
@@ -45,8 +39,8 @@ class OneClassSVM(OutlierMixin, KernelModel):
     degree : int, default=3
         Degree of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where rows count by their
-        `sample_weight` if that is given; "auto" is 1 / n_features.
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where each row is weighted
+        by `sample_weight` if that is given; "auto" is 1 / n_features.
     coef0 : float, default=0.0
         Constant term of "poly" and "sigmoid".
     tol : float, default=1e-3
@@ -64,8 +58,8 @@ class OneClassSVM(OutlierMixin, KernelModel):
     max_iter : int, default=-1
         Largest number of iterations of the solver for each problem; -1 is no limit.
     probability : bool or "libsvm", default=False
-        Whether to also fit what `predict_proba` needs; there must be five training rows on either side of the boundary.
-        "libsvm" is the same as True.
+        Whether to compute what `predict_proba` needs. There must be at least five training rows on either side of the
+        boundary. "libsvm" is the same as True.
     random_state : int, RandomState or None, default=None
         Seed of the solver.
     stopping : {"kkt", "gap"}, default="kkt"
@@ -77,35 +71,33 @@ class OneClassSVM(OutlierMixin, KernelModel):
     working_set : int or None, default=None
         Number of variables in a working set of "svmlight"; None lets the solver choose.
     warm_start : bool, default=False
-        Whether to start from the dual variables of the last fit, if the problems have as many variables.
+        Whether to start from the dual variables of the last fit, if their number is the same.
     max_seconds : float or None, default=None
         Stop after about this many seconds and keep the best model found until then.
     n_jobs : int or None, default=None
-        Number of threads, over pairs of classes or over rows. None is 1 unless in a joblib context; -1 is all cores.
+        Number of threads. None is 1 unless in a joblib context; -1 is all cores.
     callbacks : callable or list of callables, default=None
-        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
-        classes and threads they are called from several threads.
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_SV,)
-        Indices of the training rows that are support vectors, by class, then ascending.
+        Indices of the training rows that are support vectors, ascending.
     support_vectors_ : ndarray or csr of shape (n_SV, n_features)
         Those rows; empty if the kernel is precomputed or callable.
-    n_support_ : ndarray of int32
-        Number of support vectors, of each class if there are classes.
-    dual_coef_ : ndarray or csr of shape (n_classes - 1, n_SV), or (1, n_SV)
-        Coefficients of the support vectors in the decision function; with several classes in LIBSVM's layout.
-    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,), or (1,)
-        Constants of the decision function.
-    coef_ : ndarray or csr of shape (n_pairs, n_features)
+    n_support_ : ndarray of int32 of shape (1,)
+        Number of support vectors.
+    dual_coef_ : ndarray or csr of shape (1, n_SV)
+        Coefficients of the support vectors in the decision function.
+    intercept_ : ndarray of shape (1,)
+        Constant of the decision function.
+    coef_ : ndarray or csr of shape (1, n_features)
         Weights of the features; linear kernel only.
     gap_ : float
-        Relative duality gap of the model: its objective is proved to be at most this fraction above the optimum. The
-        largest over pairs of classes.
+        Relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
     objective_ : float
-        The objective at the model, summed over pairs of classes.
-    history_ : structured ndarray, or a list of them, one per pair
+        The objective at the model.
+    history_ : structured ndarray
         Each measurement: iteration, seconds, passes, primal, dual, gap.
     solver_ : str
         The solver that ran.
@@ -113,8 +105,8 @@ class OneClassSVM(OutlierMixin, KernelModel):
         Why the solver stopped.
     fit_status_ : int
         0 if the tolerance was reached, 1 if not.
-    facts_ : list of dict
-        What LIBSVM prints, for each pair: obj, rho, nSV, nBSV, iterations, and nu, C or epsilon where it has them.
+    facts_ : list of one dict
+        What LIBSVM prints: obj, rho, nSV, nBSV, iterations.
     shape_fit_ : tuple
         Shape of X.
     n_features_in_ : int
@@ -197,9 +189,9 @@ class OneClassSVM(OutlierMixin, KernelModel):
         X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
             float32 stays float32, anything else becomes float64.
         y : ignored
-            Not used; there by convention.
+            Not used; present because scikit-learn passes it.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row; a row of weight zero (or below) is as good as absent.
+            Weight of each row; a row of weight zero (or below) has no influence.
 
         Returns
         -------
@@ -208,18 +200,19 @@ class OneClassSVM(OutlierMixin, KernelModel):
         return self._fit(X, y, sample_weight)
 
     def _fit(self, X, y, sample_weight, submatrices=None):
-        """Fit the model; `submatrices` are kernel matrices to reuse, as of `fit_reusing`."""
+        """Fit the model; `submatrices` are kernel matrices to reuse, see `fit_reusing`."""
         training = replace(self._check(X, sample_weight), submatrices=submatrices)
         rows = training.present
         (trained,) = self._train([lambda: one_class(training.matrix(rows), training.weight[rows], self.nu)])
         return self._keep(training, rows, trained)
 
     def _check(self, X, sample_weight):
-        """Return the training rows."""
+        """Return the TrainingRows, after checks of the arguments."""
         (X,) = self._check_rows(X)
         return self._training_rows(X, self._weigh(X, sample_weight), n_problems=1)
 
     def _keep(self, training, rows, trained):
+        """Set the fitted attributes; warn if the solver has not converged."""
         used = trained.coef != 0.0
         support, dual_coef = rows[used], trained.coef[np.newaxis, used]
         self._keep_model(support, [len(support)], dual_coef, np.array([trained.intercept]), training)
@@ -227,23 +220,28 @@ class OneClassSVM(OutlierMixin, KernelModel):
         if self._wants_probability:
             with self._showing("calibrating", len(rows)) as advance:
                 scores = training.sums(support, dual_coef, rows, advance=advance).ravel()
-            self.density_marks_ = density_marks(self._settled(scores, training.X[rows]) - self.offset_[0])
+            self.density_marks_ = density_marks(self._rounded_to_boundary(scores, training.X[rows]) - self.offset_[0])
         self.n_iter_ = trained.solution.n_iter
         self._warn(self._keep_solutions([trained]), self._features(training))
         return self
 
-    def _settled(self, scores, Z):
-        """Return the scores, those of rows on the boundary exactly: rounding must not decide on which side they are."""
+    def _rounded_to_boundary(self, scores, Z):
+        """Return the scores; those that differ from the offset by no more than rounding become equal to it.
+
+        Otherwise rounding would decide whether support vectors on the boundary are inliers.
+        """
         offset = self.offset_[0]
-        rounding = _ROUNDING * np.abs(offset) + _ROUNDING_OF_TERMS * self._size_of_terms(Z)
+        rounding = _RELATIVE_ROUNDING * np.abs(offset) + _RELATIVE_ROUNDING_OF_TERMS * self._size_of_terms(Z)
         return np.where(np.abs(scores - offset) <= rounding, offset, scores)
 
     def _size_of_terms(self, Z):
-        """Return a bound of Σ coef_i |K(x_i, z)| for each row z, plus that of a mean row, on which the offset depends.
+        """Return an upper bound of Σ coef_i |K(x_i, z)| for each row z, plus that of a row of mean norm.
 
-        Where terms cancel, a score is small and its rounding is not: if the origin lies among the rows, w = 0 is
-        optimal for the linear kernel and scores are nothing but rounding. |K(x, z)| is at most that of the norms |x|
-        and |z|. Other kernels give 0: terms of "rbf" are positive, and of a precomputed matrix the sizes are not known.
+        The rounding error of a score is in proportion to this sum. It is not small against the score if terms cancel:
+        if the origin lies among the rows, w = 0 is optimal for the linear kernel, and scores consist of rounding errors
+        alone. The row of mean norm stands for the offset, which is a score as well. For linear and polynomial kernels,
+        |K(x, z)| is at most the kernel of the norms |x| and |z|. The bound is 0 for other kernels: the terms of "rbf"
+        are positive and cannot cancel, and the values of other kernels are not known.
         """
         if self.kernel not in ("linear", "poly"):
             return 0.0
@@ -255,7 +253,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         return sizes[:-1] + sizes[-1]
 
     def score_samples(self, X: Rows) -> Floats:
-        """Return <w, φ(x)> of each row: the decision function without its offset.
+        """Return <w, φ(x)> of each row, which is the decision function plus `offset_`.
 
         Parameters
         ----------
@@ -267,10 +265,10 @@ class OneClassSVM(OutlierMixin, KernelModel):
         """
         X = self._check_new_rows(X)
         with self._showing("predicting", _num_samples(X)) as advance:
-            return self._settled(self._sums(X, advance=advance).ravel(), X)
+            return self._rounded_to_boundary(self._sums(X, advance=advance).ravel(), X)
 
     def decision_function(self, X: Rows) -> Floats:
-        """Return how far each row is inside the region: positive for inliers, negative for outliers.
+        """Return the decision function of each row: positive for inliers, negative for outliers.
 
         Parameters
         ----------
@@ -283,7 +281,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         return self.score_samples(X) - self.offset_[0]
 
     def predict(self, X: Rows) -> NDArray[np.int64]:
-        """Return 1 for inliers, those on the boundary included, −1 for outliers.
+        """Return 1 for inliers, including rows on the boundary, and −1 for outliers.
 
         Parameters
         ----------
@@ -295,11 +293,12 @@ class OneClassSVM(OutlierMixin, KernelModel):
         """
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
-    @available_if(_fits_probabilities)
+    @available_with_probability("predict_proba needs probability=True when fitting.")
     def predict_proba(self, X: Rows) -> Floats:
         """Return the probabilities of being an inlier and an outlier, if fitted with probability=True.
 
-        By the bin that the decision value falls in, bins of equal counts of training rows (Que and Lin).
+        The probability depends on the bin that contains the decision value; on either side of the boundary, all bins
+        contain equally many training rows (Que and Lin 2022).
 
         Parameters
         ----------

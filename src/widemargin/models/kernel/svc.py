@@ -1,10 +1,10 @@
 """`SVC` and `NuSVC`: drop-in replacements for scikit-learn's, with a certificate.
 
     SVC      minimise ½|w|² + Σ C_i max(0, 1 − y_i f(x_i))
-    NuSVC    minimise ½|w|² − nu r n + Σ w_i max(0, r − y_i f(x_i))    over r >= 0 too, then divided by r
+    NuSVC    minimise ½|w|² − nu r n + Σ w_i max(0, r − y_i f(x_i)) over r >= 0 too, and divide f by r
 
 f(x) = <w, φ(x)> + b, K(x, z) = <φ(x), φ(z)>, w_i = class_weight[y_i] * sample_weight[i] and C_i = C w_i. With several
-classes there is such a problem for each pair of them; see `multiclass`.
+classes there is one problem for each pair of classes; see `multiclass`.
 """
 
 from dataclasses import replace
@@ -38,18 +38,18 @@ class SVC(KernelClassifier):
     degree : int, default=3
         Degree of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where rows count by their
-        `sample_weight` if that is given; "auto" is 1 / n_features.
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where each row is weighted
+        by `sample_weight` if that is given; "auto" is 1 / n_features.
     coef0 : float, default=0.0
         Constant term of "poly" and "sigmoid".
     shrinking : bool, default=True
         Whether to leave variables that seem to stay at their bounds out of some iterations. The result is checked on
         all variables.
     probability : "libsvm" or None, default=None
-        "libsvm" also fits the probabilities of LIBSVM by five-fold cross-validation, which is six times the work. True
-        does the same and False is None, both with a FutureWarning: scikit-learn deprecates them in 1.9 and removes the
-        parameter in 1.11, in favour of `CalibratedClassifierCV(SVC(), ensemble=False)`. Its "deprecated" is taken as
-        None.
+        "libsvm" also fits the probabilities of LIBSVM by five-fold cross-validation, which makes a fit about six times
+        as long. True does the same and False is None, both with a FutureWarning: scikit-learn deprecates them in 1.9
+        and removes the parameter in 1.11, in favour of `CalibratedClassifierCV(SVC(), ensemble=False)`. Its
+        "deprecated" is taken as None.
     tol : float, default=1e-3
         Stop when no optimality (KKT) condition is violated by more than this (LIBSVM's eps) and the dual objective is
         proved to be within 10 tol of the optimum, relatively. With `stopping="gap"`, stop when `gap_` is at most this.
@@ -66,7 +66,7 @@ class SVC(KernelClassifier):
         classes. Training is one-against-one in both cases.
     break_ties : bool, default=False
         With three classes or more and "ovr": whether `predict` decides between classes with equally many votes by
-        their confidence, at some cost, or takes the one that comes first.
+        the sums of their decision values, which takes longer, or takes the one that comes first.
     random_state : int, RandomState or None, default=None
         Seed of the folds for probabilities and of the solver.
     stopping : {"kkt", "gap"}, default="kkt"
@@ -78,7 +78,7 @@ class SVC(KernelClassifier):
     working_set : int or None, default=None
         Number of variables in a working set of "svmlight"; None lets the solver choose.
     warm_start : bool, default=False
-        Whether to start from the dual variables of the last fit, if the problems have as many variables.
+        Whether to start from the dual variables of the last fit, if their number is the same.
     max_seconds : float or None, default=None
         Stop after about this many seconds and keep the best model found until then.
     n_jobs : int or None, default=None
@@ -97,12 +97,12 @@ class SVC(KernelClassifier):
         Indices of the training rows that are support vectors, by class, then ascending.
     support_vectors_ : ndarray or csr of shape (n_SV, n_features)
         Those rows; empty if the kernel is precomputed or callable.
-    n_support_ : ndarray of int32
-        Number of support vectors, of each class if there are classes.
-    dual_coef_ : ndarray or csr of shape (n_classes - 1, n_SV), or (1, n_SV)
-        Coefficients of the support vectors in the decision function; with several classes in LIBSVM's layout.
-    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,), or (1,)
-        Constants of the decision function.
+    n_support_ : ndarray of int32 of shape (n_classes,)
+        Number of support vectors of each class.
+    dual_coef_ : ndarray or csr of shape (n_classes - 1, n_SV)
+        Coefficients of the support vectors in the decision functions of the pairs, in LIBSVM's layout.
+    intercept_ : ndarray of shape (n_pairs,)
+        Constants of the decision functions of the n_pairs = n_classes * (n_classes - 1) / 2 pairs of classes.
     coef_ : ndarray or csr of shape (n_pairs, n_features)
         Weights of the features; linear kernel only.
     gap_ : float
@@ -119,7 +119,7 @@ class SVC(KernelClassifier):
     fit_status_ : int
         0 if the tolerance was reached, 1 if not.
     facts_ : list of dict
-        What LIBSVM prints, for each pair: obj, rho, nSV, nBSV, iterations, and nu, C or epsilon where it has them.
+        What LIBSVM prints, for each pair: obj, rho, nSV, nBSV, iterations, and nu or C where it has them.
     shape_fit_ : tuple
         Shape of X.
     n_features_in_ : int
@@ -129,8 +129,8 @@ class SVC(KernelClassifier):
     n_iter_ : ndarray of shape (n_pairs,)
         Iterations of the solver for each pair of classes.
     probA_, probB_ : ndarray of shape (n_pairs,)
-        P(first class of a pair) = 1 / (1 + exp(A f + B)), where f is the decision of the pair; empty without
-        probabilities.
+        P(first class of a pair) = 1 / (1 + exp(A f + B)), where f is the decision value of the pair; empty
+        without probabilities.
 
     Examples
     --------
@@ -197,19 +197,20 @@ class SVC(KernelClassifier):
         self.callbacks = callbacks
 
     def _problem(self, training, pair):
+        """Return the KernelQP of a pair of classes."""
         return c_svc(training.matrix(pair.rows), pair.sign, self._costs(training, pair.rows))
 
 
 class NuSVC(KernelClassifier):
-    """Support vector classification with nu in the place of C, with a proof of how good the model is.
+    """Support vector classification with nu in place of C, with a proof of how good the model is.
 
     Parameters
     ----------
     nu : float, default=0.5
         At most about this fraction of the rows has a margin error, and at least this fraction are support vectors. With
         unequal classes not every nu is feasible: it must be at most 2 min(n_i, n_j) / (n_i + n_j) for each pair of
-        classes, rows counted by their weights. If only `class_weight` makes nu infeasible there is a warning, and
-        class_weight is then a factor of the C that corresponds to nu without it.
+        classes, where n_i is the sum of the weights of the rows of class i. If nu is infeasible only because of
+        `class_weight`, there is a warning, and class_weight is a factor of the C that corresponds to nu without it.
     kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
         The kernel K(x, z): <x, z>, (gamma <x, z> + coef0)^degree, exp(−gamma |x − z|²) or tanh(gamma <x, z> + coef0).
         With "precomputed", X is the matrix K(X, X) itself. A callable K(A, B) takes two blocks of rows and returns one
@@ -217,18 +218,18 @@ class NuSVC(KernelClassifier):
     degree : int, default=3
         Degree of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where rows count by their
-        `sample_weight` if that is given; "auto" is 1 / n_features.
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where each row is weighted
+        by `sample_weight` if that is given; "auto" is 1 / n_features.
     coef0 : float, default=0.0
         Constant term of "poly" and "sigmoid".
     shrinking : bool, default=True
         Whether to leave variables that seem to stay at their bounds out of some iterations. The result is checked on
         all variables.
     probability : "libsvm" or None, default=None
-        "libsvm" also fits the probabilities of LIBSVM by five-fold cross-validation, which is six times the work. True
-        does the same and False is None, both with a FutureWarning: scikit-learn deprecates them in 1.9 and removes the
-        parameter in 1.11, in favour of `CalibratedClassifierCV(SVC(), ensemble=False)`. Its "deprecated" is taken as
-        None.
+        "libsvm" also fits the probabilities of LIBSVM by five-fold cross-validation, which makes a fit about six times
+        as long. True does the same and False is None, both with a FutureWarning: scikit-learn deprecates them in 1.9
+        and removes the parameter in 1.11, in favour of `CalibratedClassifierCV(SVC(), ensemble=False)`. Its
+        "deprecated" is taken as None.
     tol : float, default=1e-3
         Stop when no optimality (KKT) condition is violated by more than this (LIBSVM's eps) and the dual objective is
         proved to be within 10 tol of the optimum, relatively. With `stopping="gap"`, stop when `gap_` is at most this.
@@ -245,7 +246,7 @@ class NuSVC(KernelClassifier):
         classes. Training is one-against-one in both cases.
     break_ties : bool, default=False
         With three classes or more and "ovr": whether `predict` decides between classes with equally many votes by
-        their confidence, at some cost, or takes the one that comes first.
+        the sums of their decision values, which takes longer, or takes the one that comes first.
     random_state : int, RandomState or None, default=None
         Seed of the folds for probabilities and of the solver.
     stopping : {"kkt", "gap"}, default="kkt"
@@ -257,7 +258,7 @@ class NuSVC(KernelClassifier):
     working_set : int or None, default=None
         Number of variables in a working set of "svmlight"; None lets the solver choose.
     warm_start : bool, default=False
-        Whether to start from the dual variables of the last fit, if the problems have as many variables.
+        Whether to start from the dual variables of the last fit, if their number is the same.
     max_seconds : float or None, default=None
         Stop after about this many seconds and keep the best model found until then.
     n_jobs : int or None, default=None
@@ -276,12 +277,12 @@ class NuSVC(KernelClassifier):
         Indices of the training rows that are support vectors, by class, then ascending.
     support_vectors_ : ndarray or csr of shape (n_SV, n_features)
         Those rows; empty if the kernel is precomputed or callable.
-    n_support_ : ndarray of int32
-        Number of support vectors, of each class if there are classes.
-    dual_coef_ : ndarray or csr of shape (n_classes - 1, n_SV), or (1, n_SV)
-        Coefficients of the support vectors in the decision function; with several classes in LIBSVM's layout.
-    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,), or (1,)
-        Constants of the decision function.
+    n_support_ : ndarray of int32 of shape (n_classes,)
+        Number of support vectors of each class.
+    dual_coef_ : ndarray or csr of shape (n_classes - 1, n_SV)
+        Coefficients of the support vectors in the decision functions of the pairs, in LIBSVM's layout.
+    intercept_ : ndarray of shape (n_pairs,)
+        Constants of the decision functions of the n_pairs = n_classes * (n_classes - 1) / 2 pairs of classes.
     coef_ : ndarray or csr of shape (n_pairs, n_features)
         Weights of the features; linear kernel only.
     gap_ : float
@@ -298,7 +299,7 @@ class NuSVC(KernelClassifier):
     fit_status_ : int
         0 if the tolerance was reached, 1 if not.
     facts_ : list of dict
-        What LIBSVM prints, for each pair: obj, rho, nSV, nBSV, iterations, and nu, C or epsilon where it has them.
+        What LIBSVM prints, for each pair: obj, rho, nSV, nBSV, iterations, and nu or C where it has them.
     shape_fit_ : tuple
         Shape of X.
     n_features_in_ : int
@@ -308,8 +309,8 @@ class NuSVC(KernelClassifier):
     n_iter_ : ndarray of shape (n_pairs,)
         Iterations of the solver for each pair of classes.
     probA_, probB_ : ndarray of shape (n_pairs,)
-        P(first class of a pair) = 1 / (1 + exp(A f + B)), where f is the decision of the pair; empty without
-        probabilities.
+        P(first class of a pair) = 1 / (1 + exp(A f + B)), where f is the decision value of the pair; empty
+        without probabilities.
 
     Examples
     --------
@@ -376,65 +377,69 @@ class NuSVC(KernelClassifier):
         self.n_jobs = n_jobs
         self.callbacks = callbacks
 
-    def _machines(self, training, label):
-        machines = super()._machines(training, label)
-        for pair in machines[0]:
+    def _pairs_of_models(self, training, label):
+        pairs_of_models = super()._pairs_of_models(training, label)
+        for pair in pairs_of_models[0]:
             most = largest_nu(pair, self._weight(training, pair))
             if pair.has_both and self.nu > most * (1.0 + 1e-12):
                 names = [repr(name) for name in self.classes_[[pair.first, pair.second]].tolist()]
                 raise InfeasibleNuError(
                     f"nu={self.nu} is infeasible: classes {' and '.join(names)} allow 0 < nu <= {most:.6g}, "
-                    "twice the smaller one's part of their rows. Lower nu, or weigh the classes."
+                    "twice the fraction of rows of the smaller class. Lower nu, or weigh the classes."
                 )
-        return machines
+        return pairs_of_models
 
     def _is_overweight(self, training, pair):
-        """Whether class_weight is what makes nu infeasible."""
+        """Return whether nu is infeasible because of class_weight."""
         return self.class_weight is not None and self.nu > largest_nu(pair, training.weight[pair.rows])
 
     def _weight(self, training, pair):
-        """Return the rows' weights: times class_weight unless that makes nu infeasible."""
+        """Return the weights of the rows of a pair, without the factor class_weight if that makes nu infeasible."""
         weight = training.weight[pair.rows]
         if not self._is_overweight(training, pair):
             return weight
         return weight / np.where(pair.sign > 0.0, *self.class_weight_[[pair.first, pair.second]])
 
     def _problem(self, training, pair):
+        """Return the KernelQP of a pair of classes; for a fold with too few rows of a class, with the largest nu."""
         weight = self._weight(training, pair)
-        # Of a fold, the smaller class may have a row too few for nu.
         return nu_svc(training.matrix(pair.rows), pair.sign, weight, min(self.nu, largest_nu(pair, weight)))
 
-    def _train_pairs(self, training, machines):
-        """As for other classifiers, then again the pairs whose class_weight is too much for nu: by SVC, C = 1/r."""
-        trained = super()._train_pairs(training, machines)
-        self._tell_of_no_margin(machines[0], trained[0])
-        again = [
+    def _train_pairs(self, training, pairs_of_models):
+        """Return the SolvedProblems of all pairs.
+
+        Pairs whose class_weight makes nu infeasible are solved without it, which gives the margin r, and then as
+        C-SVC with C = 1/r times class_weight.
+        """
+        trained = super()._train_pairs(training, pairs_of_models)
+        self._warn_of_zero_margin(pairs_of_models[0], trained[0])
+        infeasible = [
             (models, k, pair)
-            for pairs, models in zip(machines, trained, strict=True)
+            for pairs, models in zip(pairs_of_models, trained, strict=True)
             for k, pair in enumerate(pairs)
             if pair.has_both and self._is_overweight(training, pair)
         ]
-        if not again:
+        if not infeasible:
             return trained
 
         def weighted(models, k, pair):
             cost = models[k].facts.get("C", 1.0) * training.weight[pair.rows]
             return c_svc(training.matrix(pair.rows), pair.sign, cost)
 
-        solved = self._train([lambda which=which: weighted(*which) for which in again])
-        for (models, k, _), model in zip(again, solved, strict=True):
+        solved = self._train([lambda which=which: weighted(*which) for which in infeasible])
+        for (models, k, _), model in zip(infeasible, solved, strict=True):
             models[k] = replace(model, facts={**model.facts, "C": models[k].facts.get("C", 1.0)})
         warn_caller(
-            f"nu={self.nu} is infeasible with this class_weight: it was taken as a factor of the C that nu comes to "
-            "without it. Lower nu, or make the class weights less unequal."
+            f"nu={self.nu} is infeasible with this class_weight, which was used as a factor of the C that corresponds "
+            "to nu without it. Lower nu, or make the class weights less unequal."
         )
         return trained
 
-    def _tell_of_no_margin(self, pairs, trained):
-        """Warn of pairs whose margin is 0: there is no better function than the one that is 0 everywhere."""
-        none = [pair for pair, model in zip(pairs, trained, strict=True) if pair.has_both and _has_no_margin(model)]
-        if none:
-            names = [repr(name) for name in self.classes_[[none[0].first, none[0].second]].tolist()]
+    def _warn_of_zero_margin(self, pairs, trained):
+        """Warn if the margin of a pair is 0, so that f = 0 is optimal."""
+        without = [pair for pair, model in zip(pairs, trained, strict=True) if pair.has_both and _has_no_margin(model)]
+        if without:
+            names = [repr(name) for name in self.classes_[[without[0].first, without[0].second]].tolist()]
             warn_caller(
                 f"nu={self.nu} is too small for classes {' and '.join(names)}, which overlap by more: the margin is 0, "
                 "and so is the best decision function. Raise nu, or take a kernel that separates them.",
@@ -443,5 +448,5 @@ class NuSVC(KernelClassifier):
 
 
 def _has_no_margin(model):
-    """Return whether a nu-SVC has no margin that could be told from rounding: else its objective is below 0."""
+    """Return whether the margin of a nu-SVC is zero up to rounding; otherwise its objective is negative."""
     return "C" not in model.facts or (model.solution.status is Status.STALLED and model.solution.primal >= 0.0)

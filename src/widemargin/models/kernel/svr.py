@@ -1,7 +1,7 @@
 """`SVR` and `NuSVR`: drop-in replacements for scikit-learn's, with a certificate and with prediction intervals.
 
     SVR      minimise ½|w|² + Σ C_i max(0, |y_i − f(x_i)| − epsilon)
-    NuSVR    the same with epsilon a variable, at the price C nu n epsilon: at most about nu of the rows lie outside
+    NuSVR    the same plus C nu n epsilon, minimised over epsilon >= 0 too
 
 f(x) = <w, φ(x)> + b, C_i = C * sample_weight[i], and K(x, z) = <φ(x), φ(z)>.
 """
@@ -13,27 +13,21 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.metaestimators import available_if
 
 from widemargin._runtime.argument_types import Floats, Rows
 from widemargin.models.argument_types import Callbacks, Gamma, KernelChoice, KernelStopping, RandomState
 from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import laplace_interval, laplace_scale
-from widemargin.models.kernel.base import KernelModel, folds_of
+from widemargin.models.kernel.base import KernelModel, available_with_probability
+from widemargin.models.kernel.training_rows import folds_of
 from widemargin.models.sklearn_private import Interval
 from widemargin.problems.regression import eps_svr, nu_svr
 
 
-def _fits_intervals(model):
-    if not model._wants_probability:
-        raise AttributeError("predict_interval needs probability=True when fitting.")
-    return True
-
-
 class KernelRegressor(RegressorMixin, KernelModel):
-    """What `SVR` and `NuSVR` share; they state the problem of some rows in `_problem`.
+    """Base class of `SVR` and `NuSVR`, which state the problem of some rows in `_problem`.
 
-    Sets besides what a `KernelModel` sets: `laplace_scale_` if probability is true.
+    Sets, besides the attributes of a `KernelModel`, `laplace_scale_` if probability is true.
     """
 
     n_iter_: int
@@ -49,7 +43,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
         y : array-like of shape (n_samples,)
             The targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Factor of C for each row; a row of weight zero (or below) is as good as absent.
+            Factor of C for each row; a row of weight zero (or below) has no influence.
 
         Returns
         -------
@@ -58,7 +52,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
         return self._fit(X, y, sample_weight)
 
     def _fit(self, X, y, sample_weight, submatrices=None):
-        """Fit the model; `submatrices` are kernel matrices to reuse, as of `fit_reusing`."""
+        """Fit the model; `submatrices` are kernel matrices to reuse, see `fit_reusing`."""
         training, y = self._check(X, y, sample_weight)
         training = replace(training, submatrices=submatrices)
         parts = self._parts(training)
@@ -66,17 +60,13 @@ class KernelRegressor(RegressorMixin, KernelModel):
         return self._keep(training, y, parts, trained)
 
     def _check(self, X, y, sample_weight):
-        """Return the training rows and targets."""
+        """Return the TrainingRows and the targets, after checks of the arguments."""
         X, y = self._check_rows(X, y, y_numeric=True)
-        y = y.astype(np.float64)
-        if not np.isfinite(y).all():  # of an array of objects, None was there until now
-            i = int(np.argmin(np.isfinite(y)))
-            raise ValueError(f"Input y contains NaN or infinity: y[{i}] is {y[i]}. Leave such rows out.")
         weight = self._weigh(X, sample_weight)
         return self._training_rows(X, weight, n_problems=1 + 5 * self._wants_probability), y
 
     def _parts(self, training):
-        """Return the rows of each problem: all, and for probabilities all but those of each fold."""
+        """Return the rows of each problem: all rows and, for intervals, all rows but those of each fold."""
         rows = training.present
         if not self._wants_probability:
             return [rows]
@@ -86,6 +76,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
         return [rows, *(np.setdiff1d(rows, fold) for fold in folds)]
 
     def _keep(self, training, y, parts, trained):
+        """Set the fitted attributes; warn if a solver has not converged."""
         model, *others = trained
         used = model.coef != 0.0
         support, dual_coef = parts[0][used], model.coef[np.newaxis, used]
@@ -97,14 +88,14 @@ class KernelRegressor(RegressorMixin, KernelModel):
         return self
 
     def _residuals(self, training, y, parts, others):
-        """Return the residual of each row under the model that did not see it."""
+        """Return the residual of each row for the model of cross-validation that was not trained on it."""
         residuals = []
         with self._showing("calibrating", len(parts[0])) as advance:
             for seen, model in zip(parts[1:], others, strict=True):
-                held = np.setdiff1d(parts[0], seen)
+                held_out = np.setdiff1d(parts[0], seen)
                 used = model.coef != 0.0
-                sums = training.sums(seen[used], model.coef[np.newaxis, used], held, advance=advance)
-                residuals.append(y[held] - sums.ravel() - model.intercept)
+                sums = training.sums(seen[used], model.coef[np.newaxis, used], held_out, advance=advance)
+                residuals.append(y[held_out] - sums.ravel() - model.intercept)
         return np.concatenate(residuals)
 
     def predict(self, X: Rows) -> Floats:
@@ -120,12 +111,12 @@ class KernelRegressor(RegressorMixin, KernelModel):
         """
         return self._new_sums(X) + self.intercept_[0]
 
-    @available_if(_fits_intervals)
+    @available_with_probability("predict_interval needs probability=True when fitting.")
     def predict_interval(self, X: Rows, level: float = 0.9) -> Floats:
         """Return an interval for the target of each row, if fitted with probability=True.
 
-        Targets are taken to be the prediction plus Laplace noise whose scale, `laplace_scale_`, comes from five-fold
-        cross-validation. The interval has the same width everywhere.
+        The targets are modelled as the prediction plus Laplace noise, whose scale `laplace_scale_` is estimated by
+        five-fold cross-validation. All intervals have the same width.
 
         Parameters
         ----------
@@ -136,7 +127,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
         Returns
         -------
         ndarray of shape (n_samples, 2)
-            Lower and upper ends.
+            Lower and upper bounds.
         """
         middle = self.predict(X)
         if not hasattr(self, "laplace_scale_"):
@@ -157,8 +148,8 @@ class SVR(KernelRegressor):
     degree : int, default=3
         Degree of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where rows count by their
-        `sample_weight` if that is given; "auto" is 1 / n_features.
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where each row is weighted
+        by `sample_weight` if that is given; "auto" is 1 / n_features.
     coef0 : float, default=0.0
         Constant term of "poly" and "sigmoid".
     tol : float, default=1e-3
@@ -178,8 +169,8 @@ class SVR(KernelRegressor):
     max_iter : int, default=-1
         Largest number of iterations of the solver for each problem; -1 is no limit.
     probability : bool or "libsvm", default=False
-        Whether to also fit what `predict_interval` needs, by five-fold cross-validation: six times the work. "libsvm"
-        is the same as True.
+        Whether to estimate what `predict_interval` needs by five-fold cross-validation, which makes a fit about six
+        times as long. "libsvm" is the same as True.
     random_state : int, RandomState or None, default=None
         Seed of the folds for probabilities and of the solver.
     stopping : {"kkt", "gap"}, default="kkt"
@@ -191,35 +182,34 @@ class SVR(KernelRegressor):
     working_set : int or None, default=None
         Number of variables in a working set of "svmlight"; None lets the solver choose.
     warm_start : bool, default=False
-        Whether to start from the dual variables of the last fit, if the problems have as many variables.
+        Whether to start from the dual variables of the last fit, if their number is the same.
     max_seconds : float or None, default=None
         Stop after about this many seconds and keep the best model found until then.
     n_jobs : int or None, default=None
-        Number of threads, over pairs of classes or over rows. None is 1 unless in a joblib context; -1 is all cores.
+        Number of threads. None is 1 unless in a joblib context; -1 is all cores.
     callbacks : callable or list of callables, default=None
-        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
-        classes and threads they are called from several threads.
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With
+        `probability` and several threads, it is called from several threads.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_SV,)
-        Indices of the training rows that are support vectors, by class, then ascending.
+        Indices of the training rows that are support vectors, ascending.
     support_vectors_ : ndarray or csr of shape (n_SV, n_features)
         Those rows; empty if the kernel is precomputed or callable.
-    n_support_ : ndarray of int32
-        Number of support vectors, of each class if there are classes.
-    dual_coef_ : ndarray or csr of shape (n_classes - 1, n_SV), or (1, n_SV)
-        Coefficients of the support vectors in the decision function; with several classes in LIBSVM's layout.
-    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,), or (1,)
-        Constants of the decision function.
-    coef_ : ndarray or csr of shape (n_pairs, n_features)
+    n_support_ : ndarray of int32 of shape (1,)
+        Number of support vectors.
+    dual_coef_ : ndarray or csr of shape (1, n_SV)
+        Coefficients of the support vectors in the prediction.
+    intercept_ : ndarray of shape (1,)
+        Constant of the prediction.
+    coef_ : ndarray or csr of shape (1, n_features)
         Weights of the features; linear kernel only.
     gap_ : float
-        Relative duality gap of the model: its objective is proved to be at most this fraction above the optimum. The
-        largest over pairs of classes.
+        Relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
     objective_ : float
-        The objective at the model, summed over pairs of classes.
-    history_ : structured ndarray, or a list of them, one per pair
+        The objective at the model.
+    history_ : structured ndarray
         Each measurement: iteration, seconds, passes, primal, dual, gap.
     solver_ : str
         The solver that ran.
@@ -227,8 +217,8 @@ class SVR(KernelRegressor):
         Why the solver stopped.
     fit_status_ : int
         0 if the tolerance was reached, 1 if not.
-    facts_ : list of dict
-        What LIBSVM prints, for each pair: obj, rho, nSV, nBSV, iterations, and nu, C or epsilon where it has them.
+    facts_ : list of one dict
+        What LIBSVM prints: obj, rho, nSV, nBSV, iterations, and nu or epsilon where LIBSVM has them.
     shape_fit_ : tuple
         Shape of X.
     n_features_in_ : int
@@ -302,11 +292,12 @@ class SVR(KernelRegressor):
         self.callbacks = callbacks
 
     def _problem(self, training, y, part):
+        """Return the KernelQP of some rows."""
         return eps_svr(training.matrix(part), y[part], self._costs(training, part), self.epsilon)
 
 
 class NuSVR(KernelRegressor):
-    """Support vector regression whose tube is as wide as nu asks for, with a proof of how good the model is.
+    """Support vector regression with the width of the tube set by nu, with a proof of how good the model is.
 
     Parameters
     ----------
@@ -321,8 +312,8 @@ class NuSVR(KernelRegressor):
     degree : int, default=3
         Degree of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where rows count by their
-        `sample_weight` if that is given; "auto" is 1 / n_features.
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), where each row is weighted
+        by `sample_weight` if that is given; "auto" is 1 / n_features.
     coef0 : float, default=0.0
         Constant term of "poly" and "sigmoid".
     shrinking : bool, default=True
@@ -338,8 +329,8 @@ class NuSVR(KernelRegressor):
     max_iter : int, default=-1
         Largest number of iterations of the solver for each problem; -1 is no limit.
     probability : bool or "libsvm", default=False
-        Whether to also fit what `predict_interval` needs, by five-fold cross-validation: six times the work. "libsvm"
-        is the same as True.
+        Whether to estimate what `predict_interval` needs by five-fold cross-validation, which makes a fit about six
+        times as long. "libsvm" is the same as True.
     random_state : int, RandomState or None, default=None
         Seed of the folds for probabilities and of the solver.
     stopping : {"kkt", "gap"}, default="kkt"
@@ -351,35 +342,34 @@ class NuSVR(KernelRegressor):
     working_set : int or None, default=None
         Number of variables in a working set of "svmlight"; None lets the solver choose.
     warm_start : bool, default=False
-        Whether to start from the dual variables of the last fit, if the problems have as many variables.
+        Whether to start from the dual variables of the last fit, if their number is the same.
     max_seconds : float or None, default=None
         Stop after about this many seconds and keep the best model found until then.
     n_jobs : int or None, default=None
-        Number of threads, over pairs of classes or over rows. None is 1 unless in a joblib context; -1 is all cores.
+        Number of threads. None is 1 unless in a joblib context; -1 is all cores.
     callbacks : callable or list of callables, default=None
-        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
-        classes and threads they are called from several threads.
+        Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With
+        `probability` and several threads, it is called from several threads.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_SV,)
-        Indices of the training rows that are support vectors, by class, then ascending.
+        Indices of the training rows that are support vectors, ascending.
     support_vectors_ : ndarray or csr of shape (n_SV, n_features)
         Those rows; empty if the kernel is precomputed or callable.
-    n_support_ : ndarray of int32
-        Number of support vectors, of each class if there are classes.
-    dual_coef_ : ndarray or csr of shape (n_classes - 1, n_SV), or (1, n_SV)
-        Coefficients of the support vectors in the decision function; with several classes in LIBSVM's layout.
-    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,), or (1,)
-        Constants of the decision function.
-    coef_ : ndarray or csr of shape (n_pairs, n_features)
+    n_support_ : ndarray of int32 of shape (1,)
+        Number of support vectors.
+    dual_coef_ : ndarray or csr of shape (1, n_SV)
+        Coefficients of the support vectors in the prediction.
+    intercept_ : ndarray of shape (1,)
+        Constant of the prediction.
+    coef_ : ndarray or csr of shape (1, n_features)
         Weights of the features; linear kernel only.
     gap_ : float
-        Relative duality gap of the model: its objective is proved to be at most this fraction above the optimum. The
-        largest over pairs of classes.
+        Relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
     objective_ : float
-        The objective at the model, summed over pairs of classes.
-    history_ : structured ndarray, or a list of them, one per pair
+        The objective at the model.
+    history_ : structured ndarray
         Each measurement: iteration, seconds, passes, primal, dual, gap.
     solver_ : str
         The solver that ran.
@@ -387,8 +377,8 @@ class NuSVR(KernelRegressor):
         Why the solver stopped.
     fit_status_ : int
         0 if the tolerance was reached, 1 if not.
-    facts_ : list of dict
-        What LIBSVM prints, for each pair: obj, rho, nSV, nBSV, iterations, and nu, C or epsilon where it has them.
+    facts_ : list of one dict
+        What LIBSVM prints: obj, rho, nSV, nBSV, iterations, and nu or epsilon where LIBSVM has them.
     shape_fit_ : tuple
         Shape of X.
     n_features_in_ : int
@@ -462,4 +452,5 @@ class NuSVR(KernelRegressor):
         self.callbacks = callbacks
 
     def _problem(self, training, y, part):
+        """Return the KernelQP of some rows."""
         return nu_svr(training.matrix(part), y[part], self._costs(training, part), self.nu)

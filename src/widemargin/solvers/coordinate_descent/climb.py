@@ -1,100 +1,97 @@
 """`climb`: dual coordinate descent by continuation in C.
 
-Moving a dual variable from 0 to its bound C takes about C |x_i|² coordinate steps, so that plain coordinate descent
-needs a number of sweeps in proportion to C. If the classes overlap, the dual solution for 10 C is close to ten times
-the solution for C. The problem is therefore solved for C/1000, C/100, C/10 and C, say, one after the other, and each
-solve is a warm start from the previous dual solution times a factor t.
+Moving a dual variable from 0 to its bound C takes about C |x_i|² coordinate steps, so that the number of sweeps of
+plain coordinate descent is proportional to C. If the classes overlap, the dual solution for 10 C is close to ten times
+the solution for C. The problem is therefore solved in stages, for example for C/1000, C/100, C/10 and C, and each
+stage starts from the dual solution of the previous one, multiplied by a factor t.
 
-The dual objective D(t beta) is largest at t = 1 + (losses / |w|²). If the losses are small against |w|², as they are on
-text, where most rows can have zero loss, t is close to 1 and a warm start saves nothing. One sweep shows this, and the
-stage is then skipped.
+The dual objective at t beta is largest for t = 1 + burden, where the burden is (sum of losses) / |w|². If the burden is
+small, as on text, where most rows can have zero loss, t is close to 1 and a warm start saves nothing. One sweep is
+enough to find this out, and the stage is then skipped.
 
-The coordinate steps are those of `avsf`. To a relative gap of 1e-3 with the hinge loss, a9a at C = 1000 takes 91 passes
-over the rows instead of more than 15,000; covertype takes 45, where coordinate descent alone has a gap of 5% after 600.
+The coordinate steps are those of `avsf`. For a relative gap of 1e-3 with the hinge loss, a9a at C = 1000 takes 91
+passes over the rows instead of more than 15,000. Covertype takes 45; `avsf` alone has a gap of 5% after 600.
 """
+
+from dataclasses import replace
 
 import numpy as np
 
-from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
+from widemargin.solvers.coordinate_descent.dcd import DCD
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import Coordinates
-from widemargin.solvers.spec import SolverSpec, Start
 
-_STEP = 10.0
-_MOST_HEIGHT = 1e18
-WORTH_SOLVING = 3.0  # losses / |w|² from which on a stage is solved before the next
+_COST_FACTOR = 10.0  # between the costs of two stages
+_LARGEST_HEIGHT = 1e18
+MIN_BURDEN = 3.0  # a stage with a smaller burden is skipped
 
 
 def climb(problem, settings, start=None):
-    """Minimise a DualQP in stages of growing cost; with a `start`, or by the KKT rule, in one stage as `avsf` does."""
+    """Minimise a DualQP in stages of increasing costs; `start` are dual variables.
+
+    If there is a `start`, or the stopping rule is "kkt", there is one stage, and the method is that of `avsf`.
+    """
     state = Coordinates(problem, start, settings.n_jobs)
     if start is not None or settings.stopping == "kkt":
         return descend(AdaptiveSweeps(state, settings), settings)
     return descend(ClimbingSweeps(state, settings), settings)
 
 
-CLIMB = SolverSpec(
-    name="climb",
-    solve=climb,
-    takes=frozenset({DualQP}),
-    intercepts=frozenset({Intercept.NONE, Intercept.PENALISED}),
-    starts_from=Start.DUAL,
-    stopping=("gap", "kkt"),
-    counts="sweeps",
-)
+CLIMB = replace(DCD, name="climb", solve=climb)
 
 
 def height(problem, norms=None):
-    """Return about how many coordinate steps take a dual variable from zero to its bound, the mean over rows.
+    """Return the height of a problem: about how many coordinate steps take a dual variable from zero to its bound.
 
-    With a squared loss, which has no bound, it is the way to the optimum of the dual of that row alone. `norms` are
-    |x_i|², if they are known already.
+    It is the mean of bound_i |x_i|², divided by the mean of |target_i|. For a squared loss, which has no bound, 1/(2
+    curvature), the cost of the row, takes its place. `norms` are |x_i|², if they are known already.
     """
     norms = problem.X.squared_norms() if norms is None else norms
-    reach = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
-    soft = problem.curvature > 0.0
-    reach[soft] = 0.5 / problem.curvature[soft]
-    size = float(np.abs(problem.target).mean())
-    steps = float((reach * norms).mean()) / size if size > 0.0 else 1.0  # without targets, zero is the solution
-    return min(max(steps, 1.0), _MOST_HEIGHT)
+    bound = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
+    is_squared = problem.curvature > 0.0
+    bound[is_squared] = 0.5 / problem.curvature[is_squared]
+    mean_target = float(np.abs(problem.target).mean())
+    # If all targets are zero, so is the solution.
+    n_steps = float((bound * norms).mean()) / mean_target if mean_target > 0.0 else 1.0
+    return min(max(n_steps, 1.0), _LARGEST_HEIGHT)
 
 
 class ClimbingSweeps(AdaptiveSweeps):
-    """Adaptive sweeps on a problem whose costs are first divided by the power of ten that makes its height about 1.
+    """Adaptive sweeps in stages; in the first, the costs are divided by the power of ten that makes the height about 1.
 
     Attributes
     ----------
-    tens : int
-        How many times the costs have still to be multiplied by ten.
+    n_stages_left : int
+        How many times the costs are still to be multiplied by ten.
     """
 
     name = "climb"
 
     def __init__(self, coordinates, settings):
         super().__init__(coordinates, settings)
-        self.tens = round(np.log10(height(coordinates.problem, coordinates.norms)))
-        coordinates.set_costs(_STEP**-self.tens)
+        self.n_stages_left = round(np.log10(height(coordinates.problem, coordinates.norms)))
+        coordinates.set_costs(_COST_FACTOR**-self.n_stages_left)
 
-    def sweep(self, budget, most):
-        """Sweep, one sweep at a time until it is known whether the stage is worth solving."""
-        if not self.tens:
-            return super().sweep(budget, most)
+    def sweep(self, max_visits, max_sweeps):
+        """Sweep within the limits; before the last stage, sweep once, and skip the stage if its burden is small."""
+        if not self.n_stages_left:
+            return super().sweep(max_visits, max_sweeps)
         report = super().sweep(0, 1)
-        if report.loss < WORTH_SOLVING * 2.0 * self.coordinates.half_norm():
+        if report.loss < MIN_BURDEN * 2.0 * self.coordinates.half_norm():
             self._raise_costs()
-        return report._replace(full=False)  # of the smaller problem: it says nothing of the convergence of the whole
+        return report._replace(full=False)  # a stage that has converged does not mean that the problem has
 
     def advance(self, half_norm, loss):
-        """Multiply the costs by ten, and scale the dual variables as a warm start."""
-        if not self.tens:
+        """Multiply the costs by ten and scale the dual variables; return False if there is no stage left."""
+        if not self.n_stages_left:
             return False
         self._raise_costs()
-        self.coordinates.stretch(min(1.0 + loss / max(2.0 * half_norm, np.finfo(float).tiny), _STEP))
+        self.coordinates.scale_beta(min(1.0 + loss / max(2.0 * half_norm, np.finfo(float).tiny), _COST_FACTOR))
         return True
 
     def _raise_costs(self):
-        self.tens -= 1
-        self.coordinates.set_costs(_STEP**-self.tens)
+        self.n_stages_left -= 1
+        self.coordinates.set_costs(_COST_FACTOR**-self.n_stages_left)
         self.average = -1.0  # the gains of coordinate steps have changed with the costs
-        self.widen()
+        self.reset_selection()

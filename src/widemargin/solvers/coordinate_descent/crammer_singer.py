@@ -1,10 +1,14 @@
 """`crammer_singer`: dual coordinate descent for several classes at once, all dual variables of a row at a time.
 
-With the other rows fixed, the dual variables b of row i minimise ½ A |b|² + <B, b> under Σ b = 0 and b <= capacity,
-where A = |x_i|² and B[m] = [m ≠ label] + <w_m, x_i> − A beta[m]. The solution is
-b[m] = min(capacity[m], (t − B[m]) / A) with the one t that makes the sum zero, found by leaving out, one after the
-other, the classes that reach their capacity.
-B is measured from its largest entry: t is close to that, and where A cost is tiny only the difference has any digits.
+With the other rows fixed, the dual variables b of row i are the solution of
+
+    minimise ½ A |b|² + <B, b>   over   Σ b = 0,  b <= upper
+    with     A = |x_i|²,   B[m] = [m ≠ label] + <w_m, x_i> − A beta[m]
+
+where upper is the cost of the row for the class of its label, and 0 for other classes. The solution is
+b[m] = min(upper[m], (t − B[m]) / A) with the t for which the sum is zero. It is found iteratively, by excluding the
+classes that are at their upper bounds. The largest entry is subtracted from B: t is close to it, and if A cost is tiny,
+t itself would be lost in rounding.
 
 Reference: Keerthi, Sundararajan, Chang, Hsieh, Lin, "A sequential dual method for large scale multi-class linear
 SVMs", KDD 2008.
@@ -16,35 +20,26 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run
-from widemargin.data.matrix import row_axpys, row_dots, row_prefetch
-from widemargin.problems.formulations import Intercept
+from widemargin.data.rows import row_axpys, row_dots, row_prefetch
 from widemargin.problems.magnitudes import check_costs
 from widemargin.problems.multiclass import CrammerSinger
+from widemargin.solvers.coordinate_descent.dcd import DCD
 from widemargin.solvers.coordinate_descent.loop import descend
-from widemargin.solvers.coordinate_descent.state import Sweep, half_square, random_state, shuffle
-from widemargin.solvers.spec import SolverSpec, Start
+from widemargin.solvers.coordinate_descent.state import SweepReport, half_square, random_state, shuffle
 
 
 def crammer_singer(problem, settings, start=None):
-    """Minimise a CrammerSinger problem; `start` (n_rows x n_classes) are multipliers to begin with."""
+    """Minimise a CrammerSinger problem; `start` (n_rows x n_classes) are dual variables."""
     solution = descend(RowSweeps(problem, settings, start), settings)
     constant = problem.X.constant
     return replace(solution, intercept=constant * solution.w[-1]) if constant else solution
 
 
-CRAMMER_SINGER = SolverSpec(
-    name="crammer_singer",
-    solve=crammer_singer,
-    takes=frozenset({CrammerSinger}),
-    intercepts=frozenset({Intercept.NONE, Intercept.PENALISED}),
-    starts_from=Start.DUAL,
-    stopping=("gap", "kkt"),
-    counts="sweeps",
-)
+CRAMMER_SINGER = replace(DCD, name="crammer_singer", solve=crammer_singer, takes=frozenset({CrammerSinger}))
 
 
 class MulticlassCoordinates:
-    """W and beta. Kept true by every step: W = X'beta, rows of beta feasible."""
+    """The state of the method: W and beta. Kept true by every step: W = X'beta, beta feasible."""
 
     def __init__(self, problem, start, n_jobs):
         self.X, self.n_jobs, self.scale, self.factor = problem.X, n_jobs, 1.0, 1.0
@@ -54,30 +49,30 @@ class MulticlassCoordinates:
         self.beta = np.zeros((problem.X.n_rows, problem.n_classes))
         self.w = np.zeros((problem.X.n_columns, problem.n_classes))
         if start is not None:
-            self._begin_at(start)
-        self._settle_empty_rows()
+            self._start_from(start)
+        self._solve_empty_rows()
 
-    def _begin_at(self, start):
-        """Take over multipliers as far as they are feasible: scale each row down to its capacity."""
+    def _start_from(self, start):
+        """Set the dual variables to a feasible point near `start`: rows that exceed their cost are scaled down."""
         every = np.arange(self.X.n_rows)
-        wanted = np.minimum(start, 0.0)
-        wanted[every, self.label] = 0.0
-        total = -wanted.sum(axis=1)
-        share = np.divide(self.cost, total, out=np.ones_like(total), where=total > self.cost)
-        self.beta[:] = wanted * share[:, None]
-        # np.minimum: rounding must not lift the sum above the capacity
+        negative = np.minimum(start, 0.0)
+        negative[every, self.label] = 0.0
+        total = -negative.sum(axis=1)
+        factor = np.divide(self.cost, total, out=np.ones_like(total), where=total > self.cost)
+        self.beta[:] = negative * factor[:, None]
+        # np.minimum: rounding must not make the sum exceed the upper bound
         self.beta[every, self.label] = np.minimum(-self.beta.sum(axis=1), self.cost)
         self.recompute()
 
-    def _settle_empty_rows(self):
-        """A row of zeros cannot be told apart by any W: it pays in full, to the first other class."""
+    def _solve_empty_rows(self):
+        """Set the dual variables of rows of zeros to an optimum: for any W their loss is their cost."""
         for i in np.flatnonzero(self.curvature == 0.0):
             self.beta[i] = 0.0
             self.beta[i, self.label[i]] = self.cost[i]
             self.beta[i, 1 if self.label[i] == 0 else 0] = -self.cost[i]
 
     def recompute(self):
-        """Set W = X'beta anew."""
+        """Compute W = X'beta again, without accumulated rounding errors."""
         for m in range(self.beta.shape[1]):
             self.w[:, m] = self.X.combine(self.beta[:, m], self.n_jobs)
 
@@ -86,13 +81,13 @@ class MulticlassCoordinates:
         return half_square(self.w.ravel())
 
     def measure(self):
-        """Return ½ Σ|w_m|², the sum of losses, and the multipliers' value in the dual, by one threaded pass."""
+        """Return ½ Σ|w_m|², the sum of losses, and the sum of dual terms, by one pass over the rows in threads."""
         arguments = [
             (self.X.rows, self.label, self.cost, self.w, *ends, np.empty(self.w.shape[1])) for ends in self.X.ranges()
         ]
         loss = sum(run(_loss, arguments, self.n_jobs))
-        value = self.beta[np.arange(self.label.size), self.label].sum()
-        return self.half_norm(), loss, value
+        dual_terms = self.beta[np.arange(self.label.size), self.label].sum()
+        return self.half_norm(), loss, dual_terms
 
 
 class RowSweeps:
@@ -104,64 +99,64 @@ class RowSweeps:
         self.coordinates = MulticlassCoordinates(problem, start, settings.n_jobs)
         self.order = np.arange(problem.X.n_rows, dtype=np.uint32)
         self.random = random_state(settings.seed)
-        self._work = np.empty((2, problem.n_classes))
+        self._workspace = np.empty((2, problem.n_classes))
 
-    def widen(self):
-        """All rows always take part."""
+    def reset_selection(self):
+        """Do nothing, since all rows take part in every sweep."""
 
     def advance(self, half_norm, loss):
-        """There is no further stage."""
+        """Return False, since there is one stage only."""
         return False
 
-    def sweep(self, budget, most):
-        """Visit every row once; again, up to `most` times, while rows move and visits stay in the budget."""
+    def sweep(self, max_visits, max_sweeps):
+        """Visit every row once, and repeat this within the limits while any dual variable changes."""
         state = self.coordinates
         result = _sweeps(
-            state.X.rows, state.label, state.cost, state.curvature, self.order, (budget, most), self.random,
-            self._work, state.beta, state.w,
+            state.X.rows, state.label, state.cost, state.curvature, self.order, (max_visits, max_sweeps), self.random,
+            self._workspace, state.beta, state.w,
         )  # fmt: skip
-        n_sweeps, violation, excess, loss, moved = result
-        return Sweep(n_sweeps, n_sweeps * self.order.size, violation, excess, loss, moved, True)
+        n_sweeps, violation, gap_estimate, loss, moved = result
+        return SweepReport(n_sweeps, n_sweeps * self.order.size, violation, gap_estimate, loss, moved, full=True)
 
 
 @compiled
-def _sweeps(X, label, cost, curvature, order, bounds, random, work, beta, W):
-    """Sweep over all rows within bounds (visits, sweeps), each time in a new random order."""
-    budget, most = bounds
-    violation = excess = loss = 0.0
+def _sweeps(X, label, cost, curvature, order, limits, random, workspace, beta, W):
+    """Sweep over all rows within limits (visits, sweeps), each time in a new random order."""
+    max_visits, max_sweeps = limits
+    violation = gap_estimate = loss = 0.0
     n_sweeps = 0
     moved = True
-    while n_sweeps == 0 or (moved and n_sweeps < most and (n_sweeps + 1) * order.size <= budget):
+    while n_sweeps == 0 or (moved and n_sweeps < max_sweeps and (n_sweeps + 1) * order.size <= max_visits):
         shuffle(order, random)
-        violation, excess, loss, moved = _sweep(X, label, cost, curvature, order, work, beta, W)
+        violation, gap_estimate, loss, moved = _sweep(X, label, cost, curvature, order, workspace, beta, W)
         n_sweeps += 1
-    return n_sweeps, violation, excess, loss, moved
+    return n_sweeps, violation, gap_estimate, loss, moved
 
 
 @compiled
-def _sweep(X, label, cost, curvature, order, work, beta, W):
-    """Visit the rows in order. Kept true: W = X'beta, rows of beta feasible."""
-    slope, best = work
-    violation = excess = loss = 0.0
+def _sweep(X, label, cost, curvature, order, workspace, beta, W):
+    """Visit the rows in order. Kept true: W = X'beta, beta feasible."""
+    gradient, best = workspace
+    violation = gap_estimate = loss = 0.0
     moved = False
     for k in range(order.size):
         row_prefetch(X, order, k)
         i = order[k]
         row, own = beta[i], label[i]
-        row_dots(X, i, W, slope)
-        worst = slope[own]
+        row_dots(X, i, W, gradient)
+        largest = gradient[own]
         for m in range(row.size):
             if m != own:
-                slope[m] += 1.0
-                worst = max(worst, slope[m])
-        loss += cost[i] * (worst - slope[own])
-        excess += cost[i] * (worst - slope[own])
+                gradient[m] += 1.0
+                largest = max(largest, gradient[m])
+        loss += cost[i] * (largest - gradient[own])
+        gap_estimate += cost[i] * (largest - gradient[own])
         for m in range(row.size):
-            excess += row[m] * slope[m]
+            gap_estimate += row[m] * gradient[m]
         if curvature[i] == 0.0:
             continue
-        violation = max(violation, _violation(slope, row, own, cost[i]))
-        _best_row(slope, row, own, cost[i], curvature[i], best)
+        violation = max(violation, _violation(gradient, row, own, cost[i]))
+        _best_row(gradient, row, own, cost[i], curvature[i], best)
         changed = False
         for m in range(row.size):
             step = best[m] - row[m]
@@ -171,51 +166,51 @@ def _sweep(X, label, cost, curvature, order, work, beta, W):
         if changed:
             row_axpys(X, i, best, W)
             moved = True
-    return violation, excess, loss, moved
+    return violation, gap_estimate, loss, moved
 
 
 @compiled
-def _violation(slope, row, own, cost):
-    """Largest slope less the smallest of those multipliers that may still grow; 0 at the optimum."""
-    highest, lowest = -np.inf, np.inf
+def _violation(gradient, row, own, cost):
+    """Return the largest gradient less the smallest of the dual variables below their bounds; 0 at the optimum."""
+    largest, smallest = -np.inf, np.inf
     for m in range(row.size):
-        highest = max(highest, slope[m])
+        largest = max(largest, gradient[m])
         if row[m] < (cost if m == own else 0.0):
-            lowest = min(lowest, slope[m])
-    return max(0.0, highest - lowest)
+            smallest = min(smallest, gradient[m])
+    return max(0.0, largest - smallest)
 
 
 @compiled
-def _best_row(slope, row, own, cost, curvature, best):
-    """Set `best` to the minimiser over one row's multipliers, the others fixed; slopes count from the largest."""
-    t, n_free, highest = -np.inf, row.size + 1, slope[0]
+def _best_row(gradient, row, own, cost, curvature, best):
+    """Set `best` to the optimal dual variables of one row, the other rows fixed; see the module's formulas."""
+    t, n_free, largest = -np.inf, row.size + 1, gradient[0]
     for m in range(1, row.size):
-        highest = max(highest, slope[m])
+        largest = max(largest, gradient[m])
     while True:
-        # Those that the present t leaves below their capacity share what is to be balanced; t only rises.
-        total, n_left = -curvature * cost, 0
+        # A class is free, below its upper bound, if t is below its threshold. As t increases, fewer classes are free.
+        total, n_below = -curvature * cost, 0
         for m in range(row.size):
-            threshold = (slope[m] - highest) - curvature * (row[m] - (cost if m == own else 0.0))
+            threshold = (gradient[m] - largest) - curvature * (row[m] - (cost if m == own else 0.0))
             if threshold > t:
                 total += threshold
-                n_left += 1
-        if n_left >= n_free or n_left == 0:
+                n_below += 1
+        if n_below >= n_free or n_below == 0:
             break
-        t, n_free = total / n_left, n_left
+        t, n_free = total / n_below, n_below
     for m in range(row.size):
-        capacity = cost if m == own else 0.0
-        best[m] = min(capacity, (t - (slope[m] - highest)) / curvature + row[m])
+        upper = cost if m == own else 0.0
+        best[m] = min(upper, (t - (gradient[m] - largest)) / curvature + row[m])
 
 
 @compiled
-def _loss(X, label, cost, W, start, stop, slope):
-    """Return the sum of losses over start <= i < stop; `slope` is work space."""
+def _loss(X, label, cost, W, start, stop, scores):
+    """Return the sum of losses over start <= i < stop; `scores` is work space."""
     loss = 0.0
     for i in range(start, stop):
-        row_dots(X, i, W, slope)
-        worst = 0.0
-        for m in range(slope.size):
+        row_dots(X, i, W, scores)
+        largest = 0.0
+        for m in range(scores.size):
             if m != label[i]:
-                worst = max(worst, 1.0 + slope[m] - slope[label[i]])
-        loss += cost[i] * worst
+                largest = max(largest, 1.0 + scores[m] - scores[label[i]])
+        loss += cost[i] * largest
     return loss

@@ -1,50 +1,55 @@
-"""The loop of all dual coordinate methods: sweep, measure the duality gap now and then, stop when it is small enough.
+"""The loop of all dual coordinate methods: sweep, measure the duality gap at intervals, stop when it is small enough.
 
-Measuring the gap takes a pass over all rows. It is measured when the estimate made during the sweep promises that the
-tolerance is reached, and otherwise only after so many visits of rows that measuring is a small part of the work. The
-clock plays no part in this, so that the same seed gives the same model. Each measurement also corrects the estimate.
+Measuring the gap takes a pass over all rows. It is measured when the estimate made during the last sweep suggests that
+the tolerance is reached, and otherwise after so many visits of rows that measuring is a small part of the work. The
+decision does not depend on the clock, so that the same seed gives the same model. Each measurement also shows how good
+the estimate was, and corrects the next ones.
 
-A problem so small that several sweeps fit into one iteration is continued beyond the tolerance until no optimality
-condition is violated. That takes milliseconds, and makes the model independent of the order of rows and of the seed.
+Sweeps are done in batches: short sweeps, of few values, are repeated in compiled code before Python decides again. If
+several sweeps over all rows fit into a batch, the problem is small, and is solved beyond the tolerance, until no
+optimality condition is violated. This takes milliseconds, and makes the model independent of the order of rows and of
+the seed.
 """
 
 import numpy as np
 
 from widemargin.solvers.contract import Solution, Status, Watch
 
-_PASSES_BETWEEN = 5.0  # passes after which the gap is measured anyway; a measurement costs 0.1 to 0.3 of a pass
-_HOPE = 0.5  # the most that is taken to be left of a sweep's estimate at its end, until a measurement knows better
-_HIDDEN = 3.0  # a gap this many times the sweep's estimate sits in rows that were left out of the sweep
-_TURNS_BETWEEN_RECOMPUTING = 64  # turns after which w = X'beta is computed anew, free of accumulated rounding
-_STAGE_TOL = 1e-3  # relative gap to which a stage before the last is solved; 1e-2 makes the next ones much longer
-_TURN_WORK = 1 << 16  # stored values visited in one turn: short sweeps are many before Python hears of them
-_SWEEPS_OF_A_FEW_ROWS = 8  # most sweeps in one turn over what shrinking left; it may have left the wrong ones
-_FINISHING_TURNS = 16  # turns, some milliseconds, in which a small problem is brought to full precision
-_EXACT = 1e-13  # violation, relative to the largest target, that counts as none
+_PASSES_BETWEEN_MEASUREMENTS = 5.0  # at most; a measurement costs 0.1 to 0.3 of a pass
+_FRACTION_OF_ESTIMATE_LEFT = 0.5  # at most: the assumed gap after a sweep / its estimate, before the first measurement
+_MAX_GAP_PER_ESTIMATE = 3.0  # if the gap is more times the estimate, it is due to rows left out of the sweep
+_BATCHES_BETWEEN_RECOMPUTATIONS = 64  # of w = X'beta, to remove accumulated rounding errors
+_STAGE_TOL = 1e-3  # relative gap of a stage before the last; with 1e-2 the following stages take much longer
+_VALUES_PER_BATCH = 1 << 16  # stored values visited in one batch, about
+_MAX_SHRUNK_SWEEPS_PER_BATCH = 8  # over the rows that shrinking left; it may have removed the wrong ones
+_POLISHING_BATCHES = 16  # at most, some milliseconds, in which a small problem is solved beyond the tolerance
+_ZERO_VIOLATION = 1e-13  # relative to the largest |target|; smaller violations count as none
 
 
 def descend(method, settings):
-    """Run a dual coordinate method until it is within the tolerance or a limit is reached.
+    """Run a dual coordinate method until it is within the tolerance or a limit is reached; return a Solution.
 
     Parameters
     ----------
-    method : object with `name`, `coordinates`, `sweep`, `widen` and `advance`
-        `name` is the solver's, for the callbacks and the solution.
-        `sweep(budget, most) -> Sweep` does one sweep, and more, at most `most`, while their visits of rows stay
-        within the budget. `widen()` gives all rows equal terms again: it undoes shrinking or preferences.
-        `advance(half_norm, loss)` is called when the problem as it is stated at present is solved; it may state the
-        next one, nearer to the real one, and return True, or return False if this is the real one.
+    method : object with `name`, `coordinates`, `sweep`, `reset_selection` and `advance`
+        `name` is that of the solver, for callbacks and the solution; `coordinates` is the state.
+        `sweep(max_visits, max_sweeps) -> SweepReport` does one sweep, and more, at most `max_sweeps`, as long as their
+        visits of rows are within `max_visits` and dual variables change.
+        `reset_selection()` makes all rows take part with the same frequency again: it undoes shrinking, or resets
+        preferences.
+        `advance(half_norm, loss)` is called when the present stage is solved. It changes to the next stage and returns
+        True, or returns False if this was the last.
     settings : Settings
     """
     state = method.coordinates
     loop = _Loop(method, settings, Watch(settings, "sweeps"))
     with loop.watch as watch:
         while not loop.done():
-            loop.turn()
-    if state.factor != 1.0:  # stopped on the way: the real problem is the one to be measured
+            loop.run_batch()
+    if state.factor != 1.0:  # stopped in an earlier stage: the solution is measured with the costs of the problem
         state.set_costs(1.0)
-        loop.stale = True
-    if loop.stale:
+        loop.moved_since_measurement = True
+    if loop.moved_since_measurement:
         loop.measure()
     return Solution(
         w=state.w,
@@ -60,134 +65,149 @@ def descend(method, settings):
 
 
 class _Loop:
-    """The turns of one descent and what they remember.
+    """The batches of sweeps of one run, and the decisions between them.
 
-    Sets: `iteration` (sweeps done), `passes`, `primal` and `dual` (last measured), `stale` (whether w moved since).
+    Attributes
+    ----------
+    iteration : int
+        Number of sweeps done.
+    passes : float
+        Visits of rows divided by the number of rows.
+    primal, dual : float
+        Objectives at the last measurement.
+    moved_since_measurement : bool
+        Whether w has changed since then.
     """
 
     def __init__(self, method, settings, watch):
         self.method, self.settings, self.watch = method, settings, watch
-        self.iteration, self.passes, self.stale = 0, 0.0, True
-        self._turns, self._finishing = 0, 0
-        self._since, self._trust, self._last_excess = 0.0, None, np.inf
+        self.iteration, self.passes, self.moved_since_measurement = 0, 0.0, True
+        self._n_batches, self._n_polishing = 0, 0
+        self._passes_since_measurement, self._gap_per_estimate, self._last_estimate = 0.0, None, np.inf
         X = method.coordinates.X
-        self._budget = 0 if settings.stopping == "kkt" else _TURN_WORK * X.n_rows // (X.n_stored + X.n_rows)
-        self._small = self._budget >= 2 * X.n_rows
+        by_kkt = settings.stopping == "kkt"
+        self._max_visits = 0 if by_kkt else _VALUES_PER_BATCH * X.n_rows // (X.n_stored + X.n_rows)
+        self._is_small = self._max_visits >= 2 * X.n_rows
         self.measure()
 
     def measure(self):
-        """Measure the gap at the present point, write it into the history, and return the measured parts.
+        """Measure the gap, write it into the history, and return ½|w|², losses and dual terms.
 
-        While costs are scaled down, the losses are those of the real problem again in the history, and the dual value
-        is a lower bound of the real one, since intervals only grow and springs only weaken.
+        The history is that of the problem itself even if the costs are multiplied by a factor below 1: the losses are
+        divided by it, and the dual value is a lower bound, since the dual variables are within the larger bounds, and
+        the curvatures are smaller.
         """
         state = self.method.coordinates
-        half_norm, loss, value = state.measure()
-        self.primal, self.dual = half_norm + loss / state.factor, value - half_norm
-        self.watch.measured(self.iteration, self.passes, self.primal, self.dual)
-        self._since, self.stale = 0.0, False
-        return half_norm, loss, value
+        half_norm, loss, dual_terms = state.measure()
+        self.primal, self.dual = half_norm + loss / state.factor, dual_terms - half_norm
+        self.watch.record(self.iteration, self.passes, self.primal, self.dual)
+        self._passes_since_measurement, self.moved_since_measurement = 0.0, False
+        return half_norm, loss, dual_terms
 
     def done(self):
-        """Whether the run is over; before the first sweep, whether the start was within the tolerance already."""
+        """Return whether the run is over; before the first sweep, whether the start is within the tolerance."""
         start_suffices = self.iteration == 0 and self.settings.stopping == "gap" and self.watch.gap <= self.settings.tol
         if start_suffices and self.method.coordinates.factor == 1.0:
             self.watch.status = Status.CONVERGED
         return self.watch.status is not None
 
-    def turn(self):
-        """Sweep, and decide: the watch's status is set when the run is over."""
-        self._turns += 1
-        if self._turns % _TURNS_BETWEEN_RECOMPUTING == 0:
+    def run_batch(self):
+        """Do a batch of sweeps; set the status of the watch if the run is over."""
+        self._n_batches += 1
+        if self._n_batches % _BATCHES_BETWEEN_RECOMPUTATIONS == 0:
             self.method.coordinates.recompute()
-        most = max(_SWEEPS_OF_A_FEW_ROWS, self._budget // self.method.coordinates.X.n_rows)
+        n_rows = self.method.coordinates.X.n_rows
+        max_sweeps = max(_MAX_SHRUNK_SWEEPS_PER_BATCH, self._max_visits // n_rows)
         if self.settings.max_iter is not None:
-            most = min(most, self.settings.max_iter - self.iteration)
-        sweep = self.method.sweep(self._budget, most)
-        visited = sweep.visits / self.method.coordinates.X.n_rows
-        self.iteration += sweep.n_sweeps
-        self.passes += visited
-        self._since += visited
-        self.stale = self.stale or sweep.moved
-        self._decide(sweep)
+            max_sweeps = min(max_sweeps, self.settings.max_iter - self.iteration)
+        report = self.method.sweep(self._max_visits, max_sweeps)
+        passes = report.visits / n_rows
+        self.iteration += report.n_sweeps
+        self.passes += passes
+        self._passes_since_measurement += passes
+        self.moved_since_measurement = self.moved_since_measurement or report.moved
+        self._decide(report)
 
-    def _decide(self, sweep):
-        """Set the watch's status if the run is over."""
-        finished = self._finished(sweep)
-        over = self.watch.turn(self.method.name, self.iteration, self.passes)
-        if finished or (over and self._finishing):
-            self._settle()
+    def _decide(self, report):
+        """Set the status of the watch if the run is over."""
+        finished = self._is_finished(report)
+        over = self.watch.should_stop(self.method.name, self.iteration, self.passes)
+        if finished or (over and self._n_polishing):
+            self._measure_polished()
             self.watch.status = Status.CONVERGED
-        elif not over and not sweep.moved and sweep.full:
+        elif not over and not report.moved and report.full:
             self.watch.status = Status.STALLED
 
-    def _finished(self, sweep):
+    def _is_finished(self, report):
+        """Return whether the stopping rule is satisfied, and a small problem is solved beyond it."""
         if self.settings.stopping == "kkt":
-            return self._within_violation(sweep)
-        if self._finishing == 0 and not self._within_gap(sweep):
+            return self._is_within_violation(report)
+        if self._n_polishing == 0 and not self._is_within_gap(report):
             return False
-        return self._exact(sweep) if self._small else True
+        return self._is_polished(report) if self._is_small else True
 
-    def _exact(self, sweep):
-        """Within the tolerance, a small problem goes on for some turns; True once it is exact or has had them."""
+    def _is_polished(self, report):
+        """Return whether no optimality condition is violated any more, or all polishing batches are used up."""
         state = self.method.coordinates
-        if self._finishing == 0:
-            self._within = state.w.copy(), state.beta.copy()
-        self._finishing += 1
-        exact = sweep.violation <= _EXACT * state.scale or not sweep.moved
-        if exact and not sweep.full:
-            self.method.widen()
-            self._budget, exact = 0, False
-        return exact or self._finishing > _FINISHING_TURNS
+        if self._n_polishing == 0:
+            self._within_tol = state.w.copy(), state.beta.copy()
+        self._n_polishing += 1
+        exact = report.violation <= _ZERO_VIOLATION * state.scale or not report.moved
+        if exact and not report.full:
+            self.method.reset_selection()
+            self._max_visits, exact = 0, False
+        return exact or self._n_polishing > _POLISHING_BATCHES
 
-    def _settle(self):
-        """After finishing turns, measure; the primal value can rise: then go back to where it was good enough."""
-        if self._finishing == 0:
+    def _measure_polished(self):
+        """Measure after polishing; if the primal objective has increased beyond the tolerance, undo the polishing."""
+        if self._n_polishing == 0:
             return
         self.measure()
         if self.watch.gap > self.settings.tol:
             state = self.method.coordinates
-            state.w[:], state.beta[:] = self._within
+            state.w[:], state.beta[:] = self._within_tol
             self.measure()
 
-    def _within_violation(self, sweep):
-        """The paper's rule: all violations small in one sweep over all rows on equal terms."""
-        if sweep.violation < self.settings.tol:
-            if sweep.full:
+    def _is_within_violation(self, report):
+        """Return whether all violations are below the tolerance in a sweep over all rows (LIBLINEAR's rule)."""
+        if report.violation < self.settings.tol:
+            if report.full:
                 return True
-            self.method.widen()
+            self.method.reset_selection()
         return False
 
-    def _within_gap(self, sweep):
-        """Measure if the estimate promises success or a measurement is due; True if the gap is small enough."""
-        promise = self._promise(sweep.excess)
-        tol = self.settings.tol if self.method.coordinates.factor == 1.0 else max(self.settings.tol, _STAGE_TOL)
-        goal = tol * (sweep.loss + self.method.coordinates.half_norm())
-        idle = not sweep.moved
-        if promise > goal and self._since < _PASSES_BETWEEN and not idle:
+    def _is_within_gap(self, report):
+        """Return whether the gap is within the tolerance; it is measured only if it may be, or if that is due."""
+        expected = self._expected_gap(report.gap_estimate)
+        is_last_stage = self.method.coordinates.factor == 1.0
+        tol = self.settings.tol if is_last_stage else max(self.settings.tol, _STAGE_TOL)
+        goal = tol * (report.loss + self.method.coordinates.half_norm())
+        idle = not report.moved
+        if expected > goal and self._passes_since_measurement < _PASSES_BETWEEN_MEASUREMENTS and not idle:
             return False
-        half_norm, loss, value = self.measure()
-        open_gap = 2.0 * half_norm + loss - value
-        if open_gap <= tol * (half_norm + loss):
-            return not self._advanced(half_norm, loss)
-        if promise <= goal or idle or open_gap > _HIDDEN * sweep.excess:
-            self.method.widen()
-        if sweep.excess > 0.0:
-            # What this sweep's estimate was worth; one that promises too much is believed less next time.
-            self._trust = min(max(open_gap / sweep.excess, 0.1), 1e6)
+        half_norm, loss, dual_terms = self.measure()
+        gap = 2.0 * half_norm + loss - dual_terms
+        if gap <= tol * (half_norm + loss):
+            return not self._advance(half_norm, loss)
+        if expected <= goal or idle or gap > _MAX_GAP_PER_ESTIMATE * report.gap_estimate:
+            self.method.reset_selection()
+        if report.gap_estimate > 0.0:
+            self._gap_per_estimate = min(max(gap / report.gap_estimate, 0.1), 1e6)
         return False
 
-    def _advanced(self, half_norm, loss):
-        """Go on to the next stage if there is one."""
-        self._trust, self._last_excess = None, np.inf
+    def _advance(self, half_norm, loss):
+        """Advance to the next stage; return whether there is one."""
+        self._gap_per_estimate, self._last_estimate = None, np.inf
         return self.method.advance(half_norm, loss)
 
-    def _promise(self, excess):
-        """Return about how much of the gap is left now, after a sweep that met this much of it on its way.
+    def _expected_gap(self, estimate):
+        """Return the gap to be expected after a sweep with this estimate, which sums the gap terms before each step.
 
-        Measurements tell what the estimate is worth; before the first, the fall from sweep to sweep does.
+        The ratio of the two is taken from the last measurement; before the first, from the decrease of the estimate.
         """
-        last, self._last_excess = self._last_excess, excess
-        if self._trust is not None:
-            return self._trust * excess
-        return min(_HOPE, excess / last) * excess if 0.0 < last < np.inf else _HOPE * excess
+        last, self._last_estimate = self._last_estimate, estimate
+        if self._gap_per_estimate is not None:
+            return self._gap_per_estimate * estimate
+        if 0.0 < last < np.inf:
+            return min(_FRACTION_OF_ESTIMATE_LEFT, estimate / last) * estimate
+        return _FRACTION_OF_ESTIMATE_LEFT * estimate

@@ -1,12 +1,21 @@
-"""One multiplier at a time: what dual coordinate methods share.
+"""The state of a dual coordinate method and the exact step for one dual variable.
 
-For row i with score s = <w, x_i> the dual rises along beta_i with the slope  target − s − curvature beta ∓ epsilon,
-and has its exact maximum at   clip( soft(slope + total beta, epsilon) / total ),   total = |x_i|² + curvature.
-By Fenchel's inequality the duality gap is a sum over rows of terms that are never negative, the `excess` of a row.
-A sweep sees each row's excess in passing: their sum tells when it is worth measuring the gap.
+For row i with score s = <w, x_i>, the smooth part of the dual objective has the derivative
 
-The numbers of one row stand together in one record of 64 bytes, a cache line: rows are visited in random order,
-and this is one miss instead of eight (measured on covertype, with prefetching: 2.1x less time for a sweep).
+    slope = target − s − curvature beta
+
+with respect to beta_i, and −epsilon |beta| is subtracted. The maximum over beta_i, all other dual variables fixed, is
+
+    clip( soft(slope + total_curvature beta, epsilon) / total_curvature ),   total_curvature = |x_i|² + curvature
+
+where soft(z, epsilon) moves z towards zero by epsilon, and clip projects onto the bounds of beta_i.
+
+The duality gap is a sum over rows of  loss − dual term + beta s,  none of which is negative (Fenchel's inequality). A
+sweep sums these terms as it visits the rows, each at the w of that moment; the sum estimates the gap, and tells when it
+is worth measuring.
+
+The numbers of a row are stored in one record of 64 bytes, a cache line. Rows are visited in random order, so that a
+visit costs one cache miss instead of eight (measured on covertype, with prefetching: 2.1x less time for a sweep).
 """
 
 from typing import NamedTuple
@@ -15,7 +24,8 @@ import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run
-from widemargin.data.matrix import row_axpy, row_dot
+from widemargin.data.rows import row_axpy, row_dot
+from widemargin.problems.losses import loss_and_slope
 from widemargin.problems.magnitudes import check_rows
 
 ROW = np.dtype(
@@ -35,17 +45,28 @@ assert ROW.itemsize == _CACHE_LINE
 
 
 class Coordinates:
-    """The state of a dual coordinate method. Kept true by every step: w = Σ beta_i x_i, beta within its box.
+    """The state of a dual coordinate method. Kept true by every step: w = Σ beta_i x_i, beta within its bounds.
 
     Parameters
     ----------
     problem : DualQP
-        `scale` keeps the size of its targets, by which violations are judged.
-        `factor` is what its costs are multiplied by at present.
     start : ndarray or None
-        Multipliers to start from, clipped to the box; None is zero.
+        Dual variables to start from, clipped to their bounds; None means zero.
     n_jobs : int or None
         Threads for passes over all rows.
+
+    Attributes
+    ----------
+    rows : ndarray of type ROW
+        The numbers of each row.
+    w : ndarray
+        The weights.
+    norms : ndarray
+        |x_i|².
+    scale : float
+        The largest |target|, to which violations are compared.
+    factor : float
+        The factor by which the costs of the problem are multiplied at present; see `set_costs`.
     """
 
     def __init__(self, problem, start=None, n_jobs=None):
@@ -53,7 +74,7 @@ class Coordinates:
         self.scale = np.abs(problem.target).max()
         self.norms = problem.X.squared_norms(n_jobs)
         check_rows(problem, self.norms)
-        self.rows = _aligned(problem.X.n_rows)
+        self.rows = zeroed_records(problem.X.n_rows)
         for name in ("target", "epsilon"):
             self.rows[name] = getattr(problem, name)
         self.rows["preference"] = 1.0
@@ -64,25 +85,25 @@ class Coordinates:
             self.recompute()
 
     def set_costs(self, factor):
-        """State the problem with all costs times `factor`: intervals scaled by it, springs by its inverse."""
+        """Multiply all costs by `factor`: the bounds are multiplied by it, the curvatures divided by it."""
         self.factor = factor
         self.rows["lower"] = self.problem.lower * factor
         self.rows["upper"] = self.problem.upper * factor
         self.rows["curvature"] = self.problem.curvature / factor
         self.rows["total_curvature"] = self.norms + self.rows["curvature"]
 
-    def stretch(self, times):
-        """Multiply all multipliers by `times` and bring them back into their intervals."""
-        self.rows["beta"] = np.clip(self.beta * times, self.rows["lower"], self.rows["upper"])
+    def scale_beta(self, factor):
+        """Multiply all dual variables by `factor` and clip them to their bounds."""
+        self.rows["beta"] = np.clip(self.beta * factor, self.rows["lower"], self.rows["upper"])
         self.recompute()
 
     @property
     def beta(self):
-        """The multipliers (a view)."""
+        """The dual variables (a view)."""
         return self.rows["beta"]
 
     def recompute(self):
-        """Set w = X'beta anew, free of the rounding that many small steps leave."""
+        """Compute w = X'beta again, without the rounding errors that many small steps accumulate."""
         self.w[:] = self.X.combine(self.beta, self.n_jobs)
 
     def half_norm(self):
@@ -90,34 +111,46 @@ class Coordinates:
         return half_square(self.w)
 
     def measure(self):
-        """Return ½|w|², the sum of losses, and the multipliers' value in the dual, by one threaded pass."""
-        if not self.w.any():  # a cold start: all scores are zero, and no pass is needed to know it
-            loss, value = _measure_at_zero(self.rows)
+        """Return ½|w|², the sum of losses, and the sum of dual terms, by one pass over the rows in threads.
+
+        The primal objective is ½|w|² + losses, the dual objective is dual terms − ½|w|².
+        """
+        if not self.w.any():  # all scores are zero, so that no pass is needed
+            loss, dual_terms = _measure_at_zero(self.rows)
         else:
             arguments = [(self.X.rows, self.rows, self.w, *ends) for ends in self.X.ranges()]
-            loss, value = np.sum(run(_measure, arguments, self.n_jobs), axis=0)
-        return self.half_norm(), loss, value
+            loss, dual_terms = np.sum(run(measure_rows, arguments, self.n_jobs), axis=0)
+        return self.half_norm(), loss, dual_terms
 
 
-class Sweep(NamedTuple):
-    """What one turn of sweeps reports of itself.
+class SweepReport(NamedTuple):
+    """The result of one or more sweeps; all but the first two fields describe the last sweep.
 
-    `n_sweeps` and `visits` (of rows) were done; of the last sweep, `violation` is the largest violation met of an
-    optimality condition, `excess` and `loss` are sums over rows as each was met, `moved` tells whether any multiplier
-    changed, `full` whether all rows took part on equal terms.
+    Attributes
+    ----------
+    n_sweeps, visits : int
+        Number of sweeps, and of visits of rows in all of them.
+    violation : float
+        Largest violation of an optimality condition that was met.
+    gap_estimate, loss : float
+        Sums over rows of the terms of the duality gap and of the losses, each at the w of the moment of its visit.
+    moved : bool
+        Whether any dual variable changed.
+    full : bool
+        Whether all rows took part, with the same frequency.
     """
 
     n_sweeps: int
     visits: int
     violation: float
-    excess: float
+    gap_estimate: float
     loss: float
     moved: bool
     full: bool
 
 
-def _aligned(n_rows):
-    """Return n_rows zeroed records that begin at a cache line."""
+def zeroed_records(n_rows):
+    """Return n_rows records of zeros, aligned to cache lines."""
     memory = np.zeros((n_rows + 1) * _CACHE_LINE, dtype=np.uint8)
     offset = -memory.ctypes.data % _CACHE_LINE
     return memory[offset : offset + n_rows * _CACHE_LINE].view(ROW)
@@ -125,7 +158,7 @@ def _aligned(n_rows):
 
 @compiled(fastmath=SUMS)
 def half_square(w):
-    """Return ½ Σ w_j². Not by BLAS: its threads wait for each other, for milliseconds where cores are busy."""
+    """Return ½ Σ w_j². BLAS is not used, since its threads wait for each other: milliseconds, if all cores are busy."""
     total = 0.0
     for value in w:
         total += value * value
@@ -134,9 +167,9 @@ def half_square(w):
 
 @compiled
 def best_beta(row, slope):
-    """Return the multiplier's value in its interval that maximises the dual; `slope` is that of its smooth part.
+    """Return the value of the dual variable, within its bounds, that maximises the dual; see the module's formulas.
 
-    A row of zeros has no curvature and a constant slope: the division gives an infinity, the interval its bound.
+    A row of zeros without curvature has a constant slope: the division gives infinity, which is clipped to a bound.
     """
     z = slope + row["total_curvature"] * row["beta"]
     beta = 0.0
@@ -148,59 +181,54 @@ def best_beta(row, slope):
 
 
 @compiled
-def one_sided_slopes(row, slope):
-    """Return the dual's slopes to the right and to the left of the multiplier; they differ at the kink of |beta|."""
+def one_sided_derivatives(row, slope):
+    """Return the right and the left derivative of the dual at the dual variable; they differ at the kink of |beta|."""
     epsilon = row["epsilon"]
-    rise = slope - epsilon if row["beta"] >= 0.0 else slope + epsilon
-    fall = slope + epsilon if row["beta"] <= 0.0 else slope - epsilon
-    return rise, fall
+    right = slope - epsilon if row["beta"] >= 0.0 else slope + epsilon
+    left = slope + epsilon if row["beta"] <= 0.0 else slope - epsilon
+    return right, left
 
 
 @compiled
-def loss_and_value(row, score):
-    """Return the row's loss at `score`, and what its multiplier earns in the dual without the quadratic form."""
-    residual = row["target"] - score
+def loss_and_dual_term(row, score):
+    """Return the loss of a row at `score`, and its dual term: target beta − epsilon |beta| − ½ curvature beta²."""
     epsilon, curvature, beta = row["epsilon"], row["curvature"], row["beta"]
-    beyond = max(residual - epsilon, 0.0) + min(residual + epsilon, 0.0)
-    peak = 0.0
-    if beyond != 0.0:
-        peak = min(max(beyond / curvature, row["lower"]), row["upper"])
-    loss = peak * beyond - 0.5 * curvature * peak * peak
+    loss, _ = loss_and_slope(row["target"] - score, row["lower"], row["upper"], curvature, epsilon)
     return loss, row["target"] * beta - epsilon * abs(beta) - 0.5 * curvature * beta * beta
 
 
 @compiled
 def move(X, i, row, beta, w):
-    """Set the multiplier of row i. Kept true: w = Σ beta_i x_i."""
+    """Set the dual variable of row i to `beta`. Kept true: w = Σ beta_i x_i."""
     row_axpy(X, i, beta - row["beta"], w)
     row["beta"] = beta
 
 
 @compiled
-def _measure(X, rows, w, start, stop):
-    """Return the sums of losses and of dual values over start <= i < stop."""
-    loss = value = 0.0
+def measure_rows(X, rows, w, start, stop):
+    """Return the sums of losses and of dual terms over start <= i < stop."""
+    loss = dual_terms = 0.0
     for i in range(start, stop):
-        a, b = loss_and_value(rows[i], row_dot(X, i, w))
-        loss += a
-        value += b
-    return loss, value
+        row_loss, dual_term = loss_and_dual_term(rows[i], row_dot(X, i, w))
+        loss += row_loss
+        dual_terms += dual_term
+    return loss, dual_terms
 
 
 @compiled
 def _measure_at_zero(rows):
-    """Return the sums of losses and of dual values where all scores are zero."""
-    loss = value = 0.0
+    """Return the sums of losses and of dual terms if all scores are zero."""
+    loss = dual_terms = 0.0
     for row in rows:
-        a, b = loss_and_value(row, 0.0)
-        loss += a
-        value += b
-    return loss, value
+        row_loss, dual_term = loss_and_dual_term(row, 0.0)
+        loss += row_loss
+        dual_terms += dual_term
+    return loss, dual_terms
 
 
 @compiled
 def random_below(state, n):
-    """Return a random integer in 0 .. n−1 (n < 2³²); `state` holds one 64-bit number, never zero (xorshift)."""
+    """Return a random integer in 0 .. n−1 (n < 2³²) by xorshift; `state` is an array of one 64-bit number, not zero."""
     s = state[0]
     s ^= s << np.uint64(13)
     s ^= s >> np.uint64(7)
@@ -211,12 +239,12 @@ def random_below(state, n):
 
 @compiled
 def shuffle(order, state):
-    """Put `order` into random order, all orders equally likely."""
+    """Shuffle `order`, all permutations equally likely."""
     for k in range(order.size - 1):
         j = np.uint64(k) + random_below(state, order.size - k)
         order[k], order[j] = order[j], order[k]
 
 
 def random_state(seed):
-    """Return the 64-bit state of `random_below` for an integer seed; neighbouring seeds give unrelated states."""
+    """Return the 64-bit state of `random_below` for an integer seed; consecutive seeds give unrelated states."""
     return np.random.SeedSequence(seed).generate_state(1, np.uint64) | np.uint64(1)

@@ -1,23 +1,24 @@
-"""Cutting planes: minimise F(w) = ½|w|² + R(X w) by planes that lie below R (Joachims, 2006; Franc, Sonnenburg, 2009).
+"""Cutting planes: minimise F(w) = ½|w|² + R(X w) by linear lower bounds of R (Joachims, 2006; Franc, Sonnenburg, 2009).
 
-    plane taken at scores s     R(X w) >= <a, w> + b     with a = X'c, b = R(s) − <c, s>, c a subgradient of R at s
-    reduced problem             w_t = argmin of ½|w|² + max of the planes: a lower bound of F, that only rises
+    plane at the scores s    R(X w) >= <a, w> + b   with a = X'c, b = R(s) − <c, s>, c a subgradient of R at s
+    reduced problem          w_t minimises ½|w|² + max over planes of <a, w> + b; its value is a lower bound of F, which
+                             never decreases
 
 `svmperf` (Joachims): the next plane is taken at w_t.
 
-`ocas` (Franc and Sonnenburg) keeps the best point so far, w_b. It is moved along the line to w_t as far as F falls,
-exactly, so that F(w_b) never rises; and the next plane is taken close to it, at w_b + 0.1 (w_t − w_b). Where rows are
-more than columns we take a second one, at w_b itself: together they hold the lowest point of the line from both sides.
-That halves the turns (a9a, C = 100: 304 to 130) for the few rows that differ; with fewer rows than columns it does not
-pay.
+`ocas` (Franc and Sonnenburg) keeps the best point so far, w_b. A line search moves it towards w_t, so that F(w_b)
+never increases, and the next plane is taken close to it, at w_b + 0.1 (w_t − w_b). If there are more rows than columns,
+we take a second plane at w_b itself: the two bound the minimum of the line search from both sides. This halves the
+number of iterations (a9a, C = 100: 304 to 130), and costs little, since few coefficients c differ between the two. With
+fewer rows than columns it does not save time.
 
-Planes are sums, which rounding makes wrong: by at most m u Σ |c_i| |x_i| in the length of a, m terms in its longest sum
-and u = 2⁻⁵³, and by the rounding of R(s) and <c, s> in b. Every w that matters has ½|w|² <= F(w_b), so that this bounds
-by how much the lower bound is too high, and it is taken off.
+Rounding errors could make the lower bound too large. The error of a plane is at most m u Σ |c_i| |x_i| in |a|, where m
+is the number of terms of the longest sum and u = 2⁻⁵³, plus the rounding of R(s) and <c, s> in b. Only w with
+½|w|² <= F(w_b) matter, so that these errors bound the error of the lower bound, and they are subtracted from it.
 
-A turn takes a pass over the rows for the scores of w_t; other scores are sums of known ones. The vector of a plane is
-that of the one before plus what has changed, few rows of a hinge. The engine knows X by `scores` and `combine` alone,
-and the risk by its verbs.
+An iteration takes one pass over the rows, for the scores of w_t; other scores are linear combinations of known ones.
+The vector a of a plane is updated from that of the previous plane by the rows whose c has changed, which are few with
+the hinge loss. The methods use only `scores` and `combine` of X, and the methods of the risk.
 """
 
 from dataclasses import replace
@@ -28,20 +29,20 @@ from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.formulations import DualQP, RiskProblem
 from widemargin.problems.magnitudes import check_mean_risk, check_rows
-from widemargin.problems.row_risk import BLOCK, CentredRisk, RowRisk, blend
+from widemargin.problems.row_risk import BLOCK_ROWS, FreeInterceptRisk, RowRisk, axpby
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
-from widemargin.solvers.cutting_planes.plane_store import planes_like
+from widemargin.solvers.cutting_planes.plane_store import plane_store_for
 from widemargin.solvers.cutting_planes.reduced_qp import ReducedProblem
-from widemargin.solvers.spec import Losses, SolverSpec, Start
+from widemargin.solvers.spec import Losses, Rows, SolverSpec, Start
 
-_TOWARDS = 0.1  # how far from the best point towards w_t the next plane is taken
-_SINGLE = 4  # turns at the beginning that take one plane only
-_PATIENCE = 50  # turns without weight before a plane may go
-_INACTIVE = 100  # planes without weight that are kept
-_REDUCED = 0.01  # accuracy of the reduced problem, as a fraction of the gap
-_UNIT = 2.0**-53
-_FUTILE = 20  # turns in a row in which neither bound moves, before the end
+_CUT_FRACTION = 0.1  # of the way from w_b to w_t, at which ocas takes the next plane
+_ITERATIONS_WITH_ONE_PLANE = 4  # of ocas, at the beginning
+_MAX_IDLE_ITERATIONS = 50  # without weight in the reduced problem, after which a plane is removed
+_MAX_IDLE_PLANES = 100  # planes without weight that are kept
+_REDUCED_ACCURACY = 0.01  # of the reduced problem, as a fraction of the gap
+_MAX_STALLED_ITERATIONS = 20  # in a row, in which neither bound changes
+_UNIT_ROUNDOFF = 2.0**-53
 
 
 def svmperf(problem, settings, start=None):
@@ -62,30 +63,35 @@ SVMPERF = SolverSpec(
     starts_from=Start.WEIGHTS,
     stopping=("gap", "violation"),
     counts="planes",
+    reads=Rows.BLOCKS,
 )
 OCAS = replace(SVMPERF, name="ocas", solve=ocas, stopping=("gap",))
 
 
 def _solve(method, settings):
-    """Let a method take turns until its gap, or its violation, is within the tolerance."""
+    """Iterate until the gap, or the violation, is within the tolerance or a limit is reached; return a Solution."""
     watch = Watch(settings, "planes")
-    # What overflows in spite of the check at the door is not kept: comparisons with it are false, and its plane is not
-    # taken.
+    # Problems whose numbers could overflow are refused. If a number overflows all the same, comparisons with it are
+    # false, and its plane is not added.
     with watch, single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+        watch.restore(method)
         while True:
-            watch.measured(method.iteration, method.passes, method.best.objective, method.lower)
+            watch.record(method.iteration, method.passes, method.best.objective, method.lower)
             violation = method.violation if settings.stopping == "violation" else np.nan
-            over = watch.turn(method.name, method.iteration, method.passes, violation)
+            over = watch.should_stop(method.name, method.iteration, method.passes, violation)
             status = method.status
             if over or status is not None:
                 watch.status = status or watch.status
                 break
-            method.turn()
-    primal, dual = method.measured()
+            method.iterate()
+            watch.save(method)
+        if watch.status is not Status.CONVERGED:
+            watch.save(method, now=True)
+    primal, dual = method.certificate()
     status, history = watch.status, watch.history()
     history[-1]["primal"], history[-1]["dual"], history[-1]["gap"] = primal, dual, relative_gap(primal, dual)
     if status is Status.CONVERGED and settings.stopping == "gap" and not history[-1]["gap"] <= settings.tol:
-        status = Status.STALLED  # by rounding alone
+        status = Status.STALLED  # the gap is within the tolerance but for the bound on rounding errors
     return Solution(
         w=method.best.w,
         beta=None,
@@ -100,7 +106,10 @@ def _solve(method, settings):
 
 
 def _as_risk(problem, n_jobs):
-    """Return a problem as a RiskProblem, and |x_i|²; refuse one whose numbers leave double precision."""
+    """Return a problem as a RiskProblem, and |x_i|².
+
+    Raises ValueError if numbers could overflow in double precision.
+    """
     if isinstance(problem, RiskProblem):
         norms = problem.X.squared_norms(n_jobs)
         check_mean_risk(problem.risk.scale, norms)
@@ -108,11 +117,13 @@ def _as_risk(problem, n_jobs):
     norms = problem.X.squared_norms(n_jobs)
     check_rows(problem, norms)
     risk = RowRisk(problem, n_jobs)
-    return RiskProblem(problem.X, CentredRisk(risk) if problem.free_intercept else risk), norms
+    return RiskProblem(problem.X, FreeInterceptRisk(risk) if problem.free_intercept else risk), norms
 
 
 class Point:
-    """Weights, their scores, and F."""
+    """Weights, their scores, and the objective F."""
+
+    STATE = ("w", "scores", "objective")
 
     def __init__(self, w, scores, risk):
         self.w, self.scores = w, scores
@@ -120,19 +131,24 @@ class Point:
 
 
 class _Planes:
-    """What both methods share: the planes, the reduced problem, both bounds.
+    """The part that both methods share: planes, reduced problem, and bounds.
 
     Attributes
     ----------
     best : Point
-        The best one seen.
+        The point with the smallest objective so far.
     lower : float
         Lower bound of F.
     iteration : int
-        Turns.
+        Number of iterations.
     violation : float
-        By how much the mean loss at the last w_t is above its planes; NaN before.
+        The mean loss at the last w_t less the largest of its planes there, SVM-Perf's ε; NaN before the first.
     """
+
+    STATE = (
+        "iteration", "lower", "violation", "_passes", "_reduced", "_planes", "_idle", "_n_stalled", "_last_bounds",
+        "_overflowed", "_errors", "_combination", "best",
+    )  # fmt: skip
 
     def __init__(self, problem, settings, start):
         problem, norms = _as_risk(problem, settings.n_jobs)
@@ -140,25 +156,25 @@ class _Planes:
         self._settings, self._n_jobs = settings, settings.n_jobs
         self.iteration, self.lower, self.violation, self._passes = 0, 0.0, np.nan, 0.0
         self._reduced, self._planes, self._idle = ReducedProblem(), None, np.zeros(1, np.int64)
-        self._still, self._bounds, self._overflowed = 0, (np.inf, -np.inf), False
-        self._memory, self._line = np.zeros((2, self._X.n_rows))
+        self._n_stalled, self._last_bounds, self._overflowed = 0, (np.inf, -np.inf), False
+        self._scores, self._direction_scores = np.zeros((2, self._X.n_rows))  # memory of results
         self._lengths, self._errors = np.sqrt(norms), np.zeros((2, 1))  # errors of each plane: in |a|, and in b
         self._combination = Combination(self._X, self._n_jobs, self._lengths)
-        self._begin(None if start is None else np.array(start, dtype=np.float64))
+        self._add_first_plane(None if start is None else np.array(start, dtype=np.float64))
 
-    def _begin(self, start):
-        """Take the first plane at the start, or at w = 0 if there is none or nothing finite comes of it."""
+    def _add_first_plane(self, start):
+        """Add the plane at the start; at w = 0 if there is no start, or its plane is not finite."""
         w = np.zeros(self._X.n_columns) if start is None else start
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self._X.scores(w, self._n_jobs) if w.any() else np.zeros(self._X.n_rows)
             risk, c = self._risk.subgradient(scores)
             self.best = Point(w, scores, risk)
             if np.isfinite(self.best.objective):
-                self._cut(scores, risk, c)
+                self._add_plane(scores, risk, c)
         if start is not None and (self._planes is None or self._overflowed):
             self._overflowed, self._planes = False, None
             self._combination = Combination(self._X, self._n_jobs, self._lengths)
-            self._begin(None)
+            self._add_first_plane(None)
 
     @property
     def passes(self):
@@ -167,19 +183,19 @@ class _Planes:
 
     @property
     def status(self):
-        """A Status if the point is as good as the settings ask, or both bounds have stood still for long, else None."""
-        by_planes = self._settings.stopping == "violation"
-        found = self.violation if by_planes else relative_gap(self.best.objective, self.lower)
-        if found <= self._settings.tol:
+        """A Status if the stopping rule is satisfied, or no progress is possible; else None."""
+        by_violation = self._settings.stopping == "violation"
+        measured = self.violation if by_violation else relative_gap(self.best.objective, self.lower)
+        if measured <= self._settings.tol:
             return Status.CONVERGED
-        return Status.STALLED if self._still >= _FUTILE or self._overflowed else None
+        return Status.STALLED if self._n_stalled >= _MAX_STALLED_ITERATIONS or self._overflowed else None
 
-    def _cut(self, scores, risk, c):
-        """Add the plane of a subgradient c at these scores, unless it overflows: then no further one is taken."""
-        inner = self._combination.take(c, scores)
+    def _add_plane(self, scores, risk, c):
+        """Add the plane of a subgradient c at these scores; if it overflows, set `_overflowed` instead."""
+        inner = self._combination.update(c, scores)
         a = self._combination.vector
         if self._planes is None:
-            self._planes = planes_like(a, self._X, self._n_jobs)
+            self._planes = plane_store_for(a, self._X, self._n_jobs)
         products = np.concatenate([[0.0], self._planes.add(a, c)])
         self._overflowed = not (np.isfinite(products).all() and np.isfinite(risk - inner))
         if not self._overflowed:
@@ -187,14 +203,14 @@ class _Planes:
             self._passes += self._planes.passes
             self._idle = np.append(self._idle, 0)
             errors = (self._X.longest_sum + 2) * self._combination.size, self._sum_error(risk, c, scores)
-            self._errors = np.column_stack([self._errors, _UNIT * np.array(errors)])
+            self._errors = np.column_stack([self._errors, _UNIT_ROUNDOFF * np.array(errors)])
 
     def _sum_error(self, risk, c, scores):
-        """Return the rounding of R(s) and <c, s> at most, in units of the last place."""
-        return (BLOCK + self._X.n_rows / BLOCK) * (risk + float(np.abs(c) @ np.abs(scores)))
+        """Return a bound on the rounding error of R(s) and <c, s>, in multiples of the unit roundoff."""
+        return (BLOCK_ROWS + self._X.n_rows / BLOCK_ROWS) * (risk + float(np.abs(c) @ np.abs(scores)))
 
-    def measured(self):
-        """Return F of the best point, from scores computed anew, and the lower bound, less the rounding of F."""
+    def certificate(self):
+        """Return F at the best point, from newly computed scores, and the lower bound less the rounding error of F."""
         w = self.best.w
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self._X.scores(w, self._n_jobs)
@@ -202,105 +218,112 @@ class _Planes:
             half_norm = 0.5 * float(w @ w)
             of_scores = (self._X.longest_row + 2) * float(np.abs(c) @ self._lengths) * np.sqrt(2.0 * half_norm)
             error = of_scores + self._sum_error(risk, c, scores) + (len(w) + 2) * half_norm
-            return half_norm + risk, self.lower - _UNIT * error
+            return half_norm + risk, self.lower - _UNIT_ROUNDOFF * error
 
-    def _lowest(self):
-        """Solve the reduced problem; return its point w_t and the scores there, which the next call overwrites.
-
-        Raises `lower`.
-        """
-        accuracy = _REDUCED * (self.best.objective - self.lower)
+    def _solve_reduced(self):
+        """Solve the reduced problem and update `lower`; return w_t and its scores, which the next call overwrites."""
+        accuracy = _REDUCED_ACCURACY * (self.best.objective - self.lower)
         self._reduced.solve(max(accuracy, 0.0))
         v = self._reduced.v
         w = -self._planes.combine(v[1:])
         self._passes += self._planes.passes
-        value = self._reduced.linear() - 0.5 * float(w @ w)
-        reach = np.sqrt(2.0 * self.best.objective)
-        error = float(v @ (reach * self._errors[0] + self._errors[1])) + (len(v) + len(w)) * _UNIT * abs(value)
+        value = self._reduced.linear_term() - 0.5 * float(w @ w)
+        largest_norm = np.sqrt(2.0 * self.best.objective)
+        of_planes = float(v @ (largest_norm * self._errors[0] + self._errors[1]))
+        error = of_planes + (len(v) + len(w)) * _UNIT_ROUNDOFF * abs(value)
         self.lower = max(self.lower, min(value, self.best.objective) - error)
         self._idle = np.where(v > 0.0, 0, self._idle + 1)
         self._idle[0] = 0
         scores = self._planes.scores(-v[1:])
         if scores is None:
             self._passes += 1.0
-            scores = self._X.scores(w, self._n_jobs, out=self._memory)
+            scores = self._X.scores(w, self._n_jobs, out=self._scores)
         return w, scores
 
-    def _forget(self):
-        """Drop the planes that have had no weight for long, and the longest idle ones if they are too many."""
-        if self._idle.max() < _PATIENCE and np.count_nonzero(self._idle) <= _INACTIVE:
+    def _remove_idle_planes(self):
+        """Remove planes that have had no weight for too long, and if there are too many idle planes the oldest ones."""
+        if self._idle.max() < _MAX_IDLE_ITERATIONS and np.count_nonzero(self._idle) <= _MAX_IDLE_PLANES:
             return
-        idle = np.sort(self._idle)[::-1]
-        limit = min(_PATIENCE, idle[_INACTIVE] + 1 if len(idle) > _INACTIVE and idle[_INACTIVE] else _PATIENCE)
+        idle, limit = np.sort(self._idle)[::-1], _MAX_IDLE_ITERATIONS
+        if len(idle) > _MAX_IDLE_PLANES and idle[_MAX_IDLE_PLANES]:
+            limit = min(limit, idle[_MAX_IDLE_PLANES] + 1)
         kept = self._idle < limit
         self._reduced.keep(kept)
         self._planes.keep(kept[1:])
         self._idle, self._errors = self._idle[kept], self._errors[:, kept]
 
-    def turn(self):
-        """Find the lowest point of the planes, a better best point, and, unless it is good enough, the next planes."""
-        self._improve(*self._lowest())
+    def iterate(self):
+        """Solve the reduced problem, update the best point, and add planes unless the stopping rule is satisfied."""
+        w, scores = self._solve_reduced()
+        self._overflowed = not (np.isfinite(w).all() and np.isfinite(scores).all())
+        if not self._overflowed:
+            self._improve(w, scores)
         self.iteration += 1
 
     def _improve(self, w, scores):
-        """Go on from the lowest point of the planes, if it is finite."""
-        self._overflowed = not (np.isfinite(w).all() and np.isfinite(scores).all())
-        if self._overflowed:
-            return
-        where = self._move(w, scores)
+        """Update the best point by w_t and its scores, and add the next planes."""
+        result = self._update_best(w, scores)
         bounds = (self.best.objective, self.lower)
-        self._still = self._still + 1 if bounds == self._bounds else 0
-        self._bounds = bounds
+        self._n_stalled = self._n_stalled + 1 if bounds == self._last_bounds else 0
+        self._last_bounds = bounds
         if self.status is None:
-            self._cut_at(self._next(where))
+            self._add_planes(self._next_planes(result))
 
-    def _cut_at(self, planes):
-        """Take planes while they are finite, and forget old ones."""
+    def _add_planes(self, planes):
+        """Add planes until one overflows, and remove idle ones."""
         for plane in planes:
-            self._cut(*plane)
+            self._add_plane(*plane)
             if self._overflowed:
                 return
-        self._forget()
+        self._remove_idle_planes()
 
 
 class _PlainPlanes(_Planes):
-    """`svmperf`: the next plane is taken at the lowest point of those so far."""
+    """`svmperf`: the next plane is taken at w_t."""
 
     name = "svmperf"
 
-    def _move(self, w, scores):
+    def _update_best(self, w, scores):
+        """Replace the best point by w_t if that is better; return scores, risk and subgradient of w_t."""
         risk, c = self._risk.subgradient(scores)
-        self.violation = (risk - self._reduced.height()) / self._risk.scale
+        self.violation = (risk - self._reduced.largest_plane()) / self._risk.scale
         point = Point(w, None, risk)  # its scores are not needed again
         if point.objective < self.best.objective:
             self.best = point
         return scores, risk, c
 
-    def _next(self, plane):
+    def _next_planes(self, plane):
+        """Yield the plane at w_t."""
         yield plane
 
 
 class _OptimisedPlanes(_Planes):
-    """`ocas`: the best point moves along the line to the lowest one, and the next planes are taken close to it."""
+    """`ocas`: a line search moves the best point towards w_t, and the next planes are taken near the best point."""
 
     name = "ocas"
 
-    def _move(self, w, scores):
-        best, along = self.best, w - self.best.w
-        t = blend(scores, 1.0, best.scores, -1.0, self._line, self._n_jobs)
-        step = self._risk.step(best.scores, t, float(along @ along), float(best.w @ along))
-        moved = Point(best.w + step.k * along, step.scores, step.risk)
+    def _update_best(self, w, scores):
+        """Move the best point towards w_t by a line search.
+
+        Returns the scores of the previous best point, the scores of the direction, and the result of the line search.
+        """
+        best, direction = self.best, w - self.best.w
+        t = axpby(1.0, scores, -1.0, best.scores, self._direction_scores, self._n_jobs)
+        step = self._risk.step(best.scores, t, float(direction @ direction), float(best.w @ direction))
+        moved = Point(best.w + step.k * direction, step.scores, step.risk)
         if moved.objective < best.objective:
             self.best = moved
         return best.scores, t, step
 
-    def _next(self, where):
-        before, t, step = where
+    def _next_planes(self, result):
+        """Yield the plane at the new best point, if it pays, and the one between it and w_t."""
+        before, t, step = result
         moved, exact = self.best.scores is step.scores, step.cut is None
-        if moved and exact and self._X.n_rows > self._X.n_columns and self.iteration >= _SINGLE:
+        is_tall = self._X.n_rows > self._X.n_columns
+        if moved and exact and is_tall and self.iteration >= _ITERATIONS_WITH_ONE_PLANE:
             yield step.scores, step.risk, step.c
         if exact:
             k = step.k if moved else 0.0
-            yield self._risk.along(before, t, k + _TOWARDS * (1.0 - k), self._memory)
+            yield self._risk.along(before, t, k + _CUT_FRACTION * (1.0 - k), self._scores)
         else:
             yield step.cut

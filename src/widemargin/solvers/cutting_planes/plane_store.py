@@ -1,89 +1,100 @@
-"""The planes a = X'c of a cutting plane method: kept as vectors a, sparse where that is smaller, or as their c.
+"""Storage of the planes a = X'c of a cutting plane method: as dense or sparse vectors a, or as the vectors c.
 
-    dense    a line of an array each: 8 m d bytes for m planes of d columns, up to twice that while the array grows
-    sparse   12 bytes for each value that is not zero
-    by rows  a line of c each and one of its scores X a, 16 m n bytes: smallest if there are far more columns than rows.
-             Inner products and sums of planes then go by way of the rows, <a_k, a> = <c_k, X a> and
-             Σ v_k a_k = X'Σ v_k c_k; the scores of such a sum are known without a pass
+    dense    one row of an array per plane: 8 m d bytes for m planes of d columns, up to twice that while it grows
+    sparse   12 bytes for each nonzero value
+    by rows  c and the scores X a of each plane: 16 m n bytes for n rows, the smallest if columns are far more than
+             rows. Inner products and sums are computed by way of the rows: <a_k, a> = <c_k, X a>, and
+             Σ v_k a_k = X'Σ v_k c_k. The scores of such a sum are known without a pass over the rows.
 
-The first plane is taken where every row counts, so it has the most values of all: it decides.
+The first plane determines the kind of storage. It is usually taken at w = 0, where all rows have positive loss, so that
+no later plane has more nonzero values.
 """
 
 import numpy as np
 
 from widemargin._runtime.compile import compiled
 
-_FEW = 16
-_SPARSE_BELOW = 0.5  # fraction of values other than zero
-_ROWS_BELOW = 4  # times the rows is less than the values of a plane: then by rows
-_NEVER_SPARSE = 1 << 12  # columns: products of short lines are fastest as a matrix
+_INITIAL_CAPACITY = 16  # planes
+_DENSE_MAX_COLUMNS = 1 << 12  # up to which planes are dense: products of short vectors are fastest as a matrix
+_SPARSE_MAX_DENSITY = 0.5  # fraction of nonzero values below which planes are sparse
+_MIN_VALUES_PER_ROW = 4  # planes with more nonzero values than this times the number of rows are stored by rows
 
 
-def planes_like(first, X, n_jobs=None):
-    """Return an empty store that suits planes of X like this one."""
-    if len(first) <= _NEVER_SPARSE:
+def plane_store_for(first, X, n_jobs=None):
+    """Return an empty store that suits planes of X with as many nonzero values as the first plane."""
+    if len(first) <= _DENSE_MAX_COLUMNS:
         return DensePlanes(len(first))
     n_values = np.count_nonzero(first)
-    if _ROWS_BELOW * X.n_rows < n_values:
+    if _MIN_VALUES_PER_ROW * X.n_rows < n_values:
         return RowPlanes(X, n_jobs)
-    return SparsePlanes(len(first)) if n_values < _SPARSE_BELOW * len(first) else DensePlanes(len(first))
+    return SparsePlanes(len(first)) if n_values < _SPARSE_MAX_DENSITY * len(first) else DensePlanes(len(first))
 
 
 class DensePlanes:
-    """Planes as lines of one array."""
+    """Planes as the rows of one array.
 
-    passes = 0  # over the rows, to add a plane or to sum planes up
+    Attributes
+    ----------
+    passes : int
+        Passes over the rows of X that it takes to add a plane, or to sum planes.
+    """
+
+    passes = 0
+
+    STATE = ("_values", "_n")  # what a checkpoint keeps
 
     def __init__(self, n_columns):
-        self._lines, self._n = np.empty((_FEW, n_columns)), 0
+        self._values, self._n = np.empty((_INITIAL_CAPACITY, n_columns)), 0
 
     def add(self, plane, c=None):
-        """Keep a plane; return its inner products with all planes, its own last."""
+        """Store a plane; return its inner products with all planes, the last one with itself."""
         self.append(plane)
         return self.dot(plane)
 
     def dot(self, vector):
-        """Return the inner products of all lines with a vector."""
-        return self._lines[: self._n] @ vector
+        """Return the inner products of all stored vectors with a vector."""
+        return self._values[: self._n] @ vector
 
     def append(self, plane):
-        """Keep a line."""
-        if self._n == len(self._lines):
-            lines = np.empty((2 * self._n, self._lines.shape[1]))
-            lines[: self._n] = self._lines
-            self._lines = lines
-        self._lines[self._n] = plane
+        """Store a vector."""
+        if self._n == len(self._values):
+            values = np.empty((2 * self._n, self._values.shape[1]))
+            values[: self._n] = self._values
+            self._values = values
+        self._values[self._n] = plane
         self._n += 1
 
     def combine(self, weights):
         """Return Σ weights_k a_k."""
         chosen = np.flatnonzero(weights)
         if 2 * len(chosen) > self._n:
-            return weights @ self._lines[: self._n]
-        return weights[chosen] @ self._lines[chosen]
+            return weights @ self._values[: self._n]
+        return weights[chosen] @ self._values[chosen]
 
     def scores(self, weights):
-        """Return the scores of Σ weights_k a_k if they can be had without a pass over the rows, else None."""
+        """Return None, since the scores of Σ weights_k a_k need a pass over the rows."""
         return
 
     def keep(self, kept):
-        """Forget all planes but these (a mask)."""
+        """Remove all planes but those where the mask is true."""
         chosen = np.flatnonzero(kept)
-        self._lines[: len(chosen)] = self._lines[chosen]
+        self._values[: len(chosen)] = self._values[chosen]
         self._n = len(chosen)
 
 
 class RowPlanes:
-    """Planes as the combinations of rows that they are."""
+    """Planes a = X'c as the coefficients c of the rows, and their scores X a."""
 
     passes = 1
+
+    STATE = ("_c", "_scores")
 
     def __init__(self, X, n_jobs):
         self._X, self._n_jobs = X, n_jobs
         self._c, self._scores = DensePlanes(X.n_rows), DensePlanes(X.n_rows)
 
     def add(self, plane, c=None):
-        """Keep a plane; return its inner products with all planes, its own last."""
+        """Store a plane; return its inner products with all planes, the last one with itself."""
         scores = self._X.scores(plane, self._n_jobs)
         self._scores.append(scores)
         self._c.append(c)
@@ -98,21 +109,38 @@ class RowPlanes:
         return self._scores.combine(weights)
 
     def keep(self, kept):
-        """Forget all planes but these (a mask)."""
+        """Remove all planes but those where the mask is true."""
         self._c.keep(kept)
         self._scores.keep(kept)
 
 
 class SparsePlanes:
-    """Planes as lists of columns and values."""
+    """Planes as arrays of column indices and values."""
 
     passes = 0
 
     def __init__(self, n_columns):
         self._n_columns, self._planes = n_columns, []
 
+    STATE = ("joined",)
+
+    @property
+    def joined(self):
+        """All planes in one array: columns and values, and the number of values of the plane that each belongs to."""
+        lengths = [np.full(len(columns), len(columns)) for columns, _ in self._planes]
+        parts = [np.stack([columns, values, n]) for (columns, values), n in zip(self._planes, lengths, strict=True)]
+        return np.concatenate(parts, axis=1) if parts else np.zeros((3, 0))
+
+    @joined.setter
+    def joined(self, array):
+        self._planes, start = [], 0
+        while start < array.shape[1]:
+            stop = start + int(array[2, start])
+            self._planes.append((array[0, start:stop].astype(np.uint32), array[1, start:stop].copy()))
+            start = stop
+
     def add(self, plane, c=None):
-        """Keep a plane; return its inner products with all planes, its own last."""
+        """Store a plane; return its inner products with all planes, the last one with itself."""
         columns = np.flatnonzero(plane).astype(np.uint32)
         self._planes.append((columns, plane[columns]))
         return np.array([_dot(columns, values, plane) for columns, values in self._planes])
@@ -125,16 +153,17 @@ class SparsePlanes:
         return total
 
     def scores(self, weights):
-        """Return the scores of Σ weights_k a_k if they can be had without a pass over the rows, else None."""
+        """Return None, since the scores of Σ weights_k a_k need a pass over the rows."""
         return
 
     def keep(self, kept):
-        """Forget all planes but these (a mask)."""
+        """Remove all planes but those where the mask is true."""
         self._planes = [self._planes[k] for k in np.flatnonzero(kept)]
 
 
 @compiled
 def _dot(columns, values, dense):
+    """Return the inner product of a sparse plane and a dense vector."""
     total = 0.0
     for k in range(columns.size):
         total += values[k] * dense[columns[k]]

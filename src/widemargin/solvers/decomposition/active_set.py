@@ -1,13 +1,13 @@
-"""The multipliers of a KernelQP that are still being optimised, and those that have been set aside.
+"""The state of a kernel solver: the active dual variables of a KernelQP, their gradient, and shrinking.
 
-Setting multipliers aside ("shrinking") makes everything smaller: scans, kernel rows, the update of the gradient. The
-arrays of those still active are kept together. A kernel row whose multipliers are all set aside is removed; its entry
-of f = K beta stays as it was, together with the multipliers of that moment, so that later only the rows whose
-multipliers have changed since have to be added.
+Shrinking removes dual variables from the active set, so that scans, kernel rows and updates of the gradient become
+smaller. The arrays of the active dual variables are contiguous. A kernel row none of whose dual variables is active is
+removed as well. Its entry of f = K beta is not updated, but stored together with the dual variables of that moment:
+later, only the kernel rows whose dual variables have changed since then have to be added to it.
 
-After Ctrl-C there is no time for all of that. What is left out then, Σ_s Δ_s K_st over the rows s that were not added,
-is at most √K_tt Σ_s |Δ_s| √K_ss for a positive definite kernel: this `slack` of f_t enters the bounds that are
-reported, and so does `wrong`, what rounding has made of f.
+After Ctrl-C there is not enough time for this. For a positive definite kernel, the omitted part of f_t,
+Σ_s Δ_s K_st over the rows s that were not added, is at most √K_tt Σ_s |Δ_s| √K_ss in absolute value. This bound,
+`omitted_bound`, enters the reported objectives, and so does `rounding_bound`, the bound on the rounding errors of f.
 """
 
 import math
@@ -19,303 +19,309 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin.kernels.cache import HeldRows, RowCache
 from widemargin.solvers.decomposition.certificate import measure
-from widemargin.solvers.decomposition.kernel_sums import SAFE, UNIT, add_rows, add_rows_exactly
+from widemargin.solvers.decomposition.kernel_sums import MAX_EXACT_FACTOR, UNIT_ROUNDOFF, add_rows, add_rows_exactly
 
-_ULPS, _ULPS_OF_SUMS = 8.0, 4.0
-_ROUNDING_THAT_SHOWS = 1e-10  # against the objective
-_FEW_PRODUCTS = 1 << 22  # for sums that carry their rounding along
+_ROUNDINGS_PER_TERM, _ROUNDINGS_PER_SUM = 8.0, 4.0  # errors of terms and values of F, in units of the roundoff
+_MAX_ROUNDING_PER_OBJECTIVE = 1e-10  # if the effect of rounding is larger, f is computed again
+_MAX_EXACT_PRODUCTS = 1 << 22  # up to which f is computed with compensated sums
 _LARGEST_OBJECTIVE = 1e300
-_BLOCK = 256  # kernel rows that are computed at once when f is completed
+_ROWS_PER_BLOCK = 256  # kernel rows that are computed at once when f is completed
+_GROUP_SUM_TOL = 1e-10  # of a start, per dual variable
 
 
 class ActiveSet:
-    """The state that kernel solvers share.
+    """The active dual variables of a KernelQP and their gradient.
 
     Parameters
     ----------
     problem : KernelQP
     settings : KernelSettings
     start : ndarray or None
-        Multipliers to start from, brought into the box and, where the sums of groups are zero, multiplied by what makes
-        the objective least; the problem's own start if they do not keep its sums.
+        Dual variables to start from, clipped to their bounds. If all group sums are zero they are multiplied by the
+        factor that minimises the objective. If clipping changes the group sums, the start of the problem is used.
     least_rows : int
-        Kernel rows that the cache has to hold at the same time.
+        Number of kernel rows that the cache has to hold at the same time.
 
     Attributes
     ----------
+    index : ndarray
+        Indices of the active dual variables in the problem.
     beta, linear, lower, upper, diagonal : ndarray
-        Of the active multipliers, whose indices in the problem are `index`.
-    F, rising, falling, levels : ndarray
-        What `scan` found.
-    position : ndarray
-        Where in `f` the row of each active multiplier is.
-    rows, f : ndarray
-        The active kernel rows and K beta there.
+        The active dual variables, their linear terms p, bounds, and K_tt.
     ends : ndarray
-        Where each group begins and ends among the active multipliers.
-    slack : ndarray
-        By how much each entry of f may be wrong besides rounding: 0 except after a completion that was cut short.
-    wrong : float
-        By how much an entry of f may be wrong by rounding.
+        Group g has the active dual variables ends[g] .. ends[g + 1].
+    rows, f : ndarray
+        The active kernel rows, and K beta of these rows.
+    position : ndarray
+        The position in `rows` and `f` of each active dual variable.
+    F, rising, falling, extremes : ndarray
+        The results of `scan`.
+    rounding_bound : float
+        Bound on the rounding error of the entries of f.
+    omitted_bound : ndarray
+        Bound on the part of f that is missing in each row; 0 unless f was completed after Ctrl-C.
     sums : ndarray
-        What the multipliers of each group add up to.
+        The sum that the dual variables of each group must have.
     cache : RowCache
     """
 
     def __init__(self, problem, settings, start, least_rows):
         self.problem, self.settings = problem, settings
         _check_sizes(problem)
-        held = problem.K.held is not None and not settings.shrinking
-        self.cache = HeldRows(problem.K) if held else RowCache(problem.K, settings.cache_size, least_rows)
-        self.sums = _sums(problem, problem.start)
-        self._beta = _feasible(problem, start)  # of all multipliers; those of active ones are out of date
-        self._f, self.slack = np.zeros((2, problem.K.n_rows))
-        self._removed = []
-        self._largest = np.abs(problem.K.diagonal).max(initial=0.0)
-        self._sums_of_two = problem.K.bound if len(self._beta) > problem.K.n_rows else 0.0  # what their rounding costs
-        self._whole = True  # whether f is that of the multipliers; not so in the middle of a change
-        self.wrong, self._fresh = 0.0, True
+        in_memory = problem.K.held is not None and not settings.shrinking
+        self.cache = HeldRows(problem.K) if in_memory else RowCache(problem.K, settings.cache_size, least_rows)
+        self.sums = _group_sums(problem, problem.start)
+        self._beta = _feasible(problem, start)  # all dual variables; entries of active ones are out of date
+        self._f, self.omitted_bound = np.zeros((2, problem.K.n_rows))
+        self._removed = []  # (kernel rows, sums of the dual variables of every row when these were removed)
+        self._largest_diagonal = np.abs(problem.K.diagonal).max(initial=0.0)
+        # The sum of the two dual variables of a row is rounded as well.
+        self._pair_sum_size = problem.K.bound if len(self._beta) > problem.K.n_rows else 0.0
+        self._f_is_current = True  # whether f belongs to beta; False during a change, which may be interrupted
+        self.rounding_bound, self._f_is_recomputed = 0.0, True
         self._activate(np.arange(len(self._beta)), np.arange(problem.K.n_rows))
-        self._whole = False
-        self.bring_back()
+        self._f_is_current = False
+        self.unshrink()
         if start is not None:
-            self._stretch()
+            self._scale_start()
 
     @property
     def passes(self):
-        """Kernel rows computed, as a fraction of all."""
+        """Kernel rows computed, divided by the number of rows."""
         return self.cache.n_computed / self.problem.K.n_rows
 
     @property
-    def everything(self):
-        """Whether all multipliers are active."""
+    def all_active(self):
+        """Whether all dual variables are active."""
         return len(self.index) == len(self.problem.start)
 
     def _row_weights(self):
-        """Return the sum of the multipliers of each kernel row."""
+        """Return the sum of the dual variables of each kernel row."""
         return np.bincount(self.problem.row, self._beta, minlength=self.problem.K.n_rows)
 
     def _activate(self, index, rows):
-        """Collect what belongs to the multipliers `index` and the kernel rows `rows`, both ascending."""
+        """Make the dual variables `index` and the kernel rows `rows` active, both in ascending order."""
         problem = self.problem
-        where = np.zeros(problem.K.n_rows, np.int64)
-        where[rows] = np.arange(len(rows))
+        position_of = np.zeros(problem.K.n_rows, np.int64)
+        position_of[rows] = np.arange(len(rows))
         self.index, self.rows, self.beta, self.f = index, rows, self._beta[index], self._f[rows]
-        self.position = where[problem.row[index]]
+        self.position = position_of[problem.row[index]]
         self.linear = problem.linear[index]
         self.lower, self.upper = problem.lower[index], problem.upper[index]
         self.diagonal = problem.K.diagonal[problem.row[index]]
         self.ends = np.searchsorted(index, problem.ends)
         self.F, self.rising, self.falling = np.empty((3, len(index)))
-        self.levels = np.empty((len(self.ends) - 1, 2))
+        self.extremes = np.empty((len(self.ends) - 1, 2))
 
     def scan(self):
-        """Compute the gradient F = K beta + p of the active multipliers and what each may do; return the violation.
+        """Compute the gradient F = K beta + p of the active dual variables; return the largest violation of a group.
 
-        Sets `F`; `rising`, F where a multiplier may rise and infinite elsewhere; `falling`, −F where it may fall;
-        and `levels`, for each group the smallest F that may rise and the largest that may fall.
+        Sets `F`; `rising`, F of the dual variables below their upper bounds, ∞ for the others; `falling`, −F of those
+        above their lower bounds, ∞ for the others; and `extremes`, for each group the smallest F of the former and the
+        largest F of the latter. The violation is the second less the first.
         """
         if not np.isfinite(self.f.sum()):
             raise ValueError("Sums of kernel values are not finite: scale the features or the kernel's values.")
         return _scan(
             self.f, self.position, self.linear, self.beta, self.lower, self.upper, self.ends,
-            self.F, self.rising, self.falling, self.levels,
+            self.F, self.rising, self.falling, self.extremes,
         )  # fmt: skip
 
     def offsets(self):
-        """Return the level r_g of each group: the mean F of multipliers inside their intervals, else between bounds.
+        """Return the offset r_g of each group: the mean F of its free dual variables, else the mean of its extremes.
 
-        Where that is not admissible, as a margin or a tube below zero, the nearest that is.
+        If the problem does not admit such offsets, as a negative margin or tube, the nearest admissible ones.
         """
         self.scan()
         free = (self.beta > self.lower) & (self.beta < self.upper)
-        offsets = np.empty(len(self.levels))
-        for g, bounds in enumerate(self.levels):
+        offsets = np.empty(len(self.extremes))
+        for g, bounds in enumerate(self.extremes):
             here = slice(self.ends[g], self.ends[g + 1])
             if free[here].any():
                 offsets[g] = self.F[here][free[here]].mean()
             else:
                 bounds = bounds[np.isfinite(bounds)]
                 offsets[g] = bounds.mean() if len(bounds) else 0.0
-        return self.problem.admissible(offsets)
+        return self.problem.project_offsets(offsets)
 
-    def rounding(self):
-        """Return how exact F can be: its terms, |beta_t K_tt| and less, and its values, in units of the last place."""
-        terms = np.abs(self.beta).sum() * self._largest
-        return UNIT * (_ULPS * terms + _ULPS_OF_SUMS * np.abs(self.F).max(initial=0.0))
+    def gradient_rounding(self):
+        """Return the size of rounding errors in F: of its terms, at most |beta_t K_tt|, and of its values."""
+        terms = np.abs(self.beta).sum() * self._largest_diagonal
+        return UNIT_ROUNDOFF * (_ROUNDINGS_PER_TERM * terms + _ROUNDINGS_PER_SUM * np.abs(self.F).max(initial=0.0))
 
-    def scale(self):
-        """Return what the objective is at most if nothing cancels: Σ_t (upper_t − lower_t) (max |f| + max |p|)."""
-        size = np.abs(self.beta).sum() * self._largest + np.abs(self.linear).max(initial=0.0)
+    def objective_scale(self):
+        """Return a bound on the objective if no terms cancel: Σ_t (upper_t − lower_t) (max |f| + max |p|)."""
+        size = np.abs(self.beta).sum() * self._largest_diagonal + np.abs(self.linear).max(initial=0.0)
         return float((self.upper - self.lower).sum() * size)
 
     def objective(self):
-        """Return ½ beta'K beta + p'beta of the active multipliers, by the F of the last scan."""
+        """Return ½ beta'K beta + p'beta of the active dual variables, by the F of the last scan."""
         return 0.5 * (self.beta @ self.F + self.beta @ self.linear)
 
     def measure(self, stretch=1.0):
-        """Return (primal, dual) of the whole problem, the primal that of the function times `stretch`.
+        """Return (primal, dual) of the problem, the primal objective that of the decision function times `stretch`.
 
-        No row may have been removed.
+        All kernel rows must be active.
         """
         return measure(self, stretch)[:2]
 
     @property
-    def is_rough(self):
-        """Whether rounding shows in what is measured, and can be taken out of f by `recompute` in little time."""
-        if self._fresh or not self._can_be_exact():
+    def needs_recomputation(self):
+        """Whether rounding errors of f matter for the objectives, and `recompute` can remove them in little time."""
+        if self._f_is_recomputed or not self._can_be_exact():
             return False
-        primal, _, doubt = measure(self)
-        return not doubt <= _ROUNDING_THAT_SHOWS * abs(primal)
+        primal, _, rounding = measure(self)
+        return not rounding <= _MAX_ROUNDING_PER_OBJECTIVE * abs(primal)
 
     def _can_be_exact(self):
-        """Return whether there are few enough products, of sizes that can be split."""
+        """Return whether f can be computed with compensated sums: few products, and no overflow."""
         n_products = np.count_nonzero(self.beta) * self.problem.K.n_rows
-        sizes = max(self.problem.K.bound, np.abs(self.beta).max(initial=0.0))
-        return n_products <= _FEW_PRODUCTS and sizes < SAFE
+        largest_factor = max(self.problem.K.bound, np.abs(self.beta).max(initial=0.0))
+        return n_products <= _MAX_EXACT_PRODUCTS and largest_factor < MAX_EXACT_FACTOR
 
     def move(self, chosen, beta, slots):
-        """Give multipliers new values and add what that changes to f, by their cached rows."""
+        """Set the dual variables `chosen` to `beta`, and update f by their kernel rows, which are in the cache."""
         change = beta - self.beta[chosen]
         moved = np.flatnonzero(change)
         if len(moved):
-            self._whole = False
+            self._f_is_current = False
             self.beta[chosen] = beta
-            self._add(self.cache.values, slots[moved], change[moved], self.f)
-            self._whole = True
+            self._add_rows(self.cache.values, slots[moved], change[moved], self.f)
+            self._f_is_current = True
 
-    def moved(self, n_steps):
-        """Take notice of steps, of two multipliers each, by which a solver has changed F itself."""
-        self._fresh = False
-        self.wrong += _ULPS * UNIT * n_steps * np.abs(self.F).max(initial=0.0)
+    def record_pair_steps(self, n_steps):
+        """Add the rounding errors of pair steps by which a solver has updated F itself."""
+        self._f_is_recomputed = False
+        self.rounding_bound += _ROUNDINGS_PER_TERM * UNIT_ROUNDOFF * n_steps * np.abs(self.F).max(initial=0.0)
 
-    def _add(self, values, slots, weights, sums):
-        """Add weighted kernel rows to `sums`, a part of f, and take notice of the rounding."""
-        self._fresh = False
-        self.wrong += add_rows(values, slots, weights, sums, self.problem.K.bound, self.settings.n_jobs)
+    def _add_rows(self, values, slots, weights, sums):
+        """Add weighted kernel rows to `sums`, a part of f, and their rounding errors to the bound."""
+        self._f_is_recomputed = False
+        self.rounding_bound += add_rows(values, slots, weights, sums, self.problem.K.bound, self.settings.n_jobs)
 
-    def set_aside(self, remain):
-        """Go on with the multipliers where `remain` is true; remove the kernel rows that none of them belongs to."""
+    def shrink(self, remain):
+        """Keep only the dual variables where `remain` is true active, and the kernel rows that they belong to."""
         self._beta[self.index], self._f[self.rows] = self.beta, self.f
         kept = np.zeros(len(self.rows), bool)
         kept[self.position[remain]] = True
-        self._whole = False
+        self._f_is_current = False
         if not kept.all():
             self._removed.append((self.rows[~kept], self._row_weights()))
             self.cache.keep_columns(self.rows[kept], np.flatnonzero(kept))
         self._activate(self.index[remain], self.rows[kept])
-        self._whole = True
+        self._f_is_current = True
 
-    def bring_back(self, seconds=np.inf, exactly=False):
-        """Make all multipliers active again, with f complete, even if the last change was interrupted.
+    def unshrink(self, seconds=np.inf, exactly=False):
+        """Make all dual variables active, and complete f, even if the last change was interrupted.
 
-        After so many seconds the rest of f is bounded, where the kernel allows it: see `slack`. What is summed up anew
-        after an interrupted change is, if asked for, summed up without rounding.
+        If the kernel is positive definite, f is completed for at most so many seconds, and a bound on the rest is added
+        to `omitted_bound`. If f has to be computed from scratch, `exactly` asks for compensated sums.
         """
-        if self._whole and self.everything:
+        if self._f_is_current and self.all_active:
             return
-        until = time.perf_counter() + seconds if self.problem.K.kernel.positive_definite else np.inf
+        deadline = time.perf_counter() + seconds if self.problem.K.kernel.positive_definite else np.inf
         self._beta[self.index] = self.beta
         if self._removed:
             self.cache.all_columns()
-        if self._whole:
+        if self._f_is_current:
             self._f[self.rows] = self.f
-            self._whole = False
+            self._f_is_current = False
             for rows, weights in self._removed:
-                self._add_changes(self._row_weights() - weights, rows, until)
+                self._add_changes(self._row_weights() - weights, rows, deadline)
         elif exactly:
-            self._sum_up_exactly()
+            self._compute_exactly()
         else:
-            self._f[:], self.wrong = 0.0, 0.0
-            self._add_changes(self._row_weights(), np.arange(len(self._f)), until)
+            self._f[:], self.rounding_bound = 0.0, 0.0
+            self._add_changes(self._row_weights(), np.arange(len(self._f)), deadline)
         self._removed = []
         self._activate(np.arange(len(self._beta)), np.arange(len(self._f)))
-        self._whole = True
+        self._f_is_current = True
 
     def recompute(self):
-        """Compute f from the multipliers alone, free of accumulated rounding, and make all multipliers active.
+        """Compute f = K beta from scratch, without accumulated rounding errors, and make all dual variables active.
 
-        The multipliers of each group add up to what they have to, as exactly as numbers can.
+        The group sums are corrected first.
         """
-        self._balance()
-        self._whole = False
-        self.bring_back(exactly=self._can_be_exact())
-        self._fresh = True
+        self._correct_sums()
+        self._f_is_current = False
+        self.unshrink(exactly=self._can_be_exact())
+        self._f_is_recomputed = True
 
-    def _balance(self):
-        """Put the sum of each group right, where that is furthest from a bound."""
+    def _correct_sums(self):
+        """Correct the sum of each group by a change of the dual variable that is furthest from its bounds."""
         self._beta[self.index] = self.beta
         for (begin, end), total in zip(pairwise(self.problem.ends), self.sums, strict=True):
             beta, lower, upper = self._beta[begin:end], self.problem.lower[begin:end], self.problem.upper[begin:end]
-            rest = math.fsum(beta) - total
-            if rest != 0.0:
+            error = math.fsum(beta) - total
+            if error != 0.0:
                 t = int(np.argmax(np.minimum(beta - lower, upper - beta)))
-                beta[t] = min(max(beta[t] - rest, lower[t]), upper[t])
+                beta[t] = min(max(beta[t] - error, lower[t]), upper[t])
         self.beta = self._beta[self.index]
 
-    def _sum_up_exactly(self):
-        """Set f to K beta, right to the last bits."""
+    def _compute_exactly(self):
+        """Set f = K beta by compensated sums, accurate to the last bits."""
         weights, rest = self._row_weights(), np.zeros_like(self._f)
-        changed, self._f[:] = np.flatnonzero(weights), 0.0
-        fits = len(changed) <= self.cache.n_slots
-        lines = [(changed, self.cache.values, self.cache.fetch(changed))] if fits else self._blocks(changed)
-        for part, values, slots in lines:
+        nonzero, self._f[:] = np.flatnonzero(weights), 0.0
+        fits = len(nonzero) <= self.cache.n_slots
+        blocks = [(nonzero, self.cache.values, self.cache.fetch(nonzero))] if fits else self._blocks(nonzero)
+        for part, values, slots in blocks:
             add_rows_exactly(values, slots, weights[part], self._f, rest, self.settings.n_jobs)
         self._f += rest
-        self.wrong = UNIT * (2.0 * np.abs(self._f).max(initial=0.0) + np.abs(weights).sum() * self._sums_of_two)
+        size = 2.0 * np.abs(self._f).max(initial=0.0) + np.abs(weights).sum() * self._pair_sum_size
+        self.rounding_bound = UNIT_ROUNDOFF * size
 
-    def _stretch(self):
-        """Multiply all multipliers by the factor within the box that makes the objective least.
+    def _scale_start(self):
+        """Multiply all dual variables by the feasible factor that minimises the objective.
 
-        After a change of C, that brings those at their bounds to the new ones where nothing else is better.
+        If C has increased, this moves the dual variables that were at their old bounds towards the new ones.
         """
         if self.sums.any():
             return
         curvature, slope = float(self.beta @ self.f[self.position]), float(self.beta @ self.linear)
         if curvature > 0.0 and slope < 0.0:
-            factor = min(-slope / curvature, _room(self.problem, self.beta))
+            factor = min(-slope / curvature, _largest_feasible_factor(self.problem, self.beta))
             self.beta *= factor
             self.f *= factor
-            self.wrong = factor * self.wrong + UNIT * np.abs(self.f).max(initial=0.0)
+            self.rounding_bound = factor * self.rounding_bound + UNIT_ROUNDOFF * np.abs(self.f).max(initial=0.0)
             np.clip(self.beta, self.lower, self.upper, out=self.beta)
 
-    def _add_changes(self, weights, rows, until):
-        """Add Σ_i weights_i K_i to f at the given rows; keep the K_i if these are most of the rows and they fit."""
+    def _add_changes(self, weights, rows, deadline):
+        """Add Σ_i weights_i K_i to f at the given rows; the K_i are cached if these are most rows and they fit."""
         K = self.problem.K
         changed = np.flatnonzero(weights)
         if not len(changed):
             return
-        if until == np.inf and 2 * len(rows) > K.n_rows and len(changed) <= self.cache.n_slots:
+        if deadline == np.inf and 2 * len(rows) > K.n_rows and len(changed) <= self.cache.n_slots:
             sums, slots = self._f.copy(), self.cache.fetch(changed)
-            self._add(self.cache.values, slots, weights[changed], sums)
+            self._add_rows(self.cache.values, slots, weights[changed], sums)
             self._f[rows] = sums[rows]
         else:
-            self._add_blocks(weights, changed, rows, until)
+            self._add_blocks(weights, changed, rows, deadline)
 
-    def _add_blocks(self, weights, changed, rows, until):
-        """Add Σ_i weights_i K_i, i in `changed`, to f at the given rows, in blocks that are not kept.
+    def _add_blocks(self, weights, changed, rows, deadline):
+        """Add Σ_i weights_i K_i over `changed` to f at the given rows, in blocks that are not cached.
 
-        The largest first if that may take only `until` a time; what is left then is added to the slack.
+        If there is a deadline, the largest weights come first, and the rest is added to `omitted_bound`.
         """
         K, sums = self.problem.K, self._f[rows]
-        if until < np.inf:
+        if deadline < np.inf:
             changed = changed[np.argsort(-np.abs(weights[changed]), kind="stable")]
         n_added, blocks = 0, self._blocks(changed, rows)
-        while n_added < len(changed) and time.perf_counter() <= until:
+        while n_added < len(changed) and time.perf_counter() <= deadline:
             part, values, slots = next(blocks)
-            self._add(values, slots, weights[part], sums)
+            self._add_rows(values, slots, weights[part], sums)
             n_added += len(part)
-        left = changed[n_added:]
-        size = float(np.abs(weights[left]) @ np.sqrt(np.maximum(K.diagonal[left], 0.0)))
-        self.slack[rows] += size * np.sqrt(np.maximum(K.diagonal[rows], 0.0))
+        omitted = changed[n_added:]
+        size = float(np.abs(weights[omitted]) @ np.sqrt(np.maximum(K.diagonal[omitted], 0.0)))
+        self.omitted_bound[rows] += size * np.sqrt(np.maximum(K.diagonal[rows], 0.0))
         self._f[rows] = sums
 
     def _blocks(self, chosen, columns=None):
-        """Yield (rows, values, slots) of the chosen kernel rows at some columns or all, in blocks that are not kept."""
+        """Yield (rows, values, slots) for blocks of the chosen kernel rows, at some columns or all; not cached."""
         K = self.problem.K
         n_columns = K.n_rows if columns is None else len(columns)
         columns = K.columns(None if n_columns == K.n_rows else columns)
-        block = self.cache.lend(min(len(chosen), _BLOCK), n_columns)
+        block = self.cache.lend(min(len(chosen), _ROWS_PER_BLOCK), n_columns)
         for begin in range(0, len(chosen), len(block)):
             part = chosen[begin : begin + len(block)]
             slots = np.arange(len(part))
@@ -325,12 +331,12 @@ class ActiveSet:
 
 
 def _check_sizes(problem):
-    """Raise ValueError if the objective may overflow: it is at most ½ bound of K (Σ costs)² + Σ costs |p|."""
+    """Raise ValueError if the objective may overflow: it is at most ½ (Σ costs)² max |K| + Σ costs max |p|."""
     costs = np.maximum(np.abs(problem.lower), np.abs(problem.upper)).sum()
     linear = float(np.abs(problem.linear).max(initial=0.0))
-    most = np.maximum(costs, 1.0)
+    costs_or_one = np.maximum(costs, 1.0)
     with np.errstate(over="ignore"):
-        size = max(problem.K.bound, 1.0) * most**2 + linear * most
+        size = max(problem.K.bound, 1.0) * costs_or_one**2 + linear * costs_or_one
     if not size < _LARGEST_OBJECTIVE:
         raise ValueError(
             f"The objective overflows: kernel values reach {problem.K.bound:.3g}, targets {linear:.3g} and the weights "
@@ -339,43 +345,44 @@ def _check_sizes(problem):
 
 
 def _feasible(problem, start):
-    """Return the start within its box if that leaves the sums of the groups as they have to be, else the problem's."""
+    """Return the start clipped to its bounds; if this changes the group sums, the start of the problem."""
     if start is None:
         return problem.start.copy()
-    start, sums = np.asarray(start, dtype=np.float64), _sums(problem, problem.start)
+    start, sums = np.asarray(start, dtype=np.float64), _group_sums(problem, problem.start)
     if not sums.any():
-        start = start * min(1.0, _room(problem, start))
+        start = start * min(1.0, _largest_feasible_factor(problem, start))
     start = np.clip(start, problem.lower, problem.upper)
     scale = max(1.0, np.abs(start).max(initial=0.0))
-    if (np.abs(_sums(problem, start) - sums) > 1e-10 * scale * np.maximum(1, np.diff(problem.ends))).any():
+    tol = _GROUP_SUM_TOL * scale * np.maximum(1, np.diff(problem.ends))
+    if (np.abs(_group_sums(problem, start) - sums) > tol).any():
         return problem.start.copy()
     return start
 
 
-def _sums(problem, beta):
-    """Return the sum of each group."""
+def _group_sums(problem, beta):
+    """Return the sum of the dual variables of each group."""
     return np.array([math.fsum(beta[begin:end]) for begin, end in pairwise(problem.ends)])
 
 
-def _room(problem, beta):
-    """Return the largest factor that keeps beta in its box."""
+def _largest_feasible_factor(problem, beta):
+    """Return the largest factor by which beta can be multiplied without leaving its bounds."""
     bound = np.where(beta > 0.0, problem.upper, problem.lower)
     return np.divide(bound, beta, out=np.full(len(beta), np.inf), where=beta != 0.0).min(initial=np.inf)
 
 
 @compiled
-def _scan(f, position, linear, beta, lower, upper, ends, F, rising, falling, levels):
-    """See `ActiveSet.scan`."""
+def _scan(f, position, linear, beta, lower, upper, ends, F, rising, falling, extremes):
+    """Set F, rising, falling and extremes as `ActiveSet.scan` describes; return the violation."""
     violation = 0.0
-    for g in range(levels.shape[0]):
+    for g in range(extremes.shape[0]):
         smallest, largest = np.inf, -np.inf
         for t in range(ends[g], ends[g + 1]):
-            slope = f[np.uint64(position[t])] + linear[t]
-            F[t] = slope
-            rising[t] = slope if beta[t] < upper[t] else np.inf
-            falling[t] = -slope if beta[t] > lower[t] else np.inf
+            gradient = f[np.uint64(position[t])] + linear[t]
+            F[t] = gradient
+            rising[t] = gradient if beta[t] < upper[t] else np.inf
+            falling[t] = -gradient if beta[t] > lower[t] else np.inf
             smallest = min(smallest, rising[t])
             largest = max(largest, -falling[t])
-        levels[g, 0], levels[g, 1] = smallest, largest
+        extremes[g, 0], extremes[g, 1] = smallest, largest
         violation = max(violation, largest - smallest)
     return violation

@@ -1,13 +1,14 @@
-"""Two multipliers at a time: the step that decomposition methods are made of.
+"""The SMO step: the optimum over a pair of dual variables of one group, whose sum is fixed.
 
-One multiplier of a group may rise by as much as another of the same group falls. The pair (i, j): i has the smallest
-gradient F among those that may rise; j, among those that may fall, promises the largest decrease by a quadratic model,
-½ (F_j − F_i)² / (K_ii + K_jj − 2 K_ij) (second order selection of Fan, Chen and Lin, 2005). A curvature that is not
-positive, as indefinite kernels have it, is replaced by a tiny one, so that the step goes to a bound.
+beta_i increases and beta_j decreases by the same amount. Among the dual variables that can increase, i is the one with
+the smallest gradient F. Among those that can decrease, j is the one with the largest decrease of the objective by the
+quadratic model, ½ (F_j − F_i)² / (K_ii + K_jj − 2 K_ij) (the second order selection of Fan, Chen and Lin, 2005). A
+curvature that is not positive, as indefinite kernels may have, is replaced by a tiny one, so that the step ends at a
+bound.
 
-Which multipliers may move is kept as a number to be added to F, 0 or huge: so the scans are plain minima and maxima,
-which the compiler does several at a time; the index is looked for afterwards. A step passes over the multipliers
-twice: to find the partner, and to update F, which finds the extremes for the next step as well.
+Which dual variables can move is stored as a penalty to be added to F, 0 or huge, so that the scans are plain minima and
+maxima, which the compiler can vectorise; the index is found afterwards. A step makes two passes over the dual
+variables: one to select j, and one to update F, which also finds the extremes of F for the next step.
 """
 
 from typing import NamedTuple
@@ -16,16 +17,23 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled
 
-HUGE = np.float32(1e38)  # so large that what is finite does not count beside it
+HUGE = np.float32(1e38)  # the penalty of a dual variable that cannot move, larger than any gradient
 TINY_CURVATURE = 1e-12
-_STRETCH = 64  # multipliers that are compared at once
-SCAN = frozenset({"nnan", "nsz", "contract"})  # minima of finite numbers: F is finite since K is
+_SEARCH_BLOCK = 64  # dual variables that are compared at once in the search for an index
+SCAN_FASTMATH = frozenset({"nnan", "nsz", "contract"})  # for minima and maxima of F, which is finite since K is
 
 
-class Multipliers(NamedTuple):
-    """Multipliers in groups ends[g] .. ends[g + 1], their gradient F, and K_tt of each.
+class DualVariables(NamedTuple):
+    """Dual variables beta in groups ends[g] .. ends[g + 1], and what the steps need to know of them.
 
-    `levels` are the smallest F + no_rise and the largest F − no_fall of each group.
+    Attributes
+    ----------
+    F : the gradient of the objective.
+    lower, upper : the bounds.
+    diagonal : K_tt of each dual variable.
+    rise_penalty, fall_penalty : 0 for dual variables that can increase or decrease, else HUGE.
+    gain : workspace of `select_j`.
+    extremes : for each group, the smallest F + rise_penalty and the largest F − fall_penalty.
     """
 
     beta: np.ndarray
@@ -34,52 +42,50 @@ class Multipliers(NamedTuple):
     upper: np.ndarray
     diagonal: np.ndarray
     ends: np.ndarray
-    no_rise: np.ndarray
-    no_fall: np.ndarray
+    rise_penalty: np.ndarray
+    fall_penalty: np.ndarray
     gain: np.ndarray
-    levels: np.ndarray
+    extremes: np.ndarray
 
 
-def multipliers(beta, F, lower, upper, diagonal, ends):
-    """Return Multipliers of these arrays, of which beta and F are changed in place."""
-    no_rise, no_fall = np.where(beta >= upper, HUGE, 0.0), np.where(beta <= lower, HUGE, 0.0)
-    masks = [mask.astype(np.float32) for mask in (no_rise, no_fall)]
-    gain, levels = np.empty(len(beta), np.float32), np.empty((len(ends) - 1, 2))
-    M = Multipliers(beta, F, lower, upper, diagonal, ends, *masks, gain, levels)
-    _move_and_scan(M, 0.0, masks[0], masks[0])
-    return M
+def dual_variables(beta, F, lower, upper, diagonal, ends):
+    """Return DualVariables of these arrays; steps change beta and F in place."""
+    rise_penalty, fall_penalty = np.where(beta >= upper, HUGE, 0.0), np.where(beta <= lower, HUGE, 0.0)
+    penalties = [penalty.astype(np.float32) for penalty in (rise_penalty, fall_penalty)]
+    gain, extremes = np.empty(len(beta), np.float32), np.empty((len(ends) - 1, 2))
+    D = DualVariables(beta, F, lower, upper, diagonal, ends, *penalties, gain, extremes)
+    _move_and_scan(D, 0.0, penalties[0], penalties[0])
+    return D
 
 
 @compiled
-def first_to_rise(M, group):
-    """Return the first multiplier of a group that may rise and has the smallest gradient of all that may."""
-    start, stop, wanted = M.ends[group], M.ends[group + 1], M.levels[group, 0]
-    for begin in range(start, stop, _STRETCH):
-        end, found = min(begin + _STRETCH, stop), False
-        for t in range(begin, end):  # no way out of this loop, so that the compiler can compare several at a time
-            found |= M.F[t] + np.float64(M.no_rise[t]) <= wanted
+def select_i(D, group):
+    """Return the first index in a group with the smallest gradient of the dual variables that can increase."""
+    start, stop, smallest = D.ends[group], D.ends[group + 1], D.extremes[group, 0]
+    for begin in range(start, stop, _SEARCH_BLOCK):
+        end, found = min(begin + _SEARCH_BLOCK, stop), False
+        for t in range(begin, end):  # without an exit, so that the compiler can vectorise the loop
+            found |= D.F[t] + np.float64(D.rise_penalty[t]) <= smallest
         if found:
             for t in range(begin, end):
-                if M.F[t] + np.float64(M.no_rise[t]) <= wanted:
+                if D.F[t] + np.float64(D.rise_penalty[t]) <= smallest:
                     return t
     return start
 
 
 @compiled
-def best_partner(M, group, i, line):
-    """Return (gain, j): the multiplier of the group that promises most when it falls as i rises; `line` is K_i."""
-    start, stop = M.ends[group], M.ends[group + 1]
-    gains = M.gain[start:stop]
-    _promise(
-        M.F[start:stop], M.F[i], M.no_fall[start:stop], M.diagonal[start:stop], M.diagonal[i], line[start:stop], gains
-    )
+def select_j(D, group, i, K_i):
+    """Return (gain, j) for the j of the group whose pair with i has the largest predicted decrease, half the gain."""
+    start, stop = D.ends[group], D.ends[group + 1]
+    here, gains = slice(start, stop), D.gain[start:stop]
+    _predict_gains(D.F[here], D.F[i], D.fall_penalty[here], D.diagonal[here], D.diagonal[i], K_i[here], gains)
     best = _largest(gains)
-    if best == 0.0:  # promises too small for single precision: the largest violation then
+    if best == 0.0:  # all gains underflow in single precision: the j of the largest violation
         for t in range(start, stop):
-            if M.F[t] - np.float64(M.no_fall[t]) >= M.levels[group, 1]:
+            if D.F[t] - np.float64(D.fall_penalty[t]) >= D.extremes[group, 1]:
                 return best, t
-    for begin in range(0, gains.size, _STRETCH):
-        end, found = min(begin + _STRETCH, gains.size), False
+    for begin in range(0, gains.size, _SEARCH_BLOCK):
+        end, found = min(begin + _SEARCH_BLOCK, gains.size), False
         for t in range(begin, end):
             found |= gains[t] >= best
         if found:
@@ -90,19 +96,20 @@ def best_partner(M, group, i, line):
 
 
 @compiled(fastmath=frozenset({"contract"}))
-def _promise(F, level, no_fall, diagonal, own, line, gains):
-    """Set gains[t], twice what moving i and t promises, for every t that may fall; single precision will do."""
+def _predict_gains(F, F_i, fall_penalty, diagonal, K_ii, K_i, gains):
+    """Set gains[t] to twice the predicted decrease of the pair (i, t), 0 if t cannot decrease; in single precision."""
     zero, tiny = np.float32(0), np.float32(TINY_CURVATURE)
     for t in range(gains.size):
-        slope = np.float32(F[t] - level) - no_fall[t]
+        slope = np.float32(F[t] - F_i) - fall_penalty[t]
         slope = slope if slope > zero else zero
-        curvature = np.float32(own + diagonal[t] - 2.0 * np.float64(line[t]))
+        curvature = np.float32(K_ii + diagonal[t] - 2.0 * np.float64(K_i[t]))
         curvature = curvature if curvature > tiny else tiny
         gains[t] = slope * (slope / curvature)
 
 
-@compiled(fastmath=SCAN)
+@compiled(fastmath=SCAN_FASTMATH)
 def _largest(gains):
+    """Return the largest gain, at least 0."""
     best = np.float32(0)
     for t in range(gains.size):
         best = gains[t] if gains[t] > best else best
@@ -110,39 +117,41 @@ def _largest(gains):
 
 
 @compiled
-def move_pair(M, i, j, line_i, line_j):
-    """Let beta_i rise and beta_j fall by the same, to the minimum or to the nearer bound; update F and levels.
+def move_pair(D, i, j, K_i, K_j):
+    """Increase beta_i and decrease beta_j by the same amount, to the minimum or the nearer bound.
 
-    Returns by how much the objective falls.
+    Returns the decrease of the objective. Kept true: F is the gradient, penalties and extremes are those of beta and F.
     """
-    curvature, slope = M.diagonal[i] + M.diagonal[j] - 2.0 * np.float64(line_i[np.uint64(j)]), M.F[j] - M.F[i]
+    curvature, slope = D.diagonal[i] + D.diagonal[j] - 2.0 * np.float64(K_i[np.uint64(j)]), D.F[j] - D.F[i]
     change = slope / max(curvature, TINY_CURVATURE)
-    room_i, room_j = M.upper[i] - M.beta[i], M.beta[j] - M.lower[j]
-    change = max(min(change, room_i, room_j), 0.0)
-    M.beta[i] = M.upper[i] if change == room_i else M.beta[i] + change
-    M.beta[j] = M.lower[j] if change == room_j else M.beta[j] - change
+    max_change_i, max_change_j = D.upper[i] - D.beta[i], D.beta[j] - D.lower[j]
+    change = max(min(change, max_change_i, max_change_j), 0.0)
+    D.beta[i] = D.upper[i] if change == max_change_i else D.beta[i] + change
+    D.beta[j] = D.lower[j] if change == max_change_j else D.beta[j] - change
     for t in (i, j):
-        M.no_rise[t] = HUGE if M.beta[t] >= M.upper[t] else np.float32(0)
-        M.no_fall[t] = HUGE if M.beta[t] <= M.lower[t] else np.float32(0)
-    _move_and_scan(M, change, line_i, line_j)
+        D.rise_penalty[t] = HUGE if D.beta[t] >= D.upper[t] else np.float32(0)
+        D.fall_penalty[t] = HUGE if D.beta[t] <= D.lower[t] else np.float32(0)
+    _move_and_scan(D, change, K_i, K_j)
     return change * (slope - 0.5 * change * curvature)
 
 
 @compiled
-def _move_and_scan(M, change, line_i, line_j):
-    """Add change (K_i − K_j) to F; find the levels of each group."""
-    for group in range(M.ends.size - 1):
-        extremes = _update(M.F, change, line_i, line_j, M.no_rise, M.no_fall, M.ends[group], M.ends[group + 1])
-        M.levels[group, 0], M.levels[group, 1] = extremes
+def _move_and_scan(D, change, K_i, K_j):
+    """Add change (K_i − K_j) to F; set the extremes of each group."""
+    for group in range(D.ends.size - 1):
+        start, stop = D.ends[group], D.ends[group + 1]
+        extremes = _move_and_scan_group(D.F, change, K_i, K_j, D.rise_penalty, D.fall_penalty, start, stop)
+        D.extremes[group, 0], D.extremes[group, 1] = extremes
 
 
-@compiled(fastmath=SCAN)
-def _update(F, change, line_i, line_j, no_rise, no_fall, start, stop):
+@compiled(fastmath=SCAN_FASTMATH)
+def _move_and_scan_group(F, change, K_i, K_j, rise_penalty, fall_penalty, start, stop):
+    """Add change (K_i − K_j) to F from start to stop; return the extremes."""
     smallest, largest = np.float64(HUGE), -np.float64(HUGE)
     for t in range(start, stop):
-        slope = F[t] + change * (np.float64(line_i[t]) - np.float64(line_j[t]))
-        F[t] = slope
-        rising, falling = slope + np.float64(no_rise[t]), slope - np.float64(no_fall[t])
+        gradient = F[t] + change * (np.float64(K_i[t]) - np.float64(K_j[t]))
+        F[t] = gradient
+        rising, falling = gradient + np.float64(rise_penalty[t]), gradient - np.float64(fall_penalty[t])
         smallest = rising if rising < smallest else smallest
         largest = falling if falling > largest else largest
     return smallest, largest

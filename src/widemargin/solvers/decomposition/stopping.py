@@ -1,33 +1,39 @@
 """When a kernel problem is solved, and when no further progress is possible.
 
     stopping="kkt"   the largest violation of an optimality condition is at most tol, in units of the decision function
-                     (LIBSVM's rule, with a unit below 1 where the problem has one), and the relative duality gap is
-                     at most 10 tol, and at most 0.1
+                     (LIBSVM's rule, with a unit below 1 if the problem has one), and the relative duality gap is at
+                     most 10 tol, and at most 0.1
     stopping="gap"   the relative duality gap is at most tol
 
-With a very large C, margins that are short of 1 by rounding alone cost more than all the rest of the objective. Where
-the problem allows it (C-SVC), the model is then the function times `stretch`, 1 + 2 violation: its margins are at least
-1, and it has a gap of about 4 violation.
+With a very large C, losses of rows whose margins are below 1 by rounding errors alone dominate the primal objective. If
+the problem allows it (C-SVC), the model is then the decision function times `stretch`, 1 + 2 violation: all margins are
+at least 1, and the relative gap is about 4 violation.
 
-A violation is known at every iteration, the gap costs a pass over the dual variables. So the violation has a goal, the
-gap is measured when that is reached, and if it is too large the goal is divided by ten.
+The violation is known after every iteration, but the gap costs a pass over the dual variables. It is therefore measured
+only if the violation is within a goal. If the gap is too large, the goal is reduced to a tenth of the violation.
 """
 
 import numpy as np
 
 from widemargin.problems.certificates import relative_gap
 
-_GAP_PER_TOL, _LARGEST_GAP = 10.0, 0.1
-_SMALLER = 0.1
-_ROUNDING = 1e-14  # of a margin
-_ROUNDINGS, _ROUNDINGS_OF_NOTHING = 1.0, 32.0  # of a sum of kernel values: what is below is zero
+_GAP_PER_TOL, _LARGEST_GAP = 10.0, 0.1  # relative gap required by stopping="kkt"
+_GOAL_FACTOR = 0.1  # new goal / violation, if the gap is too large
+_MARGIN_ROUNDING = 1e-14
+_ZERO_ROUNDINGS, _ZERO_ROUNDINGS_WITHOUT_LINEAR = 1.0, 32.0  # F within so many roundings of a sum counts as zero
 
 
 class StoppingRule:
-    """The rule of a KernelSettings.
+    """The stopping rule of a KernelSettings.
 
-    `goal` is the violation at which to ask whether the problem is solved, `stretch` the factor of the function, `scale`
-    what the gap is relative to if the function is zero, else 0.
+    Attributes
+    ----------
+    goal : float
+        The violation at which to ask whether the problem is solved.
+    stretch : float
+        The factor of the decision function.
+    scale : float
+        If the decision function is zero, the objective to which the gap is relative; else 0.
     """
 
     def __init__(self, settings):
@@ -36,96 +42,107 @@ class StoppingRule:
         self.goal, self.stretch = settings.tol * (_GAP_PER_TOL if self._by_gap else 1.0), 1.0
         self.scale = 0.0
 
-    def solved(self, state, violation):
-        """Return whether an ActiveSet, with all dual variables active, is solved; if not, the goal is a smaller one."""
+    def is_solved(self, state, violation):
+        """Return whether an ActiveSet, with all dual variables active, is solved; if not, reduce the goal."""
         if violation > self.goal:
             return False
         if self._is_zero(state, violation):
-            self.scale = state.scale()
+            self.scale = state.objective_scale()
             return True
-        if self._is_small(state, violation) and self._is_proved(state, violation):
+        if self._is_within_violation(state, violation) and self._is_within_gap(state, violation):
             return True
-        self.goal = _SMALLER * violation
+        self.goal = _GOAL_FACTOR * violation
         return False
 
     def _is_zero(self, state, violation):
-        """Return whether the function is zero everywhere, so that objective and gap are nothing but rounding.
+        """Return whether the decision function is zero, so that objective and gap consist of rounding errors.
 
-        Without a linear term an objective of zero is that of no function at all, and needs no such exact zero. A ν-SVC
-        whose function is zero has no margin, which is another matter.
+        Without a linear term, the function that is zero has the objective zero, and larger values count as zero. This
+        does not apply to ν-SVC: there a function that is zero means that there is no margin.
         """
-        rounding = (_ROUNDINGS if state.linear.any() else _ROUNDINGS_OF_NOTHING) * state.rounding()
+        n_roundings = _ZERO_ROUNDINGS if state.linear.any() else _ZERO_ROUNDINGS_WITHOUT_LINEAR
+        rounding = n_roundings * state.gradient_rounding()
         is_zero = violation <= rounding and np.abs(state.F - state.linear).max() <= rounding
-        return is_zero and not state.problem.has_margin
+        return is_zero and not state.problem.divides_by_margin
 
-    def _is_small(self, state, violation):
-        return self._by_gap or violation <= self._tol * min(1.0, state.problem.unit(state.offsets()))
+    def _is_within_violation(self, state, violation):
+        """Return whether the violation is at most tol, in units of the decision function, or only the gap counts."""
+        return self._by_gap or violation <= self._tol * min(1.0, state.problem.violation_unit(state.offsets()))
 
-    def _is_proved(self, state, violation):
-        """Return whether the gap is small enough, and set the `stretch` with which it is."""
-        factor = 1.0 + 2.0 * violation + _ROUNDING
-        for stretch in (1.0, factor) if self._stretches(state, factor) else (1.0,):
+    def _is_within_gap(self, state, violation):
+        """Return whether the relative gap is small enough, with a `stretch` of 1 or another, which is set."""
+        factor = 1.0 + 2.0 * violation + _MARGIN_ROUNDING
+        for stretch in (1.0, factor) if self._can_stretch(state, factor) else (1.0,):
             if relative_gap(*state.measure(stretch)) <= self._gap:
                 self.stretch = stretch
                 return True
         return False
 
     @staticmethod
-    def _stretches(state, factor):
-        """Return whether the multipliers times a factor are a model as good as they are, and within their bounds."""
+    def _can_stretch(state, factor):
+        """Return whether the problem allows a stretch, and the dual variables times the factor are within bounds."""
         stretched = factor * state.beta
-        return state.problem.stretches and (state.lower <= stretched).all() and (stretched <= state.upper).all()
+        return state.problem.allows_scaling and (state.lower <= stretched).all() and (stretched <= state.upper).all()
 
 
 class StallDetector:
-    """Notices iterations at the level of rounding: several in a row call for exact sums, and again for an end.
+    """Detects that iterations no longer make progress because of rounding errors.
 
-    Sets `called`: from then on nothing may be set aside, so that the end is that of the whole problem.
+    The first time, f has to be recomputed exactly, and shrinking ends, so that a final stall is one of the whole
+    problem. The second time, the solver ends.
+
+    Attributes
+    ----------
+    has_stalled_once : bool
     """
 
-    _ROUNDING_TURNS, _EXACT_TURNS, _SLOW_TURNS = 3, 3, 200
-    _HALVED, _SMALL_FALL = 0.5, 1e-7
+    _FUTILE_ITERATIONS = 3  # in a row, without a decrease or with a violation within rounding
+    _SLOW_ITERATIONS = 200  # over all dual variables, without a relevant decrease of violation or objective
+    _SLOW_EXACT_ITERATIONS = 3  # the same for iterations that solve for all dual variables exactly
+    _VIOLATION_RATIO = 0.5  # a violation below this fraction of the smallest so far is a relevant decrease
+    _DECREASE_PER_OBJECTIVE = 1e-7  # a larger relative decrease of the objective is relevant
 
     def __init__(self):
-        self._in_a_row, self._slow, self._least, self.called = 0, 0.0, float("inf"), False
+        self._n_futile, self._n_slow, self._smallest_violation = 0, 0.0, float("inf")
+        self.has_stalled_once = False
 
-    def turn(self, fallen, violation, rounding, objective, share=1.0, exact=False):
-        """Take notice of an iteration.
+    def record(self, decrease, violation, rounding, objective, *, fraction=1.0, exact=False):
+        """Record an iteration.
 
         Parameters
         ----------
-        fallen : float
-            By how much the objective fell.
+        decrease : float
+            Decrease of the objective.
         violation, rounding : float
-            The violation, and how exact it can be.
+            The violation, and the size of its rounding errors.
         objective : float
-            The objective's size.
-        share : float
-            What part of the dual variables it was about.
+            The objective.
+        fraction : float
+            Size of the working set / number of dual variables.
         exact : bool
-            Whether it solved for all of them as well as double precision allows: the violation has to fall then.
+            Whether the iteration solved for all dual variables as accurately as double precision allows. Then only a
+            smaller violation counts as progress.
         """
-        futile = fallen <= 0.0 or violation <= rounding
-        self._in_a_row = self._in_a_row + 1 if futile else 0
-        fell = fallen > self._SMALL_FALL * abs(objective) and not exact
-        if violation <= self._HALVED * self._least or fell:
-            self._slow, self._least = 0.0, min(violation, self._least)
+        futile = decrease <= 0.0 or violation <= rounding
+        self._n_futile = self._n_futile + 1 if futile else 0
+        decreased = decrease > self._DECREASE_PER_OBJECTIVE * abs(objective) and not exact
+        if violation <= self._VIOLATION_RATIO * self._smallest_violation or decreased:
+            self._n_slow, self._smallest_violation = 0.0, min(violation, self._smallest_violation)
         else:
-            self._slow += self._SLOW_TURNS / self._EXACT_TURNS if exact else share
+            self._n_slow += self._SLOW_ITERATIONS / self._SLOW_EXACT_ITERATIONS if exact else fraction
 
     @property
-    def _is_over(self):
-        return self._in_a_row >= self._ROUNDING_TURNS or self._slow >= self._SLOW_TURNS
+    def _is_stalled(self):
+        return self._n_futile >= self._FUTILE_ITERATIONS or self._n_slow >= self._SLOW_ITERATIONS
 
-    @property
-    def first_time(self):
-        """Whether it is time to compute everything anew; true once."""
-        if self.called or not self._is_over:
+    def stalls_first_time(self):
+        """Return whether there is a stall for the first time; the counts begin again after it."""
+        if self.has_stalled_once or not self._is_stalled:
             return False
-        self._in_a_row, self._slow, self.called = 0, 0.0, True
+        self._n_futile, self._n_slow, self.has_stalled_once = 0, 0.0, True
         return True
 
     @property
-    def final(self):
-        """Whether nothing is left to try."""
-        return self.called and self._is_over
+    def is_final(self):
+        """Whether there is a stall for the second time."""
+        return self.has_stalled_once and self._is_stalled

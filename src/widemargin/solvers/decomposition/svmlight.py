@@ -1,19 +1,22 @@
-"""`svmlight`: decomposition with large working sets (Joachims, 1999), pairs of multipliers inside.
+"""`svmlight`: decomposition with large working sets (Joachims, 1999).
 
-A large problem begins with an eighth of its multipliers, picked at random, the others set aside: where to go from 0 is
-learned from a few rows, at an eighth of the price. A turn takes a working set of q multipliers, optimises them with all
-others fixed, and updates f = K beta:
+Each iteration selects a working set of q dual variables, optimises them with all others fixed, and updates f = K beta:
 
-1. select    the multipliers of the steepest feasible direction: of those that may rise the ones with the smallest
-             gradient, of those that may fall the ones with the largest. Three quarters of the set stay from the turn
-             before, the latest arrivals: their rows are in the cache, and each gets several turns before it leaves.
-2. fetch     the missing kernel rows in one block
-3. optimise  pairs within the set, on a q x q block in the processor's cache, until the violation is a tenth: steps
-             conjugate to each other, and where these do not come to an end, Newton's on the free multipliers, for
-             about as much time as pairs take
-4. update    f by the rows of those that changed, in one pass
-5. shrink    a multiplier that has been at a bound for many turns, with no partner to move it, is set aside; when the
-             rest is solved all come back, f is completed, and whatever violates its condition goes on
+1. select    the dual variables of the steepest feasible direction: those that can increase and have the smallest
+             gradients, and those that can decrease and have the largest. Three quarters of the working set are the
+             latest additions of the previous one: their kernel rows are in the cache, and each remains for several
+             iterations.
+2. fetch     the kernel rows that are not in the cache, in one block
+3. optimise  the working set, on a q x q block in the processor's cache, until its violation is a tenth of that of the
+             problem: conjugate pair steps, and if these do not converge, Newton steps on the free dual variables, for
+             about the same time
+4. update    f by the kernel rows of the dual variables that changed, in one pass
+5. shrink    a dual variable that has been at a bound for many iterations, without a violating pair, is removed from the
+             active set. When the active dual variables are solved, all become active, f is completed, and iterations
+             continue if there are violations.
+
+A large problem is first solved roughly for a random eighth of its rows, the others being removed from the active set.
+Most of the way from zero to the solution is then made at an eighth of the cost.
 """
 
 from dataclasses import replace
@@ -27,28 +30,30 @@ from widemargin.problems.formulations import KernelQP
 from widemargin.solvers.contract import KernelSolution, Status, Watch
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import Direction, optimise_block
-from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_cost
-from widemargin.solvers.decomposition.pair_step import multipliers
+from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_nanoseconds
+from widemargin.solvers.decomposition.pair_step import dual_variables
 from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
 from widemargin.solvers.spec import SolverSpec, Start
 
-WORKING_SET = 1024  # at the beginning; of 128 .. 2048, by measurement: benchmarks/results/kernel.md
+# Sizes of working sets, in dual variables. By default, problems of up to _WHOLE_PROBLEM are one working set; else the
+# first one is an eighth of the problem, within limits (measured for 128 to 2048: benchmarks/results/kernel.md).
+_WHOLE_PROBLEM = 512
+_WORKING_SET_DIVISOR = 8
+_SMALLEST_FIRST_WORKING_SET, _LARGEST_FIRST_WORKING_SET = 256, 1024
+_SMALLEST_WORKING_SET = 64  # even if the cache holds fewer rows
 _LARGEST_WORKING_SET = 2048
-_SMALLEST_WORKING_SET, _MULTIPLIERS_PER_PLACE = 256, 8
-_LEAST_PLACES = 64  # however small the cache
-_AT_ONCE = 512  # multipliers of a problem that is one working set
-_TURNS_BEFORE_GROWTH = 100  # a problem that takes so many turns has many free multipliers: larger sets need fewer
-_STAYING = 0.75  # fraction of the working set that stays
-_INNER = 0.1  # the violation within the set is brought down to this fraction of that of the problem
-_MOST_STEPS = 20_000  # pairs in one turn: some ten milliseconds before Python hears of it
-_PAIR_COST = 2.5  # nanoseconds of a pair step for a multiplier of the working set
-_TURNS_BEFORE_GROWTH_IF_SLOW = 3  # in which pairs do not come to an end
-_PATIENCE = 30  # turns at a bound before a multiplier is set aside
-_WORTHWHILE = 0.2  # fraction of the active multipliers that setting aside has to free
-_TURNS_BETWEEN_MEASUREMENTS = 10
-_SECONDS_AFTER_CTRL_C = 0.15  # to complete the gradient; what takes longer is bounded
-_FIRST_PART, _LEAST_PART = 8, 2048  # a large problem begins with 1 / 8 of it, of at least so many multipliers
-_FIRST_TOLERANCE = 0.1  # of that part
+_ITERATIONS_BETWEEN_GROWTH = 100  # long runs have many free dual variables, and larger sets take fewer iterations
+_UNFINISHED_BEFORE_GROWTH = 3  # iterations whose pair steps do not converge, before the set is as large as possible
+_FRACTION_KEPT = 0.75  # of the previous working set
+_INNER_VIOLATION = 0.1  # to be reached within the working set, relative to the violation of the problem
+_MAX_PAIR_STEPS = 20_000  # in one iteration, some ten milliseconds, so that callbacks and Ctrl-C are noticed
+_NS_PER_PAIR_STEP = 2.5  # nanoseconds, per dual variable of the working set
+_ITERATIONS_BEFORE_SHRINKING = 30  # at a bound, of a dual variable
+_MIN_FRACTION_TO_SHRINK = 0.2  # of the active dual variables; if fewer can be removed, none is
+_ITERATIONS_BETWEEN_MEASUREMENTS = 10  # of the duality gap
+_SECONDS_AFTER_CTRL_C = 0.15  # to complete the gradient; a bound on the rest is computed
+_FIRST_PART_DIVISOR, _MIN_FIRST_PART_ROWS = 8, 2048  # the first part is an eighth of the rows, unless it has too few
+_FIRST_PART_TOL = 0.1  # violation to which it is solved
 
 
 def svmlight(problem, settings, start=None):
@@ -59,7 +64,7 @@ def svmlight(problem, settings, start=None):
     problem : KernelQP
     settings : KernelSettings
     start : ndarray or None
-        Multipliers to start from.
+        Dual variables to start from.
     """
     return solve(_Decomposition(problem, settings, start), settings)
 
@@ -76,30 +81,34 @@ KERNEL_AUTO = replace(SVMLIGHT, name="auto")
 
 
 def solve(method, settings):
-    """Let a method take turns until its violation is within the tolerance or a limit is reached.
+    """Iterate until the stopping rule is satisfied or a limit is reached; return a KernelSolution.
 
-    The method has `name`, `state` (an ActiveSet), `rule` (a StoppingRule), `iteration`, `violation`,
-    `turns_between_measurements`, and the verbs `status() -> Status or None`, `turn()`, and `leave()`, after which the
-    state is that of the last step taken.
+    Parameters
+    ----------
+    method : object
+        With the attributes `name`, `state` (an ActiveSet), `rule` (a StoppingRule), `iteration`, `violation` and
+        `iterations_between_measurements`, and the methods `status()`, which returns a Status or None, `iterate()`, and
+        `write_back()`, after which the state is that of the last step.
+    settings : KernelSettings
     """
     state, watch = method.state, Watch(settings)
-
     with watch, single_threaded_blas():
         while True:
             status = method.status()
-            if state.everything and (status is not None or method.iteration % method.turns_between_measurements == 0):
-                watch.measured(method.iteration, state.passes, *state.measure())
-            over = watch.turn(method.name, method.iteration, state.passes, method.violation)
+            is_due = method.iteration % method.iterations_between_measurements == 0
+            if state.all_active and (status is not None or is_due):
+                watch.record(method.iteration, state.passes, *state.measure())
+            over = watch.should_stop(method.name, method.iteration, state.passes, method.violation)
             if status is not None or over:
                 watch.status = watch.status if status is None else status
                 break
-            method.turn()
-    method.leave()
+            method.iterate()
+    method.write_back()
     recomputed = _complete(state, watch.status)
     stretch = method.rule.stretch if watch.status is Status.CONVERGED else 1.0
     primal, dual = state.measure(stretch)
     if watch.last_iteration != method.iteration or stretch != 1.0 or recomputed:
-        watch.measured(method.iteration, state.passes, primal, dual)
+        watch.record(method.iteration, state.passes, primal, dual)
     return KernelSolution(
         beta=state.beta.copy(),
         offsets=state.offsets(),
@@ -117,107 +126,127 @@ def solve(method, settings):
 
 
 def _complete(state, status):
-    """Have all multipliers active, and f exact where rounding shows and there is time; return whether f is new."""
-    state.bring_back(_SECONDS_AFTER_CTRL_C if status is Status.INTERRUPTED else np.inf)
-    if status is Status.INTERRUPTED or not state.is_rough:
+    """Make all dual variables active, and recompute f if rounding errors matter; return whether f was recomputed.
+
+    After Ctrl-C there is time for neither.
+    """
+    state.unshrink(_SECONDS_AFTER_CTRL_C if status is Status.INTERRUPTED else np.inf)
+    if status is Status.INTERRUPTED or not state.needs_recomputation:
         return False
     state.recompute()
     return True
 
 
 class _Decomposition:
-    """The turns of `svmlight`. Sets `iteration`; `state` holds the multipliers."""
+    """The method of `svmlight` for `solve`.
+
+    Attributes
+    ----------
+    state : ActiveSet
+    rule : StoppingRule
+    iteration : int
+        Number of working sets that were optimised.
+    violation : float
+        The largest violation of the active dual variables.
+    """
 
     name = "svmlight"
-    turns_between_measurements = _TURNS_BETWEEN_MEASUREMENTS
+    iterations_between_measurements = _ITERATIONS_BETWEEN_MEASUREMENTS
 
     def __init__(self, problem, settings, start):
         self._n_groups = len(problem.ends) - 1
-        size = max(settings.working_set or _usual_size(problem, settings.cache_size), 2 * self._n_groups)
-        self._one_each = len(problem.start) == problem.K.n_rows
-        self._largest = size if settings.working_set else _LARGEST_WORKING_SET
+        size = max(settings.working_set or _default_size(problem, settings.cache_size), 2 * self._n_groups)
+        self._has_one_per_row = len(problem.start) == problem.K.n_rows
+        self._largest_size = size if settings.working_set else _LARGEST_WORKING_SET
         self.state = ActiveSet(problem, settings, start, min(size, problem.K.n_rows))
         self._set_size(size)
         self.settings, self.iteration = settings, 0
-        self._latest = np.empty(0, np.int64)  # the working set, latest arrivals last
-        self._quiet = np.zeros(len(problem.start), np.int32)  # turns that each active multiplier has been settled
-        self._patience = _PATIENCE
+        self._working_set = np.empty(0, np.int64)  # positions among the active dual variables, latest additions last
+        self._set_shrinking(_ITERATIONS_BEFORE_SHRINKING)
         self._stall = StallDetector()
         self.rule = StoppingRule(settings)
-        self._goal = self.rule.goal  # what the violation of the active multipliers has to come down to
-        self._pair_time, self._unfinished = 0.0, 0  # nanoseconds since Newton's last step; turns that pairs left undone
-        self._from_nothing = start is None and not problem.start.any()
+        self._goal = self.rule.goal  # of the violation of the active dual variables
+        self._pair_nanoseconds, self._n_unfinished = 0.0, 0  # since the last Newton steps; iterations not converged
+        self._starts_at_zero = start is None and not problem.start.any()
 
-    def _begin_with_a_part(self):
-        """Set all but a part of a large problem aside."""
+    def _set_shrinking(self, n_iterations):
+        """Let a dual variable be removed after so many iterations at a bound, counted from now."""
+        self._iterations_before_shrinking = n_iterations
+        self._iterations_at_bound = np.zeros(len(self.state.index), np.int32)
+
+    def _shrink_to_first_part(self):
+        """Remove all but a random part of a large problem from the active set."""
         problem = self.state.problem
-        size = problem.K.n_rows // _FIRST_PART
-        if size < _LEAST_PART:
+        size = problem.K.n_rows // _FIRST_PART_DIVISOR
+        if size < _MIN_FIRST_PART_ROWS:
             return
         part = np.zeros(problem.K.n_rows, bool)
-        part[_some_rows(problem, size)] = True
-        self.state.set_aside(part[problem.row])
-        self._quiet = np.zeros(len(self.state.index), np.int32)
-        self._goal, self._patience = max(self._goal, _FIRST_TOLERANCE), _PATIENCE // 2
+        part[_random_rows(problem, size)] = True
+        self.state.shrink(part[problem.row])
+        self._goal = max(self._goal, _FIRST_PART_TOL)
+        self._set_shrinking(_ITERATIONS_BEFORE_SHRINKING // 2)
         self.violation = self.state.scan()
 
     def _set_size(self, size):
-        """Divide the working set: of each group as many to rise and to fall, one at least; the rest stays."""
+        """Set the size of the working set; the new dual variables are equally many, at least one, of each kind."""
         self._size = size
-        self._staying = size - 2 * self._n_groups * max(1, round((1 - _STAYING) * size / (2 * self._n_groups)))
+        n_kinds = 2 * self._n_groups  # those that can increase and those that can decrease, in each group
+        self._n_kept = size - n_kinds * max(1, round((1 - _FRACTION_KEPT) * size / n_kinds))
         problem = self.state.problem
         self._directions = np.empty((2, min(size, len(problem.start))))
-        self._block = Block(min(size, len(problem.start)), problem.K.n_rows, self.state.cache.values.dtype)
+        self._block = KernelBlock(min(size, len(problem.start)), problem.K.n_rows, self.state.cache.values.dtype)
 
     def _grow(self):
-        """Double the working set now and then, if the cache holds that many rows; take all if pairs come to no end."""
-        slow = self._unfinished >= _TURNS_BEFORE_GROWTH_IF_SLOW
-        size = self._largest if slow else min(2 * self._size, self._largest)
+        """Double the working set at intervals, as far as the cache allows; at once, if pair steps do not converge."""
+        slow = self._n_unfinished >= _UNFINISHED_BEFORE_GROWTH
+        size = self._largest_size if slow else min(2 * self._size, self._largest_size)
         size = min(size, self.state.cache.n_slots, len(self.state.problem.start))
-        if (slow or self.iteration % _TURNS_BEFORE_GROWTH == 0) and size > self._size:
+        if (slow or self.iteration % _ITERATIONS_BETWEEN_GROWTH == 0) and size > self._size:
             self._set_size(size)
 
     def status(self):
-        """Return a Status if the problem is solved, or cannot be solved further; bring all back to find out."""
+        """Return a Status if the problem is solved or no progress is possible, else None.
+
+        If the active dual variables are solved, all become active first.
+        """
         state = self.state
         self.violation = state.scan()
-        if self.violation <= self._goal and not state.everything:
-            self._bring_back(state.bring_back)
-        if self.violation <= self.rule.goal and state.everything and state.is_rough:
-            self._bring_back(state.recompute)
-        if state.everything and self.rule.solved(state, self.violation):
+        if self.violation <= self._goal and not state.all_active:
+            self._make_all_active(state.unshrink)
+        if self.violation <= self.rule.goal and state.all_active and state.needs_recomputation:
+            self._make_all_active(state.recompute)
+        if state.all_active and self.rule.is_solved(state, self.violation):
             return Status.CONVERGED
-        if self._stall.first_time:
-            self._bring_back(state.recompute)
-            if self.rule.solved(state, self.violation):
+        if self._stall.stalls_first_time():
+            self._make_all_active(state.recompute)
+            if self.rule.is_solved(state, self.violation):
                 return Status.CONVERGED
-        self._goal = self.rule.goal if state.everything else self._goal
-        return Status.STALLED if self._stall.final else None
+        self._goal = self.rule.goal if state.all_active else self._goal
+        return Status.STALLED if self._stall.is_final else None
 
-    def _bring_back(self, verb):
-        """Have all multipliers active by one of the state's verbs, with more patience from now on."""
-        self._latest = self.state.index[self._latest]
-        verb()
-        self._quiet = np.zeros(len(self.state.index), np.int32)
-        self._patience *= 2
+    def _make_all_active(self, unshrink):
+        """Make all dual variables active by a method of the state; from now on shrink later."""
+        self._working_set = self.state.index[self._working_set]
+        unshrink()
+        self._set_shrinking(2 * self._iterations_before_shrinking)
         self._goal = self.rule.goal
         self.violation = self.state.scan()
 
-    def leave(self):
-        """Nothing to hand over: the state changes only at the end of a turn."""
+    def write_back(self):
+        """Do nothing, since the state is up to date after each iteration."""
 
-    def turn(self):
+    def iterate(self):
         """Optimise one working set."""
         state = self.state
-        if self.settings.shrinking and self._from_nothing and self.iteration == 0:
-            self._begin_with_a_part()
-        elif self.settings.shrinking and not self._stall.called:
+        if self.settings.shrinking and self._starts_at_zero and self.iteration == 0:
+            self._shrink_to_first_part()
+        elif self.settings.shrinking and not self._stall.has_stalled_once:
             self._shrink()
         chosen = self._select()
         rows = state.position[chosen]
         slots = self._fetch(state.rows[rows])
         block = self._block.take(state.cache.values, slots, rows, state.rows[rows])
-        inside = multipliers(
+        variables = dual_variables(
             state.beta[chosen],
             state.F[chosen],
             state.lower[chosen],
@@ -225,92 +254,100 @@ class _Decomposition:
             state.diagonal[chosen],
             np.searchsorted(chosen, state.ends),
         )
-        rounding = state.rounding()
+        rounding = state.gradient_rounding()
         goal = max(0.5 * self.rule.goal, rounding)
         if len(chosen) < len(state.index):
-            goal = max(goal, _INNER * self.violation)
-        fallen = optimise_block(block, inside, self._direction(len(chosen)), goal, _MOST_STEPS)
-        by_newton = np.max(inside.levels[:, 1] - inside.levels[:, 0]) > goal and self._is_due(inside)
-        if by_newton:
-            fallen += newton_block(block, inside, goal)
-        share = len(chosen) / len(state.problem.start)
-        self._stall.turn(fallen, self.violation, rounding, state.objective(), share, by_newton and share == 1.0)
-        state.move(chosen, inside.beta, slots)
+            goal = max(goal, _INNER_VIOLATION * self.violation)
+        decrease, by_newton = self._optimise(block, variables, goal)
+        fraction = len(chosen) / len(state.problem.start)
+        exact = by_newton and fraction == 1.0
+        self._stall.record(decrease, self.violation, rounding, state.objective(), fraction=fraction, exact=exact)
+        state.move(chosen, variables.beta, slots)
         self.iteration += 1
         self._grow()
 
-    def _is_due(self, inside):
-        """Return whether pairs that did not come to an end have taken as long by now as Newton's steps do."""
-        self._unfinished += 1
-        self._pair_time += _PAIR_COST * _MOST_STEPS * len(inside.beta)
-        n_free = np.count_nonzero((inside.beta > inside.lower) & (inside.beta < inside.upper))
-        if self._pair_time < newton_cost(len(inside.beta), n_free):
+    def _optimise(self, block, variables, goal):
+        """Optimise the working set; return the decrease of the objective, and whether Newton steps were taken."""
+        direction = Direction(*self._directions[:, : len(variables.beta)])
+        decrease = optimise_block(block, variables, direction, goal, _MAX_PAIR_STEPS)
+        violation = np.max(variables.extremes[:, 1] - variables.extremes[:, 0])
+        by_newton = violation > goal and self._newton_is_due(variables)
+        if by_newton:
+            decrease += newton_block(block, variables, goal)
+        return decrease, by_newton
+
+    def _newton_is_due(self, variables):
+        """Return whether the pair steps that did not converge have taken as long as Newton steps would take."""
+        self._n_unfinished += 1
+        self._pair_nanoseconds += _NS_PER_PAIR_STEP * _MAX_PAIR_STEPS * len(variables.beta)
+        n_free = np.count_nonzero((variables.beta > variables.lower) & (variables.beta < variables.upper))
+        if self._pair_nanoseconds < newton_nanoseconds(len(variables.beta), n_free):
             return False
-        self._pair_time = 0.0
+        self._pair_nanoseconds = 0.0
         return True
 
-    def _direction(self, size):
-        """Return memory for directions of so many multipliers."""
-        return Direction(*self._directions[:, :size])
-
     def _fetch(self, rows):
-        """Return the cache's slots of kernel rows, which occur twice if two multipliers of a row were chosen."""
-        if self._one_each:
+        """Return the slots of kernel rows in the cache; rows may occur twice, if they have two dual variables."""
+        if self._has_one_per_row:
             return self.state.cache.fetch(rows)
-        distinct, place = np.unique(rows, return_inverse=True)
-        return self.state.cache.fetch(distinct)[place]
+        distinct, inverse = np.unique(rows, return_inverse=True)
+        return self.state.cache.fetch(distinct)[inverse]
 
     def _select(self):
-        """Return the working set, ascending; keep the order of arrival."""
+        """Return the new working set in ascending order."""
         state = self.state
         if self._size >= len(state.index):
-            self._latest = np.arange(len(state.index))
-            return self._latest
-        latest = self._latest[max(0, len(self._latest) - self._staying) :]
-        state.rising[latest], state.falling[latest] = np.inf, np.inf
-        arrivals = (self._size - len(latest)) // (2 * self._n_groups)
-        new = []
-        for g, (smallest, largest) in enumerate(state.levels):
+            self._working_set = np.arange(len(state.index))
+            return self._working_set
+        kept = self._working_set[max(0, len(self._working_set) - self._n_kept) :]
+        state.rising[kept], state.falling[kept] = np.inf, np.inf
+        n_of_each_kind = (self._size - len(kept)) // (2 * self._n_groups)
+        added = []
+        for g, (smallest, largest) in enumerate(state.extremes):
             begin, end = state.ends[g], state.ends[g + 1]
             for candidates, limit in ((state.rising, largest), (state.falling, -smallest)):
-                best = begin + _smallest(candidates[begin:end], arrivals)
+                best = begin + _smallest(candidates[begin:end], n_of_each_kind)
                 best = best[candidates[best] < limit]
-                state.falling[best] = np.inf
-                new.append(best)
-        self._latest = np.concatenate([latest, *new])
-        return np.sort(self._latest)
+                state.falling[best] = np.inf  # not to be selected twice
+                added.append(best)
+        self._working_set = np.concatenate([kept, *added])
+        return np.sort(self._working_set)
 
     def _shrink(self):
-        """Count for how many turns each multiplier has been settled; set those aside that were for long enough."""
-        state = self.state
-        n_settled = _count_settled(
-            state.F, state.beta, state.lower, state.upper, state.ends, state.levels, self._quiet, self._patience
+        """Remove the dual variables that have been at a bound for long enough, if these are not too few."""
+        state, limit = self.state, self._iterations_before_shrinking
+        n_removable = _count_at_bound(
+            state.F, state.beta, state.lower, state.upper, state.ends, state.extremes, self._iterations_at_bound, limit
         )
-        if n_settled <= _WORTHWHILE * len(state.index):
+        if n_removable <= _MIN_FRACTION_TO_SHRINK * len(state.index):
             return
-        remain = self._quiet < self._patience
-        remain[self._latest] = True
-        place = np.cumsum(remain) - 1
-        self._latest, self._quiet = place[self._latest], self._quiet[remain]
-        state.set_aside(remain)
+        remain = self._iterations_at_bound < limit
+        remain[self._working_set] = True
+        new_position = np.cumsum(remain) - 1
+        self._working_set, self._iterations_at_bound = (
+            new_position[self._working_set],
+            self._iterations_at_bound[remain],
+        )
+        state.shrink(remain)
         self.violation = state.scan()
 
 
-def _usual_size(problem, megabytes):
-    """Return how large a working set is if nobody says: everything at once, or a part that grows with the problem."""
-    n_multipliers = len(problem.start)
-    if n_multipliers <= _AT_ONCE:
-        return n_multipliers
-    size = min(max(n_multipliers // _MULTIPLIERS_PER_PLACE, _SMALLEST_WORKING_SET), WORKING_SET)
-    return min(size, max(rows_that_fit(problem.K, megabytes), _LEAST_PLACES))
+def _default_size(problem, megabytes):
+    """Return the size of the first working set, if the settings do not say; see the constants."""
+    n_variables = len(problem.start)
+    if n_variables <= _WHOLE_PROBLEM:
+        return n_variables
+    size = max(n_variables // _WORKING_SET_DIVISOR, _SMALLEST_FIRST_WORKING_SET)
+    size = min(size, _LARGEST_FIRST_WORKING_SET)
+    return min(size, max(rows_that_fit(problem.K, megabytes), _SMALLEST_WORKING_SET))
 
 
-def _some_rows(problem, size):
-    """Return random rows, as many whose multiplier may rise as of the others unless there are too few of a kind."""
+def _random_rows(problem, size):
+    """Return random rows, half of them with a dual variable that can be positive, if there are enough of each kind."""
     random = np.random.default_rng(0)
-    may_rise = np.zeros(problem.K.n_rows, bool)
-    may_rise[problem.row[problem.upper > 0]] = True
-    fewer, more = sorted((np.flatnonzero(may_rise), np.flatnonzero(~may_rise)), key=len)
+    can_be_positive = np.zeros(problem.K.n_rows, bool)
+    can_be_positive[problem.row[problem.upper > 0]] = True
+    fewer, more = sorted((np.flatnonzero(can_be_positive), np.flatnonzero(~can_be_positive)), key=len)
     n_fewer = min(len(fewer), size // 2)
     return np.concatenate(
         [random.choice(fewer, n_fewer, replace=False), random.choice(more, size - n_fewer, replace=False)]
@@ -324,54 +361,61 @@ def _smallest(values, count):
     return np.argpartition(values, count)[:count]
 
 
-class Block:
-    """The kernel values among the rows of a working set, those of rows that stayed taken over from the block before.
+class KernelBlock:
+    """The kernel matrix of a working set, copied from that of the previous working set where both have the rows.
 
-    Picking single values out of the cache's long lines is slow, each is a line of memory of its own; only the rows that
-    are new have to be picked.
+    Copying single values out of long kernel rows is slow, since each is in another cache line. This is only done for
+    the rows that are new in the working set.
     """
 
     def __init__(self, size, n_rows, dtype):
         self._memory = np.empty((2, size**2), dtype)
-        self._before = np.empty((0, 0), dtype)
-        self._place = np.full(n_rows, -1)  # of each row in the block before
+        self._previous = np.empty((0, 0), dtype)
+        self._position = np.full(n_rows, -1)  # of each row in the previous block
         self._rows = np.empty(0, np.int64)
 
     def take(self, values, slots, columns, rows):
-        """Return the block of these rows, that are values[slots], at these columns."""
+        """Return the block of these rows, which are values[slots], at these columns."""
         size = len(rows)
         block = self._memory[0][: size**2].reshape(size, size)
         self._memory = self._memory[::-1]
-        _gather(values, slots, columns, self._place[rows], self._before, block)
-        self._place[self._rows] = -1
-        self._place[rows] = np.arange(size)
-        self._before, self._rows = block, rows
+        _gather(values, slots, columns, self._position[rows], self._previous, block)
+        self._position[self._rows] = -1
+        self._position[rows] = np.arange(size)
+        self._previous, self._rows = block, rows
         return block
 
 
 @compiled
-def _gather(values, slots, columns, place, before, block):
-    """Set block[a, b] = values[slots[a], columns[b]], from before[place[a], place[b]] where both were there."""
+def _gather(values, slots, columns, position, previous, block):
+    """Set block[a, b] = values[slots[a], columns[b]].
+
+    `position` are the positions of the rows in the `previous` block, −1 for new rows. Values of two rows that are both
+    in it are copied from it; values of a new row and another are copied from the new row, as the block is symmetric.
+    """
     for a in range(slots.size):
-        if place[a] < 0:
-            line, target = values[np.uint64(slots[a])], block[np.uint64(a)]
+        if position[a] < 0:
+            source, target = values[np.uint64(slots[a])], block[np.uint64(a)]
             for b in range(columns.size):
-                target[b] = line[np.uint64(columns[b])]
+                target[b] = source[np.uint64(columns[b])]
     for a in range(slots.size):
-        if place[a] >= 0:
-            source, target = before[np.uint64(place[a])], block[np.uint64(a)]
+        if position[a] >= 0:
+            source, target = previous[np.uint64(position[a])], block[np.uint64(a)]
             for b in range(columns.size):
-                target[b] = source[np.uint64(place[b])] if place[b] >= 0 else block[np.uint64(b), np.uint64(a)]
+                target[b] = source[np.uint64(position[b])] if position[b] >= 0 else block[np.uint64(b), np.uint64(a)]
 
 
 @compiled
-def _count_settled(F, beta, lower, upper, ends, levels, quiet, patience):
-    """Count turns at a bound where no partner could move a multiplier; return how many have patience turns."""
+def _count_at_bound(F, beta, lower, upper, ends, extremes, n_iterations, limit):
+    """Count for each dual variable the iterations at a bound without a violating pair, in n_iterations.
+
+    Returns for how many dual variables the count has reached the limit.
+    """
     total = 0
-    for g in range(levels.shape[0]):
-        smallest, largest = levels[g, 0], levels[g, 1]
+    for g in range(extremes.shape[0]):
+        smallest, largest = extremes[g, 0], extremes[g, 1]
         for t in range(ends[g], ends[g + 1]):
-            settled = (beta[t] <= lower[t] and F[t] > largest) or (beta[t] >= upper[t] and F[t] < smallest)
-            quiet[t] = quiet[t] + 1 if settled else 0
-            total += quiet[t] >= patience
+            at_bound = (beta[t] <= lower[t] and F[t] > largest) or (beta[t] >= upper[t] and F[t] < smallest)
+            n_iterations[t] = n_iterations[t] + 1 if at_bound else 0
+            total += n_iterations[t] >= limit
     return total

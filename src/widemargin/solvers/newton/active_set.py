@@ -1,12 +1,12 @@
 """The active-set Newton method of `active_set_steps` as a solver, and full precision for small problems.
 
-A solver that stops at a relative gap of 1e-4 returns weights that are right to about two digits, and which digits
-follow depends on its path: on the order of rows, on the seed, on the BLAS kernel. Where a problem is small enough that
-this takes about a millisecond, every solver's solution is therefore carried on to the exact one (`exact`).
+A solver that stops at a relative gap of 1e-4 returns weights that are correct to about two digits; the other digits
+depend on the order of the rows, on the seed and on the BLAS kernel. If a problem is so small that this takes about a
+millisecond, the solution of every solver is therefore refined to full precision (`solve_exactly`).
 
-Up to some hundred thousand entries these steps are also the fastest way that we know for badly scaled rows, large costs
-and separable classes, so that `newton` takes them from the beginning (`suits_active_set`). Beyond, as long as rows can
-be held as a dense array, it takes them when its own steps do not come to an end.
+For up to some hundred thousand entries, this method is also the fastest one measured for badly scaled rows, large costs
+and separable classes, so that `newton` uses it from the beginning (`suits_active_set`). For larger problems, up to the
+limits of `can_be_dense`, `newton` uses it if Newton's method on smoothed losses stalls.
 """
 
 import math
@@ -14,48 +14,45 @@ from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 from scipy.sparse import issparse
 
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.intercept import best_intercept
 from widemargin.problems.magnitudes import check_rows
 from widemargin.solvers.contract import Solution, Status, Watch
+from widemargin.solvers.newton.active_set_state import Terms, new_state
 from widemargin.solvers.newton.active_set_steps import (
-    SHIFT,
-    B,
-    Terms,
-    find_residuals,
-    find_slack,
+    apply_correction,
+    compute_residuals,
+    compute_slack,
     is_optimal,
-    measure,
+    loss_and_dual_sums,
     minimise,
-    new_state,
+    proximal_violation,
     refine,
     set_delta,
-    take_centres,
-    take_correction,
     take_step,
-    violation_of,
-)  # fmt: skip
+    update_centres,
+)
+from widemargin.solvers.newton.linear_system import find_step_by_lapack
 
-# Entries of the rows as a dense array, columns that do not occur left out: of problems that are solved to full
-# precision, that are solved by these steps from the beginning, and that can be solved by them at all.
-_SMALL, _MEDIUM, _LARGE = 1 << 16, 3 << 16, 1 << 23
-# Products for a matrix of columns x columns, or rows x rows, if all rows add to it: for linear losses few do.
-_MOST_PRODUCTS, _MOST_SQUARED_PRODUCTS = 1 << 23, 1 << 21
-_MOST_DIMENSIONS = 2048  # of that matrix
-_OUTER_ITERATIONS, _STEPS_EACH = 40, 60
-_AFTER_THE_END = 3  # iterations at the level of rounding, where a smaller gap is asked for
-_SLOW = 0.1  # of the last violation: an outer iteration that leaves more asks for a smaller delta
-_SMALLER, _LEAST_DELTA = 1e-2, 1e-18  # factor of delta; its least value against the median of |x_i|²
-_FIRST_SHARE = 100.0  # by which ½ Σ delta a² may exceed the gap of a start
-_BLAS_FROM = 100  # columns, and rows, from which on a linear system is solved by LAPACK
-_RIDGE, _MORE_RIDGE = 1e-15, 100.0  # added to a unit diagonal where a factorisation fails, and its next multiple
+# Entries of X as a dense array without empty columns: largest numbers for which every solution is refined to full
+# precision, for which `newton` uses this method from the beginning, and for which this method is possible at all.
+_MAX_ENTRIES_FULL_PRECISION, _MAX_ENTRIES_FROM_BEGINNING, _MAX_ENTRIES_DENSE = 1 << 16, 3 << 16, 1 << 23
+# Products needed for the matrix of the linear system if all terms are free; few are unless losses are squared.
+_MAX_PRODUCTS, _MAX_PRODUCTS_SQUARED_LOSS = 1 << 23, 1 << 21
+_MAX_SYSTEM_SIZE = 2048
+_MIN_SYSTEM_SIZE_LAPACK = 100  # from which on linear systems are solved by LAPACK
+_MAX_OUTER_ITERATIONS, _MAX_STEPS_PER_OUTER_ITERATION = 40, 60
+_MAX_OPTIMAL_ITERATIONS = 3  # outer iterations at full precision, if the requested gap is still smaller
+_SLOW_VIOLATION_RATIO = 0.1  # delta is reduced if an outer iteration leaves more than this part of the violation
+_DELTA_REDUCTION = 1e-2  # factor of delta
+_MIN_DELTA = 1e-18  # relative to the median of |x_i|²
+_START_PENALTY_PER_GAP = 100.0  # largest ratio of ½ delta Σ alpha² to the gap of a warm start
 
 
-class Exact(NamedTuple):
-    """An exact solution: weights, intercept (0 unless it is free) and the dual variables of the rows."""
+class ExactSolution(NamedTuple):
+    """Weights, intercept (0 unless it is free) and dual variables of the rows."""
 
     w: np.ndarray
     intercept: float
@@ -63,277 +60,229 @@ class Exact(NamedTuple):
 
 
 def is_small(problem):
-    """Return whether a DualQP is to be solved to full precision, whoever solves it."""
+    """Return whether the solution of a DualQP by any solver is refined to full precision."""
     return is_small_matrix(problem.X) and suits_active_set(problem)
 
 
 def is_small_matrix(X):
-    """Return whether a Matrix, as a dense array, has so few entries that exact arithmetic on it takes no time."""
-    return _n_entries(X) <= _SMALL
+    """Return whether a Matrix has so few entries that exact sums over them take negligible time."""
+    return _n_entries(X) <= _MAX_ENTRIES_FULL_PRECISION
 
 
 def suits_active_set(problem):
-    """Return whether these steps are the fastest way to solve a DualQP."""
-    X, most = problem.X, _MOST_SQUARED_PRODUCTS if problem.curvature.any() else _MOST_PRODUCTS
-    entries = _n_entries(X)
-    return entries <= _MEDIUM and entries * min(X.n_rows, X.n_columns) <= most
+    """Return whether the active-set method is the fastest way to solve a DualQP."""
+    X = problem.X
+    max_products = _MAX_PRODUCTS_SQUARED_LOSS if problem.curvature.any() else _MAX_PRODUCTS
+    n_entries = _n_entries(X)
+    return n_entries <= _MAX_ENTRIES_FROM_BEGINNING and n_entries * min(X.n_rows, X.n_columns) <= max_products
 
 
 def can_be_dense(X):
-    """Return whether these steps are possible for problems with this Matrix, in memory and in time."""
-    return _n_entries(X) <= _LARGE and min(X.n_rows, X.n_columns) <= _MOST_DIMENSIONS
+    """Return whether the active-set method is possible for problems with this Matrix, in memory and in time."""
+    return _n_entries(X) <= _MAX_ENTRIES_DENSE and min(X.n_rows, X.n_columns) <= _MAX_SYSTEM_SIZE
 
 
 def _n_entries(X):
-    return X.n_rows * min(X.n_columns, X.n_stored + 1)
+    """Return an upper bound of the number of entries of X as a dense array; infinity if X is not in memory."""
+    return X.n_rows * min(X.n_columns, X.n_stored + 1) if X.is_in_memory else np.inf
 
 
-def exact(problem, w, beta=None):
-    """Return the Exact solution of a small DualQP.
+def solve_exactly(problem, w, beta=None):
+    """Return the ExactSolution of a small DualQP.
 
-    `w` and `beta` are weights and dual variables to start from; without `beta` the start is zero.
+    `w` and `beta` are weights and dual variables to start from; without `beta`, the dual variables start from zero.
     """
-    point = _new_point(problem, w, beta)
-    point.bounds()  # where nothing better is found, the start is returned
-    for _ in range(_OUTER_ITERATIONS):
-        if point.is_optimal:
+    iterate = _new_iterate(problem, w, beta)
+    iterate.update_best()  # the start is returned if nothing better is found
+    for _ in range(_MAX_OUTER_ITERATIONS):
+        if iterate.is_optimal:
             break
-        point.improve(_STEPS_EACH)
-    point.bounds()
-    return point.solution()
+        iterate.improve(_MAX_STEPS_PER_OUTER_ITERATION)
+    iterate.update_best()
+    return iterate.solution()
 
 
 def active_set_newton(problem, settings, start=None, beta=None):
-    """Minimise a DualQP that can be dense, a small one to full precision; return a Solution.
+    """Minimise a DualQP for which `can_be_dense` holds, to full precision if it is small; return a Solution.
 
-    `start` are weights and `beta` dual variables to start from.
+    `start` and `beta` are weights and dual variables to start from.
     """
     check_rows(problem, problem.X.squared_norms(settings.n_jobs))
-    watch, to_the_end, n_optimal = Watch(settings, "steps"), is_small(problem), 0
+    watch, to_full_precision, n_optimal = Watch(settings, "steps"), is_small(problem), 0
     with watch, single_threaded_blas() if _needs_lapack(problem) else nullcontext():
-        point = _new_point(problem, start, beta)
-        for _ in range(_OUTER_ITERATIONS + 1):
-            point.bounds()
-            gap = watch.measured(point.n_steps, 2.0 * point.n_steps, *point.best_bounds)
-            left = _STEPS_EACH if settings.max_iter is None else settings.max_iter - point.n_steps
-            n_optimal += point.is_optimal
-            if gap <= settings.tol and (point.is_optimal or not to_the_end):
+        iterate = _new_iterate(problem, start, beta)
+        for _ in range(_MAX_OUTER_ITERATIONS + 1):
+            iterate.update_best()
+            n_steps = iterate.n_steps
+            gap = watch.record(n_steps, 2.0 * n_steps, iterate.best_primal, iterate.best_dual)
+            n_optimal += iterate.is_optimal
+            if gap <= settings.tol and (iterate.is_optimal or not to_full_precision):
                 break
-            if n_optimal > _AFTER_THE_END:
+            if n_optimal > _MAX_OPTIMAL_ITERATIONS:
                 break
-            if watch.turn("newton", point.n_steps, 2.0 * point.n_steps):
+            if watch.should_stop("newton", n_steps, 2.0 * n_steps):
                 break
-            point.improve(min(left, _STEPS_EACH))
+            n_left = _MAX_STEPS_PER_OUTER_ITERATION if settings.max_iter is None else settings.max_iter - n_steps
+            iterate.improve(min(n_left, _MAX_STEPS_PER_OUTER_ITERATION))
     status = watch.status
     if status in (None, Status.MAX_ITER):
         status = Status.CONVERGED if watch.gap <= settings.tol else status or Status.STALLED
-    w, intercept, beta = point.solution()
-    primal, dual = point.best_bounds
+    w, intercept, beta = iterate.solution()
     return Solution(
-        w, beta, primal, dual, point.n_steps, status, "newton", watch.history(),
-        intercept=intercept, is_exact=point.is_optimal, counts="steps",
+        w, beta, iterate.best_primal, iterate.best_dual, iterate.n_steps, status, "newton", watch.history(),
+        intercept=intercept, is_exact=iterate.is_optimal, counts="steps",
     )  # fmt: skip
 
 
-class _Point:
-    """Weights, an intercept and dual variables of a small problem, and the best of each so far.
+class _Iterate:
+    """The current weights, intercept and dual variables of a DualQP, and the best ones so far.
 
     Attributes
     ----------
     n_steps : int
-        Newton steps taken.
+        Number of Newton steps so far.
     is_optimal : bool
         Whether the optimality conditions hold to full precision.
-    best_bounds : list
-        The best primal and dual values seen by `bounds`.
+    best_primal, best_dual : float
+        The best objectives found by `update_best`.
     """
 
     def __init__(self, problem, w, beta=None):
-        self._has_intercept = problem.free_intercept
-        self._rows = problem
-        self._values, self._columns = _dense(self._rows.X)
-        self._middle = np.zeros(self._values.shape[1])
-        if self._has_intercept:  # a shift of the columns is taken up by the intercept, and saves digits
-            self._middle = self._values.mean(axis=0)
-            self._values = self._values - self._middle
-        self._terms = _terms_of(self._rows, self._values)
+        self._problem, self._has_intercept = problem, problem.free_intercept
+        self._values, self._columns = _dense(problem.X)
+        if self._has_intercept:  # centred columns give the same weights with smaller rounding errors
+            self._values = self._values - self._values.mean(axis=0)
+        self._terms = _terms_of(problem, self._values)
         self._state = new_state(self._values, self._terms)
-        squares = self._terms.square if len(self._terms.row) else np.ones(1)
-        self._square, self._least_delta = (
-            float(squares.mean()),
-            _LEAST_DELTA * float(np.partition(squares, len(squares) // 2)[len(squares) // 2]),
-        )
-        self._size = float(np.abs(self._terms.target).max(initial=0.0))
-        self._relative, self._last, self.n_steps = 1.0, 0.0, 0
-        self._is_settled, self.is_optimal = True, False
-        self.best_bounds, self._best = [np.inf, -np.inf], [None, None]
+        squared_norms = self._terms.squared_norm if len(self._terms.row) else np.ones(1)
+        middle = len(squared_norms) // 2
+        self._mean_squared_norm = float(squared_norms.mean())
+        self._min_delta = _MIN_DELTA * float(np.partition(squared_norms, middle)[middle])
+        self._max_target = float(np.abs(self._terms.target).max(initial=0.0))
+        self._relative_delta, self._last_violation, self.n_steps = 1.0, 0.0, 0
+        self._is_minimised, self.is_optimal = True, False
+        self.best_primal, self.best_dual, self._best_w, self._best_alpha = np.inf, -np.inf, None, None
+        self._start(w, beta)
+
+    def _start(self, w, beta):
+        """Set the weights and dual variables of a warm start, if they are given."""
         if w is not None:
             self._state.w[:] = w[self._columns]
-        find_residuals(self._values, self._terms, self._state)
+        compute_residuals(self._values, self._terms, self._state)
         if beta is not None:
-            self._state.a[:] = np.clip(beta[self._terms.row], self._terms.low, self._terms.high)
-            self._relative = self._first_delta()
+            self._state.alpha[:] = np.clip(beta[self._terms.row], self._terms.lower, self._terms.upper)
+            self._relative_delta = self._delta_of_start()
         self._set_delta()
         if beta is not None:
             self._refine()
 
-    def _first_delta(self):
-        """Return a delta, against the mean of |x_i|², that moves a start as much as its gap calls for."""
-        primal, dual = self.bounds()
-        size = 0.5 * float(self._state.a @ self._state.a) * self._square
-        return min(1.0, _FIRST_SHARE * max(primal - dual, 0.0) / size) if size > 0.0 else 1.0
+    def _delta_of_start(self):
+        """Return a delta relative to the mean |x_i|² such that ½ delta Σ alpha² is in proportion to the gap."""
+        self.update_best()
+        size = 0.5 * float(self._state.alpha @ self._state.alpha) * self._mean_squared_norm
+        gap = max(self.best_primal - self.best_dual, 0.0)
+        return min(1.0, _START_PENALTY_PER_GAP * gap / size) if size > 0.0 else 1.0
 
     def _set_delta(self):
-        set_delta(self._terms, self._state, max(self._relative * self._square, self._least_delta))
+        delta = max(self._relative_delta * self._mean_squared_norm, self._min_delta)
+        set_delta(self._terms, self._state, delta)
 
     def _refine(self):
+        """Correct the point; if it is then optimal, correct it once more and compare it with the best one."""
         self._correct()
-        self.is_optimal = is_optimal(self._terms, self._state, self._size)
+        self.is_optimal = is_optimal(self._terms, self._state, self._max_target)
         if self.is_optimal:
             self._correct()
-            self.bounds()
+            self.update_best()
 
-    def improve(self, most):
-        """Take at most so many Newton steps; if that is enough for the present centres, take new ones."""
-        if self._is_settled:
-            take_centres(self._terms, self._state, self._has_intercept)
-        n_steps, self._is_settled = self._minimise(most)
+    def improve(self, max_steps):
+        """Take Newton steps; if they converge for the current centres, update delta and refine the point."""
+        if self._is_minimised:
+            update_centres(self._terms, self._state, self._has_intercept)
+        n_steps, self._is_minimised = self._minimise(max_steps)
         self.n_steps += n_steps
-        if not self._is_settled:
+        if not self._is_minimised:
             return
-        violation = violation_of(self._terms, self._state)
-        if violation > _SLOW * self._last:
-            self._relative *= _SMALLER
+        violation = proximal_violation(self._terms, self._state)
+        if violation > _SLOW_VIOLATION_RATIO * self._last_violation:
+            self._relative_delta *= _DELTA_REDUCTION
             self._set_delta()
-        self._last = violation
+        self._last_violation = violation
         self._refine()
 
-    def _minimise(self, most):
-        return minimise(self._values, self._terms, self._state, self._has_intercept, most)
+    def _minimise(self, max_steps):
+        """Take Newton steps for the current centres; return their number, and whether they have converged."""
+        return minimise(self._values, self._terms, self._state, self._has_intercept, max_steps)
 
     def _correct(self):
+        """Correct the point by the residuals of its optimality conditions."""
         refine(self._values, self._terms, self._state, self._has_intercept)
 
-    def bounds(self):
-        """Return the primal and the dual value here; remember the point if it is the best so far."""
-        with np.errstate(over="ignore", invalid="ignore"):  # a point beyond double precision is refused at the end
-            return self._bounds()
+    def update_best(self):
+        """Keep the current weights, and the current dual variables, if they are the best ones so far."""
+        with np.errstate(over="ignore", invalid="ignore"):  # solutions that are not finite are refused later
+            primal, dual, alpha = self._objectives()
+        if self._best_w is None or primal <= self.best_primal:  # the first one in any case, even if it is NaN
+            self.best_primal, self._best_w = primal, self._state.w.copy()
+        if self._best_alpha is None or dual >= self.best_dual:
+            self.best_dual, self._best_alpha = dual, alpha
 
-    def _bounds(self):
+    def _objectives(self):
+        """Return the primal and the dual objective, and the dual variables clipped to their bounds."""
         state, terms = self._state, self._terms
-        a = np.clip(state.a, terms.low, terms.high)
-        loss, value = measure(terms, state)
-        v = np.bincount(terms.row, a, len(self._values)) @ self._values
-        size = float(state.w @ state.w)
-        primal, dual = loss + 0.5 * size, value - 0.5 * float(v @ v)
-        if self._has_intercept:  # what is missing of Σ a = 0 counts against the proof, see `finishing`
-            dual -= abs(float(a.sum())) * (self._size + math.sqrt(2.0 * primal * terms.square.max(initial=0.0)))
-        if self._best[0] is None or primal <= self.best_bounds[0]:  # the first in any case, even if it is no number
-            self.best_bounds[0], self._best[0] = primal, (state.w.copy(), state.number[B])
-        if self._best[1] is None or dual >= self.best_bounds[1]:
-            self.best_bounds[1], self._best[1] = dual, a
-        return self.best_bounds
+        alpha = np.clip(state.alpha, terms.lower, terms.upper)
+        loss, dual_sum = loss_and_dual_sums(terms, state)
+        v = np.bincount(terms.row, alpha, len(self._values)) @ self._values
+        primal, dual = loss + 0.5 * float(state.w @ state.w), dual_sum - 0.5 * float(v @ v)
+        if self._has_intercept:  # Σ alpha is not exactly zero; see `finishing` for the bound
+            largest_intercept = self._max_target + math.sqrt(2.0 * primal * terms.squared_norm.max(initial=0.0))
+            dual -= abs(float(alpha.sum())) * largest_intercept
+        return primal, dual, alpha
 
     def solution(self):
-        """Return the best point as an Exact one."""
-        if self._best[0] is None or self._best[1] is None:
-            self.bounds()
-        (w, _), a = self._best
-        weights, dual = np.zeros(self._rows.X.n_columns), np.zeros(self._rows.X.n_rows)
-        weights[self._columns] = w
-        np.add.at(dual, self._terms.row, a)
+        """Return the best weights and dual variables as an ExactSolution."""
+        if self._best_w is None:
+            self.update_best()
+        w, beta = np.zeros(self._problem.X.n_columns), np.zeros(self._problem.X.n_rows)
+        w[self._columns] = self._best_w
+        np.add.at(beta, self._terms.row, self._best_alpha)
         if not self._has_intercept:
-            return Exact(weights, 0.0, dual)
-        _make_balanced(dual, self._rows)
-        return Exact(weights, best_intercept(self._rows, self._rows.X.scores(weights)), dual)
+            return ExactSolution(w, 0.0, beta)
+        _make_sum_zero(beta, self._problem)
+        return ExactSolution(w, best_intercept(self._problem, self._problem.X.scores(w)), beta)
 
 
-class _LargePoint(_Point):
-    """A point whose linear systems are large enough for LAPACK; see `active_set_steps` for what they are."""
+class _LapackIterate(_Iterate):
+    """An _Iterate whose linear systems are so large that LAPACK is faster than compiled loops."""
 
-    def _minimise(self, most):
-        everything = self._values, self._terms, self._state, self._has_intercept
-        for n_steps in range(1, most + 1):
+    def _minimise(self, max_steps):
+        for n_steps in range(1, max_steps + 1):
             self._state.t[:] = 0.0
-            if not (self._find_step(0.0) and take_step(*everything)):
+            found = self._find_step(0.0)
+            if not (found and take_step(self._values, self._terms, self._state, self._has_intercept)):
                 return n_steps, True
-        return most, False
+        return max_steps, False
 
     def _correct(self):
-        imbalance = find_slack(self._terms, self._state)
+        imbalance = compute_slack(self._terms, self._state)
         if self._find_step(imbalance):
-            take_correction(self._values, self._terms, self._state)
+            apply_correction(self._values, self._terms, self._state)
 
     def _find_step(self, imbalance):
-        state, terms = self._state, self._terms
-        free = np.flatnonzero(state.is_free)
-        state.g[:] = state.w - np.bincount(terms.row, state.a, len(self._values)) @ self._values
-        state.d[:], state.number[SHIFT] = -state.g, 0.0
-        if not len(free):
-            return True
-        solve = _by_columns if len(free) > len(state.g) else _by_rows
-        everything = self._values[terms.row[free]], state.stiffness[free], state.g, state.t[free]
-        state.d[:], state.number[SHIFT], state.t[free] = solve(*everything, imbalance if self._has_intercept else None)
-        return bool(np.isfinite(state.d).all())
-
-
-def _by_columns(R, stiffness, g, residual, imbalance):
-    """Solve for d first: (I + R'D R) d = R'D (residual − e) − g with D = 1/stiffness; return d, e and y."""
-    weight = 1.0 / stiffness
-    e, pull, level = 0.0, 0.0, 0.0
-    if imbalance is not None:
-        pull = weight @ R / weight.sum()  # e = level − <pull, d>
-        R = R - pull
-        level = (float(weight @ residual) + imbalance) / weight.sum()
-    root = np.sqrt(weight)[:, np.newaxis] * R
-    H = root.T @ root
-    H.flat[:: len(H) + 1] += 1.0
-    d = _solve(H, (weight * (residual - level)) @ R - g - (imbalance or 0.0) * pull)
-    if imbalance is not None:
-        e = level - float(pull @ d)
-    return d, e, weight * (residual - level - R @ d)
-
-
-def _by_rows(R, stiffness, g, residual, imbalance):
-    """Solve for y first: (diag(stiffness) + R R') y = residual + R g − e; return d, e and y."""
-    A = R @ R.T
-    A.flat[:: len(A) + 1] += stiffness
-    right = residual + R @ g
-    if imbalance is None:
-        y, e = _solve(A, right), 0.0
-    else:
-        y, ones = _solve(A, np.column_stack([right, np.ones(len(right))])).T
-        e = (float(y.sum()) + imbalance) / float(ones.sum())
-        y = y - e * ones
-    return y @ R - g, e, y
-
-
-def _solve(A, right):
-    """Solve A x = right for a positive definite A; NaN where numbers are not finite."""
-    scale = 1.0 / np.sqrt(A.diagonal())
-    A, right = A * scale[:, np.newaxis] * scale, (scale * right.T).T
-    if not (np.isfinite(A).all() and np.isfinite(right).all()):
-        return np.full_like(right, np.nan)
-    ridge = 0.0
-    while True:
-        _, x, failed = dposv(A + ridge * np.eye(len(A)), right)
-        if not failed:
-            return (scale * x.T).T
-        ridge = max(_MORE_RIDGE * ridge, _RIDGE)
+        return find_step_by_lapack(self._values, self._terms, self._state, self._has_intercept, imbalance)
 
 
 def _needs_lapack(problem):
-    """Return whether the linear systems of a DualQP are too large for compiled loops."""
-    X = problem.X
-    return min(X.n_rows, X.n_columns) >= _BLAS_FROM
+    """Return whether LAPACK is faster than compiled loops for the linear systems of a DualQP."""
+    return min(problem.X.n_rows, problem.X.n_columns) >= _MIN_SYSTEM_SIZE_LAPACK
 
 
-def _new_point(problem, w, beta=None):
-    return (_LargePoint if _needs_lapack(problem) else _Point)(problem, w, beta)
+def _new_iterate(problem, w, beta=None):
+    return (_LapackIterate if _needs_lapack(problem) else _Iterate)(problem, w, beta)
 
 
 def _dense(X):
-    """Return X as a float64 array with the constant column last, and the columns that it has: those that occur."""
+    """Return X as a float64 array without empty columns, the constant column last, and the indices of its columns."""
     if issparse(X.values):
         columns = np.unique(X.values.indices)
         values = X.values[:, columns].toarray().astype(np.float64)
@@ -345,34 +294,37 @@ def _dense(X):
     return values, columns
 
 
-def _terms_of(rows, values):
-    """Return the Terms of a DualQP: none for a row without cost, two for one with a tube."""
-    costly = (rows.lower < 0.0) | (rows.upper > 0.0)
-    whole = np.flatnonzero(costly & (rows.epsilon == 0.0))
-    above = np.flatnonzero((rows.upper > 0.0) & (rows.epsilon > 0.0))
-    below = np.flatnonzero((rows.lower < 0.0) & (rows.epsilon > 0.0))
-    row = np.concatenate([whole, above, below])
-    tube = np.concatenate([np.zeros(len(whole)), rows.epsilon[above], -rows.epsilon[below]])
-    squares = np.einsum("ij,ij->i", values, values)
-    squares = np.where(squares > 0.0, squares, max(squares.max(initial=0.0), 1.0))
+def _terms_of(problem, values):
+    """Return the Terms of a DualQP: none for a row whose bounds are both 0, two for a row with a tube."""
+    has_cost = (problem.lower < 0.0) | (problem.upper > 0.0)
+    without_tube = np.flatnonzero(has_cost & (problem.epsilon == 0.0))
+    above = np.flatnonzero((problem.upper > 0.0) & (problem.epsilon > 0.0))
+    below = np.flatnonzero((problem.lower < 0.0) & (problem.epsilon > 0.0))
+    row = np.concatenate([without_tube, above, below])
+    tube = np.concatenate([np.zeros(len(without_tube)), problem.epsilon[above], -problem.epsilon[below]])
+    squared_norms = np.einsum("ij,ij->i", values, values)
+    squared_norms = np.where(squared_norms > 0.0, squared_norms, max(squared_norms.max(initial=0.0), 1.0))
     return Terms(
         row=row,
-        low=np.concatenate([rows.lower[whole], np.zeros(len(above)), rows.lower[below]]),
-        high=np.concatenate([rows.upper[whole], rows.upper[above], np.zeros(len(below))]),
-        curvature=rows.curvature[row],
-        target=rows.target[row] - tube,
-        square=squares[row],
+        lower=np.concatenate([problem.lower[without_tube], np.zeros(len(above)), problem.lower[below]]),
+        upper=np.concatenate([problem.upper[without_tube], problem.upper[above], np.zeros(len(below))]),
+        curvature=problem.curvature[row],
+        target=problem.target[row] - tube,
+        squared_norm=squared_norms[row],
     )
 
 
-def _make_balanced(beta, rows):
-    """Let dual variables take up what is left of Σ beta = 0: the one farthest from its bounds if it can, or several."""
-    below, above = beta - rows.lower, rows.upper - beta
+def _make_sum_zero(beta, problem):
+    """Change dual variables in place so that Σ beta = 0 up to rounding, within their bounds.
+
+    The one that is farthest from its bounds is changed, if that suffices, otherwise several.
+    """
+    below, above = beta - problem.lower, problem.upper - beta
     rest = float(beta.sum())
     i = int(np.argmax(np.minimum(below, above)))
     if min(below[i], above[i]) >= abs(rest):
         beta[i] -= rest
         return
     for i in np.argsort(above if rest < 0.0 else below)[::-1]:
-        beta[i] = min(max(beta[i] - rest, rows.lower[i]), rows.upper[i])
+        beta[i] = min(max(beta[i] - rest, problem.lower[i]), problem.upper[i])
         rest = float(beta.sum())

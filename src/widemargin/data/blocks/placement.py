@@ -1,0 +1,95 @@
+"""The matrix that solvers get for rows: in memory if it fits, else in blocks on disk; scaled if that is asked for.
+
+fits as it is                  an ordinary Matrix
+fits in the types of the file  a StreamedMatrix that reads each block once and keeps it
+otherwise                      a StreamedMatrix that keeps some blocks, and rows that the next sums need
+"""
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from widemargin.data.blocks.memory import bytes_of, memory_in_use
+from widemargin.data.blocks.row_blocks import RowBlocks
+from widemargin.data.blocks.streamed import BLOCKS_IN_FLIGHT, StreamedMatrix
+from widemargin.data.column_scaling import ColumnScaling, column_statistics
+from widemargin.data.matrix import Matrix
+
+_VECTORS_OF_A_PROBLEM = 20  # of eight bytes for each row, at most, that a solver has for a problem
+
+
+def matrix_of_arrays(X, constant=0.0, scaling=None):
+    """Return the matrix of an array or CSR matrix; `scaling` is "standard", "maxabs" or None.
+
+    Sparse rows whose columns are centred are kept as they are, see `column_scaling`.
+    """
+    if scaling is None:
+        return Matrix.of_columns_that_occur(X, constant)
+    how = ColumnScaling.of(scaling, column_statistics(X))
+    if issparse(X) and how.is_centred:
+        matrix = StreamedMatrix(RowBlocks.of_array(X), constant, np.inf, how)
+    elif issparse(X):
+        matrix = Matrix.of_columns_that_occur(csr_array(X) * (1.0 / how.scale), constant)
+    else:
+        matrix = Matrix((X - how.centre) / how.scale, constant)
+    matrix.scaling, matrix.source = how, X
+    return matrix
+
+
+def matrix_of_blocks(blocks, constant=0.0, *, max_memory=None, scaling=None, n_problems=1):
+    """Return the matrix of a RowBlocks for solvers.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    constant : float
+        Value of the constant column; 0 without one.
+    max_memory : int, str or None
+        Memory that the process may use in all; None is half of what is free, besides what is in use.
+    scaling : "standard", "maxabs" or None
+    n_problems : int
+        Problems that are solved at the same time, each with its own vectors over rows.
+
+    Raises
+    ------
+    MemoryError
+        If the vectors with a number per row leave no memory for rows.
+    """
+    in_use = memory_in_use()
+    limit = bytes_of(max_memory) + (in_use if max_memory is None else 0)
+    vectors = 8 * _VECTORS_OF_A_PROBLEM * n_problems * len(blocks)
+    in_flight = BLOCKS_IN_FLIGHT * blocks.n_bytes // max(1, blocks.n_blocks)
+    left = limit - in_use - vectors - in_flight
+    if left < 0:
+        raise MemoryError(
+            f"The fit needs about {_shown(vectors)} for vectors with a number for each of {len(blocks)} rows, "
+            f"{_shown(in_flight)} for blocks that are being read, and {_shown(in_use)} that are in use already; "
+            f"max_memory is {_shown(limit)}. Raise max_memory, or take a part of the rows."
+        )
+    how = None if scaling is None else ColumnScaling.of(scaling, _column_statistics(blocks))
+    if how is None and _bytes_in_memory(blocks) <= left:
+        matrix = Matrix.of_columns_that_occur(blocks.to_memory(), constant)
+    else:
+        matrix = StreamedMatrix(blocks, constant, left, how)
+        matrix.most_problems = n_problems + left // max(1, 2 * vectors // n_problems)
+    matrix.source = blocks
+    return matrix
+
+
+def _column_statistics(blocks):
+    """Return the statistics of columns that a file has, or compute them by a pass if it has none."""
+    if blocks.summary.columns:
+        return blocks.summary.columns
+    return column_statistics(*(X for X, _ in blocks))
+
+
+def _bytes_in_memory(blocks):
+    """Return how many bytes a Matrix of the blocks takes while it is made: twice its size."""
+    layout, summary = blocks.layout, blocks.summary
+    value = 4 if layout.value_type == np.float32 else 8
+    if not layout.is_sparse:
+        return 2 * value * blocks.shape[0] * blocks.shape[1]
+    return 2 * (value + 4) * summary.n_stored / max(1, summary.n_rows) * len(blocks)
+
+
+def _shown(n_bytes):
+    return f"{n_bytes / 1e9:.2f} GB"

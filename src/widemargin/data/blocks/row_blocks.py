@@ -1,0 +1,262 @@
+"""`RowBlocks`: rows that are read block by block, from row-block files or from memory."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
+
+from widemargin.data.column_scaling import column_statistics
+from widemargin.data.matrix import Matrix
+from widemargin.data.rows import DenseRows, SparseRows
+
+_ROWS_OF_BLOCK_IN_MEMORY = 1 << 14
+
+
+class Block(NamedTuple):
+    """The rows of a block as they are in memory: `rows` for compiled loops, and what belongs to each row."""
+
+    rows: DenseRows | SparseRows
+    label: np.ndarray
+    qid: np.ndarray | None
+    weight: np.ndarray | None
+
+    @property
+    def n_rows(self):
+        """Number of rows."""
+        return len(self.label)
+
+
+class Piece(NamedTuple):
+    """Consecutive rows of one block of one file; `begin` and `end` are rows of the block, `start` is the first row of
+    the RowBlocks that they are."""
+
+    file: Any
+    number: int
+    begin: int
+    end: int
+    start: int
+
+    @property
+    def n_rows(self):
+        return self.end - self.begin
+
+
+class RowBlocks:
+    """Rows in row-block files, in the order of the files.
+
+    A RowBlocks is made by `open_blocks`. Estimators take it as X. `blocks[a:b]` is the RowBlocks of some consecutive
+    rows, and iterating gives `(X, y)` block by block.
+
+    Attributes
+    ----------
+    shape : tuple of two ints
+        Numbers of rows and of features.
+    paths : list of str
+        The files.
+    labels, qid, weight : ndarray or None
+        What the files have for each row besides the features; read when first asked for, and kept.
+    feature_names : tuple of str or None
+        Names of the features, if the files have them.
+    summary : Summary
+        What the files say of all rows.
+    """
+
+    def __init__(self, pieces: Sequence[Piece], summary: Any, layout: Any) -> None:
+        self._pieces, self.summary, self.layout = list(pieces), summary, layout
+        n_rows = sum(piece.n_rows for piece in self._pieces)
+        self.shape = (n_rows, summary.n_features)
+        self.feature_names = summary.names
+        self.paths = list(dict.fromkeys(piece.file.path for piece in self._pieces))
+        self._belongings: tuple[Any, Any, Any] | None = None
+
+    @classmethod
+    def of_array(cls, X: Any) -> "RowBlocks":
+        """Return the RowBlocks of an array or CSR matrix in memory, without labels."""
+        file = _Array(X)
+        ends = [*range(0, X.shape[0], _ROWS_OF_BLOCK_IN_MEMORY), X.shape[0]]
+        pieces = [Piece(file, k, 0, stop - start, start) for k, (start, stop) in enumerate(pairwise(ends))]
+        return cls(pieces, file.summary, file.layout)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        kind = "sparse" if self.layout.is_sparse else "dense"
+        return f"<RowBlocks of {self.shape[0]} {kind} rows, {self.shape[1]} features, {self.n_blocks} blocks>"
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks, those of which only some rows belong to it included."""
+        return len(self._pieces)
+
+    @property
+    def n_bytes(self) -> int:
+        """About how many bytes the rows take, in the files and in memory."""
+        return round(self.bytes_per_row * len(self))
+
+    @property
+    def bytes_per_row(self) -> float:
+        """Mean number of bytes of a row."""
+        layout, summary = self.layout, self.summary
+        value = 0 if layout.value_type is None else layout.value_type.itemsize
+        if not layout.is_sparse:
+            return float(value * summary.n_features)
+        return (value + layout.index_type.itemsize) * summary.n_stored / max(1, summary.n_rows) + 4.0
+
+    def rows_of(self, k: int) -> tuple[int, int]:
+        """Return the first row of block k, and the one after its last."""
+        piece = self._pieces[k]
+        return piece.start, piece.start + piece.n_rows
+
+    def ends(self) -> list[tuple[int, int]]:
+        """Return for each block its first row, and the one after its last."""
+        return [self.rows_of(k) for k in range(self.n_blocks)]
+
+    def read(self, k: int) -> Block:
+        """Read block k from its file.
+
+        Raises
+        ------
+        FormatError
+            If the file is damaged, or has changed since it was opened.
+        """
+        piece = self._pieces[k]
+        return part_of_block(piece.file.read(piece.number), piece.begin, piece.end)
+
+    def __getitem__(self, rows: slice) -> "RowBlocks":
+        start, stop, step = rows.indices(len(self)) if isinstance(rows, slice) else (0, 0, 0)
+        if step != 1:
+            raise TypeError("the rows of a RowBlocks are chosen by a slice of consecutive rows, blocks[start:stop].")
+        pieces, first = [], 0
+        for piece in self._pieces:
+            begin = piece.begin + max(0, start - piece.start)
+            end = min(piece.end, piece.begin + stop - piece.start)
+            if begin < end:
+                pieces.append(piece._replace(begin=begin, end=end, start=first))
+                first += end - begin
+        return RowBlocks(pieces, self.summary, self.layout)
+
+    def of_blocks(self, blocks: list[Block]) -> "RowBlocks":
+        """Return the RowBlocks of blocks in memory that have the columns of this one."""
+        file, pieces, start = LoadedBlocks(blocks), [], 0
+        for number, block in enumerate(blocks):
+            pieces.append(Piece(file, number, 0, block.n_rows, start))
+            start += block.n_rows
+        return RowBlocks(pieces, self.summary, self.layout)
+
+    def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:
+        for k in range(self.n_blocks):
+            block = self.read(k)
+            yield to_scipy(block.rows, self.shape[1]), self.named(block.label)
+
+    def to_memory(self) -> Any:
+        """Return all rows as an array or csr_array with the types of the file."""
+        parts = [X for X, _ in self]
+        if not parts:
+            return np.empty((0, self.shape[1]))
+        return vstack(parts, format="csr") if self.layout.is_sparse else np.concatenate(parts)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The label of each row; strings if the file has strings."""
+        return self.named(self._read_belongings()[0])
+
+    @property
+    def qid(self) -> NDArray[np.int64] | None:
+        """The query of each row, or None."""
+        return self._read_belongings()[1]
+
+    @property
+    def weight(self) -> NDArray[np.float64] | None:
+        """The weight of each row, or None."""
+        return self._read_belongings()[2]
+
+    def named(self, label: NDArray[Any]) -> NDArray[Any]:
+        """Return labels as the caller knows them: the strings, if those of the file stand for strings."""
+        classes = self.layout.label_type
+        return np.array(classes)[label] if isinstance(classes, tuple) else label
+
+    def _read_belongings(self):
+        if self._belongings is None:
+            found = [self._pieces[k].file.belongings(self._pieces[k].number) for k in range(self.n_blocks)]
+            found = [[None if one is None else one[p.begin : p.end] for one in row]
+                     for row, p in zip(found, self._pieces, strict=True)]  # fmt: skip
+            columns = zip(*found, strict=True) if found else ((), (), ())
+            self._belongings = tuple(_joined(column) for column in columns)
+        return self._belongings
+
+
+def _joined(parts):
+    """Return one array of the arrays of all blocks, or None if there are none."""
+    return None if any(part is None for part in parts) else np.concatenate(parts)
+
+
+def part_of_block(block, begin, end):
+    """Return the Block of some consecutive rows of another."""
+    if (begin, end) == (0, block.n_rows):
+        return block
+    rows = block.rows
+    if isinstance(rows, DenseRows):
+        rows = DenseRows(rows.values[begin:end], rows.constant)
+    else:
+        first, last = rows.indptr[begin], rows.indptr[end]
+        offsets = rows.indptr[begin : end + 1] - first
+        rows = SparseRows(rows.data[first:last], rows.indices[first:last], offsets, rows.constant)
+    return Block(rows, block.label[begin:end], *(one if one is None else one[begin:end] for one in block[2:]))
+
+
+class LoadedBlocks:
+    """Blocks in memory, as a file of blocks."""
+
+    path = "memory"
+
+    def __init__(self, blocks):
+        self._blocks = blocks
+
+    def read(self, number):
+        """Return block `number`."""
+        return self._blocks[number]
+
+
+class _Array:
+    """An array or CSR matrix in memory, as a file of blocks."""
+
+    path = "memory"
+
+    def __init__(self, X):
+        self._rows, self._n_rows = Matrix(X).rows, X.shape[0]
+        is_sparse = isinstance(self._rows, SparseRows)
+        lengths = np.diff(self._rows.indptr) if is_sparse else np.full(X.shape[0], X.shape[1])
+        values = self._rows.data if is_sparse else self._rows.values
+        index = self._rows.indices.dtype if is_sparse else None
+        self.layout = SimpleNamespace(is_sparse=is_sparse, value_type=values.dtype, index_type=index, label_type=None)
+        self.summary = SimpleNamespace(
+            n_rows=X.shape[0],
+            n_features=X.shape[1],
+            n_stored=int(lengths.sum()),
+            squared_lengths=float(np.mean(np.square(lengths, dtype=np.float64))),
+            longest_row=int(lengths.max(initial=0)),
+            is_shuffled=False,
+            columns=column_statistics(X),
+            names=None,
+        )
+
+    def read(self, number):
+        """Return block `number`."""
+        start = number * _ROWS_OF_BLOCK_IN_MEMORY
+        stop = min(start + _ROWS_OF_BLOCK_IN_MEMORY, self._n_rows)
+        return part_of_block(Block(self._rows, np.zeros(self._n_rows), None, None), start, stop)
+
+
+def to_scipy(rows, n_features):
+    """Return the rows of a Block as an array or csr_array with the types of the file; a value column is added."""
+    if isinstance(rows, DenseRows):
+        return rows.values
+    indices, offsets = rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
+    X = csr_array((rows.data, indices, offsets), shape=(len(offsets) - 1, n_features))
+    X.has_canonical_format = True
+    return X

@@ -1,0 +1,159 @@
+"""The rows that a kernel machine is fitted to: their kernel matrix, gamma, folds and blocks of them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_random_state
+
+from widemargin.data.products import row_sums, squared_norms
+from widemargin.kernels.expansion import kernel_scores
+from widemargin.kernels.functions import Kernel
+from widemargin.kernels.rows import KernelRows, submatrix
+from widemargin.models.sklearn_private import _num_samples
+
+_NUMBERS_PER_BLOCK = 1 << 22  # float64 numbers that prediction holds at a time, besides its result: 32 MB
+_N_FOLDS = 5  # of the cross-validation for probabilities, as in LIBSVM
+_MIN_ROWS_FOR_SINGLE = 2000  # rows above which kernel values are computed in single precision, if they may be
+_MIN_TOL_FOR_SINGLE = 1e-4  # the smallest tolerance for which single precision is accurate enough
+_MIN_VARIANCE = 1e-290  # of all features together, for gamma="scale"; smaller variances count as zero
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The rows that a model is fitted to, their kernel and their weights; rows of weight zero have no influence.
+
+    `X` is the kernel matrix if the kernel is "precomputed", which it also is for a callable kernel whose values are all
+    computed in advance. `prepared` is X in the form in which the kernel is computed, made once for all problems.
+    `values` is the whole kernel matrix if several small problems share it. `submatrices` are kernel matrices of subsets
+    of the rows that several fits share, see `fit_reusing`.
+    """
+
+    kernel: Kernel
+    X: Any
+    prepared: Any
+    values: np.ndarray | None
+    weight: np.ndarray
+    dtype: type
+    n_jobs: int | None
+    submatrices: dict | None = None
+
+    @property
+    def present(self):
+        """The numbers of the rows of positive weight, ascending."""
+        return np.flatnonzero(self.weight)
+
+    def matrix(self, rows):
+        """Return the KernelRows of these rows, which are given by ascending numbers."""
+        are_all = len(rows) == len(self.weight) and (np.diff(rows) == 1).all()
+        if self.submatrices is not None and not are_all:
+            subset = rows.tobytes()
+            if subset not in self.submatrices:
+                self.submatrices[subset] = submatrix(self.X, rows, rows)
+            return KernelRows(self.kernel, self.submatrices[subset], n_jobs=self.n_jobs)
+        options = {"subset": None if are_all else rows, "dtype": self.dtype, "n_jobs": self.n_jobs}
+        if self.values is not None:
+            return KernelRows(Kernel("precomputed"), self.values, **options)
+        return KernelRows(self.kernel, self.prepared, **options)
+
+    def sums(self, support, coefficients, rows, **options):
+        """Return `kernel_sums` of some rows, for a model whose support vectors are the rows `support`."""
+        options["n_jobs"] = self.n_jobs
+        if self.kernel.name == "precomputed":
+            return kernel_sums(self.kernel, None, coefficients, self.X[np.ix_(rows, support)], **options)
+        return kernel_sums(self.kernel, self.X[support], coefficients, self.X[rows], **options)
+
+
+def kernel_sums(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):
+    """Return `kernel_scores`, which are zero if there is no support vector."""
+    if coefficients.shape[1]:
+        return kernel_scores(kernel, support, coefficients, Z, ends=ends, n_jobs=n_jobs, advance=advance)
+    blocks = () if ends is None else (len(ends) - 1,)
+    return np.zeros((_num_samples(Z), *blocks, len(coefficients)))
+
+
+def kernel_values(function, A, B):
+    """Return function(A, B) of a callable kernel as an array.
+
+    Raises
+    ------
+    ValueError
+        If the shape is not (rows of A, rows of B), or a value is not finite.
+    """
+    values = function(A, B)
+    values = values.toarray() if issparse(values) else np.asarray(values)
+    shape = (_num_samples(A), _num_samples(B))
+    if values.shape != shape:
+        raise ValueError(f"The callable kernel must return shape {shape}, a row per row of A; got {values.shape}.")
+    if not np.isfinite(values).all():
+        raise ValueError("The callable kernel returned NaN or infinity; every kernel value must be finite.")
+    return values
+
+
+def block_dtype(kernel, tol, n_rows):
+    """Return the precision in which kernel values are computed and cached.
+
+    Single precision halves the time and doubles the number of rows that the cache holds. Its relative rounding error
+    of about 1e-7 changes the gradient by less than LIBSVM's default tolerance of 1e-3, but not by less than tolerances
+    below 1e-4. For few rows the time does not matter. Only "rbf" is computed in single precision: values of linear and
+    polynomial kernels have any size, and their matrices have a low rank, so that rounding makes them indefinite and a
+    solver may not converge.
+    """
+    is_single = kernel.name == "rbf" and tol >= _MIN_TOL_FOR_SINGLE and n_rows > _MIN_ROWS_FOR_SINGLE
+    return np.float32 if is_single else np.float64
+
+
+def gamma_value(gamma, X, weight=None):
+    """Return the number that the parameter gamma stands for.
+
+    "auto" is 1 / n_features, "scale" is 1 / (n_features · variance of all values of X), or 1 if the variance is zero.
+    Each row is counted by its weight, if weights are given, so that a row of weight two has the same effect as the row
+    twice, on the kernel as on the losses.
+    """
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if gamma != "scale":
+        return float(gamma)
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = _variance(X, weight)
+    if not np.isfinite(variance):
+        raise ValueError(
+            "The dual coefficients or intercepts are not finite: the variance of X, for gamma='scale', is not. "
+            "Scale the features, or set gamma."
+        )
+    return float(1.0 / (X.shape[1] * variance)) if X.shape[1] * variance > _MIN_VARIANCE else 1.0
+
+
+def _variance(X, weight):
+    """Return the variance of all values of X, zeros that a sparse X does not store included; weighted, if asked for."""
+    if weight is None and not issparse(X):
+        return float(X.var(dtype=np.float64))
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    total = weight.sum() * X.shape[1]
+    if issparse(X):
+        mean = weight @ row_sums(X) / total
+        return float(weight @ squared_norms(X) / total - mean**2)
+    mean = weight @ X.sum(axis=1, dtype=np.float64) / total
+    return float(weight @ ((X - mean) ** 2).sum(axis=1) / total)
+
+
+def parts_of(rows, n_numbers):
+    """Yield the rows in blocks of at most `_NUMBERS_PER_BLOCK` numbers, of which each row needs `n_numbers`."""
+    n_rows = _num_samples(rows)
+    step = max(1, _NUMBERS_PER_BLOCK // max(1, n_numbers))
+    if n_rows <= step:
+        yield rows
+    else:
+        yield from (rows[begin : begin + step] for begin in range(0, n_rows, step))
+
+
+def folds_of(rows, label, random_state):
+    """Return at most five folds of the rows, as arrays of row numbers; each class is divided evenly over the folds.
+
+    If there are fewer than five rows, there are as many folds as rows.
+    """
+    random = check_random_state(random_state)
+    shuffled = rows[random.permutation(len(rows))]
+    by_class = shuffled[np.argsort(label[shuffled], kind="stable")]
+    return [np.sort(by_class[fold::_N_FOLDS]) for fold in range(min(_N_FOLDS, len(rows)))]
