@@ -202,5 +202,5 @@ def _stamp(path):
     try:
         status = os.stat(path)
     except OSError as error:
-        raise FileNotFoundError(f"{path} cannot be read: {error.strerror}.") from None
+        raise OSError(error.errno, f"cannot be read: {error.strerror}", path) from None
     return status.st_size, status.st_mtime_ns, status.st_ino
