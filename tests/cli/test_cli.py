@@ -76,7 +76,7 @@ def test_a_negative_bias_means_no_intercept(call, two, tmp_path):
 def test_h_alone_is_help_and_with_a_number_libsvm_s_shrinking(call, two, tmp_path):
     status, out, _ = call("train", "-h")
     assert status == 0
-    assert out.startswith("usage: widemargin train [options] DATA [MODEL]")
+    assert out.startswith("usage: widemargin train [options] DATA... [MODEL]")
     assert "examples:" in out
     assert call("train", "-h", "1", "-q", two) == (0, "", "")
     assert load_model(tmp_path / "two.model").shrinking is True
@@ -194,7 +194,7 @@ def test_missing_features_are_zero_and_further_ones_are_dropped_with_a_warning(c
         (["-w1", "two"], "expected LABEL:WEIGHT"),
         (["-wx", "2", "two"], "expected LABEL:WEIGHT"),
         (["--multi-class", "crammer_singer", "--loss", "hinge", "two"], "a loss and a solver of its own"),
-        (["two", "a", "b"], "unexpected argument 'b'"),
+        (["two", "two", "b"], "two is not a row-block file, and rows in several files must be in such"),
         (["two", "two"], "two would be overwritten"),
         (["-"], "MODEL must be named"),
     ],

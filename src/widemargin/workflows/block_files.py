@@ -82,12 +82,10 @@ def refuse_blocks(data, what):
 
 
 def refuse_options_of_text(paths, options):
-    """Raise an ArgumentError for the first of the options, a dict of name to whether it is given, that is given."""
+    """Raise an ArgumentError for the first option that is given; `options` are names as `spelled`, and whether so."""
     for name, is_given in options.items():
         if is_given:
-            raise ArgumentError(
-                f"{spelled(name)} is for text, {name_of_files(paths)} is a row-block file; leave it out"
-            )
+            raise ArgumentError(f"{name} is for text, {name_of_files(paths)} is a row-block file; leave it out")
 
 
 @contextmanager

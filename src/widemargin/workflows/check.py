@@ -9,6 +9,7 @@ from widemargin.data.summary import Summary, summarise
 from widemargin.data.svmlight.checker import Mistake, check_svmlight
 from widemargin.workflows.block_checks import check_blocks
 from widemargin.workflows.block_files import block_paths, name_of_files, refuse_options_of_text
+from widemargin.workflows.errors import spelled
 from widemargin.workflows.files import Source, as_source, name_of, naming
 from widemargin.workflows.result_text import columns, count
 
@@ -130,7 +131,7 @@ def check_file(
     source = as_source(data)
     paths = block_paths(source)
     if paths is not None:
-        refuse_options_of_text(paths, {"zero_based": zero_based != "auto"})
+        refuse_options_of_text(paths, {spelled("zero_based"): zero_based != "auto"})
         return _check_blocks(paths, limit, task)
     with naming("standard input" if source == "-" else name_of(source)):
         checked = check_svmlight(sys.stdin.buffer if source == "-" else source, zero_based=zero_based, limit=limit)

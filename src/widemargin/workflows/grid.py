@@ -283,9 +283,9 @@ def grid_file(
 
 def _check_estimator(model, scale_targets, scoring):
     """Raise an ArgumentError if the estimator cannot be scored, or if an argument does not apply to it."""
-    for name in ("checkpoint", "max_memory"):
+    for name, option in (("checkpoint", spelled("checkpoint")), ("max_memory", spelled("max_memory"))):
         if getattr(model, name, None) is not None:
-            raise ArgumentError(f"{spelled(name)} is for a single fit of {spelled('train_file')}; leave it out")
+            raise ArgumentError(f"{option} is for a single fit of {spelled('train_file')}; leave it out")
     if isinstance(model, OneClassSVM):
         raise ArgumentError("a one-class machine has no labels to be scored by; choose nu, and train")
     if scale_targets and not is_regressor(model):

@@ -49,8 +49,8 @@ def open_training_blocks(model, paths, options):
     The rows are not read. Labels are checked as by `read_training_rows`; those of classes may be strings.
     """
     name = name_of_files(paths)
-    given = {"n_features": options.n_features is not None, "zero_based": options.zero_based != "auto"}
-    refuse_options_of_text(paths, {**given, "dtype": np.dtype(options.dtype) != np.float64})
+    given = {spelled("n_features"): options.n_features is not None, spelled("zero_based"): options.zero_based != "auto"}
+    refuse_options_of_text(paths, {**given, spelled("dtype"): np.dtype(options.dtype) != np.float64})
     if not isinstance(model, WeightedModel):
         refuse_blocks(paths, "a kernel machine")
     blocks = open_block_files(paths)

@@ -133,7 +133,7 @@ def predict_file(
         X, y, qid = read_rows_for(fitted, source, path, zero_based=zero_based)
         rows = RowsToPredict(iter([X]), y, qid)
     else:
-        refuse_options_of_text(paths, {"zero_based": zero_based != "auto"})
+        refuse_options_of_text(paths, {spelled("zero_based"): zero_based != "auto"})
         rows = blocks_for(fitted, paths, path)
     found: list[Prediction] = []
     lines_of_file = _predict_parts(fitted, rows.parts, found, scores=scores, probability=probability)
