@@ -25,7 +25,7 @@ from widemargin.data.gram import add_dense_products, add_outer_products, prefers
 from widemargin.data.matrix import add_combination, set_all_scores, set_scores
 from widemargin.data.rows import taken
 
-BLOCKS_IN_FLIGHT = 6  # that are read ahead or processed
+BLOCKS_IN_FLIGHT = 8  # that are read ahead or processed
 _SHARE_OF_ROW_STORE = 0.5  # of the memory that is left for rows
 
 
