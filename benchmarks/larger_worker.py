@@ -31,7 +31,9 @@ def fit(path, estimator, parameters, warm_rows=40_000):
     blocks = open_blocks(path)
     kind = getattr(widemargin, estimator)
     if warm_rows:
+        real, placement._bytes_in_memory = placement._bytes_in_memory, lambda blocks: np.inf
         kind(**parameters | {"max_iter": 3}).fit(blocks[: min(warm_rows, len(blocks))])
+        placement._bytes_in_memory = real
     matrices, make = [], placement.StreamedMatrix
 
     def streamed(*arguments):
