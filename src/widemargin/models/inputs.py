@@ -174,5 +174,5 @@ def narrowed(label):
 
 
 def scaled_rows(factor, weight):
-    """Return factor times weight; a weight that is the same number for all rows, without memory of its own, stays so."""
+    """Return factor times weight; if all weights are one number without memory of its own, so is the result."""
     return np.broadcast_to(factor * weight[0], len(weight)) if weight.strides == (0,) else factor * weight

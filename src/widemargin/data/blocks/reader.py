@@ -123,7 +123,7 @@ class _File:
 
     def _opened(self):
         try:
-            return pa.ipc.open_file(pa.OSFile(self.path))
+            return pa.ipc.open_file(pa.OSFile(self.path), memory_pool=_pool())
         except (pa.ArrowInvalid, OSError) as error:
             size = os.path.getsize(self.path)
             raise FormatError(
@@ -146,8 +146,9 @@ class _File:
                 names = reader.schema.names
             chosen = [k for k, name in enumerate(names) if name in ("label", "qid", "weight")]
             options = pa.ipc.IpcReadOptions(included_fields=chosen)
-            self._belongings = pa.ipc.open_file(pa.OSFile(self.path), options=options)
-        return decode_belongings(self._belongings.get_batch(number))
+            self._belongings = pa.ipc.open_file(pa.memory_map(self.path), options=options)
+        found = decode_belongings(self._belongings.get_batch(number))
+        return [None if one is None else one.copy() for one in found]
 
     def _batch(self, number):
         if _stamp(self.path) != self._stamp:
@@ -172,6 +173,11 @@ class _File:
                 "were written. Write the file again, and check the disk.",
             )
         self._checked.add(number)
+
+
+def _pool():
+    """Return the memory pool of blocks. That of the system gives memory back; pyarrow's own keeps a gigabyte of it."""
+    return pa.system_memory_pool()
 
 
 def _stamp(path):
