@@ -1,4 +1,4 @@
-"""One measurement of `benchmarks.larger_than_memory`, in a process of its own; the task comes as JSON on standard input.
+"""One measurement of `benchmarks.larger_than_memory`, in a process of its own; the task is read as JSON.
 
 The compiled functions are loaded by a fit of a small part before the clock starts.
 """
@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+import warnings
 
 import numpy as np
 
@@ -22,17 +23,24 @@ def read(path):
     return {"seconds": time.perf_counter() - begun, "bytes": n_bytes}
 
 
-def fit(path, estimator, parameters, warm_rows=40_000):
-    """Fit an estimator to a block file; return seconds, gap, passes and what was read."""
+def fit(path, estimator, parameters, warm_rows=40_000, streaming=False):
+    """Fit an estimator to a block file; return seconds, gap, passes and what was read.
+
+    `streaming` keeps data on disk that would fit into memory.
+    """
     import widemargin
     from widemargin.data.blocks import placement
     from widemargin.data.blocks.reader import open_blocks
 
     blocks = open_blocks(path)
     kind = getattr(widemargin, estimator)
-    if warm_rows:
-        real, placement._bytes_in_memory = placement._bytes_in_memory, lambda blocks: np.inf
+    real = placement._bytes_in_memory
+    if streaming or parameters["max_memory"] is not None:
+        placement._bytes_in_memory = lambda blocks: np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         kind(**parameters | {"max_iter": 3}).fit(blocks[: min(warm_rows, len(blocks))])
+    if not streaming:
         placement._bytes_in_memory = real
     matrices, make = [], placement.StreamedMatrix
 
@@ -76,6 +84,25 @@ def sgd(path, C, seconds):
         curve.append((here - begun - measuring, objective(blocks, model.coef_.ravel(), C)))
         measuring += time.perf_counter() - here
     return {"curve": curve}
+
+
+def liblinear(path, n_rows, C):
+    """Train LIBLINEAR's dual coordinate descent on the first rows, in memory; return seconds and the objective."""
+    from liblinear.liblinearutil import problem, train
+
+    from widemargin.data.blocks.reader import open_blocks
+
+    blocks = open_blocks(path)[:n_rows]
+    X, y = blocks.to_memory(), blocks.labels.astype(np.float64)
+    data = problem(y, X.astype(np.float64))
+    begun = time.perf_counter()
+    model = train(data, f"-s 1 -c {C} -e 0.01 -q")
+    seconds = time.perf_counter() - begun
+    w = np.zeros(X.shape[1])
+    found = np.array(model.get_decfun()[0])
+    w[: len(found)] = found * model.get_labels()[0]
+    losses = np.maximum(0.0, 1.0 - y * (X @ w))
+    return {"seconds": seconds, "objective": 0.5 * float(w @ w) + C * float(losses @ losses), "rows": n_rows}
 
 
 def objective(blocks, w, C):

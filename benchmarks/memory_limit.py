@@ -53,7 +53,7 @@ class MemoryGroup:
         return None
 
     def run(self, module, task, timeout=3600):
-        """Run `python -m module`, which reads the task, a dict, as JSON and prints a dict as its last line; return it."""
+        """Run `python -m module`, which reads a task as JSON and prints a dict as its last line; return the dict."""
 
         def enter():
             if self._folder is not None:
