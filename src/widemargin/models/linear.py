@@ -32,7 +32,7 @@ from widemargin.models.argument_types import (
     Scaling,
 )
 from widemargin.models.base import LinearModel, one_by_one
-from widemargin.models.inputs import check_class_weight, encode_labels
+from widemargin.models.inputs import check_class_weight, encode_labels, narrowed, scaled_rows
 from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import DualQP, Intercept
@@ -241,12 +241,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
             raise ValueError(f"{given} loss='hinge' needs dual=True or dual='auto', as in scikit-learn.")
         check_class_weight(self.class_weight)
         self.classes_, label = encode_labels(y)
-        return self._matrix(X), label, weight
+        X = self._matrix(X)
+        return X, label if X.is_in_memory else narrowed(label), weight
 
     def _cost(self, label, weight):
         """Return the cost of each row; class_weight="balanced" counts only rows of positive weight."""
         if self.class_weight is None:
-            return self.C * weight
+            return scaled_rows(self.C, weight)
         counted = self.classes_[label if self.class_weight != "balanced" else label[weight > 0.0]]
         present = np.unique(counted)
         factor = np.zeros(len(self.classes_))
@@ -497,7 +498,7 @@ class LinearSVR(RegressorMixin, LinearModel):
 
     def _cost(self, y, weight):
         """Return the cost of each row."""
-        return self.C * weight
+        return scaled_rows(self.C, weight)
 
     def _problems(self, X, y, cost):
         """Return a list of one function, which states the problem."""

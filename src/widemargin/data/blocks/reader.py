@@ -1,8 +1,8 @@
 """`open_blocks`: row-block files as RowBlocks, each block checked when it is read for the first time."""
 
 import os
-import threading
 from collections.abc import Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -82,13 +82,13 @@ class _File:
     """One file: its layout and summary, and blocks read from it, each checked when it is read for the first time."""
 
     def __init__(self, path):
-        self.path, self._lock, self._checked, self._open = path, threading.Lock(), set(), None
-        self._belongings = None
+        self.path, self._checked, self._readers, self._belongings = path, set(), [], None
         self._stamp = _stamp(path)
-        reader = self._reader()
+        with self._reader() as reader:
+            schema, n_batches = reader.schema, reader.num_record_batches
         try:
-            self.layout = Layout.of_schema(reader.schema)
-            self.summary, classes = Summary.of_metadata(reader.schema.metadata)
+            self.layout = Layout.of_schema(schema)
+            self.summary, classes = Summary.of_metadata(schema.metadata)
         except ValueError as error:
             raise FormatError(path, f"this is not a row-block file: {error}") from None
         if self.summary is None:
@@ -101,32 +101,39 @@ class _File:
         self.layout = replace(self.layout, n_features=self.summary.n_features, label_type=label_type)
         n, size = self.summary.n_rows, max(1, self.summary.rows_per_block)
         self.rows_of_blocks = [min(size, n - first) for first in range(0, n, size)]
-        if len(self.rows_of_blocks) != reader.num_record_batches:
+        if len(self.rows_of_blocks) != n_batches:
             raise FormatError(
                 path,
                 f"the file is damaged: {n} rows in blocks of {size} are {len(self.rows_of_blocks)} blocks, it has "
-                f"{reader.num_record_batches}.",
+                f"{n_batches}.",
             )
 
+    @contextmanager
     def _reader(self):
-        """Return the Arrow reader, which each process opens for itself."""
-        if self._open is None or self._open[0] != os.getpid():
-            try:
-                self._open = os.getpid(), pa.ipc.open_file(pa.OSFile(self.path))
-            except (pa.ArrowInvalid, OSError) as error:
-                size = os.path.getsize(self.path)
-                raise FormatError(
-                    self.path,
-                    f"this is not a complete row-block file: its end, at byte {size}, is not that of an Arrow file "
-                    f"({error}). The file is cut off or of another kind; write it again.",
-                ) from None
-        return self._open[1]
+        """Lend an Arrow reader to one thread at a time; each process opens its own."""
+        pid = os.getpid()
+        while self._readers:
+            owner, reader = self._readers.pop()
+            if owner == pid:
+                break
+        else:
+            reader = self._opened()
+        yield reader
+        self._readers.append((pid, reader))
+
+    def _opened(self):
+        try:
+            return pa.ipc.open_file(pa.OSFile(self.path), memory_pool=_pool())
+        except (pa.ArrowInvalid, OSError) as error:
+            size = os.path.getsize(self.path)
+            raise FormatError(
+                self.path,
+                f"this is not a complete row-block file: its end, at byte {size}, is not that of an Arrow file "
+                f"({error}). The file is cut off or of another kind; write it again.",
+            ) from None
 
     def __getstate__(self):
-        return {**self.__dict__, "_lock": None, "_open": None, "_belongings": None}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state, _lock=threading.Lock())
+        return {**self.__dict__, "_readers": [], "_belongings": None}
 
     def read(self, number):
         """Return block `number`."""
@@ -135,17 +142,20 @@ class _File:
     def belongings(self, number):
         """Return label, qid and weight of the rows of a block; the features are not read."""
         if self._belongings is None:
-            names = [name for name in self._reader().schema.names if name in ("label", "qid", "weight")]
-            options = pa.ipc.IpcReadOptions(included_fields=[self._reader().schema.names.index(name) for name in names])
-            self._belongings = pa.ipc.open_file(pa.OSFile(self.path), options=options)
-        return decode_belongings(self._belongings.get_batch(number))
+            with self._reader() as reader:
+                names = reader.schema.names
+            chosen = [k for k, name in enumerate(names) if name in ("label", "qid", "weight")]
+            options = pa.ipc.IpcReadOptions(included_fields=chosen)
+            self._belongings = pa.ipc.open_file(pa.memory_map(self.path), options=options)
+        found = decode_belongings(self._belongings.get_batch(number))
+        return [None if one is None else one.copy() for one in found]
 
     def _batch(self, number):
         if _stamp(self.path) != self._stamp:
             raise FormatError(self.path, "the file has changed since it was opened. Open it again and start anew.")
         try:
-            with self._lock:
-                found = self._reader().get_batch_with_custom_metadata(number)
+            with self._reader() as reader:
+                found = reader.get_batch_with_custom_metadata(number)
         except (pa.ArrowInvalid, OSError) as error:
             raise FormatError(self.path, f"the file is damaged: block {number} cannot be read ({error}).") from None
         if number not in self._checked:
@@ -163,6 +173,11 @@ class _File:
                 "were written. Write the file again, and check the disk.",
             )
         self._checked.add(number)
+
+
+def _pool():
+    """Return the memory pool of blocks. That of the system gives memory back; pyarrow's own keeps a gigabyte of it."""
+    return pa.system_memory_pool()
 
 
 def _stamp(path):
