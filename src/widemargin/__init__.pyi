@@ -26,6 +26,7 @@ from .selection.linear_cv import LinearSVCCV, LinearSVRCV
 from .selection.results_file import read_grid
 from .solvers.contract import Progress
 from .workflows.check import check_file
+from .workflows.convert import convert_file
 from .workflows.demo import compare_solvers
 from .workflows.easy import easy_files
 from .workflows.grid import grid_file
@@ -64,6 +65,7 @@ __all__ = [
     "certificates",
     "check_file",
     "compare_solvers",
+    "convert_file",
     "cross_validate_file",
     "easy_files",
     "grid_file",

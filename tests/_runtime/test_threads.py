@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from widemargin._runtime.threads import n_threads, run, split
+from widemargin._runtime.threads import n_threads, run, split, stream
 
 
 @given(total=st.integers(1, 1000), n_parts=st.integers(1, 70))
@@ -49,6 +49,72 @@ def test_an_error_in_any_thread_is_raised_and_stops_the_rest():
     with pytest.raises(ValueError, match="row 1 is bad"):
         run(fail, [(k,) for k in range(200)], n_jobs=2)
     assert len(done) < 100
+
+
+@given(kinds=st.lists(st.booleans(), max_size=20), n_ahead=st.integers(1, 5), n_jobs=st.integers(1, 3))
+def test_a_stream_gives_results_in_order_and_works_ahead_so_far_and_not_across_none(kinds, n_ahead, n_jobs):
+    begun, yielded = [], []
+
+    def arguments():
+        for k, is_call in enumerate(kinds):
+            if not is_call:
+                yield None
+                assert len(yielded) == sum(kinds[:k])
+            else:
+                yield (k,)
+
+    def call(k):
+        begun.append(k)
+        return k
+
+    for result in stream(call, arguments(), n_ahead=n_ahead, n_jobs=n_jobs):
+        assert len(begun) - len(yielded) <= n_ahead
+        yielded.append(result)
+    assert yielded == [k for k, is_call in enumerate(kinds) if is_call]
+
+
+def test_two_threads_of_a_stream_really_work_at_the_same_time():
+    meeting = threading.Barrier(2, timeout=10)
+    assert len(list(stream(lambda _: meeting.wait(), [(0,), (1,)], n_ahead=2, n_jobs=2))) == 2
+
+
+def test_an_error_in_a_stream_is_raised_in_its_place_after_calls_that_have_begun():
+    ended = []
+
+    def fail(k):
+        if k >= 3:
+            raise ValueError(f"row {k} is bad")
+        time.sleep(0.05 if k == 2 else 0.0)
+        ended.append(k)
+        return k
+
+    results = stream(fail, ((k,) for k in range(100)), n_ahead=6, n_jobs=2)
+    assert [next(results), next(results), next(results)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="row 3 is bad"):
+        next(results)
+
+
+def test_a_stream_that_is_closed_waits_for_calls_that_have_begun():
+    begun, ended = [], []
+
+    def call(k):
+        begun.append(k)
+        time.sleep(0.02)
+        ended.append(k)
+        return k
+
+    results = stream(call, ((k,) for k in range(100)), n_ahead=4, n_jobs=2)
+    next(results)
+    results.close()
+    assert sorted(begun) == sorted(ended)
+    assert len(begun) < 10
+
+
+def test_calls_of_run_inside_a_stream_are_serial():
+    def outer(k):
+        return len(set(run(lambda _: threading.get_ident(), [(0,), (1,), (2,)], n_jobs=2)))
+
+    assert list(stream(outer, [(0,), (1,)], n_ahead=2, n_jobs=2)) == [1, 1]
 
 
 def test_a_call_from_inside_a_worker_runs_serially():

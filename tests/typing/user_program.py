@@ -31,9 +31,11 @@ from widemargin import (
     ROCAreaSVC,
     RowLoss,
     SvmlightBlocks,
+    WrittenBlocks,
     c_path,
     certificates,
     check_file,
+    convert_file,
     cross_validate_file,
     easy_files,
     grid_file,
@@ -52,6 +54,7 @@ from widemargin import (
     show_progress,
     subset_file,
     train_file,
+    write_blocks,
     write_ranges,
     write_svmlight,
     write_svmlight_blocks,
@@ -119,6 +122,8 @@ def read_and_write() -> None:
     for block in blocks:
         assert_type(block.y, NDArray[np.float64])
     write_svmlight_blocks("copy.txt.gz", blocks)
+    assert_type(write_blocks("rows.arrow", ((X, y) for _ in range(3)), keep_order=True), WrittenBlocks)
+    assert_type(write_blocks(Path("rows.arrow"), blocks, seed=3, max_memory=10**9).rows, int)
     ranges = learn_ranges(blocks, method="standard")
     assert_type(ranges, FeatureRanges)
     assert_type(learn_ranges(X, lower=0).apply_to_labels(y), NDArray[np.float64])
@@ -131,6 +136,7 @@ def read_and_write() -> None:
 def from_files_to_files() -> None:
     print(check_file("train.txt", limit=10), check_file(BytesIO(b"1 1:2\n")).to_dict())
     scale_file(Path("train.txt"), "scaled.txt", lower=0.0, save="train.range")
+    convert_file("train.parquet", "train.arrow", label="y", columns=["a", "b"], max_memory="3GB", compression="zstd")
     subset_file("train.txt", 0.5, "part.txt", "rest.txt", seed=1)
     print(train_file(SVC(), "train.txt", "svc.model"), cross_validate_file(LinearSVC(), "train.txt", n_folds=3))
     print(predict_file("test.txt", "svc.model", "predictions.txt", scores=True))

@@ -7,7 +7,8 @@ to the last bit for any number of threads.
 import os
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import pairwise
 
@@ -137,6 +138,40 @@ def run(function, argument_lists, n_jobs=None, interrupt=None):
         if error is not None:
             raise error
     return results
+
+
+def stream(function, argument_lists, *, n_ahead, n_jobs=-1):
+    """Yield function(*arguments) for arguments in argument_lists, in order, computed by `n_jobs` threads.
+
+    `argument_lists` may be any iterable, which is advanced in the calling thread. At most `n_ahead` results are
+    computed before they are asked for: the call k + n_ahead begins after result k was yielded and the next one asked
+    for. None in place of arguments waits until all results before it have been yielded, and yields nothing itself. An
+    exception of a call is raised in place of its result; then, or if the iteration ends early, calls that have begun
+    are waited for.
+    """
+    if getattr(_inside, "worker", False) or n_threads(n_jobs) == 1:
+        yield from (function(*arguments) for arguments in argument_lists if arguments is not None)
+        return
+    pending = deque()
+    try:
+        for arguments in argument_lists:
+            while len(pending) >= (1 if arguments is None else n_ahead):
+                yield pending.popleft().result()
+            if arguments is not None:
+                pending.append(_get_pool().submit(_as_worker, function, arguments))
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        wait([future for future in pending if not future.cancel()])
+
+
+def _as_worker(function, arguments):
+    """Call a function in a thread of the pool; calls of `run` inside it are serial."""
+    _inside.worker = True
+    try:
+        return function(*arguments)
+    finally:
+        _inside.worker = False
 
 
 def outer_frame(frame):

@@ -10,7 +10,7 @@ import sys
 
 from widemargin._runtime.interrupts import remembering_interrupts
 from widemargin._runtime.version import __version__
-from widemargin.cli.commands import check, demo, easy, grid, predict, report, scale, subset, train
+from widemargin.cli.commands import check, convert, demo, easy, grid, predict, report, scale, subset, train
 from widemargin.cli.messages import OPTIONS, CommandError, UsageError, explain_os_error, say, warnings_as_lines
 from widemargin.errors import FormatError
 from widemargin.workflows.errors import ArgumentError, FileError, spelling
@@ -24,6 +24,7 @@ COMMANDS = {
     "report": report.run,
     "check": check.run,
     "subset": subset.run,
+    "convert": convert.run,
     "demo": demo.run,
 }
 
@@ -43,6 +44,7 @@ commands:
   report    write a page about a model and its predictions on the rows of a file
   check     list all defects of a data file, summarise its rows, and warn about what looks wrong
   subset    divide the rows of a file into a random subset and the rest
+  convert   write data of any size as a row-block file, for training on more than memory holds
   demo      compare solvers on small data sets in a table and a picture
 
 options:
@@ -61,6 +63,7 @@ examples:
   widemargin check heart_scale
   widemargin subset heart_scale 0.8 heart.train heart.test
   widemargin report heart.model heart_scale.t -o heart.html
+  widemargin convert --max-memory 3G huge.svm.xz huge.arrow
   widemargin demo
 
 LIBSVM's options have the same meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, and -b -q for predict.

@@ -2,22 +2,23 @@
 
 import io
 import os
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 
 import numpy as np
 import pyarrow as pa
 
 from widemargin._runtime.atomic_file import replacing
 from widemargin._runtime.progress import task
-from widemargin._runtime.threads import run
-from widemargin.data.blocks.layout import Chunk, Layout, Summary, checksum, encode
+from widemargin._runtime.threads import stream
+from widemargin.data.blocks.layout import Chunk, Layout, checksum, encode
 from widemargin.data.blocks.row_buffer import RowTypes
-from widemargin.data.blocks.statistics import ONES, VALUE_TYPES
-from widemargin.data.matrix import SparseRows
+from widemargin.data.blocks.statistics import BYTES, VALUE_TYPES
+from widemargin.data.rows import SparseRows
 
 _COLUMNS_OF_UINT16 = 1 << 16
 _LARGEST_OFFSET = 2**31 - 1
-_BLOCKS_AT_A_TIME = 4  # that threads prepare before they are written
+_BYTES_BEFORE_SCHEMA = 8  # of an Arrow file
+_BLOCKS_AT_A_TIME = 4  # that threads gather and encode before they are written
 
 
 def make_layout(facts, types, n_features, classes, *, may_be_dense):
@@ -29,16 +30,16 @@ def make_layout(facts, types, n_features, classes, *, may_be_dense):
         "has_weight": types.has_weight,
     }
     index = np.dtype(np.uint16 if n_features <= _COLUMNS_OF_UINT16 else np.uint32)
-    sparse_bytes = facts.n_stored * (index.itemsize + (value.itemsize if value else 0)) + 4 * facts.n_rows
-    dense_bytes = facts.n_rows * n_features * (value.itemsize if value else 1)
+    sparse_bytes = facts.n_stored * (index.itemsize + (0 if value is None else value.itemsize)) + 4 * facts.n_rows
+    dense_bytes = facts.n_rows * n_features * (1 if value is None else value.itemsize)
     if types.index is None or (may_be_dense and 0 < dense_bytes <= sparse_bytes):
-        return Layout(n_features, None, value or VALUE_TYPES[ONES + 1], **shared)
+        return Layout(n_features, None, VALUE_TYPES[BYTES] if value is None else value, **shared)
     return Layout(n_features, index, value, **shared)
 
 
 def rows_per_block(layout, facts, block_bytes):
     """Return the number of rows of a block."""
-    value = layout.value_type.itemsize if layout.value_type else 0
+    value = 0 if layout.value_type is None else layout.value_type.itemsize
     if layout.is_sparse:
         per_row = 4 + (layout.index_type.itemsize + value) * facts.n_stored / max(facts.n_rows, 1)
     else:
@@ -96,31 +97,27 @@ class BlockEncoder:
 
 
 def block_parts(spool, n_rows):
-    """Yield lists of blocks, each a list of (buffer, order) with `n_rows` rows, the last with fewer.
+    """Yield blocks, each a list of (buffer, order) with `n_rows` rows, the last with fewer.
 
-    The blocks of a list are valid until the next list is asked for.
+    After None, all blocks before are no longer valid.
     """
     rest, n_rest = [], 0
     for buffer, order in spool.sorted():
         order = np.arange(buffer.n_rows) if isinstance(order, slice) else order
-        start, blocks = 0, []
+        start = 0
         while n_rest + len(order) - start >= n_rows:
             stop = start + n_rows - n_rest
-            blocks.append([*rest, (buffer, order[start:stop])])
+            yield [*rest, (buffer, order[start:stop])]
             rest, n_rest, start = [], 0, stop
-            if len(blocks) == _BLOCKS_AT_A_TIME:
-                yield blocks
-                blocks = []
-        if blocks:
-            yield blocks
         if start < len(order):
             rest.append((buffer.copy(order[start:]), np.arange(len(order) - start)))
             n_rest += len(order) - start
+        yield None
     if rest:
-        yield [rest]
+        yield rest
 
 
-def write_file(path_or_file, spool, layout, summary: Summary, *, compression, classes):
+def write_file(path_or_file, spool, layout, summary, *, compression, classes):
     """Write all rows of a spool; return the number of bytes.
 
     Raises
@@ -132,21 +129,22 @@ def write_file(path_or_file, spool, layout, summary: Summary, *, compression, cl
     name = "" if is_file else os.path.basename(os.fsdecode(path_or_file))
     encoder = BlockEncoder(layout, classes)
     schema = layout.schema.with_metadata(summary.to_metadata(layout))
+    first_byte = _BYTES_BEFORE_SCHEMA + schema.serialize().size  # both are written with the first block
     with nullcontext(path_or_file) if is_file else replacing(path_or_file) as file:
         sink = _Sink(file)
         try:
             options = pa.ipc.IpcWriteOptions(compression=compression)
             with (
                 task(f"writing {name}".strip(), summary.n_rows, "rows") as writing,
+                closing(block_parts(spool, summary.rows_per_block)) as blocks,
+                closing(stream(encoder.batch, blocks, n_ahead=_BLOCKS_AT_A_TIME)) as batches,
                 pa.ipc.new_file(pa.PythonFile(sink, "w"), schema, options=options) as writer,
             ):
-                number = 0
-                for blocks in block_parts(spool, summary.rows_per_block):
-                    for batch, check in run(encoder.batch, blocks, n_jobs=-1):
-                        words = {"block": str(number), "byte": str(sink.tell()), "checksum": check}
-                        writer.write_batch(batch, custom_metadata=words)
-                        number += 1
-                        writing.advance(batch.num_rows)
+                for number, (batch, check) in enumerate(batches):
+                    byte = sink.tell() or first_byte
+                    words = {"block": str(number), "byte": str(byte), "checksum": check}
+                    writer.write_batch(batch, custom_metadata=words)
+                    writing.advance(batch.num_rows)
         except (pa.ArrowException, OSError):
             if sink.error is not None:
                 raise sink.error from None

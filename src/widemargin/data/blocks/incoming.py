@@ -1,6 +1,6 @@
 """Checks of rows as they come from a caller or a file, and their conversion to the narrowest types."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -67,6 +67,8 @@ def checked_matrix(X):
     _refuse_rounded(X.data if issparse(X) else X)
     if issparse(X):
         return checked_csr(X, finite=False)
+    if X.shape[1] == 0:
+        raise ValueError(f"X must have at least 1 column, got an array of shape {X.shape}.")
     if X.dtype.kind == "b" or X.dtype == np.uint8:
         return np.ascontiguousarray(X, dtype=np.uint8)
     narrow = X.dtype.kind == "f" and X.dtype.itemsize <= 4
@@ -175,7 +177,7 @@ def _index_type(n_columns):
     return np.dtype(np.uint16 if n_columns <= _COLUMNS_OF_UINT16 else np.uint32)
 
 
-def _refuse_not_finite(X, row, n_before, names: Any):
+def _refuse_not_finite(X, row, n_before, names):
     """Raise a ValueError for the first value of a row that is not finite."""
     if issparse(X):
         begin, end = X.indptr[row], X.indptr[row + 1]

@@ -49,7 +49,7 @@ class Chunk(NamedTuple):
         return Chunk(self.X[rows], self.label[rows], *(one if one is None else one[rows] for one in self[2:]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Layout:
     """Types of the columns of a file.
 
@@ -63,6 +63,13 @@ class Layout:
     label_type: np.dtype | tuple[str, ...]
     has_qid: bool = False
     has_weight: bool = False
+
+    def __eq__(self, other):
+        """Compare field by field, by name: for NumPy, None is float64."""
+        return isinstance(other, Layout) and str(self) == str(other)
+
+    def __hash__(self):
+        return hash(str(self))
 
     @property
     def is_sparse(self):
@@ -179,7 +186,7 @@ def value_type(X):
 
 def widest(one, other):
     """Return the value type that holds the values of both."""
-    return max(one, other, key=_VALUE_TYPES.index)
+    return max(one, other, key=lambda kind: 0 if kind is None else kind.itemsize)  # None == float64 for NumPy
 
 
 def label_type(labels):

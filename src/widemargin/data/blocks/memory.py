@@ -5,6 +5,8 @@ import os
 import re
 from pathlib import Path
 
+from widemargin.data.blocks.extra import OptionError
+
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _AMOUNT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([KMGT]?)B?\s*", re.IGNORECASE)
 _DEFAULT_FRACTION_OF_FREE_MEMORY = 0.5
@@ -25,7 +27,7 @@ def bytes_of(amount, name="max_memory"):
     if found:
         amount = float(found[1]) * _UNITS[found[2].upper()]
     if isinstance(amount, str | bool) or not amount >= 1:
-        raise ValueError(f'{name} must be a number of bytes, or a text such as "3GB" or "500M", got {amount!r}.')
+        raise OptionError(f'{name} must be a number of bytes, or a text such as "3GB" or "500M", got {amount!r}.')
     return int(amount)
 
 

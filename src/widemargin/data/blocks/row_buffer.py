@@ -15,7 +15,7 @@ from widemargin.data.blocks.layout import widest
 _BELONGINGS = {"label": np.float64, "qid": np.int64, "weight": np.float64, "key": np.uint64}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowTypes:
     """Types of the arrays of some rows.
 
@@ -28,6 +28,13 @@ class RowTypes:
     n_features: int
     has_qid: bool
     has_weight: bool
+
+    def __eq__(self, other):
+        """Compare field by field, by name: for NumPy, None is float64."""
+        return isinstance(other, RowTypes) and str(self) == str(other)
+
+    def __hash__(self):
+        return hash(str(self))
 
     @property
     def bytes_per_entry(self):
@@ -145,30 +152,20 @@ class RowBuffer:
 
         Without a key, that of the rows stays undefined.
         """
-        self.copy_into(*self.reserve(rows, start, stop))
-
-    def reserve(self, rows, start, stop):
-        """Count the rows from `start` to `stop` as appended; return the arguments of `copy_into`, which copies them."""
+        place = slice(self.n_rows, self.n_rows + stop - start)
         ends = rows.ends()
         first, last = int(ends[start - 1]) if start else 0, int(ends[stop - 1]) if stop else 0
-        arguments = rows, slice(start, stop), slice(first, last), self.n_rows, self.n_entries
-        self.n_rows, self.n_entries = self.n_rows + stop - start, self.n_entries + last - first
-        return arguments
-
-    def copy_into(self, rows, chosen, chosen_entries, n_rows, n_entries):
-        """Copy the chosen rows to the place that was reserved; threads may copy to different places."""
-        place = slice(n_rows, n_rows + chosen.stop - chosen.start)
-        first, last = chosen_entries.start, chosen_entries.stop
-        entries = slice(n_entries, n_entries + last - first)
+        entries = slice(self.n_entries, self.n_entries + last - first)
         if self._ends is not None:
-            np.add(rows.ends()[chosen], n_entries - first, out=self._ends[place])
+            np.add(ends[start:stop], self.n_entries - first, out=self._ends[place])
             self._indices[entries] = rows.indices[first:last]
         if self._values is not None:
             self._values[entries] = 1 if rows.values is None else rows.values[first:last]
         for name, array in self._belongings.items():
             given = getattr(rows, name)
             if given is not None:
-                array[place] = given[chosen]
+                array[place] = given[start:stop]
+        self.n_rows, self.n_entries = place.stop, entries.stop
 
     def belongings(self, name):
         """Return the labels, queries, weights or keys of all rows."""

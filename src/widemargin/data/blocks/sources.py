@@ -1,8 +1,7 @@
 """Sources of rows for a row-block file: text, blocks of a caller, arrays on disk, and row-block files themselves.
 
-A source gives batches of parts, one after the other, each part a tuple, and `receive` turns a part into `Incoming`
-rows, in any thread. All parts of a batch are turned into rows before the next batch is asked for. Text is in `text`,
-tables are in `tables`.
+`parts` of a source yields tuples, and `receive(*part, slot)` turns them into `Incoming` rows, in any thread. Where
+`parts` yields None, all parts before are turned into rows first. Text is in `text`, tables are in `tables`.
 """
 
 import os
@@ -13,13 +12,14 @@ import pyarrow as pa
 
 from widemargin._runtime.progress import task
 from widemargin.data.blocks import layout
+from widemargin.data.blocks.extra import OptionError
 from widemargin.data.blocks.incoming import checked_chunk, checked_matrix, received
+from widemargin.data.blocks.row_blocks import to_scipy
 from widemargin.data.blocks.tables import TableSource, as_dataset
 from widemargin.data.blocks.text import TextSource, text_source
 from widemargin.data.svmlight.blocks import SvmlightBlocks
 from widemargin.errors import FormatError
 
-PARTS_PER_BATCH = 16  # at most, of every source
 _VALUES_PER_PART = 1 << 18
 _ARROW_SUFFIXES = (".arrow", ".ipc", ".feather")
 _ARRAY_BYTES_PER_BLOCK = 1 << 24  # of an array on disk
@@ -42,8 +42,8 @@ class BlockSource:
     def __init__(self, blocks, n_rows=None, name="source"):
         self._blocks, self._n_rows, self.name = blocks, n_rows, name
 
-    def batches(self):
-        """Yield lists of (Chunk, number of rows before it)."""
+    def parts(self):
+        """Yield (Chunk, number of rows before it); the next block is asked for when all before have been read."""
         n_before, first = 0, None
         with task(f"reading {os.path.basename(self.name)}", self._n_rows, "rows") as reading:
             for block in self._blocks:
@@ -51,15 +51,14 @@ class BlockSource:
                 first = first or _shape_of(chunk)
                 _refuse_change(first, _shape_of(chunk), n_before)
                 self.n_features = chunk.X.shape[1]
-                parts = list(divided(chunk))
-                for first_part in range(0, len(parts), PARTS_PER_BATCH):
-                    yield [(part, n_before + start) for part, start in parts[first_part : first_part + PARTS_PER_BATCH]]
+                yield from ((part, n_before + start) for part, start in divided(chunk))
+                yield None
                 n_before += len(chunk.label)
                 reading.advance(len(chunk.label))
 
     def receive(self, chunk, n_before, slot):
         """Return the rows of a Chunk."""
-        return received(chunk, slot, n_before)
+        return received(chunk, slot.sums, n_before)
 
 
 def _shape_of(chunk):
@@ -93,7 +92,7 @@ def divided(chunk):
 def _array_source(path, label, qid, weight):
     """Return the source of arrays in .npy files, which are mapped into memory."""
     if label is None:
-        raise ValueError("label must be the path of a .npy file with the labels.")
+        raise OptionError("label must be the path of a .npy file with the labels.")
     files = [path, label, qid, weight]
     X, *belongings = (None if one is None else _mapped(one) for one in files)
     checked_matrix(X[:0])
@@ -142,16 +141,17 @@ class _BlockFileSource:
         self.n_features = summary.n_features if summary else (None if kind.is_sparse else kind.n_features)
         self._rows = summary and summary.n_rows
 
-    def batches(self):
-        """Yield lists of one record batch and the number of rows before it."""
+    def parts(self):
+        """Yield (record batch, number of rows before it)."""
         n_before = 0
         with pa.memory_map(self.name) as file, task(f"reading {self.name}", self._rows, "rows") as reading:
             reader = pa.ipc.open_file(file)
             for number in range(reader.num_record_batches):
                 batch = reader.get_batch(number)
-                yield [(batch, n_before)]
+                yield batch, n_before
                 n_before += batch.num_rows
                 reading.advance(batch.num_rows)
+            yield None  # the file stays open until all has been read
 
     def receive(self, batch, n_before, slot):
         """Return the rows of a record batch."""
@@ -161,12 +161,12 @@ class _BlockFileSource:
         width = self.n_features
         if width is None:
             width = int(block.rows.indices.max(initial=0)) + 1
-        X = layout.to_scipy(block.rows, width)
+        X = to_scipy(block.rows, width)
         chunk = checked_chunk((X, y, block.qid, block.weight), n_before)
-        return received(chunk, slot, n_before, self.names)
+        return received(chunk, slot.sums, n_before, self.names)
 
 
-def open_source(source, *, label=None, qid=None, weight=None, columns=None, n_features=None, zero_based=False):
+def open_source(source, *, label, qid, weight, columns, n_features, zero_based, dtype):
     """Return the source of rows that `source` stands for; the parameters are those of `write_blocks`.
 
     Raises
@@ -175,7 +175,7 @@ def open_source(source, *, label=None, qid=None, weight=None, columns=None, n_fe
         If an option does not apply to the source.
     """
     of_rows = {"label": label, "qid": qid, "weight": weight}
-    of_text = {"n_features": n_features, "zero_based": zero_based or None}
+    of_text = {"n_features": n_features, "zero_based": zero_based or None, "dtype": dtype}
     is_path = isinstance(source, str | bytes | os.PathLike)
     suffix = os.path.splitext(os.fsdecode(source))[1].lower() if is_path else ""
     if suffix == ".npy":
@@ -191,7 +191,9 @@ def open_source(source, *, label=None, qid=None, weight=None, columns=None, n_fe
         return TableSource(dataset, label, qid=qid, weight=weight, columns=columns, name=name)
     if is_path or hasattr(source, "read"):
         _refuse_options("SVM-light text", {"columns": columns, **of_rows})
-        return text_source(source, zero_based=zero_based, n_features=n_features)
+        return text_source(
+            source, zero_based=zero_based, n_features=n_features, dtype=np.float64 if dtype is None else dtype
+        )
     _refuse_options("blocks", {"columns": columns, **of_rows, **of_text})
     if isinstance(source, SvmlightBlocks):
         return TextSource(source)
@@ -206,4 +208,4 @@ def open_source(source, *, label=None, qid=None, weight=None, columns=None, n_fe
 def _refuse_options(kind, options):
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise ValueError(f"{', '.join(given)} cannot be given if the source is {kind}.")
+        raise OptionError(f"{', '.join(given)} cannot be given if the source is {kind}.")

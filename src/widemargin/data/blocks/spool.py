@@ -12,12 +12,11 @@ leaves none behind.
 
 import tempfile
 from contextlib import ExitStack
-from functools import reduce
 
 import numpy as np
 
 from widemargin._runtime.threads import run
-from widemargin.data.blocks.row_buffer import RowArrays, RowBuffer, RowTypes
+from widemargin.data.blocks.row_buffer import RowArrays, RowBuffer
 
 _BITS_PER_LEVEL = 5  # of the keys: 32 buckets
 _KEY_BITS = 64
@@ -54,27 +53,21 @@ class Spool:
         self._buffer = None
         return False
 
-    def append(self, parts):
-        """Append rows, given as a list of RowArrays without keys; they are copied in threads."""
-        parts = [rows for rows in parts if rows.n_rows]
-        if not parts:
+    def append(self, rows):
+        """Append rows (RowArrays, without keys)."""
+        if rows.n_rows == 0:
             return
-        self._widen(reduce(RowTypes.joined, (rows.types for rows in parts)))
+        self._widen(rows.types)
         if self._random is not None:
-            parts = [rows._replace(key=self._draw_keys(rows)) for rows in parts]
-        copies = []
-        for rows in parts:
-            start = 0
-            while start < rows.n_rows:
-                count = self._buffer.n_fitting(rows, start)
-                if count:
-                    copies.append(self._buffer.reserve(rows, start, start + count))
-                    start += count
-                else:
-                    run(self._buffer.copy_into, copies, n_jobs=-1)
-                    copies = []
-                    self._make_room(rows, start)
-        run(self._buffer.copy_into, copies, n_jobs=-1)
+            rows = rows._replace(key=self._draw_keys(rows))
+        start = 0
+        while start < rows.n_rows:
+            count = self._buffer.n_fitting(rows, start)
+            if count:
+                self._buffer.append(rows, start, start + count)
+                start += count
+            else:
+                self._make_room(rows, start)
 
     def _widen(self, types):
         """Let the buffer have types that hold rows of these types, too."""

@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 from scipy.sparse import csr_array
 
 from widemargin._runtime.progress import task
+from widemargin.data.blocks.extra import OptionError
 from widemargin.data.blocks.incoming import checked_labels, checked_matrix, checked_queries, checked_weights, received
 from widemargin.data.blocks.layout import Chunk
 from widemargin.errors import FormatError
@@ -24,7 +25,7 @@ FORMATS = {
 """Formats of tables, by the suffix of a file."""
 
 _ROWS_PER_BATCH = 1 << 15
-_BATCHES_AT_A_TIME = 2  # that are read ahead, and turned into rows in threads
+_BATCHES_AHEAD = 2  # that are read before they are asked for
 
 
 def as_dataset(source):
@@ -95,14 +96,14 @@ class TableSource:
         schema, given = self._dataset.schema, [one for one in self._belongings.values() if one is not None]
         known = ", ".join(schema.names)
         if self._belongings["label"] is None:
-            raise ValueError(f"label must name the column with the labels of a table; its columns are {known}.")
+            raise OptionError(f"label must name the column with the labels of a table; its columns are {known}.")
         for name in [*given, *(columns or [])]:
             if schema.get_field_index(name) < 0:
-                raise ValueError(f"{self.name} has no column {name!r}, or several; its columns are {known}.")
+                raise OptionError(f"{self.name} has no column {name!r}, or several; its columns are {known}.")
         if len(set(given)) < len(given):
-            raise ValueError(f"label, qid and weight must be different columns, got {', '.join(given)}.")
+            raise OptionError(f"label, qid and weight must be different columns, got {', '.join(given)}.")
         if columns is not None and set(columns) & set(given):
-            raise ValueError(f"columns must not contain those of label, qid and weight, got {', '.join(columns)}.")
+            raise OptionError(f"columns must not contain those of label, qid and weight, got {', '.join(columns)}.")
         names = [name for name in schema.names if name not in given] if columns is None else list(columns)
         fields = [schema.field(name) for name in names]
         for field in fields:
@@ -126,26 +127,21 @@ class TableSource:
         return {name: pa.array(sorted(values - {None}), pa.string()) for name, values in found.items()}
 
     def _scan(self, names):
-        options = {"batch_size": _ROWS_PER_BATCH, "batch_readahead": _BATCHES_AT_A_TIME, "fragment_readahead": 1}
+        options = {"batch_size": _ROWS_PER_BATCH, "batch_readahead": _BATCHES_AHEAD, "fragment_readahead": 1}
         try:
             yield from self._dataset.to_batches(columns=names, **options)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise FormatError(self.name, f"cannot be read ({error})") from error
 
-    def batches(self):
-        """Yield lists of record batches, each with the number of rows before it."""
+    def parts(self):
+        """Yield (record batch, number of rows before it)."""
         names = [field.name for field in self._fields] + [one for one in self._belongings.values() if one is not None]
-        n_before, parts = 0, []
+        n_before = 0
         with task(f"reading {os.path.basename(self.name)}", self._dataset.count_rows(), "rows") as reading:
             for batch in self._scan(names):
-                parts.append((batch, n_before))
+                yield batch, n_before
                 n_before += batch.num_rows
                 reading.advance(batch.num_rows)
-                if len(parts) == _BATCHES_AT_A_TIME:
-                    yield parts
-                    parts = []
-            if parts:
-                yield parts
 
     def receive(self, batch, n_before, slot):
         """Return the rows of a record batch."""
@@ -159,7 +155,7 @@ class TableSource:
                 _refuse_missing(column, name, n_before)
                 array = checks[what](_to_numpy(column), n_before)
             belongings.append(array)
-        return received(Chunk(checked_matrix(X), *belongings), slot, n_before, self.names)
+        return received(Chunk(checked_matrix(X), *belongings), slot.sums, n_before, self.names)
 
     def _dense(self, batch, n_before):
         columns = [_numbers(batch.column(field.name), field.name, n_before) for field in self._fields]

@@ -8,18 +8,22 @@ here needs pyarrow before `write_blocks` is called, so that the package can be i
 import os
 import time
 from collections.abc import Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from widemargin._runtime.argument_types import FilePath
-from widemargin._runtime.threads import run
-from widemargin.data.blocks.extra import require_arrow
+from widemargin._runtime.atomic_file import SUFFIX
+from widemargin._runtime.threads import stream
+from widemargin.data.blocks.extra import OptionError, require_arrow
 from widemargin.data.blocks.memory import bytes_of
 
 _COMPRESSIONS = (None, "lz4", "zstd")
-_BYTES_PER_BLOCK = 1 << 23
+_BYTES_PER_BLOCK = 1 << 22  # from 1 to 32 MB, the time of reading differs by a tenth; 4 MB was the fastest
 _BYTES_BESIDE_ROWS = 450_000_000  # interpreter, libraries, compiled code, and blocks in work
 _LEAST_FRACTION_FOR_ROWS = 0.25  # of a limit of memory that is hardly larger than that
 
@@ -51,9 +55,13 @@ class WrittenBlocks:
     def __str__(self) -> str:
         speed = self.bytes / 1e6 / max(self.seconds, 1e-9)
         return (
-            f"{self.rows:,} rows, {self.features:,} features, {self.blocks:,} blocks, {self.bytes / 1e6:,.1f} MB "
-            f"in {self.seconds:.1f} s ({speed:,.0f} MB/s)"
+            f"{_counted(self.rows, 'row')}, {_counted(self.features, 'feature')}, {_counted(self.blocks, 'block')}, "
+            f"{self.bytes / 1e6:,.1f} MB in {self.seconds:.1f} s ({speed:,.0f} MB/s)"
         )
+
+
+def _counted(number, thing):
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def write_blocks(
@@ -66,6 +74,7 @@ def write_blocks(
     columns: Sequence[str] | None = None,
     n_features: int | None = None,
     zero_based: bool = False,
+    dtype: DTypeLike | None = None,
     keep_order: bool = False,
     seed: int = 0,
     compression: Literal["lz4", "zstd"] | None = None,
@@ -99,6 +108,8 @@ def write_blocks(
         Of text, the number of columns; None uses the largest index.
     zero_based : bool, default=False
         Of text, whether indices count from 0 rather than from 1.
+    dtype : float64 or float32, default=None
+        Of text, the type of values; None is float64. With float32, values are rounded to it, which halves the size.
     keep_order : bool, default=False
         Whether rows keep their order. Otherwise rows, or whole queries, are written in random order, so that the first
         part of the file is a random sample of all. Consecutive rows with the same qid are a query.
@@ -110,7 +121,7 @@ def write_blocks(
         Memory that may be used, in bytes or as a text such as "3GB", of which the process itself takes about 0.4 GB.
         None is half of what is free. What does not fit is kept in temporary files beside the file to write, or in the
         folder for temporary files if a file object is given.
-    block_bytes : int, default=8 MB
+    block_bytes : int, default=4 MB
         Size of a block, before compression.
 
     Returns
@@ -144,12 +155,11 @@ def write_blocks(
     from widemargin.data.blocks.sources import open_source
 
     begun = time.monotonic()
-    opened = open_source(
-        source, label=label, qid=qid, weight=weight, columns=columns, n_features=n_features, zero_based=zero_based
-    )
+    of_rows = {"label": label, "qid": qid, "weight": weight, "columns": columns}
+    opened = open_source(source, **of_rows, n_features=n_features, zero_based=zero_based, dtype=dtype)
     folder = None if hasattr(path, "write") else _folder_of(path)
     capacity = _capacity(bytes_of(max_memory))
-    with spool.Spool(capacity, folder, None if keep_order else seed) as rows:
+    with _naming(path), spool.Spool(capacity, folder, None if keep_order else seed) as rows:
         facts, types, classes = _collect(opened, rows)
         width = max(facts.n_columns, opened.n_features or 0)
         layout = block_file.make_layout(facts, types, width, classes, may_be_dense=opened.may_be_dense)
@@ -161,11 +171,23 @@ def write_blocks(
 
 def _check_options(compression, block_bytes, seed):
     if compression not in _COMPRESSIONS:
-        raise ValueError(f'compression must be None, "lz4" or "zstd", got {compression!r}.')
+        raise OptionError(f'compression must be None, "lz4" or "zstd", got {compression!r}.')
     if block_bytes < 1:
-        raise ValueError(f"block_bytes must be at least 1, got {block_bytes}.")
+        raise OptionError(f"block_bytes must be at least 1, got {block_bytes}.")
     if seed is None or isinstance(seed, bool) or seed < 0:
-        raise ValueError(f"seed must be an integer from 0 on, got {seed!r}.")
+        raise OptionError(f"seed must be an integer from 0 on, got {seed!r}.")
+
+
+@contextmanager
+def _naming(path):
+    """Within the block, an error of the system that names no file, or a temporary one, is about the file to write."""
+    try:
+        yield
+    except OSError as error:
+        is_temporary = error.filename is None or os.fsdecode(error.filename).endswith(SUFFIX)
+        if is_temporary and not hasattr(path, "write"):
+            error.filename = os.fsdecode(path)
+        raise
 
 
 def _capacity(max_memory):
@@ -182,17 +204,16 @@ def _folder_of(path):
 def _collect(source, spool):
     """Read all rows into the spool; return what is known of them, their types, and the classes or None."""
     from widemargin.data.blocks.row_buffer import RowTypes
-    from widemargin.data.blocks.sources import PARTS_PER_BATCH
-    from widemargin.data.blocks.statistics import ColumnSums, FileFacts
+    from widemargin.data.blocks.slots import make_slots
+    from widemargin.data.blocks.statistics import FileFacts
 
     facts, types, classes = FileFacts(), None, {}
-    slots = [ColumnSums() for _ in range(PARTS_PER_BATCH)]
-    for batch in source.batches():
-        calls = [(source.receive, (*part, slot)) for part, slot in zip(batch, slots, strict=False)]
-        arrived = []
-        for incoming in run(_outcome, calls, n_jobs=-1):
-            if isinstance(incoming, ValueError):
-                raise incoming
+    slots = make_slots()
+    with (
+        closing(source.parts()) as parts,
+        closing(stream(source.receive, _with_slots(parts, slots), n_ahead=len(slots))) as received,
+    ):
+        for incoming in received:
             rows = incoming.rows
             if incoming.classes is not None:
                 numbers = [classes.setdefault(name, len(classes)) for name in incoming.classes]
@@ -200,21 +221,19 @@ def _collect(source, spool):
             facts.join(incoming.facts)
             facts.join_labels(rows.label)
             types = rows.types if types is None else types.joined(rows.types)
-            arrived.append(rows)
-        spool.append(arrived)
+            spool.append(rows)
     for slot in slots:
-        facts.join_columns(slot)
+        facts.join_columns(slot.sums)
     if types is None:
         types = RowTypes(np.dtype(np.uint16), None, 0, False, False)
     return facts, types, list(classes) or None
 
 
-def _outcome(receive, part):
-    """Return the rows of a part, or the error that it has: of several, the first in the order of rows is raised."""
-    try:
-        return receive(*part)
-    except ValueError as error:
-        return error
+def _with_slots(parts, slots):
+    """Yield the parts with the slots in turn; None stays None."""
+    turns = cycle(slots)
+    for part in parts:
+        yield None if part is None else (*part, next(turns))
 
 
 def _summarise(facts, layout, names, block_bytes, *, is_shuffled):

@@ -130,7 +130,7 @@ class SvmlightBlocks:
         """Yield the text, decompressed, in parts of about `block_bytes` that end with a newline."""
         with self._open() as stored, io.BufferedReader(stored, _BYTES_PER_READ) as plain:
             method, file = open_decompressed(plain)
-            pieces = []
+            pieces: list[bytes] = []
             with file:
                 while data := self._read(file, method):
                     self.position = stored.position

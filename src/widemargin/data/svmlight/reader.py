@@ -37,6 +37,7 @@ _COUNTING_TIME_FRACTION = 0.05  # of the time; parsing takes the rest
 _UNDECIDED_NUMBERS_LISTED = 64  # of a chunk, in the first attempt; a chunk with more is parsed again with a longer list
 _BYTES_OF_SHORTEST_ENTRY = 4  # a blank, a digit, a colon, a digit
 _LARGEST_INT32 = 2**31 - 1
+_BYTES_SEARCHED_AT_ONCE = 1 << 12  # for a newline
 _NEWLINE = np.uint8(ord("\n"))
 _LARGEST_VALUES = {  # the largest doubles that are finite after the conversion to the type
     np.dtype(np.float64): float(np.finfo(np.float64).max),
@@ -134,7 +135,7 @@ class Text(NamedTuple):
     """A text to be parsed, and what is needed to describe its errors."""
 
     name: str
-    buffer: bytes | mmap.mmap
+    buffer: bytes | mmap.mmap | memoryview
     with_queries: bool
     n_features: int | None = None
     lines_before: int = 0  # lines of the file before this text, if it is a part of the file
@@ -239,12 +240,22 @@ def _make_rules(text, dtype, zero_based):
     )
 
 
+def _after_newline(text, position):
+    """Return the position after the first newline from `position` on, or the length of the text."""
+    while position < len(text):
+        found = text[position : position + _BYTES_SEARCHED_AT_ONCE].tobytes().find(b"\n")
+        if found >= 0:
+            return position + found + 1
+        position += _BYTES_SEARCHED_AT_ONCE
+    return len(text)
+
+
 def split_into_chunks(buffer):
     """Divide a text after newlines into arrays of about `_CHUNK_BYTES`; a missing newline at the end is added."""
     text = np.frombuffer(buffer, dtype=np.uint8)
     chunks, start = [], 0
     while start < len(text):
-        stop = buffer.find(b"\n", start + _CHUNK_BYTES - 1) + 1 or len(text)
+        stop = _after_newline(text, start + _CHUNK_BYTES - 1)
         chunks.append(text[start:stop])
         start = stop
     if chunks and chunks[-1][-1] != _NEWLINE:

@@ -1,0 +1,26 @@
+"""What threads use again and again while they turn parts of a source into rows: a slot for each part under way."""
+
+from widemargin.data.blocks.statistics import ColumnSums
+
+_PARTS_AT_A_TIME = 8
+
+
+class Slot:
+    """Sums over columns of all parts of a slot, and memory for the text of one."""
+
+    def __init__(self):
+        self.sums, self._memory = ColumnSums(), bytearray()
+
+    def memory(self, length, *, keep=False):
+        """Return memory of this length, valid until the next call; with `keep`, its first bytes are those before."""
+        if length > len(self._memory):
+            longer = bytearray(length + length // 8)
+            if keep:
+                longer[: len(self._memory)] = self._memory
+            self._memory = longer
+        return memoryview(self._memory)[:length]
+
+
+def make_slots():
+    """Return a slot for each part that may be under way at the same time."""
+    return [Slot() for _ in range(_PARTS_AT_A_TIME)]
