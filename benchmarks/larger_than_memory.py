@@ -29,10 +29,10 @@ LARGEST_IN_MEMORY = 4_000_000
 SECTIONS = {
     "splice": (
         "Fifteen million rows under three gigabytes",
-        "Hinge loss, no intercept, two threads, to a certified relative gap of 10⁻³. C is that of the sum of the losses."
+        "Hinge loss, no intercept, two threads, to a certified relative gap of 10⁻³. C is that of the sum of losses."
         f" OCAS's paper reports {OCAS_SECONDS} s on {OCAS_CORES} cores with 32 GB in memory for the real set. *Lower"
-        " bound* is the larger of the bytes read at the speed of a sequential read of the same file in the same run, and"
-        " of the time of the same fit in memory, scaled from four million rows.",
+        " bound* is the larger of the bytes read at the speed of a sequential read of the same file in the same run,"
+        " and of the time of the same fit in memory, scaled from four million rows.",
     ),
     "rows": (
         "Seconds against rows",

@@ -1,9 +1,9 @@
 """The weighted Gram matrix of rows whose stored values are all one, by counting bits.
 
 Entry (j, k) of X'diag(q)X is a sum of q over the rows that have both columns. If q has few different values, as the
-second derivatives of a smoothed hinge have, the rows of each value are counted: the rows that have a column are a set of
-bits, and the count is the number of bits in the intersection of two sets. 64 rows take one instruction (measured on 564
-columns, 141 ones a row: 0.7 microseconds a row, where outer products take 7).
+second derivatives of a smoothed hinge have, the rows of each value are counted: the rows that have a column are a set
+of bits, and the count is the number of bits in the intersection of two sets. 64 rows take one instruction (measured on
+564 columns, 141 ones a row: 0.7 microseconds a row, where outer products take 7).
 """
 
 import numpy as np
