@@ -1,5 +1,6 @@
 """`RowBlocks`: rows that are read block by block, from row-block files or from memory."""
 
+import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
+from widemargin._runtime.progress import task
 from widemargin.data.column_scaling import column_statistics
 from widemargin.data.matrix import Matrix
 from widemargin.data.rows import DenseRows, SparseRows
@@ -155,7 +157,12 @@ class RowBlocks:
 
     def to_memory(self) -> Any:
         """Return all rows as an array or csr_array with the types of the file."""
-        parts = [X for X, _ in self]
+        parts = []
+        with task(f"reading {os.path.basename(self.paths[0]) if self.paths else ''}", max(1, self.n_bytes), "bytes",
+                  speed=True) as reading:  # fmt: skip
+            for X, y in self:
+                parts.append(X)
+                reading.advance(round(self.bytes_per_row * len(y)))
         if not parts:
             return np.empty((0, self.shape[1]))
         return vstack(parts, format="csr") if self.layout.is_sparse else np.concatenate(parts)

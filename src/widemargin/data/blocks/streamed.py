@@ -8,6 +8,7 @@ only once.
 The columns may be scaled, see `column_scaling`.
 """
 
+import math
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin._runtime.argument_types import Floats
+from widemargin._runtime.progress import task
 from widemargin._runtime.threads import run
 from widemargin.data.blocks.read_ahead import OrderedSum, ReadAhead
 from widemargin.data.blocks.row_blocks import Block, RowBlocks
@@ -237,11 +239,17 @@ class StreamedMatrix:
                 if k in self._keeps:
                     self._resident[k] = block
                 work(k, block, start, stop)
+            reading.advance(round((stop - start) * blocks.bytes_per_row))
 
-        with ReadAhead(blocks.read, to_read, BLOCKS_IN_FLIGHT) as ahead:
-            run(one, [(k,) for k in numbers], n_jobs)
         n_rows = sum(stop - start for start, stop in map(blocks.rows_of, to_read))
-        self.bytes_read += round(n_rows * blocks.bytes_per_row)
+        n_bytes = round(n_rows * blocks.bytes_per_row)
+        words = f"pass {math.floor(self.n_passes) + 1}, {len(to_read)} blocks"
+        with (
+            task(words, max(1, n_bytes), "bytes", speed=True) as reading,
+            ReadAhead(blocks.read, to_read, BLOCKS_IN_FLIGHT) as ahead,
+        ):
+            run(one, [(k,) for k in numbers], n_jobs)
+        self.bytes_read += n_bytes
         self.n_passes += n_rows / max(1, self.n_rows)
         self.seconds_waited += ahead.waited
 
