@@ -1,6 +1,8 @@
 """The public names, and where they live; `__init__.py` imports each when it is first used."""
 
 from ._runtime.progress import show_progress
+from .data.blocks.reader import open_blocks
+from .data.blocks.row_blocks import RowBlocks
 from .data.blocks.writer import WrittenBlocks, write_blocks
 from .data.scaling import FeatureRanges, learn_ranges
 from .data.svmlight.blocks import SvmlightBlocks, write_svmlight_blocks
@@ -58,6 +60,7 @@ __all__ = [
     "Progress",
     "ROCAreaSVC",
     "RankSVM",
+    "RowBlocks",
     "RowLoss",
     "SvmlightBlocks",
     "WrittenBlocks",
@@ -72,6 +75,7 @@ __all__ = [
     "grid_search",
     "learn_ranges",
     "load_model",
+    "open_blocks",
     "plot_convergence",
     "plot_grid",
     "predict_file",
