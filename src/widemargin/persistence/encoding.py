@@ -4,6 +4,8 @@ Parameters, labels and feature names become JSON; a history, which is a structur
 Decoding raises ValueError for every value that encoding cannot have produced.
 """
 
+import os
+
 import numpy as np
 
 from widemargin._runtime.version import __version__
@@ -40,11 +42,13 @@ def decode_parameters(metadata, estimator):
 
 
 def encode(value):
-    """Return a value for JSON. Dicts become lists of pairs, because their keys may be numbers."""
+    """Return a value for JSON. Dicts become lists of pairs, because their keys may be numbers; paths become texts."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value) in (bool, int, float, str):
         return value
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
     if type(value) is dict:
         return {"dict": [[encode(key), encode(entry)] for key, entry in value.items()]}
     if type(value) in (list, tuple):

@@ -4,12 +4,14 @@ always         `coef_`, `intercept_`. A file may hold only the columns of `coef_
                `coef_.columns`, ascending column numbers, and `coef_.values`, their weights.
 dual solvers   `dual_coef_`; cutting plane models do not have it
 OrdinalSVC     `thresholds_`, ascending, one fewer than there are classes; `coef_` has one dimension
+scaling        `scaling_.centre` and `scaling_.scale`, of models that were fitted to scaled features
 """
 
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.base import is_classifier
 
+from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.columns import at_columns
 from widemargin.models.cutting_plane.base import PlaneModel
 from widemargin.models.cutting_plane.measure import MeasureSVC
@@ -18,6 +20,7 @@ from widemargin.persistence.encoding import typed_entry
 from widemargin.problems.measures import parsed
 
 COLUMNS, VALUES = "coef_.columns", "coef_.values"
+CENTRE, SCALE = "scaling_.centre", "scaling_.scale"
 _COLUMN_BYTES = 4  # of a column number in a file
 _MANY_FEATURES = 1 << 16  # models with at least so many features may be saved without their zero columns
 _MAX_FEATURES = 2**31 - 1
@@ -32,6 +35,8 @@ def arrays_of(model, keep_dual):
         arrays["dual_coef_"] = np.asarray(model.dual_coef_)
     if isinstance(model, OrdinalSVC):
         arrays["thresholds_"] = np.asarray(model.thresholds_)
+    if hasattr(model, "scaling_"):
+        arrays |= {CENTRE: model.scaling_.centre, SCALE: model.scaling_.scale}
     return arrays
 
 
@@ -46,6 +51,8 @@ def metadata_of(model):
 def restore(model, metadata, arrays):
     """Set the fitted attributes from the metadata and arrays; raise ValueError if they are not valid."""
     columns, is_sparse = arrays.pop(COLUMNS, None), metadata.get("coef_is_sparse") is True
+    if {CENTRE, SCALE} & set(arrays):
+        model.scaling_ = _scaling(arrays.pop(CENTRE, None), arrays.pop(SCALE, None), model.n_features_in_)
     if columns is not None:
         _check_columns(columns, model.n_features_in_)
         arrays["coef_"] = arrays.pop(VALUES, None)
@@ -58,6 +65,15 @@ def restore(model, metadata, arrays):
         model.coef_ = csr_matrix(model.coef_)
     if "n_iter_" in metadata:
         model.n_iter_ = typed_entry(metadata, "n_iter_", int)
+
+
+def _scaling(centre, scale, n_features):
+    """Return the scaling of the features; raise ValueError unless there are two numbers for each."""
+    for name, array in ((CENTRE, centre), (SCALE, scale)):
+        check_numbers(name, array, [(n_features,)])
+    if not (scale > 0.0).all():
+        raise ValueError(f"{SCALE} must be positive.")
+    return ColumnScaling(centre, scale)
 
 
 def _coef_arrays(coef):

@@ -1,4 +1,7 @@
-"""`open_blocks`: row-block files as RowBlocks, each block checked when it is read for the first time."""
+"""`open_blocks`: row-block files as RowBlocks, each block checked when it is read for the first time.
+
+Nothing here needs pyarrow before `open_blocks` is called, so that the package can be imported without it.
+"""
 
 import os
 import threading
@@ -6,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
 from widemargin._runtime.argument_types import FilePath
-from widemargin.data.blocks.layout import Layout, Summary, checksum, decode, decode_belongings
+from widemargin.data.blocks.extra import require_arrow
 from widemargin.data.blocks.row_blocks import Piece, RowBlocks
 from widemargin.errors import FormatError
 
@@ -30,7 +32,23 @@ def open_blocks(paths: FilePath | Sequence[FilePath]) -> RowBlocks:
     ------
     FormatError
         If a file is no row-block file, is damaged, or has other columns than the first.
+    OSError
+        If a file cannot be read.
+    ImportError
+        If pyarrow or xxhash is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import LinearSVC, open_blocks, write_blocks
+    >>> rng = np.random.default_rng(0)
+    >>> parts = (rng.standard_normal((100, 3)) for _ in range(5))
+    >>> written = write_blocks("five.arrow", ((X, (X[:, 0] > 0).astype(int)) for X in parts))
+    >>> rows = open_blocks("five.arrow")
+    >>> rows.shape, LinearSVC(C=100.0).fit(rows).score(rows, rows.labels) > 0.97
+    ((500, 3), True)
     """
+    require_arrow()
     several = [paths] if isinstance(paths, str | bytes | os.PathLike) else list(paths)
     if not several:
         raise ValueError("open_blocks needs at least one file, got an empty list.")
@@ -85,6 +103,8 @@ class _File:
         self.path, self._lock, self._checked, self._open = path, threading.Lock(), set(), None
         self._belongings = None
         self._stamp = _stamp(path)
+        from widemargin.data.blocks.layout import Layout, Summary
+
         reader = self._reader()
         try:
             self.layout = Layout.of_schema(reader.schema)
@@ -110,6 +130,8 @@ class _File:
 
     def _reader(self):
         """Return the Arrow reader, which each process opens for itself."""
+        import pyarrow as pa
+
         if self._open is None or self._open[0] != os.getpid():
             try:
                 self._open = os.getpid(), pa.ipc.open_file(pa.OSFile(self.path))
@@ -130,10 +152,16 @@ class _File:
 
     def read(self, number):
         """Return block `number`."""
+        from widemargin.data.blocks.layout import decode
+
         return decode(self._batch(number))
 
     def belongings(self, number):
         """Return label, qid and weight of the rows of a block; the features are not read."""
+        import pyarrow as pa
+
+        from widemargin.data.blocks.layout import decode_belongings
+
         if self._belongings is None:
             names = [name for name in self._reader().schema.names if name in ("label", "qid", "weight")]
             options = pa.ipc.IpcReadOptions(included_fields=[self._reader().schema.names.index(name) for name in names])
@@ -141,6 +169,8 @@ class _File:
         return decode_belongings(self._belongings.get_batch(number))
 
     def _batch(self, number):
+        import pyarrow as pa
+
         if _stamp(self.path) != self._stamp:
             raise FormatError(self.path, "the file has changed since it was opened. Open it again and start anew.")
         try:
@@ -154,6 +184,8 @@ class _File:
 
     def _check(self, number, batch, metadata):
         """Refuse a block whose checksum or number of rows is not that which was written."""
+        from widemargin.data.blocks.layout import checksum
+
         words = {} if metadata is None else {key.decode(): value.decode() for key, value in metadata.items()}
         if checksum(batch) != words.get("checksum") or batch.num_rows != self.rows_of_blocks[number]:
             where = f", which begins at byte {words['byte']}," if "byte" in words else ""

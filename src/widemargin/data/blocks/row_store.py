@@ -14,7 +14,7 @@ from widemargin.data.rows import DenseRows, SparseRows, taken
 class KeptRows(NamedTuple):
     """Some rows of a block: their numbers in the block, ascending, and the rows."""
 
-    index: np.ndarray
+    numbers: np.ndarray
     rows: DenseRows | SparseRows
 
 
@@ -38,9 +38,9 @@ class RowStore:
     def find(self, k, needed):
         """Return the KeptRows of block k if all the rows that are needed (numbers in the block) are kept, else None."""
         kept = self._kept.get(k)
-        if kept is None or len(needed) > len(kept.index):
+        if kept is None or len(needed) > len(kept.numbers):
             return None
-        return kept if np.isin(needed, kept.index, assume_unique=True).all() else None
+        return kept if np.isin(needed, kept.numbers, assume_unique=True).all() else None
 
     def keep(self, k, rows, n_rows, chosen):
         """Keep the chosen rows (ascending numbers) of block k instead of those kept before, if there is room."""
@@ -51,5 +51,5 @@ class RowStore:
     def keep_also(self, k, rows, n_rows, chosen):
         """Keep the chosen rows of block k besides those kept before, or only them if there is no room for both."""
         kept = self._kept.get(k)
-        both = chosen if kept is None else np.union1d(kept.index, chosen)
+        both = chosen if kept is None else np.union1d(kept.numbers, chosen)
         self.keep(k, rows, n_rows, both if len(both) <= self._share * n_rows else chosen)
