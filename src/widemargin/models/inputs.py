@@ -156,6 +156,8 @@ def checked_weights(sample_weight, X, *, non_negative):
     """
     if sample_weight is None and isinstance(X, RowBlocks):
         sample_weight = X.weight
+    if sample_weight is None and isinstance(X, RowBlocks):
+        return np.broadcast_to(1.0, len(X))  # vectors over rows are what memory is short of
     if sample_weight is None:
         return np.ones(_num_samples(X))
     refuse_missing(sample_weight, "sample_weight")
@@ -185,6 +187,16 @@ def check_class_weight(class_weight):
             raise ValueError(
                 f"class_weight must have a finite number, 0 or larger, for each class, got {factor!r} for {label!r}."
             )
+
+
+def narrowed(label):
+    """Return labels 0, 1, ... in the narrowest type of integers that holds them."""
+    return label.astype(np.min_scalar_type(int(label.max(initial=0))))
+
+
+def scaled_rows(factor, weight):
+    """Return factor times weight; if all weights are one number without memory of its own, so is the result."""
+    return np.broadcast_to(factor * weight[0], len(weight)) if weight.strides == (0,) else factor * weight
 
 
 def class_factors(class_weight, classes, label, weight):

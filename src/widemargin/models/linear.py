@@ -18,6 +18,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._runtime.argument_types import Floats
+from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.models.argument_types import (
     Callbacks,
     Checkpoint,
@@ -32,7 +33,7 @@ from widemargin.models.argument_types import (
 )
 from widemargin.models.base import LinearModel, one_by_one
 from widemargin.models.crammer_singer import check_crammer_singer
-from widemargin.models.inputs import check_class_weight, class_factors, encode_labels
+from widemargin.models.inputs import check_class_weight, class_factors, encode_labels, narrowed, scaled_rows
 from widemargin.models.scoring import ScoresRowBlocks
 from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems import classification, regression
@@ -240,7 +241,7 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
             raise ValueError(f"{given} loss='hinge' needs dual=True or dual='auto', as in scikit-learn.")
         check_class_weight(self.class_weight)
         self.classes_, label = encode_labels(y)
-        return X, label, weight
+        return X, narrowed(label) if isinstance(X, RowBlocks) else label, weight
 
     @property
     def _n_outputs(self):
@@ -250,7 +251,7 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
     def _cost(self, label, weight):
         """Return the cost of each row; class_weight="balanced" counts only rows of positive weight."""
         factor = class_factors(self.class_weight, self.classes_, label, weight)
-        return self.C * weight if factor is None else self.C * weight * factor[label]
+        return scaled_rows(self.C, weight) if factor is None else self.C * weight * factor[label]
 
     @property
     def _solves_all_classes_at_once(self):
@@ -483,7 +484,7 @@ class LinearSVR(ScoresRowBlocks, RegressorMixin, LinearModel):
 
     def _cost(self, y, weight):
         """Return the cost of each row."""
-        return self.C * weight
+        return scaled_rows(self.C, weight)
 
     def _problems(self, X, y, cost):
         """Return a list of one function, which states the problem."""

@@ -26,6 +26,7 @@ import xxhash
 from scipy.sparse import issparse
 
 from widemargin.data.blocks.row_blocks import Block
+from widemargin.data.blocks.row_blocks import to_scipy as to_scipy
 from widemargin.data.rows import DenseRows, SparseRows, ones
 
 VERSION = 1

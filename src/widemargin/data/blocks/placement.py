@@ -14,7 +14,7 @@ from widemargin.data.blocks.streamed import BLOCKS_IN_FLIGHT, StreamedMatrix
 from widemargin.data.column_scaling import ColumnScaling, column_statistics
 from widemargin.data.matrix import Matrix
 
-_VECTORS_OF_A_PROBLEM = 20  # of eight bytes for each row, at most, that a solver has for a problem
+_VECTORS_OF_A_PROBLEM = 16  # of eight bytes for each row, at most, that a solver has for a problem
 _SHARE_OF_VECTORS = 0.5  # of the memory, at most, for vectors of further problems, where rows are on disk
 
 

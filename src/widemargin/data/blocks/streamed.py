@@ -22,11 +22,12 @@ from widemargin.data.blocks.row_blocks import Block, RowBlocks
 from widemargin.data.blocks.row_store import RowStore
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.gram import add_dense_products, add_outer_products, prefers_outer_products
+from widemargin.data.gram_of_ones import add_counts, prefers_counts
 from widemargin.data.matrix import add_combination, set_all_scores, set_scores
 from widemargin.data.rows import taken
 
-BLOCKS_IN_FLIGHT = 6  # that are read ahead or processed
-_SHARE_OF_ROW_STORE = 0.5  # of the memory that is left for rows
+BLOCKS_IN_FLIGHT = 8  # that are read ahead or processed
+_SHARE_OF_ROW_STORE = 0.8  # of the memory that is left for rows
 
 
 class StreamedMatrix:
@@ -128,7 +129,10 @@ class StreamedMatrix:
 
     def gram(self, q: Floats, n_jobs: int | None = None) -> Floats:
         """Return the lower half of X'diag(q)X; q must be nonnegative, and rows with q = 0 are not read."""
-        add = add_outer_products if prefers_outer_products(self, np.count_nonzero(q)) else add_dense_products
+        if self.blocks.layout.value_type is None and prefers_counts(self):
+            add = add_counts
+        else:
+            add = add_outer_products if prefers_outer_products(self, np.count_nonzero(q)) else add_dense_products
         total = self._sum_over(q, (self._n_raw, self._n_raw), add, n_jobs)
         return total if self.scaling is None else self.scaling.of_gram(total, self.constant)
 
