@@ -14,7 +14,7 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
-import pyarrow
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from scipy.sparse import random_array
@@ -48,7 +48,7 @@ def data_files(tmp_path_factory):
     np.save(folder / "X.npy", X[:270])
     np.save(folder / "y.npy", y[:270])
     clicks = {"clicked": [0, 1, 1], "age": [30, 40, 50], "country": ["de", "fr", "de"], "device": ["pc", "pc", "tv"]}
-    parquet.write_table(pyarrow.table(clicks), folder / "clicks.parquet")
+    parquet.write_table(pa.table(clicks), folder / "clicks.parquet")
     for name in ("heart.t", "svmguide1.t", "news20.t.xz"):
         write(name, 100 * X[270:], y[270:])
     write("covtype.xz", rng.integers(1, 9, (10_100, 3)), rng.integers(1, 3, 10_100))
