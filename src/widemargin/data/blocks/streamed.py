@@ -27,6 +27,7 @@ from widemargin.data.matrix import add_combination, set_all_scores, set_scores
 from widemargin.data.rows import taken
 
 BLOCKS_IN_FLIGHT = 8  # that are read ahead or processed
+_BYTES_OF_A_RECORD = 64  # that coordinate descent has for each row that it keeps
 _SHARE_OF_ROW_STORE = 0.8  # of the memory that is left for rows
 
 
@@ -174,8 +175,8 @@ class StreamedMatrix:
 
     @property
     def most_rows_in_memory(self) -> int:
-        """Number of rows that may be kept in memory besides those that are kept anyway."""
-        return int(self._memory / max(1.0, self.blocks.bytes_per_row))
+        """Number of rows that a solver may keep in memory; while they are put together, each is there twice."""
+        return int(0.5 * _SHARE_OF_ROW_STORE * self._memory / (self.blocks.bytes_per_row + _BYTES_OF_A_RECORD))
 
     def visit_blocks(self, visit: Callable, interrupt: Any = None) -> None:
         """Call visit(rows, start, stop) for one block after the other, until the event `interrupt` is set."""
