@@ -75,11 +75,12 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
         Seed of the order in which rows are visited. The same seed gives the same model, bit for bit.
     max_iter : int or None, default=1000
         Largest number of sweeps over the rows, of Newton steps, or of cutting planes; None is no limit.
-    solver : {"auto", "dcd", "avsf", "climb", "newton", "ocas", "svmperf"}, default="auto"
+    solver : {"auto", "dcd", "avsf", "climb", "sbm", "newton", "ocas", "svmperf"}, default="auto"
         "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
         instead; "climb" is continuation from small C to a large one. "newton" is for many rows and up to 3,000 columns;
-        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
-        chooses by a measured rule and may switch from "dcd" to "newton" during the fit.
+        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "sbm" is
+        block minimisation for row blocks on disk that are too wide for "newton". "auto" chooses by a measured rule and
+        may switch from "dcd" to "newton" during the fit.
     stopping : {"gap", "kkt", "violation"}, default="gap"
         What `tol` is compared with: "gap" is the relative duality gap; "kkt", for dual solvers, the largest violation
         of an optimality condition; "violation", for "svmperf", by how much the mean loss exceeds its cutting-plane
@@ -328,11 +329,12 @@ class LinearSVR(ScoresRowBlocks, RegressorMixin, LinearModel):
         Seed of the order in which rows are visited. The same seed gives the same model, bit for bit.
     max_iter : int or None, default=1000
         Largest number of sweeps over the rows, of Newton steps, or of cutting planes; None is no limit.
-    solver : {"auto", "dcd", "avsf", "climb", "newton", "ocas", "svmperf"}, default="auto"
+    solver : {"auto", "dcd", "avsf", "climb", "sbm", "newton", "ocas", "svmperf"}, default="auto"
         "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
         instead; "climb" is continuation from small C to a large one. "newton" is for many rows and up to 3,000 columns;
-        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
-        chooses by a measured rule and may switch from "dcd" to "newton" during the fit.
+        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "sbm" is
+        block minimisation for row blocks on disk that are too wide for "newton". "auto" chooses by a measured rule and
+        may switch from "dcd" to "newton" during the fit.
     stopping : {"gap", "kkt", "violation"}, default="gap"
         What `tol` is compared with: "gap" is the relative duality gap; "kkt", for dual solvers, the largest violation
         of an optimality condition; "violation", for "svmperf", by how much the mean loss exceeds its cutting-plane
