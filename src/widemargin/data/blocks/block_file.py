@@ -10,7 +10,7 @@ import pyarrow as pa
 from widemargin._runtime.atomic_file import replacing
 from widemargin._runtime.progress import task
 from widemargin._runtime.threads import run
-from widemargin.data.blocks.layout import Chunk, Layout, Summary, checksum, encode
+from widemargin.data.blocks.layout import Chunk, Layout, Summary, checksum, checksum_of_belongings, encode
 from widemargin.data.blocks.row_buffer import RowTypes
 from widemargin.data.blocks.statistics import ONES, VALUE_TYPES
 from widemargin.data.matrix import SparseRows
@@ -144,6 +144,7 @@ def write_file(path_or_file, spool, layout, summary: Summary, *, compression, cl
                 for blocks in block_parts(spool, summary.rows_per_block):
                     for batch, check in run(encoder.batch, blocks, n_jobs=-1):
                         words = {"block": str(number), "byte": str(sink.tell()), "checksum": check}
+                        words["belongings"] = checksum_of_belongings(batch)
                         writer.write_batch(batch, custom_metadata=words)
                         number += 1
                         writing.advance(batch.num_rows)

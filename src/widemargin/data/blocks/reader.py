@@ -9,9 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from widemargin._runtime.argument_types import FilePath
-from widemargin.data.blocks.layout import Layout, Summary, checksum, decode, decode_belongings
+from widemargin.data.blocks.layout import (
+    BELONGINGS,
+    Layout,
+    Summary,
+    checksum,
+    checksum_of_belongings,
+    decode,
+    decode_belongings,
+)
 from widemargin.data.blocks.row_blocks import Piece, RowBlocks
 from widemargin.errors import FormatError
+
+# What pyarrow and we raise for damaged bytes, which may stand for anything.
+_DAMAGE = (
+    pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, MemoryError,
+)  # fmt: skip
 
 
 def open_blocks(paths: FilePath | Sequence[FilePath]) -> RowBlocks:
@@ -82,14 +95,13 @@ class _File:
     """One file: its layout and summary, and blocks read from it, each checked when it is read for the first time."""
 
     def __init__(self, path):
-        self.path, self._lock, self._checked, self._open = path, threading.Lock(), set(), None
-        self._belongings = None
+        self.path, self._lock, self._checked, self._open = path, threading.Lock(), set(), {}
         self._stamp = _stamp(path)
         reader = self._reader()
         try:
             self.layout = Layout.of_schema(reader.schema)
-            self.summary, classes = Summary.of_metadata(reader.schema.metadata)
-        except ValueError as error:
+            self.summary, classes = Summary.of_metadata(reader.schema.metadata, self.layout)
+        except _DAMAGE as error:
             raise FormatError(path, f"this is not a row-block file: {error}") from None
         if self.summary is None:
             raise FormatError(
@@ -108,61 +120,63 @@ class _File:
                 f"{reader.num_record_batches}.",
             )
 
-    def _reader(self):
-        """Return the Arrow reader, which each process opens for itself."""
-        if self._open is None or self._open[0] != os.getpid():
+    def _reader(self, names=None):
+        """Return the Arrow reader of some columns, or of all, which each process opens for itself."""
+        key = os.getpid(), names
+        if key not in self._open:
             try:
-                self._open = os.getpid(), pa.ipc.open_file(pa.OSFile(self.path))
-            except (pa.ArrowInvalid, OSError) as error:
+                reader = pa.ipc.open_file(pa.OSFile(self.path))
+                if names is not None:
+                    chosen = [k for k, name in enumerate(reader.schema.names) if name in names]
+                    options = pa.ipc.IpcReadOptions(included_fields=chosen)
+                    reader = pa.ipc.open_file(pa.OSFile(self.path), options=options)
+                self._open[key] = reader
+            except _DAMAGE as error:
                 size = os.path.getsize(self.path)
                 raise FormatError(
                     self.path,
                     f"this is not a complete row-block file: its end, at byte {size}, is not that of an Arrow file "
                     f"({error}). The file is cut off or of another kind; write it again.",
                 ) from None
-        return self._open[1]
+        return self._open[key]
 
     def __getstate__(self):
-        return {**self.__dict__, "_lock": None, "_open": None, "_belongings": None}
+        return {**self.__dict__, "_lock": None, "_open": {}}
 
     def __setstate__(self, state):
         self.__dict__.update(state, _lock=threading.Lock())
 
     def read(self, number):
         """Return block `number`."""
-        return decode(self._batch(number))
+        return decode(self._batch(number, None, checksum, "checksum"))
 
     def belongings(self, number):
         """Return label, qid and weight of the rows of a block; the features are not read."""
-        if self._belongings is None:
-            names = [name for name in self._reader().schema.names if name in ("label", "qid", "weight")]
-            options = pa.ipc.IpcReadOptions(included_fields=[self._reader().schema.names.index(name) for name in names])
-            self._belongings = pa.ipc.open_file(pa.OSFile(self.path), options=options)
-        return decode_belongings(self._belongings.get_batch(number))
+        return decode_belongings(self._batch(number, BELONGINGS, checksum_of_belongings, "belongings"))
 
-    def _batch(self, number):
+    def _batch(self, number, names, checksum_of, key):
+        """Return the record batch of a block, or some of its columns, whose checksum is compared with word `key`."""
         if _stamp(self.path) != self._stamp:
             raise FormatError(self.path, "the file has changed since it was opened. Open it again and start anew.")
         try:
             with self._lock:
-                found = self._reader().get_batch_with_custom_metadata(number)
-        except (pa.ArrowInvalid, OSError) as error:
+                batch, metadata = self._reader(names).get_batch_with_custom_metadata(number)
+            batch.validate()  # a damaged length would lead outside of the memory
+            if (number, key) in self._checked:
+                return batch
+            words = {name.decode(): word.decode() for name, word in dict(metadata or {}).items()}
+            found = checksum_of(batch), batch.num_rows
+        except _DAMAGE as error:
             raise FormatError(self.path, f"the file is damaged: block {number} cannot be read ({error}).") from None
-        if number not in self._checked:
-            self._check(number, *found)
-        return found[0]
-
-    def _check(self, number, batch, metadata):
-        """Refuse a block whose checksum or number of rows is not that which was written."""
-        words = {} if metadata is None else {key.decode(): value.decode() for key, value in metadata.items()}
-        if checksum(batch) != words.get("checksum") or batch.num_rows != self.rows_of_blocks[number]:
+        if found != (words.get(key, None if key == "checksum" else found[0]), self.rows_of_blocks[number]):
             where = f", which begins at byte {words['byte']}," if "byte" in words else ""
             raise FormatError(
                 self.path,
                 f"the file is damaged: block {number} of {len(self.rows_of_blocks)}{where} has not the contents that "
                 "were written. Write the file again, and check the disk.",
             )
-        self._checked.add(number)
+        self._checked.add((number, key))
+        return batch
 
 
 def _stamp(path):
