@@ -246,8 +246,8 @@ class WeightedModel(SolvedModel):
     def _matrix_of(self, X, constant, n_problems=1, n_vectors=VECTORS_OF_ROW_LOSSES):
         """Return the matrix of checked rows, scaled as `scaling` asks, with a constant column unless that is 0."""
         if isinstance(X, RowBlocks):
-            options = {"max_memory": self.max_memory, "scaling": self.scaling, "n_problems": n_problems, "n_vectors": n_vectors}
-            return matrix_of_blocks(X, constant, **options)
+            options = {"max_memory": self.max_memory, "scaling": self.scaling}
+            return matrix_of_blocks(X, constant, **options, n_problems=n_problems, n_vectors=n_vectors)
         return matrix_of_arrays(X, constant, self.scaling)
 
     def _checkpoint_file(self, X):

@@ -26,7 +26,7 @@ def matrix_of_arrays(X, constant=0.0, scaling=None):
     """
     if scaling is None:
         return Matrix.of_columns_that_occur(X, constant)
-    how = ColumnScaling.of(scaling, column_statistics(X))
+    how = ColumnScaling.of(scaling, column_statistics([X]))
     if issparse(X) and how.is_centred:
         matrix = StreamedMatrix(RowBlocks.of_array(X), constant, np.inf, how)
     elif issparse(X):
@@ -86,9 +86,7 @@ def matrix_of_blocks(
 
 def _column_statistics(blocks):
     """Return the statistics of columns that a file has, or compute them by a pass if it has none."""
-    if blocks.summary.columns:
-        return blocks.summary.columns
-    return column_statistics(*(X for X, _ in blocks))
+    return blocks.columns or column_statistics(X for X, _ in blocks)
 
 
 def _bytes_in_memory(blocks):
