@@ -14,11 +14,6 @@ from widemargin.data.blocks.extra import require_arrow
 from widemargin.data.blocks.row_blocks import Piece, RowBlocks
 from widemargin.errors import FormatError
 
-# What pyarrow and we raise for damaged bytes, which may stand for anything.
-_DAMAGE = (
-    pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, MemoryError,
-)  # fmt: skip
-
 
 def open_blocks(paths: FilePath | Sequence[FilePath]) -> RowBlocks:
     """Open row-block files, which `write_blocks` or `widemargin convert` made, without reading their rows.
