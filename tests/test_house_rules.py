@@ -17,15 +17,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Functions that broke a limit when the limits were introduced. A function that keeps to them is taken off its list.
 KNOWN_DEEP: set[str] = set()
-KNOWN_WIDE = {
-    "kernels/expansion.py: _by_tiles",
-    "kernels/expansion.py: _by_weights",
-    "kernels/expansion.py: _by_function",
-    "kernels/expansion.py: _by_values",
-    "kernels/rows.py: KernelRows._fill_panel",
-    "problems/regression.py: _above_and_below",
-    "problems/smoothed_risk.py: SmoothedRisk._zero",
-}
+KNOWN_WIDE: set[str] = set()
 
 
 def functions_in(tree, prefix=""):

@@ -14,7 +14,9 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from scipy.sparse import random_array
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.preprocessing import minmax_scale
@@ -41,6 +43,12 @@ def data_files(tmp_path_factory):
     write("normal", X[:270][y[:270] == 1], np.ones(np.sum(y[:270] == 1)))
     for name in ("heart", "svmguide1", "news20.xz", "big.xz"):
         write(name, 100 * X[:270], y[:270])
+    write("huge.svm.xz", X[:270], y[:270])
+    write("huge.svm", X[:270], y[:270])
+    np.save(folder / "X.npy", X[:270])
+    np.save(folder / "y.npy", y[:270])
+    clicks = {"clicked": [0, 1, 1], "age": [30, 40, 50], "country": ["de", "fr", "de"], "device": ["pc", "pc", "tv"]}
+    parquet.write_table(pa.table(clicks), folder / "clicks.parquet")
     for name in ("heart.t", "svmguide1.t", "news20.t.xz"):
         write(name, 100 * X[270:], y[270:])
     write("covtype.xz", rng.integers(1, 9, (10_100, 3)), rng.integers(1, 3, 10_100))

@@ -180,3 +180,23 @@ def _prefetch_line(typing_context, array, i):
 @compiled_choice(prefetch)
 def _compiled_prefetch(array, i):
     return lambda array, i: _prefetch_line(array, i)
+
+
+def count_bits(word):
+    """Return the number of bits that are set in an unsigned integer of 64 bits."""
+    return int(word).bit_count()
+
+
+@intrinsic
+def _count_bits(typing_context, word):
+    """Emit LLVM's instruction that counts bits."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@compiled_choice(count_bits)
+def _compiled_count_bits(word):
+    return lambda word: _count_bits(word)

@@ -10,7 +10,8 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from widemargin._runtime.progress import task
 from widemargin.evaluation import orders
 from widemargin.models.cutting_plane.measure import MeasureSVC
-from widemargin.models.cutting_plane.ranking import RankSVM, ROCAreaSVC, queries
+from widemargin.models.cutting_plane.queries import queries
+from widemargin.models.cutting_plane.ranking import RankSVM, ROCAreaSVC
 from widemargin.solvers.contract import Status
 
 

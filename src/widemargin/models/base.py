@@ -32,7 +32,7 @@ from widemargin._runtime.interrupts import insisting_interrupts
 from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import run
 from widemargin._runtime.warning import warn_caller
-from widemargin.data.blocks.placement import matrix_of_arrays, matrix_of_blocks
+from widemargin.data.blocks.placement import VECTORS_OF_ROW_LOSSES, matrix_of_arrays, matrix_of_blocks
 from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.blocks.streamed import StreamedMatrix
 from widemargin.data.column_scaling import METHODS as SCALINGS
@@ -96,7 +96,7 @@ class SolvedModel(BaseEstimator):
                 )
         super()._validate_params()
 
-    def _solve(self, solve_group, problems, starts, group_size=1, checkpoint=None):
+    def _solve(self, solve_group, problems, starts, group_size=1, *, checkpoint=None, in_turn=False):
         """Solve problems, several at the same time if there are threads for it; return their results in order.
 
         Parameters
@@ -112,6 +112,9 @@ class SolvedModel(BaseEstimator):
             because their solver itself uses the threads.
         checkpoint : CheckpointFile or None
             Where solvers keep their state; removed when all have converged.
+        in_turn : bool
+            Whether groups are solved one after the other even if they consist of one problem: rows on disk are not read
+            by several solvers at the same time, and memory is counted for one group.
         """
         seed = check_random_state(getattr(self, "random_state", None)).randint(np.iinfo(np.int32).max)
         begun = time.perf_counter()
@@ -133,7 +136,8 @@ class SolvedModel(BaseEstimator):
             tasks = range(n_problems)
             groups = [tasks[first : first + group_size] for first in tasks[::group_size]]
             with insisting_interrupts(settings.interrupt):
-                solved = run(solve, groups, 1 if group_size > 1 else self.n_jobs, settings.interrupt)
+                n_jobs = 1 if in_turn or group_size > 1 else self.n_jobs
+                solved = run(solve, groups, n_jobs, settings.interrupt)
         results = [result for group in solved for result in group]
         refuse_not_finite(results)
         if checkpoint is not None and all(result.status is Status.CONVERGED for result in results):
@@ -232,17 +236,18 @@ class WeightedModel(SolvedModel):
         if not self.warm_start or coef is None or np.prod(np.shape(coef)) != n_outputs * X.width:
             return None
         coef = coef.toarray() if issparse(coef) and X.scaling is not None else coef
-        W = X.kept(coef if issparse(coef) else np.reshape(coef, (n_outputs, X.width)))
+        W = coef if issparse(coef) else np.reshape(coef, (n_outputs, X.width))
         intercept = np.broadcast_to(self.intercept_, n_outputs)
         if X.scaling is not None:
             W, intercept = X.scaling.weights_of_scaled(W, intercept)
+        W = X.kept(W)
         return np.column_stack([W, intercept / X.constant]) if X.constant else W
 
-    def _matrix_of(self, X, constant, n_problems=1):
+    def _matrix_of(self, X, constant, n_problems=1, n_vectors=VECTORS_OF_ROW_LOSSES):
         """Return the matrix of checked rows, scaled as `scaling` asks, with a constant column unless that is 0."""
         if isinstance(X, RowBlocks):
-            options = {"max_memory": self.max_memory, "scaling": self.scaling, "n_problems": n_problems}
-            return matrix_of_blocks(X, constant, **options)
+            options = {"max_memory": self.max_memory, "scaling": self.scaling}
+            return matrix_of_blocks(X, constant, **options, n_problems=n_problems, n_vectors=n_vectors)
         return matrix_of_arrays(X, constant, self.scaling)
 
     def _checkpoint_file(self, X):
@@ -323,10 +328,15 @@ class LinearModel(WeightedModel):
             raise ValueError("sample_weight is zero for every row; at least one must be positive.")
         return X, y, weight
 
-    def _matrix(self, X):
-        """Return X as a Matrix, with a constant column if the intercept is penalised."""
+    def _matrix(self, X, n_problems):
+        """Return X as a Matrix for so many problems, with a constant column if the intercept is penalised."""
         constant = self.intercept_scaling if self._intercept is Intercept.PENALISED else 0.0
-        return self._matrix_of(X, constant)
+        return self._matrix_of(X, constant, n_problems)
+
+    def _check(self, X, y, sample_weight):
+        """Return the matrix, the targets and one weight for each row, as `_check_data` of the subclass does."""
+        X, target, weight = self._check_data(X, y, sample_weight)
+        return self._matrix(X, self._n_outputs), target, weight
 
     def _last_dual_variables(self, n_outputs, n_rows):
         """Return `dual_coef_` of the last fit as a starting point, one row for each output.
@@ -343,15 +353,15 @@ class LinearModel(WeightedModel):
         by_weights = spec.starts_from is Start.WEIGHTS
         last = self._last_weights(n_problems, X) if by_weights else self._last_dual_variables(n_problems, X.n_rows)
         starts = [None] * n_problems if last is None else list(last)
-        checkpoint = self._checkpoint_file(X)
+        options = {"checkpoint": self._checkpoint_file(X), "in_turn": X.most_problems == 1 or not X.is_in_memory}
         if n_problems > 1 and spec.together is not None:
             first, settings = problems[0](), Settings(stopping=self.stopping)
             check(spec, first, settings)
             if spec.is_better_together(first, settings, starts[0]):
                 group_size = max(1, min(_MAX_PROBLEMS_IN_GROUP, X.most_problems))
-                return self._solve(finishing_together(spec.together), problems, starts, group_size, checkpoint)
+                return self._solve(finishing_together(spec.together), problems, starts, group_size, **options)
         solve = finishing(LINEAR_SOLVERS[self.solver], by_weights)
-        return self._solve(one_by_one(solve), problems, starts, checkpoint=checkpoint)
+        return self._solve(one_by_one(solve), problems, starts, **options)
 
     def _keep(self, solutions, X):
         """Set the fitted attributes; warn if a solver has not converged."""

@@ -9,9 +9,11 @@ from numbers import Real
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_n_features, column_or_1d, validate_data
 
+from widemargin._runtime.warning import warn_caller
 from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.structure import checked_csr
 from widemargin.models.sklearn_private import _check_sample_weight, _num_samples
@@ -56,6 +58,8 @@ def _checked_blocks(model, blocks, *y, y_numeric, reset):
         vars(model).pop("feature_names_in_", None)
         if names is not None:
             model.feature_names_in_ = names
+    else:
+        _check_names(model, names)
     if not y:
         return blocks
     targets = blocks.labels if y[0] is None else column_or_1d(y[0], warn=True)
@@ -63,6 +67,23 @@ def _checked_blocks(model, blocks, *y, y_numeric, reset):
         raise ValueError(f"y has {len(targets)} values, the row blocks have {len(blocks)} rows.")
     refuse_missing(targets, "y")
     return blocks, finite_targets(targets) if y_numeric else targets
+
+
+def _check_names(model, names):
+    """Raise ValueError if features have other names than at fit; warn if only one side has names, as scikit-learn."""
+    fitted, kind = getattr(model, "feature_names_in_", None), type(model).__name__
+    if fitted is None and names is None:
+        return
+    if fitted is None:
+        warn_caller(f"The row blocks have feature names, but {kind} was fitted without feature names.", UserWarning)
+    elif names is None:
+        warn_caller(f"The row blocks have no feature names, but {kind} was fitted with feature names.", UserWarning)
+    elif not np.array_equal(fitted, names):
+        j = int(np.argmax(fitted != names))
+        raise ValueError(
+            f"The features of the row blocks must have the names and the order of those that {kind} was fitted with: "
+            f"feature {j} is {names[j]!r}, at fit it was {fitted[j]!r}."
+        )
 
 
 def finite_targets(y):
@@ -135,6 +156,8 @@ def checked_weights(sample_weight, X, *, non_negative):
     """
     if sample_weight is None and isinstance(X, RowBlocks):
         sample_weight = X.weight
+    if sample_weight is None and isinstance(X, RowBlocks):
+        return np.broadcast_to(1.0, len(X))  # vectors over rows are what memory is short of
     if sample_weight is None:
         return np.ones(_num_samples(X))
     refuse_missing(sample_weight, "sample_weight")
@@ -164,3 +187,27 @@ def check_class_weight(class_weight):
             raise ValueError(
                 f"class_weight must have a finite number, 0 or larger, for each class, got {factor!r} for {label!r}."
             )
+
+
+def narrowed(label):
+    """Return labels 0, 1, ... in the narrowest type of integers that holds them."""
+    return label.astype(np.min_scalar_type(int(label.max(initial=0))))
+
+
+def scaled_rows(factor, weight):
+    """Return factor times weight; if all weights are one number without memory of its own, so is the result."""
+    return np.broadcast_to(factor * weight[0], len(weight)) if weight.strides == (0,) else factor * weight
+
+
+def class_factors(class_weight, classes, label, weight):
+    """Return the factor of C of each class, or None without class weights; "balanced" counts rows of positive weight.
+
+    `label` has the position of each row's label in `classes`. A class that is not counted has the factor 0.
+    """
+    if class_weight is None:
+        return None
+    counted = classes[label if class_weight != "balanced" else label[weight > 0.0]]
+    present = np.unique(counted)
+    factor = np.zeros(len(classes))
+    factor[np.searchsorted(classes, present)] = compute_class_weight(class_weight, classes=present, y=counted)
+    return factor

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._runtime.argument_types import Floats
+from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.models.argument_types import (
     Callbacks,
     Checkpoint,
@@ -32,18 +32,18 @@ from widemargin.models.argument_types import (
     Scaling,
 )
 from widemargin.models.base import LinearModel, one_by_one
-from widemargin.models.inputs import check_class_weight, encode_labels
+from widemargin.models.crammer_singer import check_crammer_singer
+from widemargin.models.inputs import check_class_weight, class_factors, encode_labels, narrowed, scaled_rows
+from widemargin.models.scoring import ScoresRowBlocks
 from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems import classification, regression
-from widemargin.problems.formulations import DualQP, Intercept
+from widemargin.problems.formulations import Intercept
 from widemargin.problems.multiclass import CrammerSinger
 from widemargin.problems.row_loss import RowLoss
 from widemargin.solvers.coordinate_descent.crammer_singer import crammer_singer
-from widemargin.solvers.registry import specs_of
-from widemargin.solvers.spec import Start
 
 
-class LinearSVC(ClassifierMixin, LinearModel):
+class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
     """Linear support vector classification, two classes or more, with a proof of how good the model is.
 
     Parameters
@@ -75,11 +75,12 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Seed of the order in which rows are visited. The same seed gives the same model, bit for bit.
     max_iter : int or None, default=1000
         Largest number of sweeps over the rows, of Newton steps, or of cutting planes; None is no limit.
-    solver : {"auto", "dcd", "avsf", "climb", "newton", "ocas", "svmperf"}, default="auto"
+    solver : {"auto", "dcd", "avsf", "climb", "sbm", "newton", "ocas", "svmperf"}, default="auto"
         "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
         instead; "climb" is continuation from small C to a large one. "newton" is for many rows and up to 3,000 columns;
-        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
-        chooses by a measured rule and may switch from "dcd" to "newton" during the fit.
+        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "sbm" is
+        block minimisation for row blocks on disk that are too wide for "newton". "auto" chooses by a measured rule and
+        may switch from "dcd" to "newton" during the fit.
     stopping : {"gap", "kkt", "violation"}, default="gap"
         What `tol` is compared with: "gap" is the relative duality gap; "kkt", for dual solvers, the largest violation
         of an optimality condition; "violation", for "svmperf", by how much the mean loss exceeds its cutting-plane
@@ -215,8 +216,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
-            Two classes or more.
-            Of row blocks, None takes the labels of the file.
+            Two classes or more. Of row blocks, None takes the labels of the file.
         sample_weight : array-like of shape (n_samples,), default=None
             Factor of C for each row; a row of weight zero has no influence.
 
@@ -229,8 +229,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         solutions = self._solve_problems(problems, X)
         return self._keep(solutions, X)
 
-    def _check(self, X, y, sample_weight):
-        """Return the matrix, labels 0 .. n_classes − 1 and one weight for each row. Sets `classes_`."""
+    def _check_data(self, X, y, sample_weight):
+        """Return the rows, labels 0 .. n_classes − 1 and one weight for each row. Sets `classes_`."""
         X, y, weight = self._check_rows(X, y, sample_weight)
         given = f"Unsupported set of arguments: penalty={self.penalty!r}, loss={self.loss!r}, dual={self.dual!r}."
         if self.penalty == "l1":
@@ -241,19 +241,17 @@ class LinearSVC(ClassifierMixin, LinearModel):
             raise ValueError(f"{given} loss='hinge' needs dual=True or dual='auto', as in scikit-learn.")
         check_class_weight(self.class_weight)
         self.classes_, label = encode_labels(y)
-        return self._matrix(X), label, weight
+        return X, narrowed(label) if isinstance(X, RowBlocks) else label, weight
+
+    @property
+    def _n_outputs(self):
+        """Number of weight vectors: one for two classes, else one for each class."""
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _cost(self, label, weight):
         """Return the cost of each row; class_weight="balanced" counts only rows of positive weight."""
-        if self.class_weight is None:
-            return self.C * weight
-        counted = self.classes_[label if self.class_weight != "balanced" else label[weight > 0.0]]
-        present = np.unique(counted)
-        factor = np.zeros(len(self.classes_))
-        factor[np.searchsorted(self.classes_, present)] = compute_class_weight(
-            self.class_weight, classes=present, y=counted
-        )
-        return self.C * weight * factor[label]
+        factor = class_factors(self.class_weight, self.classes_, label, weight)
+        return scaled_rows(self.C, weight) if factor is None else self.C * weight * factor[label]
 
     @property
     def _solves_all_classes_at_once(self):
@@ -267,24 +265,12 @@ class LinearSVC(ClassifierMixin, LinearModel):
         """
         n_classes = len(self.classes_)
         if self._solves_all_classes_at_once:
-            self._check_crammer_singer()
+            check_crammer_singer(self, X)
             return [lambda: CrammerSinger(X, label, cost, n_classes)]
         state = self.loss.classification if isinstance(self.loss, RowLoss) else classification.LOSSES[self.loss]
         positives = [1] if n_classes == 2 else range(n_classes)
         free = self._intercept is Intercept.FREE
         return [lambda k=k: state(X, np.where(label == k, 1.0, -1.0), cost, free_intercept=free) for k in positives]
-
-    def _check_crammer_singer(self):
-        """Refuse parameters that the problem of Crammer and Singer, or its solver, has no place for."""
-        if isinstance(self.loss, RowLoss):
-            raise ValueError(
-                f"multi_class='crammer_singer' has a loss of its own, got loss={self.loss!r}: use multi_class='ovr'."
-            )
-        if specs_of(DualQP)[self.solver].starts_from is not Start.DUAL or self._intercept is Intercept.FREE:
-            raise ValueError(
-                "multi_class='crammer_singer' has a dual coordinate solver of its own, and penalises the intercept; "
-                f"got solver={self.solver!r}, penalize_intercept={self.penalize_intercept}."
-            )
 
     def _solve_problems(self, problems, X):
         """Return the Solution of each problem."""
@@ -316,7 +302,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return self
 
 
-class LinearSVR(RegressorMixin, LinearModel):
+class LinearSVR(ScoresRowBlocks, RegressorMixin, LinearModel):
     """Linear support vector regression, with a proof of how good the model is.
 
     Parameters
@@ -343,11 +329,12 @@ class LinearSVR(RegressorMixin, LinearModel):
         Seed of the order in which rows are visited. The same seed gives the same model, bit for bit.
     max_iter : int or None, default=1000
         Largest number of sweeps over the rows, of Newton steps, or of cutting planes; None is no limit.
-    solver : {"auto", "dcd", "avsf", "climb", "newton", "ocas", "svmperf"}, default="auto"
+    solver : {"auto", "dcd", "avsf", "climb", "sbm", "newton", "ocas", "svmperf"}, default="auto"
         "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
         instead; "climb" is continuation from small C to a large one. "newton" is for many rows and up to 3,000 columns;
-        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
-        chooses by a measured rule and may switch from "dcd" to "newton" during the fit.
+        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "sbm" is
+        block minimisation for row blocks on disk that are too wide for "newton". "auto" chooses by a measured rule and
+        may switch from "dcd" to "newton" during the fit.
     stopping : {"gap", "kkt", "violation"}, default="gap"
         What `tol` is compared with: "gap" is the relative duality gap; "kkt", for dual solvers, the largest violation
         of an optimality condition; "violation", for "svmperf", by how much the mean loss exceeds its cutting-plane
@@ -417,6 +404,7 @@ class LinearSVR(RegressorMixin, LinearModel):
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
         "loss": [StrOptions(set(regression.LOSSES)), RowLoss],
     }
+    _n_outputs = 1
 
     def __init__(
         self,
@@ -471,8 +459,7 @@ class LinearSVR(RegressorMixin, LinearModel):
         X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
             float32 and float64 are used as they are.
         y : array-like of shape (n_samples,)
-            The targets.
-            Of row blocks, None takes the labels of the file.
+            The targets. Of row blocks, None takes the labels of the file.
         sample_weight : array-like of shape (n_samples,), default=None
             Factor of C for each row; a row of weight zero has no influence.
 
@@ -485,19 +472,19 @@ class LinearSVR(RegressorMixin, LinearModel):
         solutions = self._solve_problems(problems, X)
         return self._keep(solutions, X)
 
-    def _check(self, X, y, sample_weight):
-        """Return the matrix, the targets and one weight for each row."""
+    def _check_data(self, X, y, sample_weight):
+        """Return the rows, the targets and one weight for each row."""
         X, y, weight = self._check_rows(X, y, sample_weight, y_numeric=True)
         if self.loss == "epsilon_insensitive" and self.dual is False:
             raise ValueError(
                 f"Unsupported set of arguments: loss={self.loss!r}, dual={self.dual!r}. loss='epsilon_insensitive' "
                 "needs dual=True or dual='auto', as in scikit-learn."
             )
-        return self._matrix(X), y, weight
+        return X, y, weight
 
     def _cost(self, y, weight):
         """Return the cost of each row."""
-        return self.C * weight
+        return scaled_rows(self.C, weight)
 
     def _problems(self, X, y, cost):
         """Return a list of one function, which states the problem."""

@@ -14,6 +14,7 @@ from widemargin.problems.formulations import (
     feasible_start,
     squared_loss_bound,
     squared_loss_curvature,
+    zeros_for,
 )
 
 _MIN_MARGIN = 1e-150  # of a ν-SVC: for smaller margins r, 1/r² would be close to overflow
@@ -21,7 +22,7 @@ _MIN_MARGIN = 1e-150  # of a ν-SVC: for smaller margins r, 1/r² would be close
 
 def hinge(X, sign, cost, free_intercept=False):
     """Return the DualQP of Σ costᵢ max(0, 1 − signᵢ⟨w, xᵢ⟩); each |betaᵢ| is at most costᵢ."""
-    return _one_sided(X, sign, cost, np.zeros_like(cost), free_intercept)
+    return _one_sided(X, sign, cost, zeros_for(X), free_intercept)
 
 
 def squared_hinge(X, sign, cost, free_intercept=False):
@@ -37,7 +38,7 @@ def _one_sided(X, sign, bound, curvature, free_intercept):
         lower=np.where(sign < 0, -bound, 0.0),
         upper=np.where(sign > 0, bound, 0.0),
         curvature=curvature,
-        epsilon=np.zeros_like(curvature),
+        epsilon=zeros_for(X),
         free_intercept=free_intercept,
     )
 

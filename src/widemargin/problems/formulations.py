@@ -126,6 +126,11 @@ def subsample(problem, chosen, X):
     )
 
 
+def zeros_for(X):
+    """Return a zero for each row of X; without memory of its own if the rows are on disk."""
+    return np.zeros(X.n_rows) if X.is_in_memory else np.broadcast_to(0.0, X.n_rows)
+
+
 def squared_loss_bound(cost):
     """Return the bound of the dual variables of a squared loss: ∞, or 0 for rows of zero cost."""
     return np.where(cost > 0.0, np.inf, 0.0)

@@ -44,17 +44,19 @@ def _two_sided(X, y, bound, curvature, epsilon, free_intercept):
 def eps_svr(K, y, cost, epsilon):
     """Return the KernelQP of ½|w|² + Σ costᵢ max(0, |yᵢ − ⟨w, φ(xᵢ)⟩ − b| − epsilon); b is not penalised."""
     linear = np.concatenate([epsilon - y, -epsilon - y])
-    return _two_per_row(K, linear, cost, np.array([0, 2 * len(y)]), np.zeros(2 * len(y)), _eps_svr_function)
+    ends, start = np.array([0, 2 * len(y)]), np.zeros(2 * len(y))
+    return _two_per_row(K, linear, cost, ends=ends, start=start, to_function=_eps_svr_function)
 
 
 def nu_svr(K, y, cost, nu):
     """Return the KernelQP of ½|w|² + Σ costᵢ (max(0, |yᵢ − ⟨w, φ(xᵢ)⟩ − b| − ε) + ν ε), minimised over ε too."""
     alpha = feasible_start(cost, nu * cost.sum() / 2)
     start, ends = np.concatenate([alpha, -alpha]), np.array([0, len(y), 2 * len(y)])
-    return _two_per_row(K, np.concatenate([-y, -y]), cost, ends, start, _nu_svr_function, _ascending_offsets)
+    functions = {"to_function": _nu_svr_function, "project_offsets": _ascending_offsets}
+    return _two_per_row(K, np.concatenate([-y, -y]), cost, ends=ends, start=start, **functions)
 
 
-def _two_per_row(K, linear, cost, ends, start, to_function, project_offsets=any_offsets):
+def _two_per_row(K, linear, cost, *, ends, start, to_function, project_offsets=any_offsets):
     """Return the KernelQP with 0 <= beta⁺ᵢ <= costᵢ of all rows, followed by −costᵢ <= beta⁻ᵢ <= 0 of all rows."""
     row, zero = np.arange(len(cost)), np.zeros(len(cost))
     return KernelQP(

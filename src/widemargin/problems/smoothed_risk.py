@@ -121,14 +121,15 @@ class SmoothedRisk:
 
         `initial_slope` is φ'(0), by which the accuracy is set.
         """
-        return self._zero_of_slope(s, t, h, curvature, slope, _SLOPE_REDUCTION * abs(initial_slope), 1.0)
+        tolerance = _SLOPE_REDUCTION * abs(initial_slope)
+        return self._zero_of_slope(s, t, h, 1.0, tolerance=tolerance, slope=slope, curvature=curvature)
 
     def best_intercept(self, s, h):
         """Return the minimiser of R(s + intercept), at which the dual variables sum to zero."""
         if self._ones is None:
             self._ones = np.ones(len(s))
         size = float(np.abs(self._hinges.signed_weight).sum())
-        return self._zero_of_slope(s, self._ones, h, 0.0, 0.0, _ZERO_SUM * size, 0.0)
+        return self._zero_of_slope(s, self._ones, h, 0.0, tolerance=_ZERO_SUM * size)
 
     def line_search_with_intercept(self, s, t, h, curvature, slope, initial_slope):
         """Return k as `line_search` does, where the best intercept is added to the scores at each k."""
@@ -143,7 +144,7 @@ class SmoothedRisk:
             k = 2.0 * low if np.isinf(high) else 0.5 * (low + high)
         return k
 
-    def _zero_of_slope(self, s, t, h, curvature, slope, tolerance, k):
+    def _zero_of_slope(self, s, t, h, k, *, tolerance, slope=0.0, curvature=0.0):
         """Return where |φ'| <= tolerance, by Newton's method within a bracket, starting from k."""
         low, high, stride = -np.inf, np.inf, h
         for _ in range(_MAX_STEPS):

@@ -11,7 +11,8 @@ from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
-from widemargin.models.cutting_plane.ranking import RankSVM, queries
+from widemargin.models.cutting_plane.queries import queries
+from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.plots.grid import grid_page, plot_grid

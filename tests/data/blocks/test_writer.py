@@ -117,6 +117,14 @@ def test_types_are_the_narrowest(tmp_path, rng, kind, is_sparse):
     assert layout.index_type == (np.uint16 if is_sparse else None)
 
 
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_the_sign_of_zero_stays(tmp_path, is_sparse):
+    X = csr_array(([-0.0, 2.0], [0, 1], [0, 2]), shape=(1, 2)) if is_sparse else np.array([[-0.0, 2.0]])
+    write_blocks(tmp_path / "rows.arrow", [(X, [1])])
+    back = read_back(tmp_path / "rows.arrow").X
+    assert np.signbit(back.data if is_sparse else back).ravel().tolist() == [True, False]
+
+
 @pytest.mark.parametrize(("n_features", "expected"), [(65536, np.uint16), (65537, np.uint32)])
 def test_indices_are_16_bits_if_they_fit(tmp_path, n_features, expected):
     X = csr_array(([1.0], [n_features - 1], [0, 1]), shape=(1, n_features))
@@ -205,6 +213,15 @@ def test_any_arrow_program_reads_the_columns(tmp_path):
         "label": ["b", "a", "b"], "qid": [5, 5, 6], "weight": [1, 2, 0.5], "indices": [[1], [], [0, 1]],
         "values": [[2.5], [], [1, 7]],
     }  # fmt: skip
+
+
+def test_classes_ascend_whatever_comes_first(tmp_path):
+    blocks = [(np.ones((2, 1)), ["c", "b"]), (np.ones((2, 1)), ["a", "c"])]
+    write_blocks(tmp_path / "rows.arrow", blocks, keep_order=True)
+    with open(tmp_path / "rows.arrow", "rb") as file:
+        label = pa.ipc.open_file(file).read_all().column("label").combine_chunks()
+    assert label.dictionary.to_pylist() == ["a", "b", "c"]
+    assert label.to_pylist() == ["c", "b", "a", "c"]
 
 
 def test_blocks_have_about_the_size_asked_for(tmp_path, rng):

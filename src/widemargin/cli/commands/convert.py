@@ -21,7 +21,7 @@ examples:
   widemargin convert --max-memory 3G --compression zstd huge.svm huge.arrow
   widemargin convert --label clicked --columns age,country,device clicks.parquet clicks.arrow
   widemargin convert --label y.npy X.npy data.arrow
-  zcat *.svm.gz | widemargin convert - all.arrow
+  xzcat huge.svm.xz | widemargin convert - huge.arrow
 
 Rows are written in random order, so that the first part of OUTPUT is a random sample of all, which training begins
 with; consecutive rows with the same qid, a query, stay together. --keep-order keeps the order. The same DATA, seed and

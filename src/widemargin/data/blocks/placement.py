@@ -14,7 +14,9 @@ from widemargin.data.blocks.streamed import BLOCKS_IN_FLIGHT, StreamedMatrix
 from widemargin.data.column_scaling import ColumnScaling, column_statistics
 from widemargin.data.matrix import Matrix
 
-_VECTORS_OF_A_PROBLEM = 20  # of eight bytes for each row, at most, that a solver has for a problem
+VECTORS_OF_ROW_LOSSES, VECTORS_OF_PLANES = 16, 8  # with a number for each row, that solvers have for a problem
+_BYTES_OF_COMPILER = 150_000_000  # that compiling the loops may take
+_SHARE_OF_VECTORS = 0.5  # of the memory, at most, for vectors of further problems, where rows are on disk
 
 
 def matrix_of_arrays(X, constant=0.0, scaling=None):
@@ -24,18 +26,20 @@ def matrix_of_arrays(X, constant=0.0, scaling=None):
     """
     if scaling is None:
         return Matrix.of_columns_that_occur(X, constant)
-    how = ColumnScaling.of(scaling, column_statistics(X))
+    how = ColumnScaling.of(scaling, column_statistics([X]))
     if issparse(X) and how.is_centred:
         matrix = StreamedMatrix(RowBlocks.of_array(X), constant, np.inf, how)
     elif issparse(X):
         matrix = Matrix.of_columns_that_occur(csr_array(X) * (1.0 / how.scale), constant)
     else:
         matrix = Matrix((X - how.centre) / how.scale, constant)
-    matrix.scaling, matrix.source = how, X
+    matrix.scaling, matrix.source, matrix.most_problems = how, X, Matrix.most_problems
     return matrix
 
 
-def matrix_of_blocks(blocks, constant=0.0, *, max_memory=None, scaling=None, n_problems=1):
+def matrix_of_blocks(
+    blocks, constant=0.0, *, max_memory=None, scaling=None, n_problems=1, n_vectors=VECTORS_OF_ROW_LOSSES
+):
     """Return the matrix of a RowBlocks for solvers.
 
     Parameters
@@ -46,40 +50,43 @@ def matrix_of_blocks(blocks, constant=0.0, *, max_memory=None, scaling=None, n_p
     max_memory : int, str or None
         Memory that the process may use in all; None is half of what is free, besides what is in use.
     scaling : "standard", "maxabs" or None
+    n_vectors : int
+        Vectors of eight bytes for each row, at most, that a solver has for a problem.
     n_problems : int
-        Problems that are solved at the same time, each with its own vectors over rows.
+        Problems to be solved, each with its own vectors over rows. `most_problems` of the result says how many of them
+        have room at the same time, with rows in memory taking what is left.
 
     Raises
     ------
     MemoryError
-        If the vectors with a number per row leave no memory for rows.
+        If there is no room for the vectors of one problem.
     """
     in_use = memory_in_use()
     limit = bytes_of(max_memory) + (in_use if max_memory is None else 0)
-    vectors = 8 * _VECTORS_OF_A_PROBLEM * n_problems * len(blocks)
+    vectors = 8 * n_vectors * max(1, len(blocks))
     in_flight = BLOCKS_IN_FLIGHT * blocks.n_bytes // max(1, blocks.n_blocks)
-    left = limit - in_use - vectors - in_flight
-    if left < 0:
+    left = limit - in_use - in_flight - _BYTES_OF_COMPILER
+    if left < vectors:
         raise MemoryError(
             f"The fit needs about {_shown(vectors)} for vectors with a number for each of {len(blocks)} rows, "
             f"{_shown(in_flight)} for blocks that are being read, and {_shown(in_use)} that are in use already; "
             f"max_memory is {_shown(limit)}. Raise max_memory, or take a part of the rows."
         )
     how = None if scaling is None else ColumnScaling.of(scaling, _column_statistics(blocks))
-    if how is None and _bytes_in_memory(blocks) <= left:
+    in_memory = _bytes_in_memory(blocks)
+    if how is None and in_memory <= left - vectors:
         matrix = Matrix.of_columns_that_occur(blocks.to_memory(), constant)
+        n_together = (left - in_memory / 2) // vectors
     else:
-        matrix = StreamedMatrix(blocks, constant, left, how)
-        matrix.most_problems = n_problems + left // max(1, 2 * vectors // n_problems)
-    matrix.source = blocks
+        n_together = max(1, min(n_problems, _SHARE_OF_VECTORS * left // vectors))
+        matrix = StreamedMatrix(blocks, constant, left - n_together * vectors, how)
+    matrix.source, matrix.most_problems = blocks, int(min(n_problems, n_together))
     return matrix
 
 
 def _column_statistics(blocks):
     """Return the statistics of columns that a file has, or compute them by a pass if it has none."""
-    if blocks.summary.columns:
-        return blocks.summary.columns
-    return column_statistics(*(X for X, _ in blocks))
+    return blocks.columns or column_statistics(X for X, _ in blocks)
 
 
 def _bytes_in_memory(blocks):

@@ -4,7 +4,6 @@ Nothing here needs pyarrow before `open_blocks` is called, so that the package c
 """
 
 import os
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -52,7 +51,9 @@ def open_blocks(paths: FilePath | Sequence[FilePath]) -> RowBlocks:
     several = [paths] if isinstance(paths, str | bytes | os.PathLike) else list(paths)
     if not several:
         raise ValueError("open_blocks needs at least one file, got an empty list.")
-    files = [_File(os.fsdecode(path)) for path in several]
+    from widemargin.data.blocks.arrow_file import ArrowFile
+
+    files = [ArrowFile(os.fsdecode(path)) for path in several]
     for file in files[1:]:
         if file.layout != files[0].layout:
             raise FormatError(
@@ -94,113 +95,3 @@ def _merged_columns(summaries, weights):
     mean = weights @ stacked["mean"]
     variance = weights @ (stacked["deviation"] ** 2 + (stacked["mean"] - mean) ** 2)
     return {"mean": mean, "deviation": np.sqrt(variance), "max_abs": stacked["max_abs"].max(axis=0)}
-
-
-class _File:
-    """One file: its layout and summary, and blocks read from it, each checked when it is read for the first time."""
-
-    def __init__(self, path):
-        self.path, self._lock, self._checked, self._open = path, threading.Lock(), set(), None
-        self._belongings = None
-        self._stamp = _stamp(path)
-        from widemargin.data.blocks.layout import Layout, Summary
-
-        reader = self._reader()
-        try:
-            self.layout = Layout.of_schema(reader.schema)
-            self.summary, classes = Summary.of_metadata(reader.schema.metadata)
-        except ValueError as error:
-            raise FormatError(path, f"this is not a row-block file: {error}") from None
-        if self.summary is None:
-            raise FormatError(
-                path,
-                "this is an Arrow file that widemargin has not written: statistics are missing. Convert it with "
-                f"write_blocks or `widemargin convert {path} OUT`.",
-            )
-        label_type = tuple(classes) if classes is not None else self.layout.label_type
-        self.layout = replace(self.layout, n_features=self.summary.n_features, label_type=label_type)
-        n, size = self.summary.n_rows, max(1, self.summary.rows_per_block)
-        self.rows_of_blocks = [min(size, n - first) for first in range(0, n, size)]
-        if len(self.rows_of_blocks) != reader.num_record_batches:
-            raise FormatError(
-                path,
-                f"the file is damaged: {n} rows in blocks of {size} are {len(self.rows_of_blocks)} blocks, it has "
-                f"{reader.num_record_batches}.",
-            )
-
-    def _reader(self):
-        """Return the Arrow reader, which each process opens for itself."""
-        import pyarrow as pa
-
-        if self._open is None or self._open[0] != os.getpid():
-            try:
-                self._open = os.getpid(), pa.ipc.open_file(pa.OSFile(self.path))
-            except (pa.ArrowInvalid, OSError) as error:
-                size = os.path.getsize(self.path)
-                raise FormatError(
-                    self.path,
-                    f"this is not a complete row-block file: its end, at byte {size}, is not that of an Arrow file "
-                    f"({error}). The file is cut off or of another kind; write it again.",
-                ) from None
-        return self._open[1]
-
-    def __getstate__(self):
-        return {**self.__dict__, "_lock": None, "_open": None, "_belongings": None}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state, _lock=threading.Lock())
-
-    def read(self, number):
-        """Return block `number`."""
-        from widemargin.data.blocks.layout import decode
-
-        return decode(self._batch(number))
-
-    def belongings(self, number):
-        """Return label, qid and weight of the rows of a block; the features are not read."""
-        import pyarrow as pa
-
-        from widemargin.data.blocks.layout import decode_belongings
-
-        if self._belongings is None:
-            names = [name for name in self._reader().schema.names if name in ("label", "qid", "weight")]
-            options = pa.ipc.IpcReadOptions(included_fields=[self._reader().schema.names.index(name) for name in names])
-            self._belongings = pa.ipc.open_file(pa.OSFile(self.path), options=options)
-        return decode_belongings(self._belongings.get_batch(number))
-
-    def _batch(self, number):
-        import pyarrow as pa
-
-        if _stamp(self.path) != self._stamp:
-            raise FormatError(self.path, "the file has changed since it was opened. Open it again and start anew.")
-        try:
-            with self._lock:
-                found = self._reader().get_batch_with_custom_metadata(number)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise FormatError(self.path, f"the file is damaged: block {number} cannot be read ({error}).") from None
-        if number not in self._checked:
-            self._check(number, *found)
-        return found[0]
-
-    def _check(self, number, batch, metadata):
-        """Refuse a block whose checksum or number of rows is not that which was written."""
-        from widemargin.data.blocks.layout import checksum
-
-        words = {} if metadata is None else {key.decode(): value.decode() for key, value in metadata.items()}
-        if checksum(batch) != words.get("checksum") or batch.num_rows != self.rows_of_blocks[number]:
-            where = f", which begins at byte {words['byte']}," if "byte" in words else ""
-            raise FormatError(
-                self.path,
-                f"the file is damaged: block {number} of {len(self.rows_of_blocks)}{where} has not the contents that "
-                "were written. Write the file again, and check the disk.",
-            )
-        self._checked.add(number)
-
-
-def _stamp(path):
-    """Return what changes when a file is written to or replaced."""
-    try:
-        status = os.stat(path)
-    except OSError as error:
-        raise OSError(error.errno, f"cannot be read: {error.strerror}", path) from None
-    return status.st_size, status.st_mtime_ns, status.st_ino

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._runtime.compile import compiled
+from widemargin._runtime.compile import SUMS, compiled
 from widemargin.data.blocks.layout import COLUMNS_WITH_STATISTICS, label_type
 
 ONES, BYTES, SINGLES, DOUBLES = range(4)
@@ -24,7 +24,7 @@ ONES, BYTES, SINGLES, DOUBLES = range(4)
 VALUE_TYPES = {ONES: None, BYTES: np.dtype(np.uint8), SINGLES: np.dtype(np.float32), DOUBLES: np.dtype(np.float64)}
 
 _KIND, _LARGEST_COLUMN, _LONGEST, _SQUARED_LENGTHS, _NOT_FINITE = range(5)  # of the array `tally` of a part
-_N, _FIRST, _DIFFERENCES, _SQUARES, _MAX_ABS = range(5)  # of a row of a table of columns
+_N, _FIRST, _DIFFERENCES, _SQUARES, _MAX_ABS = map(np.uint64, range(5))  # of a row of a table of columns
 _MEAN, _DEVIATIONS = _FIRST, _SQUARES  # of a row, after `_finish`
 
 
@@ -162,39 +162,65 @@ def _kind_of(value):
 
 
 @compiled
-def _add_to_column(column, value):
-    """Add a nonzero value to the sums of its column."""
-    if column[_N] == 0.0:
-        column[_FIRST] = value
-    difference = value - column[_FIRST]
-    column[_N] += 1.0
-    column[_DIFFERENCES] += difference
-    column[_SQUARES] += difference * difference
-    column[_MAX_ABS] = max(column[_MAX_ABS], abs(value))
+def _add_to_column(columns, j, value):
+    """Add a nonzero value to the sums of column j.
+
+    A value equal to the first one changes only the number of values: the difference is 0, the magnitude that of the
+    first.
+    """
+    if value == columns[j, _FIRST]:
+        columns[j, _N] += 1.0
+    elif columns[j, _N] == 0.0:
+        columns[j, _N], columns[j, _FIRST], columns[j, _MAX_ABS] = 1.0, value, abs(value)
+    else:
+        difference = value - columns[j, _FIRST]
+        columns[j, _N] += 1.0
+        columns[j, _DIFFERENCES] += difference
+        columns[j, _SQUARES] += difference * difference
+        columns[j, _MAX_ABS] = max(columns[j, _MAX_ABS], abs(value))
+
+
+@compiled(fastmath=SUMS)
+def _squared_norm(values, begin, end):
+    """Return the sum of the squares of values[begin:end]."""
+    total = 0.0
+    for k in range(np.uint64(begin), np.uint64(end)):
+        total += np.float64(values[k]) * np.float64(values[k])
+    return total
+
+
+@compiled
+def _all_finite(values):
+    """Return whether no value is NaN or infinite."""
+    for value in values:  # noqa: SIM110 (compiled)
+        if not np.isfinite(value):
+            return False
+    return True
 
 
 @compiled
 def _read_sparse(indices, values, indptr, tally, columns):
-    """Fill the tally, add all values to the table of columns unless it is empty; return the largest squared norm."""
+    """Fill the tally, add all values to the table of columns unless it is empty; return the largest squared norm.
+
+    The columns of each row ascend.
+    """
     kind, largest, has_columns, largest_norm = tally[_KIND], tally[_LARGEST_COLUMN], len(columns) > 0, 0.0
     for i in range(len(indptr) - 1):
-        norm = 0.0
-        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            value, j = np.float64(values[k]), indices[k]
+        begin, end = indptr[i], indptr[i + 1]
+        for k in range(np.uint64(begin), np.uint64(end)):
+            value = np.float64(values[k])
             if kind < DOUBLES and value != 1.0:
                 kind = max(kind, _kind_of(value))
-            norm += value * value
-            largest = max(largest, np.int64(j))
             if has_columns and value != 0.0:
-                _add_to_column(columns[np.uint64(j)], value)
-        length = indptr[i + 1] - indptr[i]
+                _add_to_column(columns, np.uint64(indices[k]), value)
+        length = end - begin
+        largest = max(largest, np.int64(indices[end - 1]) if length else -1)
         tally[_LONGEST] = max(tally[_LONGEST], length)
         tally[_SQUARED_LENGTHS] += length * length
+        norm = _squared_norm(values, begin, end)
         largest_norm = max(largest_norm, norm)
-        if not np.isfinite(norm) and tally[_NOT_FINITE] < 0:
-            for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-                if not np.isfinite(values[k]):
-                    tally[_NOT_FINITE] = i
+        if not np.isfinite(norm) and tally[_NOT_FINITE] < 0 and not _all_finite(values[begin:end]):
+            tally[_NOT_FINITE] = i
     tally[_KIND], tally[_LARGEST_COLUMN] = kind, largest
     return largest_norm
 
@@ -204,19 +230,16 @@ def _read_dense(X, tally, columns):
     """Fill the tally and the table of columns as `_read_sparse` does; return the largest squared norm."""
     kind, largest_norm, has_columns = tally[_KIND], 0.0, len(columns) > 0
     for i in range(X.shape[0]):
-        norm = 0.0
         for j in range(X.shape[1]):
             value = np.float64(X[i, j])
             if kind < DOUBLES:
                 kind = max(kind, _kind_of(value))
-            norm += value * value
             if has_columns and value != 0.0:
-                _add_to_column(columns[j], value)
+                _add_to_column(columns, np.uint64(j), value)
+        norm = _squared_norm(X[i], 0, X.shape[1])
         largest_norm = max(largest_norm, norm)
-        if not np.isfinite(norm) and tally[_NOT_FINITE] < 0:
-            for j in range(X.shape[1]):
-                if not np.isfinite(X[i, j]):
-                    tally[_NOT_FINITE] = i
+        if not np.isfinite(norm) and tally[_NOT_FINITE] < 0 and not _all_finite(X[i]):
+            tally[_NOT_FINITE] = i
     tally[_KIND] = kind
     return largest_norm
 

@@ -7,9 +7,11 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from widemargin._runtime.argument_types import Floats
+from widemargin.data.blocks.placement import VECTORS_OF_PLANES
 from widemargin.models.argument_types import RowsOrBlocks
 from widemargin.models.base import POSITIVE, WeightedModel, one_by_one
 from widemargin.models.inputs import checked_rows, encode_labels
+from widemargin.models.scoring import ScoresRowBlocks
 from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.problems.formulations import RiskProblem
 from widemargin.solvers.finishing import finishing_risk
@@ -38,11 +40,12 @@ class PlaneModel(WeightedModel):
         return checked_rows(self, X, y, order="C", **options)
 
     def _minimise(self, X, risk, constant=0.0):
-        """Return the weights that minimise ½|w|² + R(X w), that of the constant column, if there is one, last.
+        """Return (coef, intercept), as those of the features as they are, that minimise ½|w|² + R(X w).
 
-        Sets the attributes that describe the solution, and warns if the solver has not converged.
+        The intercept is that of the constant column, 0.0 without one, and what centring adds to the scores. Sets the
+        attributes that describe the solution, and warns if the solver has not converged.
         """
-        matrix = self._matrix_of(X, constant)
+        matrix = self._matrix_of(X, constant, n_vectors=VECTORS_OF_PLANES)
         last = self._last_weights(1, matrix)
         start = None if last is None else last[0]
         solve = one_by_one(finishing_risk(RISK_SOLVERS[self.solver]))
@@ -51,10 +54,17 @@ class PlaneModel(WeightedModel):
         self.n_iter_ = solution.n_iter
         self._keep_record([solution])
         self._warn([solution], matrix.values if matrix.is_in_memory else None)
-        return matrix.spread(solution.w)
+        w = matrix.spread(solution.w)
+        coef, intercept = (w[:-1], constant * float(w[-1])) if constant else (w, 0.0)
+        vars(self).pop("scaling_", None)
+        if matrix.scaling is None:
+            return coef, intercept
+        self.scaling_ = matrix.scaling
+        coef, intercept = matrix.scaling.weights_of_data(coef, intercept)
+        return coef, float(intercept)
 
 
-class BinaryPlaneModel(ClassifierMixin, PlaneModel):
+class BinaryPlaneModel(ScoresRowBlocks, ClassifierMixin, PlaneModel):
     """A classifier of two classes that is fitted by cutting planes; a positive score predicts the second class."""
 
     classes_: NDArray[Any]

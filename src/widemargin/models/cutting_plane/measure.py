@@ -75,7 +75,7 @@ class MeasureSVC(BinaryPlaneModel):
     coef_ : ndarray of shape (1, n_features)
         Weights of the features.
     intercept_ : ndarray of shape (1,)
-        The intercept; 0.0 if there is none.
+        The intercept; 0.0 if there is none. With `scaling`, it includes what centring adds to the scores.
     classes_ : ndarray
         The two labels; the second is the positive one.
     n_iter_ : int
@@ -167,9 +167,7 @@ class MeasureSVC(BinaryPlaneModel):
         """
         X, label = self._check_two_classes(X, y)
         risk = MeasureRisk(self.measure, np.where(label == 1, 1.0, -1.0), self.C)
-        w = self._minimise(X, risk, self.intercept_scaling if self.fit_intercept else 0.0)
-        if self.fit_intercept:
-            self.coef_, self.intercept_ = w[np.newaxis, :-1], self.intercept_scaling * w[-1:]
-        else:
-            self.coef_, self.intercept_ = w[np.newaxis], 0.0
+        coef, intercept = self._minimise(X, risk, self.intercept_scaling if self.fit_intercept else 0.0)
+        has_intercept = self.fit_intercept or self.scaling is not None
+        self.coef_, self.intercept_ = coef[np.newaxis], np.array([intercept]) if has_intercept else 0.0
         return self

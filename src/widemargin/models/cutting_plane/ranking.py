@@ -8,7 +8,6 @@ intercept would cancel out of every pair. A cutting plane takes O(n log n) time,
 targets.
 """
 
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
-from widemargin._runtime.argument_types import Floats, Rows
+from widemargin._runtime.argument_types import Floats
 from widemargin.models.argument_types import (
     Callbacks,
     Checkpoint,
@@ -26,7 +25,9 @@ from widemargin.models.argument_types import (
     Scaling,
 )
 from widemargin.models.cutting_plane.base import BinaryPlaneModel, PlaneModel
+from widemargin.models.cutting_plane.queries import queries
 from widemargin.models.inputs import encode_labels, finite_targets, refuse_missing
+from widemargin.models.scoring import ScoresRowBlocks, targets_of
 from widemargin.problems.ranking import concordance, pair_risk, thresholds
 
 
@@ -71,7 +72,7 @@ class RankSVM(PlaneModel):
     coef_ : ndarray of shape (n_features,)
         Weights of the features.
     intercept_ : float
-        0.0, because an intercept does not change any order.
+        0.0, because an intercept does not change any order. With `scaling`, what centring adds to the scores.
     n_iter_ : int
         Number of cutting planes.
     gap_ : float
@@ -160,7 +161,7 @@ class RankSVM(PlaneModel):
         if risk.n_pairs == 0:
             where = "" if qid is None else " within any query"
             raise ValueError(f"y has no two different values{where}: there is no pair to put in order.")
-        self.coef_, self.intercept_ = self._minimise(X, risk), 0.0
+        self.coef_, self.intercept_ = self._minimise(X, risk)
         return self
 
     def decision_function(self, X: RowsOrBlocks) -> Floats:
@@ -171,11 +172,13 @@ class RankSVM(PlaneModel):
         """Return the score of each row; only the order of the scores has a meaning."""
         return self.decision_function(X)
 
-    def score(self, X: Rows, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+    def score(self, X: RowsOrBlocks, y: ArrayLike | None = None, qid: ArrayLike | None = None) -> float:
         """Return the mean over queries of the fraction of pairs in the right order; pairs of equal scores count half.
 
-        Queries without a pair, whose rows all have the same target, are left out. NaN if no query has a pair.
+        Queries without a pair, whose rows all have the same target, are left out. NaN if no query has a pair. Of row
+        blocks, y=None and qid=None take the labels and the queries of the file.
         """
+        y, qid = targets_of(X, y), getattr(X, "qid", None) if qid is None else qid
         refuse_missing(y, "y")
         y, scores = finite_targets(y), self.decision_function(X)
         check_consistent_length(scores, y)
@@ -183,7 +186,7 @@ class RankSVM(PlaneModel):
         return float(fractions.mean()) if len(fractions) else float("nan")
 
 
-class OrdinalSVC(ClassifierMixin, PlaneModel):
+class OrdinalSVC(ScoresRowBlocks, ClassifierMixin, PlaneModel):
     """Ordinal regression: classification into ordered classes by thresholds of one score.
 
     The weights minimise a mean loss over all pairs of rows of different classes. The thresholds then minimise the sum
@@ -324,7 +327,7 @@ class OrdinalSVC(ClassifierMixin, PlaneModel):
     def _fit_order(self, X, rank):
         """Set the weights and thresholds."""
         risk = pair_risk(rank, np.zeros(len(rank), np.int64), self.C, self.n_jobs)
-        self.coef_, self.intercept_ = self._minimise(X, risk), 0.0
+        self.coef_, self.intercept_ = self._minimise(X, risk)[0], 0.0
         self.thresholds_ = thresholds(self._scores_of_checked(X).ravel(), rank, len(self.classes_))
 
     def position(self, X: RowsOrBlocks) -> Floats:
@@ -472,54 +475,6 @@ class ROCAreaSVC(BinaryPlaneModel):
         """
         X, label = self._check_two_classes(X, y)
         risk = pair_risk(label, np.zeros(len(label), np.int64), self.C, self.n_jobs)
-        self.coef_, self.intercept_ = self._minimise(X, risk)[np.newaxis], np.zeros(1)
+        self.coef_, self.intercept_ = self._minimise(X, risk)[0][np.newaxis], np.zeros(1)
         self.intercept_ = -thresholds(self._scores_of_checked(X).ravel(), label, 2)
         return self
-
-
-def queries(qid, n_rows):
-    """Return the number of the query of each row, counted from 0; all zero if qid is None.
-
-    Raises
-    ------
-    ValueError
-        If qid has not one entry for each row, or the rows of a query are not adjacent.
-    """
-    if qid is None:
-        return np.zeros(n_rows, np.int64)
-    qid = _one_per_row(qid, n_rows)
-    first = np.concatenate([[True], qid[1:] != qid[:-1]])
-    group = np.cumsum(first) - 1
-    names, counts = np.unique(qid[first], return_counts=True)
-    if (counts > 1).any():
-        raise ValueError(
-            f"Rows of query {names[np.argmax(counts > 1)]} are not together: sort the rows by qid, for instance with "
-            "numpy.argsort(qid, kind='stable')."
-        )
-    return group
-
-
-def _one_per_row(qid, n_rows):
-    """Return qid as an array of numbers or strings; ValueError unless there is one for each row and none is missing."""
-    try:
-        qid = np.asarray(qid)
-    except ValueError as error:
-        raise ValueError(f"qid must have one entry per row: {error}.") from error
-    if qid.ndim == 2 and qid.shape[1] == 1:
-        qid = qid[:, 0]
-    if qid.shape != (n_rows,):
-        raise ValueError(f"qid must have one entry per row: {n_rows} rows, got shape {qid.shape}.")
-    if qid.dtype.kind not in "biufUSO":
-        raise ValueError(f"qid must hold integers or texts, got {qid.dtype}.")
-    missing = np.array([one is None or one != one for one in qid.tolist()])
-    if missing.any():
-        raise ValueError(f"qid of row {int(np.argmax(missing))} is missing: every row must belong to a query.")
-    kinds = {str if isinstance(one, str) else Real if isinstance(one, Real) else type(one) for one in qid.tolist()}
-    if qid.dtype.kind == "O" and not (len(kinds) == 1 and kinds <= {str, Real, bytes}):
-        raise ValueError(f"qid must hold numbers or texts, all of one kind, got {_kinds_of(qid)}.")
-    return qid
-
-
-def _kinds_of(qid):
-    """Return the names of the types of the entries, for a message."""
-    return " and ".join(sorted({type(one).__name__ for one in qid.tolist()}))

@@ -1,0 +1,43 @@
+"""The picture of `benchmarks.larger_than_memory`: seconds against rows, and SGD's objective against seconds."""
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+_BLUE, _GREEN, _RED = "#0072B2", "#009E73", "#D55E00"
+
+
+def draw(facts, path):
+    """Draw what was measured, and OCAS's point beside it."""
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    _draw_rows(left, facts["rows"])
+    _draw_sgd(right, facts)
+    for axes in (left, right):
+        axes.grid(color="#e6e6e6")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=9)
+    figure.savefig(path, dpi=150)
+
+
+def _draw_rows(axes, rows):
+    disk = [(one["rows"], one["disk"]) for one in rows]
+    memory = [(one["rows"], one["memory"]) for one in rows if one["memory"]]
+    axes.plot(*zip(*disk, strict=True), marker="o", color=_BLUE, label="widemargin from disk, 3 GB, 2 cores")
+    axes.plot(*zip(*memory, strict=True), marker="s", color=_GREEN, label="widemargin in memory, 2 cores")
+    axes.plot([15_028_326], [671], marker="*", markersize=13, linestyle="", color=_RED,
+              label="OCAS, 16 cores, 32 GB (paper)")  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds to a certified gap of 1e-3")
+    axes.set_title("Splice stand-in, C = 0.01", fontsize=11)
+
+
+def _draw_sgd(axes, facts):
+    best = facts["splice"]["0.01"]["disk"]
+    optimum = best["objective"] * (1.0 - best["gap"])
+    curve = facts.get("sgd", [])
+    if curve:
+        axes.plot([s for s, _ in curve], [value / optimum - 1.0 for _, value in curve], marker="v", color=_RED,
+                  label="SGDClassifier.partial_fit")  # fmt: skip
+    axes.plot([best["seconds"]], [best["gap"]], marker="o", linestyle="", color=_BLUE, label="widemargin, certified")
+    axes.set(yscale="log", xlabel="seconds", ylabel="objective above the optimum, relative")
+    axes.set_title("Fifteen million rows from disk, C = 0.01", fontsize=11)
