@@ -238,7 +238,7 @@ def test_scores_of_blocks_take_targets_and_weights_of_the_file_unless_given(tmp_
     assert model.score(blocks) == pytest.approx(r2_score(y, predicted, sample_weight=weight))
     assert model.score(blocks, y + 1.0) == pytest.approx(r2_score(y + 1.0, predicted, sample_weight=weight))
     assert model.score(blocks, sample_weight=np.ones(N_ROWS)) == pytest.approx(r2_score(y, predicted))
-    with pytest.raises(ValueError, match="y is None: only row blocks have labels of their own"):
+    with pytest.raises(ValueError, match="the target y is None: only row blocks have labels of their own"):
         model.score(X)
 
 

@@ -9,10 +9,10 @@ so that   Z w = (X, 1) A'w,   Z'c = A (X, 1)'c,   Z'diag(q)Z = A (X, 1)'diag(q)(
     standard    m_j the mean, a_j = 1/standard deviation
     maxabs      m_j = 0, a_j = 1/largest absolute value
 
-A constant column has the scale 1.
+A constant column, whose deviation is no more than rounding errors of its mean, has the scale 1.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,23 +22,31 @@ from widemargin._runtime.argument_types import Floats
 from widemargin.data.rows import DenseRows, SparseRows
 
 METHODS = ("standard", "maxabs")
+_DEVIATION_OF_CONSTANT = 1e-10  # relative to the largest absolute value
 
 
 @dataclass(frozen=True)
 class ColumnScaling:
-    """What is taken off each column, `centre`, and what it is then divided by, `scale`."""
+    """What is taken off each column, `centre`, and what it is then divided by, `scale`.
+
+    `norm_bound` is a bound of the squared norm of every row after scaling, and of Σ (|x_j| + |m_j|)² a_j², to which
+    rounding errors of its score are proportional.
+    """
 
     centre: NDArray[np.float64]
     scale: NDArray[np.float64]
+    norm_bound: float = field(default=np.inf, compare=False)
 
     @classmethod
     def of(cls, method, columns):
         """Return the scaling by a method, for arrays `mean`, `deviation` and `max_abs` with a number per column."""
         if method == "standard":
-            centre, scale = columns["mean"], columns["deviation"]
+            centre, scale = np.array(columns["mean"]), columns["deviation"]
+            scale = np.where(scale > _DEVIATION_OF_CONSTANT * columns["max_abs"], scale, 1.0)
         else:
             centre, scale = np.zeros(len(columns["mean"])), columns["max_abs"]
-        return cls(np.array(centre), np.where(scale > 0.0, scale, 1.0))
+            scale = np.where(scale > 0.0, scale, 1.0)
+        return cls(centre, scale, float(np.sum(((columns["max_abs"] + np.abs(centre)) / scale) ** 2)))
 
     @property
     def is_centred(self):
@@ -64,10 +72,6 @@ class ColumnScaling:
         scaled = A @ G @ A.T
         return scaled if constant else scaled[:-1, :-1].copy()
 
-    def norm_bound(self, columns):
-        """Return a bound of the squared norm of every scaled row."""
-        return float(np.sum(((columns["max_abs"] + np.abs(self.centre)) / self.scale) ** 2))
-
     def rows(self, rows):
         """Return rows whose values are divided by the scale of their column; nothing is taken off."""
         if isinstance(rows, DenseRows):
@@ -84,22 +88,34 @@ class ColumnScaling:
         return weights, intercept - weights @ self.centre
 
 
-def column_statistics(*parts):
-    """Return `mean`, `deviation` and `max_abs` of each column, of rows in one or several arrays or CSR matrices."""
+def column_statistics(parts):
+    """Return `mean`, `deviation` and `max_abs` of each column, of rows in an iterable of arrays or CSR matrices."""
     n_rows, mean, squares, largest = 0, 0.0, 0.0, 0.0
     for X in parts:
+        if X.shape[0] == 0:
+            continue
         X = csr_array(X) if issparse(X) else X
-        n, here = X.shape[0], np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        n = X.shape[0]
         if issparse(X):
-            centred = X.astype(np.float64).power(2).sum(axis=0) - n * here**2
+            here = np.bincount(X.indices, X.data, X.shape[1]) / max(1, n)  # SciPy's mean is rounded to float32
+            centred = _squares_about(X, here)
             peak = np.maximum(X.max(axis=0).toarray(), -X.min(axis=0).toarray()).ravel()
         else:
+            here = X.mean(axis=0, dtype=np.float64)
             centred, peak = np.square(X - here).sum(axis=0), np.abs(X).max(axis=0)
         total = n_rows + n
-        squares = squares + np.maximum(centred, 0.0) + (here - mean) ** 2 * n_rows * n / max(1, total)
+        squares = squares + centred + (here - mean) ** 2 * n_rows * n / max(1, total)
         mean, n_rows = mean + (here - mean) * n / max(1, total), total
         largest = np.maximum(largest, peak)
     return {"mean": mean, "deviation": np.sqrt(squares / max(1, n_rows)), "max_abs": largest.astype(np.float64)}
+
+
+def _squares_about(X, mean):
+    """Return Σ (x_ij − mean_j)² over the rows of a CSR matrix; no digits cancel, other than in Σ x² − n mean²."""
+    differences = X.data - mean[X.indices]
+    stored = np.bincount(X.indices, minlength=X.shape[1])
+    sums = np.bincount(X.indices, differences * differences, X.shape[1])
+    return sums + (X.shape[0] - stored) * mean**2
 
 
 def _read_only(array):

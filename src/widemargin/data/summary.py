@@ -136,10 +136,10 @@ def summarise(X, y, qid=None, *, task=None, first_index=1, lines=None):
         n_first_index=int(np.sum(rows.indices == 0)),
         has_unit_rows=len(near_one) > 0 and bool(near_one.mean() > 0.99),
         is_kernel=first_index == 0 and is_kernel(X),
-        labels=_summarise_labels(y, task),
+        labels=summarise_labels(y, task),
         features=_summarise_features(rows, X.shape, y, first_index),
         repeats=find_repeats(rows, y, qid, lines),
-        queries=None if qid is None else _summarise_queries(np.asarray(qid), y, lines),
+        queries=None if qid is None else summarise_queries(np.asarray(qid), y, lines),
     )
 
 
@@ -157,7 +157,7 @@ def _are_whole(labels):
     return bool(np.all((labels == np.round(labels)) & (np.abs(labels) <= _LARGEST_EXACT_INTEGER)))
 
 
-def _summarise_labels(y, task):
+def summarise_labels(y, task):
     """Return the Labels of a task; if it is None, it is guessed from the labels."""
     distinct, counts = np.unique(y, return_counts=True)
     classes, whole = None, _are_whole(distinct)
@@ -229,7 +229,7 @@ def _label_copies(rows, columns, y, moments):
     return varied[products[varied] ** 2 >= _COPY_CORRELATION * squares[varied]]
 
 
-def _summarise_queries(qid, y, lines):
+def summarise_queries(qid, y, lines):
     """Return the statistics of the queries."""
     _, group, sizes = np.unique(qid, return_inverse=True, return_counts=True)
     begins = np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]]))

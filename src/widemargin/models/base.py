@@ -32,7 +32,7 @@ from widemargin._runtime.interrupts import insisting_interrupts
 from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import run
 from widemargin._runtime.warning import warn_caller
-from widemargin.data.blocks.placement import matrix_of_arrays, matrix_of_blocks
+from widemargin.data.blocks.placement import VECTORS_OF_ROW_LOSSES, matrix_of_arrays, matrix_of_blocks
 from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.blocks.streamed import StreamedMatrix
 from widemargin.data.column_scaling import METHODS as SCALINGS
@@ -243,11 +243,11 @@ class WeightedModel(SolvedModel):
         W = X.kept(W)
         return np.column_stack([W, intercept / X.constant]) if X.constant else W
 
-    def _matrix_of(self, X, constant, n_problems=1):
+    def _matrix_of(self, X, constant, n_problems=1, n_vectors=VECTORS_OF_ROW_LOSSES):
         """Return the matrix of checked rows, scaled as `scaling` asks, with a constant column unless that is 0."""
         if isinstance(X, RowBlocks):
-            options = {"max_memory": self.max_memory, "scaling": self.scaling, "n_problems": n_problems}
-            return matrix_of_blocks(X, constant, **options)
+            options = {"max_memory": self.max_memory, "scaling": self.scaling}
+            return matrix_of_blocks(X, constant, **options, n_problems=n_problems, n_vectors=n_vectors)
         return matrix_of_arrays(X, constant, self.scaling)
 
     def _checkpoint_file(self, X):

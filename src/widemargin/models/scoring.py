@@ -43,5 +43,7 @@ def targets_of(X, y):
     if y is not None:
         return y
     if not isinstance(X, RowBlocks):
-        raise ValueError("y is None: only row blocks have labels of their own. Give y.")
+        raise ValueError(
+            "This requires y to be passed, but the target y is None: only row blocks have labels of their own."
+        )
     return X.labels

@@ -6,14 +6,23 @@ from typing import Any, Literal, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._runtime.argument_types import Floats, Folds, Rows, Scoring
-from widemargin.models.argument_types import Callbacks, ClassificationLoss, ClassWeight, RandomState, RegressionLoss
+from widemargin._runtime.argument_types import Floats, Folds, Scoring
+from widemargin.models.argument_types import (
+    Callbacks,
+    ClassificationLoss,
+    ClassWeight,
+    MaxMemory,
+    RandomState,
+    RegressionLoss,
+    RowsOrBlocks,
+    Scaling,
+)
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.selection.c_path import CPath, c_path
 
 _FITTED_ATTRIBUTES = (
     "coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_", "n_iter_", "gap_", "objective_",
-    "history_", "solver_", "status_",
+    "history_", "scaling_", "solver_", "status_",
 )  # fmt: skip
 
 
@@ -35,10 +44,14 @@ class _CrossValidatedC:
         estimator = kind(**shared)
         cv = 5 if self.cv is None else self.cv
         path = c_path(estimator, X, y, self.Cs, cv=cv, scoring=self.scoring, sample_weight=sample_weight, groups=groups)
-        self._check(X, y, sample_weight)
+        self._check_data(X, y, sample_weight)
         self.path_, self.Cs_, self.scores_, best = path, path.Cs, path.scores, path.best
         self.C_ = float(path.Cs[best])
-        self.coef_, self.intercept_ = path.coefs[best], path.intercepts[best] if self.fit_intercept else 0.0
+        has_intercept = self.fit_intercept or self.scaling is not None
+        self.coef_, self.intercept_ = path.coefs[best], path.intercepts[best] if has_intercept else 0.0
+        vars(self).pop("scaling_", None)
+        if path.scaling is not None:
+            self.scaling_ = path.scaling
         self.gap_, self.objective_ = float(path.gaps[best]), float(path.objectives[best])
         self.history_ = path.histories[best][0] if len(path.histories[best]) == 1 else path.histories[best]
         self.n_iter_, self.solver_, self.status_ = int(path.n_iters[best]), path.solver, str(path.statuses[best])
@@ -104,6 +117,13 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
     callbacks : callable or list of callables, default=None
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
         classes and threads they are called from several threads.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1, of
+        all rows, held-out ones included. `coef_` and `intercept_` are those of unscaled features.
+    max_memory : int or str, default=None
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
+        loaded, others are read from disk in every pass; folds that do not fit at the same time are taken in turn. None
+        is half of what is free.
 
     Attributes
     ----------
@@ -173,6 +193,8 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
     ) -> None:
         self.Cs = Cs
         self.cv = cv
@@ -192,21 +214,27 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
 
     multi_class, stopping, warm_start = "ovr", "gap", False
 
     def fit(
-        self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+        self,
+        X: RowsOrBlocks,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Choose C by cross-validation, and keep the model for it that was fitted to all rows.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Two classes or more.
+            Two classes or more. Of row blocks, None takes the labels of the file.
         sample_weight : array-like of shape (n_samples,), default=None
-            Factor of C for each row.
+            Factor of C for each row. Of row blocks, None takes the weights of the file, if it has any.
         groups : array-like of shape (n_samples,), default=None
             Groups of the rows, for splitters that need them.
 
@@ -263,6 +291,13 @@ class LinearSVRCV(_CrossValidatedC, LinearSVR):
     callbacks : callable or list of callables, default=None
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
         classes and threads they are called from several threads.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1, of
+        all rows, held-out ones included. `coef_` and `intercept_` are those of unscaled features.
+    max_memory : int or str, default=None
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
+        loaded, others are read from disk in every pass; folds that do not fit at the same time are taken in turn. None
+        is half of what is free.
 
     Attributes
     ----------
@@ -327,6 +362,8 @@ class LinearSVRCV(_CrossValidatedC, LinearSVR):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
     ) -> None:
         self.Cs = Cs
         self.cv = cv
@@ -345,21 +382,27 @@ class LinearSVRCV(_CrossValidatedC, LinearSVR):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
 
     stopping, warm_start = "gap", False
 
     def fit(
-        self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+        self,
+        X: RowsOrBlocks,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Choose C by cross-validation, and keep the model for it that was fitted to all rows.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            The targets.
+            The targets. Of row blocks, None takes the labels of the file.
         sample_weight : array-like of shape (n_samples,), default=None
-            Factor of C for each row.
+            Factor of C for each row. Of row blocks, None takes the weights of the file, if it has any.
         groups : array-like of shape (n_samples,), default=None
             Groups of the rows, for splitters that need them.
 

@@ -55,7 +55,7 @@ def finished(problem, solution, settings, resolve=None):
         `resolve(tol, solution)` continues from a solution to another tolerance. It is called if only the bound on
         rounding errors keeps the gap above the tolerance.
     """
-    return _with_penalised_intercept(problem, _finished(problem, solution, settings, resolve))
+    return with_penalised_intercept(problem, _finished(problem, solution, settings, resolve))
 
 
 def _finished(problem, solution, settings, resolve):
@@ -113,11 +113,6 @@ def _with_true_status(solution, settings):
     return solution
 
 
-def with_intercept(problem, solution, settings):
-    """Return the Solution of a DualQP with its intercept, without a new certificate."""
-    return _with_penalised_intercept(problem, _with_free_intercept(problem, solution, settings))
-
-
 def _with_free_intercept(problem, solution, settings):
     """Return a solution with the best intercept for its weights, if the intercept is not penalised."""
     if not problem.free_intercept:
@@ -126,7 +121,7 @@ def _with_free_intercept(problem, solution, settings):
     return replace(solution, intercept=best_intercept(problem, scores))
 
 
-def _with_penalised_intercept(problem, solution):
+def with_penalised_intercept(problem, solution):
     """Return a solution whose intercept is the value of the constant column times its weight, if there is one."""
     constant = problem.X.constant
     return replace(solution, intercept=constant * float(solution.w[-1])) if constant else solution

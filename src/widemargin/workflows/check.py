@@ -7,6 +7,8 @@ from typing import Any
 from widemargin.data.quality_warnings import QualityWarning, quality_warnings, shown
 from widemargin.data.summary import Summary, summarise
 from widemargin.data.svmlight.checker import Mistake, check_svmlight
+from widemargin.workflows.block_checks import check_blocks
+from widemargin.workflows.block_files import block_paths, name_of_files, refuse_options_of_text
 from widemargin.workflows.files import Source, as_source, name_of, naming
 from widemargin.workflows.result_text import columns, count
 
@@ -85,7 +87,7 @@ class FileCheck:
 def check_file(
     data: Source, *, limit: int | None = 100, task: str | None = None, zero_based: str | bool = "auto"
 ) -> FileCheck:
-    """List all defects of a file of SVM-light / LIBSVM text, summarise its rows, and warn about what looks wrong.
+    """List all defects of a data file, summarise its rows, and warn about what looks wrong.
 
     This is the function of `widemargin check`. A file with defects does not raise an exception here, but it does in
     `read_svmlight`, `train_file` and the other functions.
@@ -93,13 +95,15 @@ def check_file(
     Parameters
     ----------
     data : path or binary file object
-        The file, plain or compressed (gzip, bzip2, xz, zstandard); "-" is standard input.
+        The file, plain or compressed (gzip, bzip2, xz, zstandard); "-" is standard input. Or a row-block file,
+        recognised by its content: each block is compared with its checksum. Of a large one, the summary of features and
+        repeated rows is that of the first rows, and features are counted from 1.
     limit : int or None, default=100
         Largest number of defects to list; the others are only counted. None lists all of them.
     task : {"classification", "regression"}, default=None
         Whether labels are classes or regression targets; None infers it from the labels.
     zero_based : {"auto", True, False}, default="auto"
-        Whether indices count from 0; "auto" is True if index 0 occurs.
+        Of text, whether indices count from 0; "auto" is True if index 0 occurs.
 
     Returns
     -------
@@ -124,6 +128,10 @@ def check_file(
     if task not in (None, "classification", "regression"):
         raise ValueError(f"task must be 'classification', 'regression' or None, got {task!r}.")
     source = as_source(data)
+    paths = block_paths(source)
+    if paths is not None:
+        refuse_options_of_text(paths, {"zero_based": zero_based != "auto"})
+        return _check_blocks(paths, limit, task)
     with naming("standard input" if source == "-" else name_of(source)):
         checked = check_svmlight(sys.stdin.buffer if source == "-" else source, zero_based=zero_based, limit=limit)
     summary, warnings = None, []
@@ -133,6 +141,14 @@ def check_file(
         warnings = quality_warnings(summary, source if isinstance(source, str) and source != "-" else "DATA", task)
     defects = checked.mistakes, checked.n_mistakes, checked.is_exact, checked.n_refused
     return FileCheck(checked.name, *defects, summary, tuple(warnings))
+
+
+def _check_blocks(paths, limit, task):
+    """Return the FileCheck of row-block files."""
+    defects, n_refused, summary = check_blocks(paths, task)
+    name = name_of_files(paths)
+    warnings = [] if summary is None else quality_warnings(summary, name, task)
+    return FileCheck(name, tuple(defects[:limit]), len(defects), True, n_refused, summary, tuple(warnings))
 
 
 def _as_lists(fact):

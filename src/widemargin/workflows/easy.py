@@ -15,6 +15,7 @@ from widemargin.models.kernel.svc import SVC
 from widemargin.models.kernel.svr import SVR
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.selection.parameter_ranges import default_grid
+from widemargin.workflows.block_files import refuse_blocks
 from widemargin.workflows.check import FileCheck, check_file
 from widemargin.workflows.errors import ArgumentError, DefectiveFile, FileError, FileNote, spelled
 from widemargin.workflows.files import AnyPath, as_path, check_target, shown_progress
@@ -211,6 +212,8 @@ def _check_arguments(train, test, task, kernel, scale_targets):
     """Raise an ArgumentError if arguments are not valid or contradict each other."""
     if "-" in (train, test):
         raise ArgumentError("train and test must be files, as they are read more than once")
+    for path in (train, test):
+        refuse_blocks(path, spelled("easy_files"))
     if task not in (None, "classification", "regression", "rank"):
         raise ArgumentError(f"task must be 'classification', 'regression', 'rank' or None, got {task!r}")
     if kernel not in (None, "rbf", "linear"):

@@ -69,6 +69,8 @@ def naming_the_file(data, function, *arguments, **options):
     """Call a function; raise its ValueError as a FileError whose message begins with the name of the data file."""
     try:
         return function(*arguments, **options)
+    except FormatError:  # of a row-block file or a checkpoint, with its name
+        raise
     except ValueError as error:
         raise FileError(f"{name_of(data)}: {error}") from error
 

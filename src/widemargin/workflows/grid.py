@@ -21,6 +21,7 @@ from widemargin.selection.grid_search import grid_search
 from widemargin.selection.live_table import briefly, in_words, shown
 from widemargin.selection.parameter_ranges import default_grid, edges
 from widemargin.selection.target_scaling import scale_of
+from widemargin.workflows.block_files import refuse_blocks
 from widemargin.workflows.errors import ArgumentError, FileError, spelled
 from widemargin.workflows.files import (
     AnyPath,
@@ -256,6 +257,7 @@ def grid_file(
     ({'C': 1.0}, 'flowers.model')
     """
     source, model = as_source(data), clone(estimator)
+    refuse_blocks(source, "a grid search")
     _check_estimator(model, scale_targets, scoring)
     target = choose_target(source, as_path(output))
     scores, pictures = _choose_results(source, as_path(results)), [as_path(path) for path in plots]
@@ -282,6 +284,9 @@ def grid_file(
 
 def _check_estimator(model, scale_targets, scoring):
     """Raise an ArgumentError if the estimator cannot be scored, or if an argument does not apply to it."""
+    for name in ("checkpoint", "max_memory"):
+        if getattr(model, name, None) is not None:
+            raise ArgumentError(f"{spelled(name)} is for a single fit of {spelled('train_file')}; leave it out")
     if isinstance(model, OneClassSVM):
         raise ArgumentError("a one-class machine has no labels to be scored by; choose nu, and train")
     if scale_targets and not is_regressor(model):

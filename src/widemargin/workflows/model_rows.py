@@ -1,17 +1,22 @@
 """The rows of a file in the form that a model needs, to be fitted to them or to predict them."""
 
 import os
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import csr_array, issparse
 from sklearn.base import is_classifier
 
+from widemargin._runtime import progress
 from widemargin._runtime.warning import warn_caller
+from widemargin.data.blocks.row_blocks import RowBlocks
+from widemargin.models.base import LinearModel, WeightedModel
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.machines import machine_of
-from widemargin.workflows.errors import ArgumentError, FileError, FileWarning, spelled
+from widemargin.workflows.block_files import name_of_files, open_block_files, refuse_blocks, refuse_options_of_text
+from widemargin.workflows.errors import ArgumentError, FileError, FileNote, FileWarning, spelled
 from widemargin.workflows.files import name_of, note_queries, read_rows, write_model
 from widemargin.workflows.precomputed import number_support, read_kernel_rows, square
 
@@ -31,11 +36,34 @@ class ReadOptions(NamedTuple):
 class TrainingFile(NamedTuple):
     """The rows of a training file, with serial numbers if the kernel is precomputed and queries if there are any."""
 
-    X: np.ndarray | csr_array
+    X: np.ndarray | csr_array | RowBlocks
     y: np.ndarray
     n_columns: int
     serial: np.ndarray | None = None
     qid: np.ndarray | None = None
+
+
+def open_training_blocks(model, paths, options):
+    """Return the TrainingFile of row-block files, to which a linear model is going to be fitted.
+
+    The rows are not read. Labels are checked as by `read_training_rows`; those of classes may be strings.
+    """
+    name = name_of_files(paths)
+    given = {"n_features": options.n_features is not None, "zero_based": options.zero_based != "auto"}
+    refuse_options_of_text(paths, {**given, "dtype": np.dtype(options.dtype) != np.float64})
+    if not isinstance(model, WeightedModel):
+        refuse_blocks(paths, "a kernel machine")
+    blocks = open_block_files(paths)
+    y, has_words = blocks.labels, isinstance(blocks.layout.label_type, tuple)
+    note_queries(name, blocks.qid, wanted=isinstance(model, RankSVM))
+    if blocks.layout.has_weight and not isinstance(model, LinearModel):
+        warn_caller(f"{name} has weights of rows, which {type(model).__name__} does not use", FileNote)
+    if has_words and (not is_classifier(model) or options.format in _LARGEST_LABELS):
+        what = f"a model file of {spelled('format')} {options.format}" if is_classifier(model) else "the task"
+        raise FileError(f"{name}: labels are words, such as {str(y[0])!r}, and {what} needs numbers")
+    if is_classifier(model):
+        y = y if has_words else _check_classes(model, y, name, options.format)
+    return TrainingFile(blocks, y, blocks.shape[1], qid=blocks.qid)
 
 
 def read_training_rows(model, data, options):
@@ -81,7 +109,7 @@ def _check_classes(model, y, name, form):
 def choose_target(data, target):
     """Return the path of the model file: `target`, or if it is None, the path that svm-train would choose."""
     if target is None and (data == "-" or not isinstance(data, str)):
-        source = "standard input" if data == "-" else "a file object"
+        source = "standard input" if data == "-" else "several files" if isinstance(data, list) else "a file object"
         raise ArgumentError(f"{spelled('the output for the model')} must be named if {spelled('data')} is {source}")
     return os.path.basename(data) + ".model" if target is None else target
 
@@ -134,6 +162,62 @@ def read_rows_for(model, data, model_path, *, zero_based):
         warn_caller(f"{extent}: the columns beyond are dropped", FileWarning)
         X = X[:, :n_features]
     return X, y, qid
+
+
+class RowsToPredict(NamedTuple):
+    """Rows for a fitted model: the parts of X, one after the other, and label and query of every row."""
+
+    parts: Iterator[Any]
+    y: np.ndarray
+    qid: np.ndarray | None
+
+
+def blocks_for(model, paths, model_path):
+    """Return the RowsToPredict of row-block files; one block is in memory at a time.
+
+    X has one column for each feature of the model; for columns that one of them lacks, see `read_rows_for`.
+    """
+    blocks, name = open_block_files(paths), name_of_files(paths)
+    if getattr(model, "kernel", None) == "precomputed":
+        raise FileError(f"{name} is a row-block file, which has no rows of a kernel matrix; {model_path} needs them")
+    _check_names(model, blocks.feature_names, name, model_path)
+    labels = getattr(model, "classes_", np.zeros(1))
+    if isinstance(blocks.layout.label_type, tuple) and labels.dtype.kind in "biuf":
+        raise FileError(f"{name}: labels are words, such as {blocks.layout.label_type[0]!r}, {model_path} has numbers")
+    note_queries(name, blocks.qid, wanted=isinstance(model, RankSVM))
+    n_features, n_columns = getattr(model, "n_features_in_", 0), blocks.shape[1]
+    if n_columns > n_features:
+        if machine_of(model) is not None:
+            _widen(model, n_columns)
+            n_features = n_columns
+        else:
+            extent = f"{name} has {n_columns} features, the model {n_features}"
+            warn_caller(f"{extent}: the columns beyond are dropped", FileWarning)
+    y = blocks.labels
+    y = y if isinstance(blocks.layout.label_type, tuple) else y.astype(np.float64)
+    return RowsToPredict(_parts(blocks, n_features, name), y, blocks.qid)
+
+
+def _parts(blocks, n_features, name):
+    """Yield the rows of each block with this number of columns."""
+    with progress.task(f"predicting {os.path.basename(name)}", len(blocks), "rows") as predicting:
+        for X, y in blocks:
+            X = csr_array(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
+            X.resize(X.shape[0], n_features)
+            yield X
+            predicting.advance(len(y))
+
+
+def _check_names(model, names, name, model_path):
+    """Raise a FileError if the features of a file have other names than those of the model, which are then removed.
+
+    Parts of the file come without names, of which scikit-learn would warn.
+    """
+    of_model = vars(model).pop("feature_names_in_", None)
+    if names is not None and of_model is not None and list(names) != list(of_model):
+        pairs = zip(names, of_model, strict=False)
+        first = next((f"{a!r} instead of {b!r}" for a, b in pairs if a != b), f"{len(names)} and {len(of_model)}")
+        raise FileError(f"{name}: the features have other names than those of {model_path}: {first}")
 
 
 def _widen(model, n_features):

@@ -1,5 +1,6 @@
 """`predict_file`: predict the rows of a file with a model, and compare the predictions with the labels."""
 
+from collections import deque
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -13,6 +14,7 @@ from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.machines import machine_of
 from widemargin.models.multiclass import labels_of
 from widemargin.persistence.libsvm import written_order
+from widemargin.workflows.block_files import block_paths, refuse_options_of_text
 from widemargin.workflows.errors import ArgumentError, FileNote, spelled
 from widemargin.workflows.files import (
     AnyPath,
@@ -24,7 +26,7 @@ from widemargin.workflows.files import (
     read_model,
     write_lines,
 )
-from widemargin.workflows.model_rows import read_rows_for
+from widemargin.workflows.model_rows import RowsToPredict, blocks_for, read_rows_for
 from widemargin.workflows.result_text import laplace_lines
 
 
@@ -77,6 +79,7 @@ def predict_file(
     data : path or binary file object
         The rows as SVM-light / LIBSVM text, plain or compressed; "-" is standard input. Features
         that are missing are zero; features that a linear model does not have are dropped, with a warning.
+        Or a row-block file, recognised by its content, which is read block by block while predictions are written.
     model : path
         A model of widemargin, LIBSVM, LIBLINEAR or SVM-light.
     output : path, default=None
@@ -125,13 +128,23 @@ def predict_file(
         check_target(target, source, path)
     fitted = read_model(path, task)
     _check_abilities(fitted, path, scores=scores, probability=probability)
-    X, y, qid = read_rows_for(fitted, source, path, zero_based=zero_based)
-    predicted, text = _predict(fitted, X, scores=scores, probability=probability)
-    if target is not None:
-        write_lines(text, target)
-    values = fitted.decision_function(X) if has_scores(fitted) else None
-    query = np.zeros(len(y), int) if qid is None else qid
-    measures = measure(fitted, y, Prediction(predicted, values, query))
+    paths = block_paths(source)
+    if paths is None:
+        X, y, qid = read_rows_for(fitted, source, path, zero_based=zero_based)
+        rows = RowsToPredict(iter([X]), y, qid)
+    else:
+        refuse_options_of_text(paths, {"zero_based": zero_based != "auto"})
+        rows = blocks_for(fitted, paths, path)
+    found: list[Prediction] = []
+    lines_of_file = _predict_parts(fitted, rows.parts, found, scores=scores, probability=probability)
+    if target is None:
+        deque(lines_of_file, maxlen=0)
+    else:
+        write_lines(lines_of_file, target)
+    predicted = np.concatenate([part.labels for part in found])
+    values = np.concatenate([part.scores for part in found]) if has_scores(fitted) else None
+    query = np.zeros(len(rows.y), int) if rows.qid is None else rows.qid
+    measures = measure(fitted, rows.y, Prediction(predicted, values, query))
     lines = prediction_lines(fitted, measures)
     if probability and is_regressor(fitted):
         scale = float(fitted.laplace_scale_)
@@ -151,17 +164,27 @@ def _check_abilities(model, path, *, scores, probability):
         warn_caller(f"{path} has probability estimates; {asked} would use them", FileNote)
 
 
+def _predict_parts(model, parts, found, *, scores, probability):
+    """Yield the lines of the output file; append the Prediction of each part of the rows to `found`."""
+    for X in parts:
+        predicted, heading, lines = _predict(model, X, scores=scores, probability=probability)
+        if heading is not None and not found:
+            yield heading
+        found.append(Prediction(predicted, model.decision_function(X) if has_scores(model) else None))
+        yield from lines
+
+
 def _predict(model, X, *, scores, probability):
-    """Return the predictions and the lines of the output file, with a heading if there is more than one column."""
+    """Return predictions, the heading of the output file or None if it has one column, and its lines."""
     if probability and not is_regressor(model):
         predicted, heading, columns = _predict_probabilities(model, X)
     elif scores:
         predicted, heading, columns = _predict_scores(model, X)
     else:
         predicted = model.predict(X)
-        return predicted, _number_texts(predicted)
+        return predicted, None, _number_texts(predicted)
     rows = [" ".join(map(repr, row)) for row in columns.tolist()]
-    return predicted, [heading, *map(" ".join, zip(_number_texts(predicted), rows, strict=True))]
+    return predicted, heading, map(" ".join, zip(_number_texts(predicted), rows, strict=True))
 
 
 def _predict_probabilities(model, X):
@@ -191,5 +214,7 @@ def _predict_scores(model, X):
 
 
 def _number_texts(numbers):
-    """Return numbers as texts that are read as the same numbers; integers have no decimal point."""
+    """Return numbers as texts that are read as the same numbers; integers have no decimal point, words no quotes."""
+    if np.asarray(numbers).dtype.kind not in "biuf":
+        return [str(one) for one in numbers]
     return [text.removesuffix(".0") for text in map(repr, np.asarray(numbers).tolist())]

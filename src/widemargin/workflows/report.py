@@ -11,6 +11,7 @@ from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.report.markup import size
 from widemargin.report.model_report import report_page
 from widemargin.selection.results_file import read_grid
+from widemargin.workflows.block_files import refuse_blocks
 from widemargin.workflows.errors import ArgumentError, FileError, spelled
 from widemargin.workflows.files import (
     AnyPath,
@@ -112,6 +113,7 @@ def report_file(
     """
     path, source, grid_path = as_path(model), as_source(data), as_path(grid)
     check_one_input(source, path)
+    refuse_blocks(source, "a report")
     target = _choose_target(path, as_path(output))
     check_target(target, *(one for one in (path, source, grid_path) if one is not None))
     found = None if grid_path is None else _read_grid(grid_path)

@@ -21,6 +21,8 @@ from widemargin.data.scaling import NEED_MOMENTS, FeatureStatistics
 from widemargin.data.svmlight.blocks import SvmlightBlocks, write_svmlight_blocks
 from widemargin.data.svmlight.range_file import read_ranges, write_ranges
 from widemargin.errors import FormatError
+from widemargin.workflows.block_files import block_paths
+from widemargin.workflows.block_rows import ScalableBlocks
 from widemargin.workflows.errors import ArgumentError, FileError, FileWarning, spelled
 from widemargin.workflows.files import AnyPath, as_path, check_target, naming
 from widemargin.workflows.result_text import columns
@@ -108,9 +110,11 @@ def scale_file(
     Parameters
     ----------
     data : path
-        The rows as SVM-light / LIBSVM text, plain or compressed; "-" is standard input.
+        The rows as SVM-light / LIBSVM text, plain or compressed; "-" is standard input. Or a row-block file,
+        recognised by its content.
     output : path
-        The file of scaled rows, compressed if its name ends with .gz, .bz2, .xz or .zst; "-" is standard output.
+        The file of scaled rows, compressed if its name ends with .gz, .bz2, .xz or .zst; "-" is standard output. A
+        row-block file if `data` is one; its features have the indices 1, 2, ... in range files.
     lower, upper : float, default=None
         Limits of the scaled features; None is −1 and 1, or with `restore` the limits in the range file.
     labels : (float, float), default=None
@@ -266,7 +270,10 @@ def _open_blocks(files):
     is empty, which has no effect.
     """
     data, once = files.data, files.restore is not None
-    if data != "-" and (once or os.path.isfile(data)):
+    paths = block_paths(data)
+    if paths is not None:
+        yield ScalableBlocks(paths)
+    elif data != "-" and (once or os.path.isfile(data)):
         yield SvmlightBlocks(data, zero_based=True)
     elif once:
         yield SvmlightBlocks(sys.stdin.buffer, zero_based=True)
@@ -283,6 +290,8 @@ def _open_blocks(files):
 
 def _learn(blocks, files, plan):
     """Learn ranges from the rows, save them if requested, and write the scaled rows; return the facts."""
+    if plan.labels is not None and getattr(blocks, "names", None) is not None:
+        raise ArgumentError(f"{spelled('labels')} is for numbers, the labels of {blocks.name} are words; leave it out")
     statistics = FeatureStatistics(moments=plan.method in NEED_MOMENTS)
     for X, y, _ in _features_of(blocks):
         statistics.update(X, y)
@@ -292,23 +301,25 @@ def _learn(blocks, files, plan):
     _warn_of_growth(statistics, statistics.n_entries_scaled(ranges), ranges, _remedy(plan.method, ranges))
     if files.save is not None:
         with naming(files.save):
-            write_ranges(sys.stdout if files.save == "-" else files.save, ranges, zero_based=True)
-    n_scaled = _write(_scale(_blocks_of(blocks), ranges), files.output)
+            write_ranges(sys.stdout if files.save == "-" else files.save, ranges, zero_based=_first_index(blocks) == 0)
+    n_scaled = _write(_scale(_blocks_of(blocks), ranges), files.output, blocks)
     return _facts(statistics, ranges, n_scaled, files.save)
 
 
 def _restore(blocks, files, lower, upper):
     """Write the rows scaled by saved ranges; return the facts."""
     with naming("standard input" if files.restore == "-" else files.restore):
-        ranges = read_ranges(sys.stdin if files.restore == "-" else files.restore, zero_based=True)
+        source = sys.stdin if files.restore == "-" else files.restore
+        ranges = read_ranges(source, zero_based=_first_index(blocks) == 0)
     for name, asked, saved in (("lower", lower, ranges.lower), ("upper", upper, ranges.upper)):
         if asked not in (None, saved):
             raise ArgumentError(
                 f"{spelled(name)} {asked:g}: the ranges of {files.restore} are for {saved:g}; leave it out"
             )
     statistics = FeatureStatistics()
-    n_scaled = _write(_scale(_features_of(blocks), ranges, statistics), files.output)
-    _warn_of_unknown(np.setdiff1d(statistics.varying(), ranges.kept).tolist(), files.restore)
+    n_scaled = _write(_scale(_features_of(blocks), ranges, statistics), files.output, blocks)
+    unknown = np.setdiff1d(statistics.varying(), ranges.kept) + _first_index(blocks)
+    _warn_of_unknown(unknown.tolist(), files.restore)
     _warn_of_growth(statistics, n_scaled, ranges, f"learn the ranges with {_either('or')}")
     return _facts(statistics, ranges, n_scaled, files.restore)
 
@@ -334,7 +345,7 @@ def _features_of(blocks):
     """Yield the blocks; FileError if the first one looks like rows of a precomputed kernel."""
     recogniser = None
     for block in _blocks_of(blocks):
-        if recogniser is None:
+        if recogniser is None and not isinstance(blocks, ScalableBlocks):
             recogniser = KernelRecogniser()
             recogniser.update(block[0][:_ROWS_TO_RECOGNISE_A_KERNEL])
             if recogniser.is_kernel:
@@ -360,8 +371,13 @@ def _scale(blocks, ranges, statistics=None):
             yield ranges.apply(X[part]), labels[part], None if qid is None else qid[part]
 
 
-def _write(blocks, output):
-    """Write blocks of rows to a file or to standard output; return the number of entries."""
+def _first_index(blocks):
+    """Return the index of column 0 in range files: that of the text, or 1 for row-block files, which have none."""
+    return 1 if isinstance(blocks, ScalableBlocks) else 0
+
+
+def _write(blocks, output, read):
+    """Write blocks of rows, in the format of those that are `read`, to a file or standard output; count the entries."""
     n_entries = 0
 
     def counted():
@@ -370,7 +386,9 @@ def _write(blocks, output):
             n_entries += block[0].nnz
             yield block
 
-    if output == "-":
+    if isinstance(read, ScalableBlocks):
+        read.write(counted(), output)
+    elif output == "-":
         write_svmlight_blocks(sys.stdout.buffer, counted(), zero_based=True)
         sys.stdout.buffer.flush()
     else:

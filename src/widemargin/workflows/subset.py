@@ -14,6 +14,8 @@ from widemargin.data.sampling import query_rows, random_rows, stratified_rows
 from widemargin.data.summary import are_classes
 from widemargin.data.svmlight.compression import open_compressed
 from widemargin.data.svmlight.lines import read_lines
+from widemargin.workflows.block_files import block_paths
+from widemargin.workflows.block_rows import BlockRows
 from widemargin.workflows.errors import ArgumentError, FileError, FileNote, spelled
 from widemargin.workflows.files import AnyPath, Source, as_path, as_source, check_target, name_of, naming
 from widemargin.workflows.result_text import columns
@@ -65,16 +67,19 @@ def subset_file(
     method: str | None = None,
     by_query: bool = False,
     seed: int = 0,
+    text: bool = False,
 ) -> FileSubset:
     """Write a random subset of the rows of a file to one file, and the other rows to another if it is named.
 
     This is the function of `widemargin subset`. Lines are copied byte for byte, in the order of the file; blank
-    lines and lines with only a comment are left out.
+    lines and lines with only a comment are left out. Rows of a row-block file are written as row-block files, in the
+    order of the file, or as text; memory does not grow with their number.
 
     Parameters
     ----------
     data : path or binary file object
-        The rows as SVM-light / LIBSVM text, plain or compressed; "-" is standard input.
+        The rows as SVM-light / LIBSVM text, plain or compressed; "-" is standard input. Or a row-block file,
+        recognised by its content.
     number : int or float
         Size of the subset: an int >= 1 is a number of rows, a float > 0 and <= 1 is a fraction of the rows.
     subset : path
@@ -87,6 +92,9 @@ def subset_file(
         Whether to take whole queries (qid) at random, with about `number` rows; labels are not considered.
     seed : int, default=0
         Seed of the random choice.
+    text : bool, default=False
+        Whether rows of a row-block file are written as text, for what needs all rows in memory: kernel machines, grid
+        search, cross-validation, reports. Weights of rows are left out.
 
     Returns
     -------
@@ -113,8 +121,14 @@ def subset_file(
     data, subset, rest = as_source(data), as_path(subset), as_path(rest)
     _check_arguments(number, method, by_query)
     _check_targets(data, subset, rest)
-    with naming("standard input" if data == "-" else name_of(data)):
-        lines = read_lines(sys.stdin.buffer if data == "-" else data)
+    paths = block_paths(data)
+    if paths is not None:
+        lines = BlockRows(paths, as_text=text)
+    elif text:
+        raise ArgumentError(f"{spelled('text=True')} is for row-block files, {name_of(data)} is text; leave it out")
+    else:
+        with naming("standard input" if data == "-" else name_of(data)):
+            lines = read_lines(sys.stdin.buffer if data == "-" else data)
     method = "queries" if by_query else method or "stratified"
     chosen = _choose(lines, number, name_of(data), method, seed)
     _write(lines, chosen, (subset, rest))
@@ -163,7 +177,10 @@ def _write(lines, chosen, targets):
     others = np.ones(len(lines.labels), bool)
     others[chosen] = False
     for target, rows in zip(targets, (chosen, np.flatnonzero(others)), strict=True):
-        if target == "-":
+        if isinstance(lines, BlockRows):
+            if target is not None:
+                lines.write(rows, target)
+        elif target == "-":
             sys.stdout.buffer.writelines(lines.copy(rows))
             sys.stdout.buffer.flush()
         elif target is not None:
@@ -176,7 +193,7 @@ def _facts(lines, chosen, method, seed):
     n_rows = len(lines.labels)
     facts = {"rows": n_rows, "subset": len(chosen), "rest": n_rows - len(chosen), "seed": seed, "method": method}
     if are_classes(lines.labels):
-        facts["classes"] = _tally(lines.labels, chosen)
+        facts["classes"] = _tally(lines.labels, chosen, getattr(lines, "names", None))
     if lines.queries is not None:
         facts["queries"] = len(np.unique(lines.queries))
         facts["queries_in_subset"] = len(np.unique(lines.queries[chosen]))
@@ -184,9 +201,11 @@ def _facts(lines, chosen, method, seed):
     return facts
 
 
-def _tally(labels, chosen):
-    """Return the number of rows and of chosen rows of each class."""
+def _tally(labels, chosen, names=None):
+    """Return the number of rows and of chosen rows of each class; `names` are those of labels that are words."""
     classes, group, counts = np.unique(labels, return_inverse=True, return_counts=True)
     taken = np.bincount(group[chosen], minlength=len(classes))
-    columns_of_classes = classes.astype(np.int64).tolist(), counts.tolist(), taken.tolist()
+    shown = classes.astype(np.int64).tolist()
+    shown = shown if names is None else [names[number] for number in shown]
+    columns_of_classes = shown, counts.tolist(), taken.tolist()
     return [{"label": label, "rows": n, "subset": k} for label, n, k in zip(*columns_of_classes, strict=True)]

@@ -1,6 +1,8 @@
 """`train_file` fits a model to the rows of a file; `cross_validate_file` measures a model by cross-validation."""
 
+import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +15,14 @@ from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.machines import machine_of
 from widemargin.solvers.contract import Status
 from widemargin.solvers.registry import counts_of
-from widemargin.workflows.files import AnyPath, Source, as_path, as_source, check_target, naming_the_file
+from widemargin.workflows.block_files import block_paths, is_block_file, memory_in_words, name_of_files, refuse_blocks
+from widemargin.workflows.errors import ArgumentError, spelled
+from widemargin.workflows.files import AnyPath, Source, as_path, as_source, check_target, name_of, naming_the_file
 from widemargin.workflows.model_rows import (
     ReadOptions,
     certified_gap,
     choose_target,
+    open_training_blocks,
     read_training_rows,
     write_trained_model,
 )
@@ -73,7 +78,7 @@ class TrainedFile:
 
 def train_file(
     estimator: BaseEstimator,
-    data: Source,
+    data: Source | Sequence[AnyPath],
     output: AnyPath | None = None,
     *,
     format: str = "widemargin",  # noqa: A002
@@ -89,21 +94,23 @@ def train_file(
     ----------
     estimator : estimator
         Any estimator of widemargin; a copy of it is fitted.
-    data : path or binary file object
+    data : path, list of paths, or binary file object
         The rows as SVM-light / LIBSVM text, plain or compressed; "-" is standard input. Class labels must be
         integers. The queries of a ranking are given by `qid`. Rows of a precomputed kernel are
-        `label 0:serial 1:K(x, x1) ...`.
+        `label 0:serial 1:K(x, x1) ...`. Or, for a linear machine, one or several row-block files, which are recognised
+        by their content; a pattern such as "part-*.arrow" stands for all files that match it. What does not fit into
+        the `max_memory` of the estimator is read from disk in every pass.
     output : path, default=None
         The model file. None is the name of the data file with ".model" appended, in the current directory; "-" is
         standard output.
     format : {"widemargin", "liblinear", "libsvm", "svmlight"}, default="widemargin"
         The format of the model file, see `save_model`.
     n_features : int, default=None
-        Number of columns; None is the largest index in the file.
+        Of text, the number of columns; None is the largest index in the file.
     zero_based : {"auto", True, False}, default="auto"
-        Whether indices count from 0; "auto" is True if index 0 occurs.
+        Of text, whether indices count from 0; "auto" is True if index 0 occurs.
     dtype : {numpy.float64, numpy.float32}, default=numpy.float64
-        Type of the values; single precision takes half the memory.
+        Of text, the type of the values; single precision takes half the memory.
 
     Returns
     -------
@@ -129,17 +136,45 @@ def train_file(
     ('linear SVC, squared hinge loss', 3)
     """
     source, model = as_source(data), clone(estimator)
-    target = choose_target(source, as_path(output))
-    check_target(target, source)
-    rows = read_training_rows(model, source, ReadOptions(format, n_features, zero_based, dtype))
+    paths, options = block_paths(source), ReadOptions(format, n_features, zero_based, dtype)
+    source = source if paths is None else name_of_files(paths)
+    target = choose_target(source if paths is None or len(paths) == 1 else paths, as_path(output))
+    _check_outputs(model, target, paths or [source])
+    if paths is None:
+        _refuse_max_memory(model, source)
+        rows = read_training_rows(model, source, options)
+    else:
+        rows = open_training_blocks(model, paths, options)
     started = time.perf_counter()
-    naming_the_file(source, fit, model, rows.X, rows.y, rows.qid)
+    with memory_in_words(paths or [name_of(source)]):
+        naming_the_file(source, fit, model, rows.X, rows.y, rows.qid)
     seconds = time.perf_counter() - started
     if model.status_ == Status.INTERRUPTED.value and np.max(model.n_iter_) == 0:
         raise KeyboardInterrupt  # an existing model must not be replaced by one without a single iteration
     write_trained_model(model, target, format, rows)
     outcome = {"seconds": seconds, "status": model.status_, "model": target}
     return TrainedFile(model, target, model_words(model), _facts(model, rows) | outcome)
+
+
+def _check_outputs(model, target, sources):
+    """Raise an error if the model or the checkpoint cannot be written, or would replace rows or one another."""
+    check_target(target, *sources)
+    if is_block_file(target):
+        raise ArgumentError(f"{target} is a row-block file, which the model would replace; name another file")
+    checkpoint = as_path(getattr(model, "checkpoint", None))
+    if checkpoint is not None:
+        check_target(checkpoint, *sources)
+        if os.path.realpath(checkpoint) == os.path.realpath(target):
+            raise ArgumentError(f"the model and {spelled('checkpoint')} are both {target}; name two files")
+
+
+def _refuse_max_memory(model, source):
+    """Raise an ArgumentError if `max_memory` is given for rows that are not in row-block files."""
+    if getattr(model, "max_memory", None) is not None:
+        raise ArgumentError(
+            f"{spelled('max_memory')} is for row-block files, {name_of(source)} is not one and is read into memory as "
+            f"a whole; leave it out, or convert the file with {spelled('convert_file')}"
+        )
 
 
 def _facts(model, rows):
@@ -276,6 +311,10 @@ def cross_validate_file(
     Cross Validation Accuracy = 100%
     """
     data, model = as_source(data), clone(estimator)
+    refuse_blocks(data, "cross-validation")
+    if getattr(model, "checkpoint", None) is not None:
+        raise ArgumentError(f"{spelled('checkpoint')} is for a single fit, and each fold has its own; leave it out")
+    _refuse_max_memory(model, data)
     if not is_classifier(model) and getattr(model, "probability", False):
         model.set_params(probability=False)  # the measures of a regression do not depend on it
     rows = read_training_rows(model, data, ReadOptions(format, n_features, zero_based, dtype))

@@ -7,8 +7,8 @@ from widemargin.cli.options.parsing import ZERO_BASED, Parser, add_zero_based_op
 from widemargin.workflows.check import check_file
 
 _DESCRIPTION = """\
-Check a file of SVM-light / LIBSVM text (plain, .gz, .bz2, .xz or .zst): list all defects as path:line:column, summarise
-the rows without defects, and warn about what looks wrong in them. "-" is standard input."""
+Check a file of SVM-light / LIBSVM text (plain, .gz, .bz2, .xz or .zst) or a row-block file: list all defects as
+path:line:column, summarise the rows without defects, and warn about what looks wrong in them. "-" is standard input."""
 
 _EXAMPLES = """\
 examples:
@@ -22,6 +22,9 @@ A defect is an error for train, predict and the other commands: a label or value
 that is not an integer, too large, or not larger than the previous one; a missing colon or qid; a carriage return that
 is not followed by a line feed; damaged compression; a file without rows. Blank lines and comments are not defects.
 Columns are counted in bytes; a wrong index or value has the column where its index:value begins.
+
+Each block of a row-block file is compared with its checksum, and a block that is damaged is a defect. If there are more
+than 20 million values, the facts about features and repeated rows are those of the first rows.
 
 A warning is about data that are valid but look wrong, and suggests a remedy: features of different scales, unbalanced
 classes, a feature that equals the label, repeated rows, labels that look like regression targets, and others. Labels

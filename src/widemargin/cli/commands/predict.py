@@ -26,6 +26,7 @@ the noise as svm-predict does. With --scores the first line is `label` and the n
 positive class of two, each class of a linear model, or pairs of classes of a kernel machine, such as 1/2, for which a
 positive value means the first class.
 
+DATA may be a row-block file, recognised by its content: blocks are read one by one, and OUTPUT is written meanwhile.
 Features that are missing in DATA are zero. Features that the model does not have are dropped with a warning if the
 model is linear; for a kernel machine they are features that were zero in all training rows.
 

@@ -33,6 +33,8 @@ the fewest digits that give the same number when read; svm-scale writes 6 digits
 with .gz, .bz2, .xz or .zst. Memory does not grow with the number of rows: it is 24 to 48 bytes per feature, and one
 block of lines. DATA is read twice, or once with -r; if it cannot be read twice, it is copied to a temporary file.
 
+A row-block file, recognised by its content, is scaled to another one; feature 1 of the range file is its first column.
+
 exit status:
   0  done      1  the data or the run failed      2  wrong usage"""
 

@@ -10,9 +10,9 @@ from widemargin.workflows.subset import subset_file
 _METHODS = {"0": "stratified", "1": "random", "stratified": "stratified", "random": "random"}
 
 _DESCRIPTION = """\
-Write NUMBER random rows of DATA (SVM-light / LIBSVM text, plain or compressed) to SUBSET, and the other rows to REST if
-it is given. NUMBER is a number of rows such as 100, or a fraction of the rows such as 0.8. SUBSET is standard output by
-default; "-" is standard input or output."""
+Write NUMBER random rows of DATA (SVM-light / LIBSVM text, plain or compressed, or a row-block file) to SUBSET, and the
+other rows to REST if it is given. NUMBER is a number of rows such as 100, or a fraction of the rows such as 0.8.
+SUBSET is standard output by default; "-" is standard input or output."""
 
 _EXAMPLES = """\
 examples:
@@ -23,6 +23,8 @@ examples:
 
 Lines are copied byte for byte, in the order of DATA; blank lines and lines with only a comment are left out. Files
 whose names end with .gz, .bz2, .xz or .zst are compressed. An existing file is replaced when the new one is complete.
+A subset of a row-block file is one, too, whatever its name; with --text it is text, for kernel machines and whatever
+else needs all rows in memory.
 
 The method stratified, the default, takes the same fraction of each class, rounded so that the sum is NUMBER, and at
 least one row of each class if possible. Labels that look like regression targets (not integers, or more distinct values
@@ -43,6 +45,7 @@ def make_parser():
         help="0 or stratified keeps the distribution of the labels (default); 1 or random ignores them")  # fmt: skip
     add("--by-query", action="store_true", help="take whole queries (qid) with about NUMBER rows")
     add("--seed", type=whole(0), default=0, metavar="N", help="the same seed gives the same rows (default: 0)")
+    add("--text", action="store_true", help="write rows of a row-block file as text (default: as a row-block file)")
     add_output_options(parser, quiet="print nothing but the rows, warnings and errors")
     return parser
 
@@ -55,7 +58,9 @@ def run(tokens):
     number, subset = _read_number(parser, number), "-" if subset is None else subset
     method = None if options.method is None else _METHODS[options.method]
     with reporting(options):
-        taken = subset_file(data, number, subset, rest, method=method, by_query=options.by_query, seed=options.seed)
+        taken = subset_file(
+            data, number, subset, rest, method=method, by_query=options.by_query, seed=options.seed, text=options.text
+        )
     stream = sys.stderr if "-" in (subset, rest) else sys.stdout
     show_result(taken, options, stream)
     return 0

@@ -10,10 +10,17 @@ from widemargin.workflows.train import cross_validate_file, train_file
 
 def run(tokens):
     """Train, or cross-validate with -v; return the exit status."""
-    parser = make_parser()
+    parser = make_parser(data="DATA...")
     options = parser.parse(translate_letters(tokens))
+    options.files = _data_and_target(options.files)
     model = make_model(parser, options)
     return _train(model, options) if options.n_folds is None else _cross_validate(model, options)
+
+
+def _data_and_target(files):
+    """Return the file of rows, or a list of several, and that of the model or None."""
+    *data, target = files if len(files) > 1 else [*files, None]
+    return data[0] if len(data) == 1 else data, target
 
 
 def _train(model, options):

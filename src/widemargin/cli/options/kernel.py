@@ -27,7 +27,7 @@ _DEFAULTS = {  # LIBSVM's
     "shrinking": True,
 }
 _COMMON_OPTIONS = ("tol", "stopping", "cache_size", "shrinking", "solver", "working_set", "max_seconds")
-_LINEAR_ONLY = ("loss", "bias", "multi_class", "penalize_intercept")
+_LINEAR_ONLY = ("loss", "bias", "multi_class", "penalize_intercept", "scaling", "max_memory", "checkpoint")
 
 
 LIBLINEAR_TYPES = {  # equivalents of LIBLINEAR's -s, for the numbers that LIBSVM uses too

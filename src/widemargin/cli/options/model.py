@@ -9,6 +9,7 @@ from widemargin.cli.messages import add_output_options
 from widemargin.cli.options import kernel as kernel_options
 from widemargin.cli.options import parsing
 from widemargin.cli.options.parsing import Parser
+from widemargin.data.blocks.memory import bytes_of
 from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.models.kernel.machines import machine_of
@@ -27,10 +28,13 @@ _LOSSES = {
 _ONLY_FOR = {"epsilon": "regression", "class_weight": "classification", "multi_class": "classification"}
 _CUTTING_PLANE_TASKS = {"rank": RankSVM, "ordinal": OrdinalSVC, "rocarea": ROCAreaSVC, "measure": MeasureSVC}
 _FORMATS_OF_TASK = {"rank": ("widemargin", "svmlight"), "ordinal": ("widemargin",)}  # the others have those of rank
-_CUTTING_PLANE_OPTIONS = ("C", "tol", "stopping", "solver", "max_iter", "max_seconds")
+_OF_LARGE_DATA = ("scaling", "max_memory", "checkpoint")
+_CUTTING_PLANE_OPTIONS = ("C", "tol", "stopping", "solver", "max_iter", "max_seconds", *_OF_LARGE_DATA)
 _OPTIONS_OF_TASK = {"measure": ("measure", "bias")}
 _LINEAR_DEFAULTS = {"C": 1.0, "tol": 1e-4, "stopping": "gap", "solver": "auto", "max_iter": 1000}
-_PASSED_ON = (*_LINEAR_DEFAULTS, "max_seconds", "loss", "epsilon", "multi_class", "penalize_intercept")
+_PASSED_ON = (
+    *_LINEAR_DEFAULTS, "max_seconds", "loss", "epsilon", "multi_class", "penalize_intercept", *_OF_LARGE_DATA,
+)  # fmt: skip
 
 _LINEAR_CHOICES = {"loss", "bias", "multi_class", "stopping", "solver", "penalize_intercept"}
 _ANSWERS = {
@@ -41,9 +45,10 @@ _ANSWERS = {
 }
 
 _DESCRIPTION = """\
-Train a support vector machine on a file of SVM-light / LIBSVM text (plain, .gz, .bz2, .xz or .zst). The model is
-linear, or a kernel machine if an option of kernel machines is given; --task selects regression, ranking and others.
-If MODEL is left out, it is DATA's name + ".model" in the current directory; "-" is standard input or output."""
+Train a support vector machine on a file of SVM-light / LIBSVM text (plain, .gz, .bz2, .xz or .zst), or on row-block
+files of any size. The model is linear, or a kernel machine if an option of kernel machines is given; --task selects
+regression, ranking and others. If MODEL is left out, it is DATA's name + ".model" in the current directory; "-" is
+standard input or output."""
 
 _EXAMPLES = """\
 examples:
@@ -62,6 +67,8 @@ examples:
   widemargin train -v 5 -w1 2 -w-1 0.5 -g 0.1 heart_scale  5-fold cross-validation, classes weighted
   widemargin train --progress yes big.xz big.model 2> log       write progress to a log file
   xzcat big.xz | widemargin train --format liblinear - big.model
+  widemargin train --max-memory 3G --checkpoint run.ckpt big.arrow big.model
+  widemargin train --scaling standard part-1.arrow part-2.arrow parts.model
 
 Without an option of kernel machines the model is linear: the intercept is penalised with the other weights, and -e is a
 relative duality gap. Any of LIBSVM's letters -s -t -d -g -r -n -m -h -b, or their long names, selects a kernel machine
@@ -74,6 +81,10 @@ is minimised by cutting planes (--solver ocas or svmperf, -e 1e-3). --format svm
 svm_classify and svm_rank_classify, which print scores; class labels are stored in it for widemargin only.
 With -v, all rows of a query are in one fold; ROC area, PRBEP, precision@K and recall@K are means over the folds.
 
+Row-block files, which widemargin convert writes, are recognised by their content and are for linear machines without
+-v. DATA may be several of them, or a pattern in quotes such as 'part-*.arrow'. Rows that fit into --max-memory are
+loaded, others are read from disk in every pass. After kill -9 or Ctrl-C, the same command goes on from --checkpoint.
+
 exit status:
   0  success, also if a warning says that the solver stopped before it reached the tolerance
   1  an error in the data or in the run; also after Ctrl-C, when the model so far was written
@@ -81,12 +92,13 @@ exit status:
   130  Ctrl-C before there was a model: nothing was written"""
 
 
-def make_parser(command="train", description=_DESCRIPTION, examples=_EXAMPLES):
+def make_parser(command="train", description=_DESCRIPTION, examples=_EXAMPLES, data="DATA"):
     """Return the parser of `widemargin train`, or of another command with all of its options.
 
-    Options of estimators that are not given are absent from the parsed options.
+    Options of estimators that are not given are absent from the parsed options. `data` is the name of the file of rows,
+    "DATA..." if there may be several.
     """
-    parser = Parser(command, ["DATA", "[MODEL]"], description=description, examples=examples, answers=_ANSWERS)
+    parser = Parser(command, [data, "[MODEL]"], description=description, examples=examples, answers=_ANSWERS)
     _add_problem_options(parser.add_argument_group("what is minimised"))
     kernel_options.add_kernel_options(
         _adding(parser.add_argument_group("kernel machines (each of these asks for one)"))
@@ -135,6 +147,15 @@ def _add_solver_options(group):
     add("--max-iter", type=parsing.whole(1, also="none"), metavar="N", help="most sweeps over the rows, steps or "
         "planes (kernel machines: iterations), none for no limit (default: 1000; kernel machines: none)")  # fmt: skip
     add("--max-seconds", type=parsing.positive, metavar="S", help="stop after about this time (default: no limit)")
+    add("--scaling", choices=["standard", "maxabs"],
+        help="linear: scale features for the solver, to mean 0 and standard deviation 1 or to a largest absolute value "
+        "of 1; the weights in MODEL are those of unscaled features")  # fmt: skip
+    add("--max-memory", type=_memory, metavar="SIZE",
+        help="row-block files: memory of the process in all, such as 3G or 500M (default: half of what is "
+        "free)")  # fmt: skip
+    add("--checkpoint", metavar="FILE",
+        help="linear: keep the state of the solver in FILE now and then, and go on from it if it is there; FILE is "
+        "removed when the fit has converged")  # fmt: skip
     add = group.add_argument
     add("-j", "--jobs", type=parsing.threads, default=1, metavar="N", help="threads; -1 for all cores (default: 1)")
     add("--seed", type=parsing.whole(0), default=0, metavar="N", help="the same seed gives the same model (default: 0)")
@@ -234,6 +255,15 @@ def _check_intercept_and_stopping(parser, given):
 
 def _refuse_kernel(parser, name):
     parser.error(f"{name} is for kernel machines, and without an option of those training is linear; add --kernel")
+
+
+def _memory(text):
+    """Return an amount of memory as it is written; ArgumentTypeError if it is none."""
+    try:
+        bytes_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be an amount of memory such as 3G or 500M, got {text!r}") from error
+    return text
 
 
 def _measure_name(text):

@@ -27,7 +27,8 @@ class Parser(argparse.ArgumentParser):
     command : str
         The name after `widemargin`.
     files : list of str
-        Names of the files that the command takes; optional ones are in brackets.
+        Names of the files that the command takes; optional ones are in brackets. If the name of one ends with
+        "...", there may be several of it, and `files` are those that are given.
     description, examples : str
         Texts of `--help`.
     answers : dict of str to str
@@ -73,7 +74,10 @@ class Parser(argparse.ArgumentParser):
         files = [*options.files, *unknown, *plain]
         required = [name for name in self._names if not name.startswith("[")]
         if len(files) < len(required):
-            self.error(f"{' '.join(required[len(files) :])} is missing")
+            self.error(f"{' '.join(required[len(files) :]).removesuffix('...')} is missing")
+        if any(name.endswith("...") for name in self._names):
+            options.files = files
+            return options
         if len(files) > len(self._names):
             self.error(f"unexpected argument {files[len(self._names)]!r}")
         options.files = files + [None] * (len(self._names) - len(files))

@@ -6,8 +6,21 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from widemargin.data.blocks.layout import Layout, Summary, checksum, decode, decode_belongings
+from widemargin.data.blocks.layout import (
+    BELONGINGS,
+    Layout,
+    Summary,
+    checksum,
+    checksum_of_belongings,
+    decode,
+    decode_belongings,
+)
 from widemargin.errors import FormatError
+
+# What pyarrow and we raise for damaged bytes, which may stand for anything.
+_DAMAGE = (
+    pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, MemoryError,
+)  # fmt: skip
 
 
 class ArrowFile:
@@ -20,8 +33,8 @@ class ArrowFile:
             schema, n_batches = reader.schema, reader.num_record_batches
         try:
             self.layout = Layout.of_schema(schema)
-            self.summary, classes = Summary.of_metadata(schema.metadata)
-        except ValueError as error:
+            self.summary, classes = Summary.of_metadata(schema.metadata, self.layout)
+        except _DAMAGE as error:
             raise FormatError(path, f"this is not a row-block file: {error}") from None
         if self.summary is None:
             raise FormatError(
@@ -56,7 +69,7 @@ class ArrowFile:
     def _opened(self):
         try:
             return pa.ipc.open_file(pa.OSFile(self.path), memory_pool=_pool())
-        except (pa.ArrowInvalid, OSError) as error:
+        except _DAMAGE as error:
             size = os.path.getsize(self.path)
             raise FormatError(
                 self.path,
@@ -69,42 +82,45 @@ class ArrowFile:
 
     def read(self, number):
         """Return block `number`."""
-        return decode(self._batch(number))
+        self._refuse_changes()
+        with self._reader() as reader:
+            return decode(self._batch(reader, number, checksum, "checksum"))
 
     def belongings(self, number):
         """Return label, qid and weight of the rows of a block; the features are not read."""
+        self._refuse_changes()
         if self._belongings is None:
             with self._reader() as reader:
                 names = reader.schema.names
-            chosen = [k for k, name in enumerate(names) if name in ("label", "qid", "weight")]
-            options = pa.ipc.IpcReadOptions(included_fields=chosen)
+            options = pa.ipc.IpcReadOptions(included_fields=[k for k, name in enumerate(names) if name in BELONGINGS])
             self._belongings = pa.ipc.open_file(pa.memory_map(self.path), options=options)
-        found = decode_belongings(self._belongings.get_batch(number))
+        found = decode_belongings(self._batch(self._belongings, number, checksum_of_belongings, "belongings"))
         return [None if one is None else one.copy() for one in found]
 
-    def _batch(self, number):
+    def _refuse_changes(self):
         if _stamp(self.path) != self._stamp:
             raise FormatError(self.path, "the file has changed since it was opened. Open it again and start anew.")
-        try:
-            with self._reader() as reader:
-                found = reader.get_batch_with_custom_metadata(number)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise FormatError(self.path, f"the file is damaged: block {number} cannot be read ({error}).") from None
-        if number not in self._checked:
-            self._check(number, *found)
-        return found[0]
 
-    def _check(self, number, batch, metadata):
-        """Refuse a block whose checksum or number of rows is not that which was written."""
-        words = {} if metadata is None else {key.decode(): value.decode() for key, value in metadata.items()}
-        if checksum(batch) != words.get("checksum") or batch.num_rows != self.rows_of_blocks[number]:
+    def _batch(self, reader, number, checksum_of, key):
+        """Return the record batch of a block as a reader sees it; its checksum is compared with the word `key`."""
+        try:
+            batch, metadata = reader.get_batch_with_custom_metadata(number)
+            batch.validate()  # a damaged length would lead outside of the memory
+            if (number, key) in self._checked:
+                return batch
+            words = {name.decode(): word.decode() for name, word in dict(metadata or {}).items()}
+            found = checksum_of(batch), batch.num_rows
+        except _DAMAGE as error:
+            raise FormatError(self.path, f"the file is damaged: block {number} cannot be read ({error}).") from None
+        if found != (words.get(key, None if key == "checksum" else found[0]), self.rows_of_blocks[number]):
             where = f", which begins at byte {words['byte']}," if "byte" in words else ""
             raise FormatError(
                 self.path,
                 f"the file is damaged: block {number} of {len(self.rows_of_blocks)}{where} has not the contents that "
                 "were written. Write the file again, and check the disk.",
             )
-        self._checked.add(number)
+        self._checked.add((number, key))
+        return batch
 
 
 def _pool():
@@ -117,5 +133,5 @@ def _stamp(path):
     try:
         status = os.stat(path)
     except OSError as error:
-        raise FileNotFoundError(f"{path} cannot be read: {error.strerror}.") from None
+        raise OSError(error.errno, f"cannot be read: {error.strerror}", path) from None
     return status.st_size, status.st_mtime_ns, status.st_ino

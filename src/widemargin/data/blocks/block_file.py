@@ -10,7 +10,7 @@ import pyarrow as pa
 from widemargin._runtime.atomic_file import replacing
 from widemargin._runtime.progress import task
 from widemargin._runtime.threads import stream
-from widemargin.data.blocks.layout import Chunk, Layout, checksum, encode
+from widemargin.data.blocks.layout import Chunk, Layout, checksum, checksum_of_belongings, encode
 from widemargin.data.blocks.row_buffer import RowTypes
 from widemargin.data.blocks.statistics import BYTES, VALUE_TYPES
 from widemargin.data.rows import SparseRows
@@ -143,6 +143,7 @@ def write_file(path_or_file, spool, layout, summary, *, compression, classes):
                 for number, (batch, check) in enumerate(batches):
                     byte = sink.tell() or first_byte
                     words = {"block": str(number), "byte": str(byte), "checksum": check}
+                    words["belongings"] = checksum_of_belongings(batch)
                     writer.write_batch(batch, custom_metadata=words)
                     writing.advance(batch.num_rows)
         except (pa.ArrowException, OSError):

@@ -9,9 +9,10 @@
     features   fixed_size_list<uint8 | float32 | float64>[n_features]  dense rows
 
 Each type is the narrowest that holds the data of the whole file without loss. The schema's metadata has one key,
-`widemargin`, with a JSON object: version, rows, features, names of the features, and the statistics that solvers want.
-The metadata of each batch has the number of its block, the byte where it begins and a checksum (XXH3, 64 bits) of its
-columns. Any Arrow implementation reads these files; files of other writers that have these columns are read too, but
+`widemargin`, with a JSON object: version, rows, features, names of the features, the statistics that solvers want, and
+a checksum of all this and of the types of the columns. The metadata of each batch has the number of its block, the byte
+where it begins and two checksums (XXH3, 64 bits): of all its columns, and of label, qid and weight alone, which are
+read first. Any Arrow implementation reads these files; files of other writers that have these columns are read too, but
 have neither checksums nor statistics.
 """
 
@@ -33,6 +34,7 @@ VERSION = 1
 _METADATA_KEY = b"widemargin"
 _VALUE_TYPES = (None, np.dtype(np.uint8), np.dtype(np.float32), np.dtype(np.float64))  # None: every value is one
 _LABEL_TYPES = tuple(map(np.dtype, (np.int8, np.int16, np.int32, np.int64)))
+BELONGINGS = ("label", "qid", "weight")  # columns with what belongs to a row besides its features
 COLUMNS_WITH_STATISTICS = 1 << 16  # of wider data, statistics of columns would dwarf the schema
 
 
@@ -75,6 +77,12 @@ class Layout:
     def is_sparse(self):
         """Whether rows are stored by their values other than zero."""
         return self.index_type is not None
+
+    @property
+    def types(self):
+        """The types as words, which a file keeps besides its schema."""
+        label = "classes" if isinstance(self.label_type, tuple) else str(self.label_type)
+        return [str(self.index_type), str(self.value_type), label, self.has_qid, self.has_weight]
 
     @property
     def schema(self):
@@ -148,23 +156,30 @@ class Summary:
         if self.n_features <= COLUMNS_WITH_STATISTICS:
             words["columns"] = {name: _encoded(numbers) for name, numbers in self.columns.items()}
         words["classes"] = list(layout.label_type) if isinstance(layout.label_type, tuple) else None
+        words["types"] = layout.types
+        words["checksum"] = _checksum_of_words(words)
         return {_METADATA_KEY: json.dumps(words).encode()}
 
     @classmethod
-    def of_metadata(cls, metadata):
+    def of_metadata(cls, metadata, layout):
         """Return (Summary, classes) of a schema's metadata, or (None, None) if another program wrote the file.
+
+        `layout` is that of the schema.
 
         Raises
         ------
         ValueError
-            If a later version of widemargin wrote the file.
+            If a later version of widemargin wrote the file, or the metadata are not those that were written.
         """
         if not metadata or _METADATA_KEY not in metadata:
             return None, None
         words = json.loads(metadata[_METADATA_KEY])
+        check = _checksum_of_words({name: word for name, word in words.items() if name != "checksum"})
         version, classes = words.pop("version"), words.pop("classes")
         if version != VERSION:
             raise ValueError(f"it has version {version} of the format; this widemargin reads version {VERSION}.")
+        if words.pop("checksum", None) not in (None, check) or words.pop("types", layout.types) != layout.types:
+            raise ValueError("its metadata are damaged.")
         words["columns"] = {name: _decoded(text) for name, text in words["columns"].items()}
         words["names"] = words["names"] and tuple(words["names"])
         return cls(**words), classes
@@ -239,7 +254,12 @@ def decode_belongings(batch):
     columns = {name: batch.column(name) for name in batch.schema.names}
     label = columns["label"]
     columns["label"] = label.indices if pa.types.is_dictionary(label.type) else label
-    return tuple(_numbers(columns[name]) if name in columns else None for name in ("label", "qid", "weight"))
+    return tuple(_numbers(columns[name]) if name in columns else None for name in BELONGINGS)
+
+
+def checksum_of_belongings(batch):
+    """Return the checksum of label, qid and weight of a batch, as text."""
+    return checksum(batch.select([name for name in batch.schema.names if name in BELONGINGS]))
 
 
 def checksum(batch):
@@ -273,6 +293,10 @@ def _encoded_labels(label, layout):
 def _has_negative_zero(values, cast):
     """Return whether a cast to unsigned integers loses the sign of a zero."""
     return cast.dtype == np.uint8 and bool(np.signbit(values).any())
+
+
+def _checksum_of_words(words):
+    return xxhash.xxh3_64(json.dumps(words).encode()).hexdigest()
 
 
 def _encoded(numbers):

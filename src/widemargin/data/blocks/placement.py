@@ -14,7 +14,8 @@ from widemargin.data.blocks.streamed import BLOCKS_IN_FLIGHT, StreamedMatrix
 from widemargin.data.column_scaling import ColumnScaling, column_statistics
 from widemargin.data.matrix import Matrix
 
-_VECTORS_OF_A_PROBLEM = 16  # of eight bytes for each row, at most, that a solver has for a problem
+VECTORS_OF_ROW_LOSSES, VECTORS_OF_PLANES = 16, 8  # with a number for each row, that solvers have for a problem
+_BYTES_OF_COMPILER = 150_000_000  # that compiling the loops may take
 _SHARE_OF_VECTORS = 0.5  # of the memory, at most, for vectors of further problems, where rows are on disk
 
 
@@ -25,7 +26,7 @@ def matrix_of_arrays(X, constant=0.0, scaling=None):
     """
     if scaling is None:
         return Matrix.of_columns_that_occur(X, constant)
-    how = ColumnScaling.of(scaling, column_statistics(X))
+    how = ColumnScaling.of(scaling, column_statistics([X]))
     if issparse(X) and how.is_centred:
         matrix = StreamedMatrix(RowBlocks.of_array(X), constant, np.inf, how)
     elif issparse(X):
@@ -36,7 +37,9 @@ def matrix_of_arrays(X, constant=0.0, scaling=None):
     return matrix
 
 
-def matrix_of_blocks(blocks, constant=0.0, *, max_memory=None, scaling=None, n_problems=1):
+def matrix_of_blocks(
+    blocks, constant=0.0, *, max_memory=None, scaling=None, n_problems=1, n_vectors=VECTORS_OF_ROW_LOSSES
+):
     """Return the matrix of a RowBlocks for solvers.
 
     Parameters
@@ -47,6 +50,8 @@ def matrix_of_blocks(blocks, constant=0.0, *, max_memory=None, scaling=None, n_p
     max_memory : int, str or None
         Memory that the process may use in all; None is half of what is free, besides what is in use.
     scaling : "standard", "maxabs" or None
+    n_vectors : int
+        Vectors of eight bytes for each row, at most, that a solver has for a problem.
     n_problems : int
         Problems to be solved, each with its own vectors over rows. `most_problems` of the result says how many of them
         have room at the same time, with rows in memory taking what is left.
@@ -58,9 +63,9 @@ def matrix_of_blocks(blocks, constant=0.0, *, max_memory=None, scaling=None, n_p
     """
     in_use = memory_in_use()
     limit = bytes_of(max_memory) + (in_use if max_memory is None else 0)
-    vectors = 8 * _VECTORS_OF_A_PROBLEM * max(1, len(blocks))
+    vectors = 8 * n_vectors * max(1, len(blocks))
     in_flight = BLOCKS_IN_FLIGHT * blocks.n_bytes // max(1, blocks.n_blocks)
-    left = limit - in_use - in_flight
+    left = limit - in_use - in_flight - _BYTES_OF_COMPILER
     if left < vectors:
         raise MemoryError(
             f"The fit needs about {_shown(vectors)} for vectors with a number for each of {len(blocks)} rows, "
@@ -81,9 +86,7 @@ def matrix_of_blocks(blocks, constant=0.0, *, max_memory=None, scaling=None, n_p
 
 def _column_statistics(blocks):
     """Return the statistics of columns that a file has, or compute them by a pass if it has none."""
-    if blocks.summary.columns:
-        return blocks.summary.columns
-    return column_statistics(*(X for X, _ in blocks))
+    return blocks.columns or column_statistics(X for X, _ in blocks)
 
 
 def _bytes_in_memory(blocks):

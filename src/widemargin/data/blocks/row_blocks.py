@@ -1,5 +1,6 @@
 """`RowBlocks`: rows that are read block by block, from row-block files or from memory."""
 
+import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
+from widemargin._runtime.progress import task
 from widemargin.data.column_scaling import column_statistics
 from widemargin.data.matrix import Matrix
 from widemargin.data.rows import DenseRows, SparseRows
@@ -62,7 +64,10 @@ class RowBlocks:
     feature_names : tuple of str or None
         Names of the features, if the files have them.
     summary : Summary
-        What the files say of all rows.
+        What the files say of all their rows; a range of rows has that of the whole files.
+    columns : dict of ndarrays
+        Arrays `mean`, `deviation` and `max_abs` with a number per column; empty if the files have none, and for a range
+        of rows.
     """
 
     def __init__(self, pieces: Sequence[Piece], summary: Any, layout: Any) -> None:
@@ -71,6 +76,7 @@ class RowBlocks:
         self.shape = (n_rows, summary.n_features)
         self.feature_names = summary.names
         self.paths = list(dict.fromkeys(piece.file.path for piece in self._pieces))
+        self.columns = summary.columns if n_rows == summary.n_rows else {}
         self._belongings: tuple[Any, Any, Any] | None = None
 
     @classmethod
@@ -111,6 +117,13 @@ class RowBlocks:
         """Return the first row of block k, and the one after its last."""
         piece = self._pieces[k]
         return piece.start, piece.start + piece.n_rows
+
+    def rows_in_files(self) -> str:
+        """Return which rows of the files these are, as words: the first and the last one."""
+        if not self._pieces:
+            return "none"
+        first, last = self._pieces[0], self._pieces[-1]
+        return f"{first.begin} of block {first.number} to {last.end} of block {last.number}"
 
     def ends(self) -> list[tuple[int, int]]:
         """Return for each block its first row, and the one after its last."""
@@ -155,9 +168,15 @@ class RowBlocks:
 
     def to_memory(self) -> Any:
         """Return all rows as an array or csr_array with the types of the file."""
-        parts = [X for X, _ in self]
+        parts = []
+        with task(f"reading {os.path.basename(self.paths[0]) if self.paths else ''}", max(1, self.n_bytes), "bytes",
+                  speed=True) as reading:  # fmt: skip
+            for X, y in self:
+                parts.append(X)
+                reading.advance(round(self.bytes_per_row * len(y)))
         if not parts:
-            return np.empty((0, self.shape[1]))
+            kind = np.uint8 if self.layout.value_type is None else self.layout.value_type
+            return (csr_array if self.layout.is_sparse else np.empty)(self.shape, dtype=kind)
         return vstack(parts, format="csr") if self.layout.is_sparse else np.concatenate(parts)
 
     @property
@@ -185,9 +204,17 @@ class RowBlocks:
             found = [self._pieces[k].file.belongings(self._pieces[k].number) for k in range(self.n_blocks)]
             found = [[None if one is None else one[p.begin : p.end] for one in row]
                      for row, p in zip(found, self._pieces, strict=True)]  # fmt: skip
-            columns = zip(*found, strict=True) if found else ((), (), ())
+            columns = zip(*found, strict=True) if found else self._no_belongings()
             self._belongings = tuple(_joined(column) for column in columns)
         return self._belongings
+
+    def _no_belongings(self):
+        """Return lists of arrays as those of blocks, if there are no blocks."""
+        kind = self.layout.label_type
+        label = np.empty(0, np.int32 if isinstance(kind, tuple) else kind)
+        qid = np.empty(0, np.int64) if getattr(self.layout, "has_qid", False) else None
+        weight = np.empty(0) if getattr(self.layout, "has_weight", False) else None
+        return [label], [qid], [weight]
 
 
 def _joined(parts):
@@ -228,7 +255,8 @@ class _Array:
     path = "memory"
 
     def __init__(self, X):
-        self._rows, self._n_rows = Matrix(X).rows, X.shape[0]
+        matrix = Matrix(X)
+        self._rows, self._n_rows = matrix.rows, X.shape[0]
         is_sparse = isinstance(self._rows, SparseRows)
         lengths = np.diff(self._rows.indptr) if is_sparse else np.full(X.shape[0], X.shape[1])
         values = self._rows.data if is_sparse else self._rows.values
@@ -240,8 +268,9 @@ class _Array:
             n_stored=int(lengths.sum()),
             squared_lengths=float(np.mean(np.square(lengths, dtype=np.float64))),
             longest_row=int(lengths.max(initial=0)),
+            largest_norm=float(matrix.squared_norms().max(initial=0.0)),
             is_shuffled=False,
-            columns=column_statistics(X),
+            columns=column_statistics([X]),
             names=None,
         )
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from widemargin.data.rows import DenseRows, SparseRows, taken
 
+_BYTES_OF_ROW_NUMBER = 8
+
 
 class KeptRows(NamedTuple):
     """Some rows of a block: their numbers in the block, ascending, and the rows."""
@@ -32,7 +34,7 @@ class RowStore:
     """
 
     def __init__(self, n_rows, bytes_per_row, most_bytes):
-        self._share = min(1.0, most_bytes / max(1.0, bytes_per_row * n_rows))
+        self._share = min(1.0, most_bytes / max(1.0, (bytes_per_row + _BYTES_OF_ROW_NUMBER) * n_rows))
         self._kept = {}
 
     def find(self, k, needed):

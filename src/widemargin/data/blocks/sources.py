@@ -135,8 +135,8 @@ class _BlockFileSource:
         self.name = path
         with pa.memory_map(path) as file:
             reader = pa.ipc.open_file(file)
-            summary, _ = layout.Summary.of_metadata(reader.schema.metadata)
             kind = layout.Layout.of_schema(reader.schema)
+            summary, _ = layout.Summary.of_metadata(reader.schema.metadata, kind)
         self.names = summary and summary.names
         self.n_features = summary.n_features if summary else (None if kind.is_sparse else kind.n_features)
         self._rows = summary and summary.n_rows

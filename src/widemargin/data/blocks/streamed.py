@@ -8,7 +8,7 @@ only once.
 The columns may be scaled, see `column_scaling`.
 """
 
-import threading
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin._runtime.argument_types import Floats
+from widemargin._runtime.progress import task
 from widemargin._runtime.threads import run
 from widemargin.data.blocks.read_ahead import OrderedSum, ReadAhead
 from widemargin.data.blocks.row_blocks import Block, RowBlocks
@@ -29,6 +30,7 @@ from widemargin.data.rows import taken
 BLOCKS_IN_FLIGHT = 8  # that are read ahead or processed
 _BYTES_OF_A_RECORD = 64  # that coordinate descent has for each row that it keeps
 _SHARE_OF_ROW_STORE = 0.8  # of the memory that is left for rows
+_LEAST_ROWS_OF_SAMPLE = 1000  # whatever the memory
 
 
 class StreamedMatrix:
@@ -65,8 +67,8 @@ class StreamedMatrix:
         self.is_sparse = blocks.layout.is_sparse
         self.n_stored = round(summary.n_stored / max(1, summary.n_rows) * self.n_rows)
         self.squared_lengths = float(summary.squared_lengths if self.is_sparse else self.n_features**2)
-        self.longest_row = summary.longest_row + (self.constant != 0.0)
         self._row_constant = self.constant if scaling is None else 1.0
+        self.longest_row = summary.longest_row + (self._row_constant != 0.0)
         self._resident: dict[int, Block] = {}
         n_bytes = blocks.n_bytes
         self._keeps = _evenly_spread(blocks.n_blocks, memory / max(1, n_bytes))
@@ -139,8 +141,7 @@ class StreamedMatrix:
 
     def squared_norms(self, n_jobs: int | None = None) -> Floats:
         """Return a bound of the squared norm of each row, the constant column included: the largest of all."""
-        summary = self.blocks.summary
-        largest = summary.largest_norm if self.scaling is None else self.scaling.norm_bound(summary.columns)
+        largest = self.blocks.summary.largest_norm if self.scaling is None else self.scaling.norm_bound
         return np.broadcast_to(largest + self.constant**2, self.n_rows)
 
     def spread(self, W: Floats) -> Floats:
@@ -152,11 +153,16 @@ class StreamedMatrix:
         return W.toarray() if hasattr(W, "toarray") else W
 
     def sample(self, n_rows: int, seed: Any) -> tuple[NDArray[np.intp], "StreamedMatrix"]:
-        """Return a random sample of rows, ascending, and its matrix: the first rows if the file is in random order."""
+        """Return a random sample of rows, ascending, and its matrix: the first rows if the file is in random order.
+
+        The rows of a sample from a file in another order are in memory, and no more of them are taken than it holds.
+        """
         if self.blocks.summary.is_shuffled:
             part = StreamedMatrix(self.blocks[:n_rows], self.constant, self._memory, self.scaling)
             part._resident = {k: self._resident[k] for k in range(part.blocks.n_blocks - 1) if k in self._resident}
             return np.arange(n_rows), part
+        most = self._memory_besides_blocks / max(1.0, self.blocks.bytes_per_row)
+        n_rows = int(min(n_rows, max(_LEAST_ROWS_OF_SAMPLE, most)))
         chosen = np.sort(np.random.default_rng(seed).choice(self.n_rows, n_rows, replace=False))
         found: dict[int, Block] = {}
 
@@ -176,18 +182,26 @@ class StreamedMatrix:
     @property
     def most_rows_in_memory(self) -> int:
         """Number of rows that a solver may keep in memory; while they are put together, each is there twice."""
-        return int(0.5 * _SHARE_OF_ROW_STORE * self._memory / (self.blocks.bytes_per_row + _BYTES_OF_A_RECORD))
+        bytes_per_row = self.blocks.bytes_per_row + _BYTES_OF_A_RECORD
+        if self.scaling is not None:  # scaled values are float64
+            bytes_per_row += 8.0 * self.n_stored / max(1, self.n_rows)
+        return int(min(self.n_rows, self._memory_besides_blocks / (2.0 * bytes_per_row)))
+
+    @property
+    def _memory_besides_blocks(self):
+        """Bytes that are left for rows when all blocks that are to be kept are in memory."""
+        if np.isinf(self._memory):
+            return np.inf
+        return max(0.0, self._memory - len(self._keeps) * self.blocks.n_bytes / max(1, self.blocks.n_blocks))
 
     def visit_blocks(self, visit: Callable, interrupt: Any = None) -> None:
         """Call visit(rows, start, stop) for one block after the other, until the event `interrupt` is set."""
-        interrupt = interrupt or threading.Event()
 
         def work(k, block, start, stop):
-            if not interrupt.is_set():
-                rows = block.rows if self.scaling is None else self.scaling.rows(block.rows)
-                visit(rows._replace(constant=self.constant), start, stop)
+            rows = block.rows if self.scaling is None else self.scaling.rows(block.rows)
+            visit(rows._replace(constant=self.constant), start, stop)
 
-        self._pass(work, range(self.blocks.n_blocks), 1)
+        self._pass(work, range(self.blocks.n_blocks), 1, interrupt=interrupt)
 
     @property
     def _n_raw(self):
@@ -223,24 +237,37 @@ class StreamedMatrix:
         self._pass(work, numbers, n_jobs, {k for k, kept in known.items() if kept is not None})
         return total.total
 
-    def _pass(self, work, numbers, n_jobs, in_store=frozenset()):
-        """Call work(k, block, start, stop) for blocks, on several threads; blocks `in_store` are given as None."""
-        blocks = self.blocks
+    def _pass(self, work, numbers, n_jobs, in_store=frozenset(), interrupt=None):
+        """Call work(k, block, start, stop) for blocks, on several threads; blocks `in_store` are given as None.
+
+        If an event is given as `interrupt`, blocks are passed over when it is set.
+        """
+        blocks, lengths = self.blocks, []
         to_read = [k for k in numbers if k not in self._resident and k not in in_store]
+        is_read = set(to_read)  # a pass in another thread may keep some of them meanwhile, and they arrive all the same
 
         def one(k):
+            if interrupt is not None and interrupt.is_set():
+                return
             start, stop = blocks.rows_of(k)
-            if k in self._resident or k in in_store:
+            if k not in is_read:
                 work(k, self._resident.get(k), start, stop)
                 return
             with ahead.block(k) as block:
                 if k in self._keeps:
                     self._resident[k] = block
                 work(k, block, start, stop)
+            reading.advance(round((stop - start) * blocks.bytes_per_row))
+            lengths.append(stop - start)
 
-        with ReadAhead(blocks.read, to_read, BLOCKS_IN_FLIGHT) as ahead:
+        n_bytes = round(sum(stop - start for start, stop in map(blocks.rows_of, to_read)) * blocks.bytes_per_row)
+        words = f"pass {math.floor(self.n_passes) + 1}, {len(to_read)} blocks"
+        with (
+            task(words, max(1, n_bytes), "bytes", speed=True) as reading,
+            ReadAhead(blocks.read, to_read, BLOCKS_IN_FLIGHT) as ahead,
+        ):
             run(one, [(k,) for k in numbers], n_jobs)
-        n_rows = sum(stop - start for start, stop in map(blocks.rows_of, to_read))
+        n_rows = sum(lengths)
         self.bytes_read += round(n_rows * blocks.bytes_per_row)
         self.n_passes += n_rows / max(1, self.n_rows)
         self.seconds_waited += ahead.waited

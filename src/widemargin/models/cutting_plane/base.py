@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from widemargin._runtime.argument_types import Floats
+from widemargin.data.blocks.placement import VECTORS_OF_PLANES
 from widemargin.models.argument_types import RowsOrBlocks
 from widemargin.models.base import POSITIVE, WeightedModel, one_by_one
 from widemargin.models.inputs import checked_rows, encode_labels
@@ -44,7 +45,7 @@ class PlaneModel(WeightedModel):
         The intercept is that of the constant column, 0.0 without one, and what centring adds to the scores. Sets the
         attributes that describe the solution, and warns if the solver has not converged.
         """
-        matrix = self._matrix_of(X, constant)
+        matrix = self._matrix_of(X, constant, n_vectors=VECTORS_OF_PLANES)
         last = self._last_weights(1, matrix)
         start = None if last is None else last[0]
         solve = one_by_one(finishing_risk(RISK_SOLVERS[self.solver]))
