@@ -280,6 +280,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
             raise ValueError(
                 f"multi_class='crammer_singer' has a loss of its own, got loss={self.loss!r}: use multi_class='ovr'."
             )
+        if self.checkpoint is not None:
+            raise ValueError(
+                "multi_class='crammer_singer' has a solver that writes no checkpoints. Use multi_class='ovr', or "
+                "checkpoint=None."
+            )
         if specs_of(DualQP)[self.solver].starts_from is not Start.DUAL or self._intercept is Intercept.FREE:
             raise ValueError(
                 "multi_class='crammer_singer' has a dual coordinate solver of its own, and penalises the intercept; "

@@ -32,16 +32,28 @@ class ReadAhead:
         self._thread = threading.Thread(target=self._run, name="widemargin-read-ahead", daemon=True)
 
     def __enter__(self):
-        if self._numbers:
-            self._thread.start()
+        try:
+            if self._numbers:
+                self._thread.start()
+        except BaseException:  # Ctrl-C while the thread starts: __exit__ would not be called
+            self._stop()
+            raise
         return self
 
     def __exit__(self, kind, error, traceback):
+        try:
+            self._stop()
+            if self._numbers:
+                self._thread.join()
+        except KeyboardInterrupt:  # the thread ends by itself
+            self._stop()
+            raise
+        return False
+
+    def _stop(self):
+        """Make the thread end after the block that it is reading."""
         self._over = True
         self._free.release()
-        if self._numbers:
-            self._thread.join()
-        return False
 
     def _run(self):
         for k in self._numbers:
