@@ -11,6 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "widemargin"
 HOMES = {
     "_param_validation": "models/sklearn_private.py",
     "_num_samples": "models/sklearn_private.py",
+    "_check_n_features": "models/sklearn_private.py",
     "_check_sample_weight": "models/sklearn_private.py",
     "_negative_number_matcher": "cli/options/parsing.py",
     "_option_string_actions": "cli/options/parsing.py",

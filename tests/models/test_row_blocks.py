@@ -197,7 +197,7 @@ def test_as_many_classes_share_passes_as_have_room(streaming, tmp_path, monkeypa
     X = rows()
     blocks = blocks_of(tmp_path, X, targets(X, "5"))
     models, matrices = {}, []
-    vectors = 8 * placement._VECTORS_OF_A_PROBLEM * N_ROWS
+    vectors = 8 * placement.VECTORS_OF_ROW_LOSSES * N_ROWS
 
     def matrix_of_few_rows(*arguments, **options):
         found = placement.matrix_of_blocks(*arguments, **options)
@@ -206,9 +206,10 @@ def test_as_many_classes_share_passes_as_have_room(streaming, tmp_path, monkeypa
         return matrices[-1]
 
     monkeypatch.setattr(placement, "memory_in_use", lambda: 0)
+    monkeypatch.setattr(placement, "_BYTES_OF_COMPILER", 0)
     monkeypatch.setattr(base, "matrix_of_blocks", matrix_of_few_rows)
     for n_together in (1, 2, 5):
-        room = 6 * blocks.n_bytes // blocks.n_blocks + 2 * n_together * vectors + 1
+        room = placement.BLOCKS_IN_FLIGHT * blocks.n_bytes // blocks.n_blocks + 2 * n_together * vectors + 1
         models[n_together] = LinearSVC(C=0.5, tol=TOL, random_state=0, max_memory=room).fit(blocks)
     assert [matrix.most_problems for matrix in matrices] == [1, 2, 5]
     for model in models.values():

@@ -52,7 +52,7 @@ def test_solvers_take_the_intercepts_and_stopping_rules_of_their_specs(spec, int
 @EACH_LINEAR
 def test_losses_that_a_solver_does_not_take_are_refused_with_those_that_do(spec, problem):
     huber = replace(problem, lower=-np.ones(40), upper=np.ones(40), curvature=np.ones(40))
-    takers = ["auto", "dcd", "avsf", "climb", "newton"]
+    takers = ["auto", "dcd", "avsf", "climb", "sbm", "newton"]
     if spec.name in takers:
         check(spec, huber, Settings())
     else:

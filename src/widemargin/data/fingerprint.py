@@ -14,7 +14,7 @@ def fingerprint(X):
     if isinstance(X, RowBlocks):
         status = [(os.path.basename(path), os.stat(path)) for path in X.paths]
         files = [f"{name} of {one.st_size} bytes, changed {one.st_mtime_ns}" for name, one in status]
-        return f"{X.shape[0]} x {X.shape[1]}, {'; '.join(files)}"
+        return f"{X.shape[0]} x {X.shape[1]}, rows {X.rows_in_files()} of {'; '.join(files)}"
     arrays = (X.data, X.indices, X.indptr) if issparse(X) else (X,)
     total = 0
     for array in arrays:

@@ -124,12 +124,16 @@ class SolvedModel(BaseEstimator):
 
             def solve(*tasks):
                 seconds = None if self.max_seconds is None else self.max_seconds - (time.perf_counter() - begun)
-                files = [checkpoint and checkpoint.of_task(task, n_problems) for task in tasks]
+                stated = [problems[task]() for task in tasks]
+                files = [
+                    checkpoint and checkpoint.of_task(task, n_problems).of_problem(problem)
+                    for task, problem in zip(tasks, stated, strict=True)
+                ]
                 of_tasks = [
                     replace(settings, task=task, seed=(seed, task), max_seconds=seconds, checkpoint=file)
                     for task, file in zip(tasks, files, strict=True)
                 ]
-                results = solve_group([problems[task]() for task in tasks], of_tasks, [starts[task] for task in tasks])
+                results = solve_group(stated, of_tasks, [starts[task] for task in tasks])
                 solving.finished(len(tasks))
                 return results
 
@@ -355,7 +359,7 @@ class LinearModel(WeightedModel):
         starts = [None] * n_problems if last is None else list(last)
         options = {"checkpoint": self._checkpoint_file(X), "in_turn": X.most_problems == 1 or not X.is_in_memory}
         if n_problems > 1 and spec.together is not None:
-            first, settings = problems[0](), Settings(stopping=self.stopping)
+            first, settings = problems[0](), Settings(stopping=self.stopping, checkpoint=options["checkpoint"])
             check(spec, first, settings)
             if spec.is_better_together(first, settings, starts[0]):
                 group_size = max(1, min(_MAX_PROBLEMS_IN_GROUP, X.most_problems))

@@ -11,12 +11,12 @@ from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_n_features, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from widemargin._runtime.warning import warn_caller
 from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.structure import checked_csr
-from widemargin.models.sklearn_private import _check_sample_weight, _num_samples
+from widemargin.models.sklearn_private import _check_n_features, _check_sample_weight, _num_samples
 
 _LABEL_KINDS = "iubU"  # kinds of dtype whose values are valid class labels without a further check
 

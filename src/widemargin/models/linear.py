@@ -100,14 +100,13 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
         classes and threads they are called from several threads.
     scaling : {"standard", "maxabs"}, default=None
-        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
-        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1.
+        `coef_` and `intercept_` are those of unscaled features.
     max_memory : int or str, default=None
-        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
-        loaded, others are read from disk in every pass. None is half of what is free.
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB"; rows that do not fit
+        are read from disk in every pass. None is half of what is free.
     checkpoint : str or path, default=None
-        File in which the state of the solver is kept now and then. The same call goes on from there if the process
-        was killed; the file is removed when the fit has converged.
+        File that keeps the state of the solver. The same call goes on from there if the process was killed.
 
     Attributes
     ----------
@@ -234,9 +233,7 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
         X, y, weight = self._check_rows(X, y, sample_weight)
         given = f"Unsupported set of arguments: penalty={self.penalty!r}, loss={self.loss!r}, dual={self.dual!r}."
         if self.penalty == "l1":
-            raise ValueError(
-                f"{given} penalty='l1' is not available: the certificate here is that of ½|w|². Use penalty='l2'."
-            )
+            raise ValueError(f"{given} penalty='l1' has no certificate here, which is that of ½|w|²: use penalty='l2'.")
         if self.loss == "hinge" and self.dual is False:
             raise ValueError(f"{given} loss='hinge' needs dual=True or dual='auto', as in scikit-learn.")
         check_class_weight(self.class_weight)
@@ -353,14 +350,13 @@ class LinearSVR(ScoresRowBlocks, RegressorMixin, LinearModel):
     callbacks : callable or list of callables, default=None
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit.
     scaling : {"standard", "maxabs"}, default=None
-        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
-        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1.
+        `coef_` and `intercept_` are those of unscaled features.
     max_memory : int or str, default=None
-        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
-        loaded, others are read from disk in every pass. None is half of what is free.
+        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB"; rows that do not fit
+        are read from disk in every pass. None is half of what is free.
     checkpoint : str or path, default=None
-        File in which the state of the solver is kept now and then. The same call goes on from there if the process
-        was killed; the file is removed when the fit has converged.
+        File that keeps the state of the solver. The same call goes on from there if the process was killed.
 
     Attributes
     ----------

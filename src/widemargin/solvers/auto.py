@@ -26,7 +26,9 @@ max_iter is used.
 Exceptions. Problems of up to some hundred thousand entries are solved by newton with an active set, see
 `newton.active_set`. If the intercept is not penalised, newton is used up to a price of 1,000 or up to 300 columns,
 otherwise ocas. With stopping="kkt" or a start, only the lines of the table without newton apply, and climb is replaced
-by dcd, or by avsf if n < d. The measurements are in docs/which-solver.md.
+by dcd, or by avsf if n < d. With a checkpoint, only solvers that write checkpoints are used: newton where it suits the
+problem whatever its costs are, otherwise ocas if the intercept is not penalised, and sbm if it is. The measurements are
+in docs/which-solver.md.
 """
 
 from dataclasses import replace
@@ -91,6 +93,8 @@ def chosen(problem, settings, start=None):
         return _chosen_for_blocks(problem)
     if settings.stopping == "gap" and suits_active_set(problem) and takes_active_set(problem):
         return newton, "a small problem"
+    if settings.checkpoint is not None:
+        return _chosen_with_checkpoints(problem)
     if not is_made_of_hinges(problem):
         return newton if problem.free_intercept else _sweeps, "losses that are not hinges"
     if problem.free_intercept:
@@ -116,6 +120,14 @@ def _chosen_for_blocks(problem):
     if problem.free_intercept:
         return ocas, "rows on disk, and the intercept is not penalised"
     return sbm, "rows on disk, many columns"
+
+
+def _chosen_with_checkpoints(problem):
+    """Return a solver that writes checkpoints of a problem that is not small, and the reason."""
+    why = "it writes checkpoints"
+    if NEWTON.refuses(problem) is None and not takes_active_set(problem) and suits_newton_at_any_cost(problem.X):
+        return newton, why
+    return ocas if problem.free_intercept else sbm, why
 
 
 def auto_together(problems, settings, starts):

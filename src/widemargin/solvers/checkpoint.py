@@ -11,6 +11,7 @@ carries the words that describe the fit: a checkpoint of another fit is refused.
 import json
 import os
 import time
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 
 from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
+from widemargin.problems.formulations import DualQP
 
 _LEAST_SECONDS_BETWEEN = 1.0
 _TIMES_THE_WRITING = 20.0  # seconds between two checkpoints, as a multiple of those that the last one took
@@ -35,6 +37,17 @@ class CheckpointFile:
     def of_task(self, task, n_tasks):
         """Return the file of one of several problems, each of which has its own."""
         return self if n_tasks == 1 else CheckpointFile(f"{self.path}.{task}", self.description)
+
+    def of_problem(self, problem):
+        """Return the file with words that describe the targets and costs of a problem, too."""
+        if isinstance(problem, DualQP):
+            arrays = (problem.target, problem.lower, problem.upper, problem.curvature, problem.epsilon)
+        else:  # the subgradient at zero says how rows are labelled and what they cost
+            arrays = (problem.risk.subgradient(np.zeros(problem.X.n_rows))[1],)
+        check = 0
+        for array in arrays:
+            check = zlib.crc32(np.ascontiguousarray(array), check)
+        return CheckpointFile(self.path, {**self.description, "targets and weights": f"checksum {check:08x}"})
 
     def remove(self, n_tasks):
         """Remove what is left of a fit that has come to its end."""
@@ -59,11 +72,13 @@ class Checkpoints:
         if self._file is None or not os.path.exists(self._file.path):
             return False
         try:
-            with np.load(self._file.path, allow_pickle=False) as arrays:
+            with open(self._file.path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
                 self._check(json.loads(str(arrays[_DESCRIPTION])))
                 for name, target in targets.items():
                     _restore(target, arrays, f"{name}.")
-        except (ValueError, KeyError, OSError, EOFError) as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # damaged bytes may stand for anything
             raise FormatError(
                 self._file.path, f"this is not a checkpoint of the fit ({error}). Remove it to start anew."
             ) from None

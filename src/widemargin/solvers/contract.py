@@ -274,7 +274,8 @@ class Watch:
     def __init__(self, settings: Settings, counts: str = "iterations") -> None:
         self.settings, self.counts = settings, counts
         self.status = None
-        self._start = time.perf_counter()
+        self._start = self._begun = time.perf_counter()  # of the run; of the part of it that this process has made
+        self._is_restored = False
         self._history: list[tuple[int, float, float, float, float, float]] = []
         self._checkpoints = Checkpoints(settings.checkpoint)
 
@@ -292,8 +293,13 @@ class Watch:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the run was started."""
+        """Seconds that the run has taken, those before a checkpoint from which it goes on included."""
         return time.perf_counter() - self._start
+
+    @property
+    def seconds_here(self) -> float:
+        """Seconds that the run has taken in this process, which `max_seconds` limits."""
+        return time.perf_counter() - self._begun
 
     @property
     def gap(self) -> float:
@@ -306,8 +312,14 @@ class Watch:
         return self._history[-1][0] if self._history else -1
 
     def record(self, iteration: int, passes: float, primal: float, dual: float) -> float:
-        """Add a measurement to the history, and return its relative gap."""
+        """Add a measurement to the history, and return its relative gap.
+
+        The first one after a checkpoint may be that of an iteration which the history has already.
+        """
         gap = relative_gap(primal, dual)
+        if self._is_restored and iteration == self.last_iteration:
+            self._history.pop()
+        self._is_restored = False
         self._history.append((iteration, self.seconds, passes, primal, dual, gap))
         return gap
 
@@ -323,7 +335,7 @@ class Watch:
             self.status = Status.INTERRUPTED
         elif settings.max_iter is not None and iteration >= settings.max_iter:
             self.status = Status.MAX_ITER
-        elif settings.max_seconds is not None and self.seconds >= settings.max_seconds:
+        elif settings.max_seconds is not None and self.seconds_here >= settings.max_seconds:
             self.status = Status.MAX_SECONDS
         return self.status is not None
 
@@ -348,7 +360,16 @@ class Watch:
     @state.setter
     def state(self, rows: NDArray[np.float64]) -> None:
         self._history = [(int(row[0]), *map(float, row[1:])) for row in rows[:-1]]  # type: ignore[misc]
-        self._start = time.perf_counter() - float(rows[-1, 1])
+        self._start, self._is_restored = time.perf_counter() - float(rows[-1, 1]), True
+
+    def forget(self) -> None:
+        """Forget what a checkpoint has restored, since the run starts anew."""
+        self._history, self._start, self._is_restored = [], self._begun, False
+
+    @property
+    def gaps(self) -> list[float]:
+        """The relative gaps of all measurements."""
+        return [row[-1] for row in self._history]
 
     def restore(self, run: Any) -> bool:
         """Set the state of a solver and this history from the checkpoint, if there is one; return whether there is."""

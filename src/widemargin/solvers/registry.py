@@ -87,7 +87,8 @@ def check(spec, problem, settings):
     TypeError
         If the solver does not take the formulation of the problem.
     ValueError
-        If the solver does not support the intercept, the losses, the stopping rule or the size of the problem.
+        If the solver does not support the intercept, the losses, the stopping rule or the size of the problem, or
+        writes no checkpoints and these are asked for.
     """
     formulation = type(problem)
     if formulation not in spec.takes:
@@ -96,10 +97,26 @@ def check(spec, problem, settings):
     check_choice(spec, formulation, intercept=getattr(problem, "intercept", None), stopping=settings.stopping)
     reason = _refusal(spec, problem)
     if reason is not None:
-        others = [name for name, one in specs_of(formulation).items() if not _refusal(one, problem)]
-        others = [name for name in others if name in names_of(formulation, intercept=problem.intercept)]
-        way = f"solver={listed(others)}" if others else "penalize_intercept=True, for which there are other solvers"
+        others = listed(_others(problem, settings))
+        way = f"solver={others}" if others else "penalize_intercept=True, for which there are other solvers"
         raise ValueError(f"solver={spec.name!r} {reason}. Use {way}.")
+    if settings.checkpoint is not None:
+        _check_checkpoints(spec, problem, settings)
+
+
+def _check_checkpoints(spec, problem, settings):
+    """Raise ValueError if a solver that takes a problem cannot go on from a checkpoint."""
+    others = [name for name in _others(problem, settings) if specs_of(type(problem))[name].writes_checkpoints(problem)]
+    if not (others if spec.chooses else spec.writes_checkpoints(problem)):
+        way = f"Use solver={listed(others)}, or" if others else "No solver of this problem does. Use"
+        raise ValueError(f"solver={spec.name!r} writes no checkpoints for this problem. {way} checkpoint=None.")
+
+
+def _others(problem, settings):
+    """Return the names of all solvers that take a problem, with its intercept, and the stopping rule."""
+    formulation = type(problem)
+    names = names_of(formulation, intercept=getattr(problem, "intercept", None), stopping=settings.stopping)
+    return [name for name in names if not _refusal(specs_of(formulation)[name], problem)]
 
 
 def _refusal(spec, problem):

@@ -40,6 +40,16 @@ def refuses_nothing(problem: Any) -> str | None:
     return None
 
 
+def always(problem: Any) -> bool:
+    """Return True: the solver keeps its state in checkpoints, whatever the problem."""
+    return True
+
+
+def writes_none(problem: Any) -> bool:
+    """Return False: the solver writes no checkpoints."""
+    return False
+
+
 def never(problem: Any, settings: Settings, start: Any) -> bool:
     """Return False: several problems with the same X are solved one by one."""
     return False
@@ -71,6 +81,9 @@ class SolverSpec:
         Where the rows of X may be.
     refuses : function
         `refuses(problem)` returns why a problem is refused that fits all other fields, or None if it is not.
+    writes_checkpoints : function
+        `writes_checkpoints(problem)` returns whether a run that is killed can go on from `Settings.checkpoint`, or the
+        problem is so small that it is solved at once.
     together : function or None
         `together(problems, settings, starts)` solves several problems with the same X at once, and returns a list.
     is_better_together : function
@@ -89,6 +102,7 @@ class SolverSpec:
     losses: Losses = Losses.ANY
     reads: Rows = Rows.IN_MEMORY
     refuses: Callable[[Any], str | None] = refuses_nothing
+    writes_checkpoints: Callable[[Any], bool] = writes_none
     together: Callable[[Sequence[Any], Sequence[Settings], Sequence[Any]], list[Any]] | None = None
     is_better_together: Callable[[Any, Settings, Any], bool] = never
     chooses: bool = False

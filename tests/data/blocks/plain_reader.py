@@ -26,7 +26,7 @@ def read_back(path):
     """Return the Contents of a file, after comparing numbers, offsets and checksums of its blocks."""
     with open(path, "rb") as file:
         reader = pa.ipc.open_file(file)
-        summary, classes = Summary.of_metadata(reader.schema.metadata)
+        summary, classes = Summary.of_metadata(reader.schema.metadata, Layout.of_schema(reader.schema))
         found = [reader.get_batch_with_custom_metadata(k) for k in range(reader.num_record_batches)]
     stored = path.read_bytes()
     for number, (batch, words) in enumerate(found):

@@ -83,6 +83,21 @@ def test_a_worker_that_raises_ends_the_pass_without_a_deadlock(error, n_jobs):
     assert not threads_left()
 
 
+def test_ctrl_c_while_the_thread_starts_leaves_no_thread(monkeypatch):
+    disk, start = Disk(), threading.Thread.start
+
+    def interrupted(thread):
+        start(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    ahead = ReadAhead(disk.read, range(100), 3)
+    with pytest.raises(KeyboardInterrupt), ahead:
+        pass
+    ahead._thread.join(5.0)
+    assert not threads_left()
+
+
 def test_a_pass_over_no_blocks_starts_no_thread():
     with ReadAhead(None, [], 3):
         assert not threads_left()

@@ -254,3 +254,22 @@ def test_solve_exactly_needs_no_dual_variables_to_start_from(clouds):
     problem = classification.hinge(Matrix(X), sign, cost)
     found = solve_exactly(problem, np.zeros(6))
     assert violations(problem, found.w, found.beta).max() <= 1e-11
+
+
+def test_ctrl_c_before_the_first_point_returns_zero(monkeypatch, clouds):
+    """The dense copy of the rows is made first, which takes a while."""
+    X, sign, cost = clouds
+    problem = classification.hinge(Matrix(X), sign, cost)
+
+    def interrupted(X):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_dense", interrupted)
+    settings = Settings()
+    found = active_set_newton(problem, settings)
+    assert found.status is Status.INTERRUPTED
+    assert settings.interrupt.is_set()
+    assert not found.w.any()
+    assert found.primal == pytest.approx(certify(problem, found.w, found.beta).primal)
+    assert found.dual == 0.0
+    assert len(found.history) == 1

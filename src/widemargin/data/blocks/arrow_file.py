@@ -20,6 +20,7 @@ from widemargin.errors import FormatError
 # What pyarrow and we raise for damaged bytes, which may stand for anything.
 _DAMAGE = (
     pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, MemoryError,
+    NotImplementedError,
 )  # fmt: skip
 
 

@@ -41,16 +41,28 @@ class ReadAhead:
         ]
 
     def __enter__(self):
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:  # Ctrl-C while a thread starts: __exit__ would not be called
+            self._stop()
+            raise
         return self
 
     def __exit__(self, kind, error, traceback):
+        try:
+            self._stop()
+            for thread in self._threads:
+                thread.join()
+        except KeyboardInterrupt:  # the threads end by themselves
+            self._stop()
+            raise
+        return False
+
+    def _stop(self):
+        """Make the threads end after the blocks that they are reading."""
         self._over = True
         self._free.release(max(1, len(self._threads)))
-        for thread in self._threads:
-            thread.join()
-        return False
 
     def _run(self):
         """Read blocks until none is left, each when there is room for it."""

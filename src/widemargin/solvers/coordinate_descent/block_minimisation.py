@@ -21,18 +21,19 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled
 from widemargin.data.rows import DenseRows, SparseRows, joined_rows, row_dot, row_norm, taken
-from widemargin.problems.certificates import relative_gap
+from widemargin.problems.certificates import losses, relative_gap
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.magnitudes import check_rows
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps
 from widemargin.solvers.coordinate_descent.state import half_square, measure_rows, random_state, zeroed_records
-from widemargin.solvers.spec import Rows, SolverSpec, Start
+from widemargin.solvers.spec import Rows, SolverSpec, Start, always
 
 _SWEEPS_PER_BLOCK = 2
 _VIOLATION_LEFT = 0.1  # of that of the first sweep over the kept rows, when these sweeps end
 _MOST_SWEEPS_OF_KEPT_ROWS = 50
 _MARGIN = 1.0  # distance of a score from a corner of its loss within which a row is kept
+_MAY_GO_ON = (Status.MAX_ITER, Status.MAX_SECONDS, Status.CALLBACK, Status.STALLED)  # from a checkpoint
 _PASSES_WITHOUT_PROGRESS = 20  # before the run ends
 
 
@@ -42,16 +43,19 @@ def sbm(problem, settings, start=None):
     with watch:
         watch.restore(passes)
         while watch.status is None:
-            passes.make_pass()
+            if not passes.make_pass():
+                watch.status = Status.INTERRUPTED
+                break
             watch.record(passes.count, float(passes.count), passes.primal, passes.dual)
             over = watch.should_stop("sbm", passes.count, float(passes.count))
             if relative_gap(passes.primal, passes.dual) <= settings.tol:
                 watch.status = Status.CONVERGED
             elif not over and passes.are_stuck:
                 watch.status = Status.STALLED
-            if watch.status is None:
+            goes_on_later = settings.checkpoint is not None and watch.status in _MAY_GO_ON
+            if watch.status is None or goes_on_later:
                 passes.sweep_kept_rows()
-                watch.save(passes)
+                watch.save(passes, now=goes_on_later)
     if passes.count == 0:  # interrupted in the first pass
         watch.record(0, 0.0, passes.primal, passes.dual)
     return Solution(
@@ -84,6 +88,7 @@ SBM = SolverSpec(
     counts="passes",
     reads=Rows.BLOCKS,
     refuses=_refuses,
+    writes_checkpoints=always,
 )
 
 
@@ -135,33 +140,40 @@ class _Passes:
         self._share = min(1.0, X.most_rows_in_memory / max(1, X.n_rows))
         self._kept = []
         self.count, self._n_without_progress = 0, 0
-        self.primal, self.dual = np.inf, -np.inf
-        self.best_w, self.best_beta = self._w.copy(), self._records["beta"].copy()
+        self.primal, self.dual = float(losses(problem, np.zeros(X.n_rows)).sum()), 0.0  # of zeros
+        self.best_w, self.best_beta = np.zeros(X.n_columns), np.zeros(X.n_rows)
 
     @property
     def are_stuck(self):
         return self._n_without_progress >= _PASSES_WITHOUT_PROGRESS
 
     def make_pass(self):
-        """Read each block once: measure its losses at the first weights, sweep over its rows, keep the likely ones."""
+        """Read each block once: measure its losses at the first weights, sweep over its rows, keep the likely ones.
+
+        Returns whether the pass was made; one that is interrupted measures nothing.
+        """
         w, beta = self._w.copy(), self._records["beta"].copy()
-        sums, self._kept = np.zeros(2), []
+        sums, n_visited, self._kept = np.zeros(2), 0, []
 
         def visit(rows, start, stop):
-            nonlocal sums
+            nonlocal sums, n_visited
             records = self._records[start:stop]
             if self.count == 0:
                 _set_curvatures(rows, records)
             sums = sums + measure_rows(rows, records, w, 0, stop - start)
             self._sweeps(rows, records).sweep(_SWEEPS_PER_BLOCK * len(records), _SWEEPS_PER_BLOCK)
             chosen = self._likely(rows, records)
+            n_visited += stop - start
             self._kept.append((start + chosen, taken(rows, chosen)))
 
         self._X.visit_blocks(visit, self._settings.interrupt)
+        if n_visited < len(self._records):
+            return False
         loss, value = sums
         half_norm = half_square(w)
         self.count += 1
         self._take(half_norm + loss, value - half_norm, w, beta)
+        return True
 
     def _take(self, primal, dual, w, beta):
         """Keep a measured point, if it is better than what is known."""
@@ -187,7 +199,7 @@ class _Passes:
 
     def sweep_kept_rows(self):
         """Sweep over the rows kept of all blocks, until their violations are small against those at the beginning."""
-        index = np.concatenate([index for index, _ in self._kept])
+        index = np.concatenate([index for index, _ in self._kept]) if self._kept else np.zeros(0, np.int64)
         if not len(index):
             return
         rows, self._kept = joined_rows([rows for _, rows in self._kept]), []

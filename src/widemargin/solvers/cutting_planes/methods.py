@@ -34,7 +34,7 @@ from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.cutting_planes.plane_store import plane_store_for
 from widemargin.solvers.cutting_planes.reduced_qp import ReducedProblem
-from widemargin.solvers.spec import Losses, Rows, SolverSpec, Start
+from widemargin.solvers.spec import Losses, Rows, SolverSpec, Start, always
 
 _CUT_FRACTION = 0.1  # of the way from w_b to w_t, at which ocas takes the next plane
 _ITERATIONS_WITH_ONE_PLANE = 4  # of ocas, at the beginning
@@ -64,6 +64,7 @@ SVMPERF = SolverSpec(
     stopping=("gap", "violation"),
     counts="planes",
     reads=Rows.BLOCKS,
+    writes_checkpoints=always,
 )
 OCAS = replace(SVMPERF, name="ocas", solve=ocas, stopping=("gap",))
 

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from widemargin._runtime.threads import single_threaded_blas
+from widemargin.problems.certificates import losses
 from widemargin.problems.intercept import best_intercept
 from widemargin.problems.magnitudes import check_rows
 from widemargin.solvers.contract import Solution, Status, Watch
@@ -108,7 +109,7 @@ def active_set_newton(problem, settings, start=None, beta=None):
     `start` and `beta` are weights and dual variables to start from.
     """
     check_rows(problem, problem.X.squared_norms(settings.n_jobs))
-    watch, to_full_precision, n_optimal = Watch(settings, "steps"), is_small(problem), 0
+    watch, to_full_precision, n_optimal, iterate = Watch(settings, "steps"), is_small(problem), 0, None
     with watch, single_threaded_blas() if _needs_lapack(problem) else nullcontext():
         iterate = _new_iterate(problem, start, beta)
         for _ in range(_MAX_OUTER_ITERATIONS + 1):
@@ -124,6 +125,8 @@ def active_set_newton(problem, settings, start=None, beta=None):
                 break
             n_left = _MAX_STEPS_PER_OUTER_ITERATION if settings.max_iter is None else settings.max_iter - n_steps
             iterate.improve(min(n_left, _MAX_STEPS_PER_OUTER_ITERATION))
+    if iterate is None:
+        return _interrupted_at_zero(problem, watch)
     status = watch.status
     if status in (None, Status.MAX_ITER):
         status = Status.CONVERGED if watch.gap <= settings.tol else status or Status.STALLED
@@ -132,6 +135,14 @@ def active_set_newton(problem, settings, start=None, beta=None):
         w, beta, iterate.best_primal, iterate.best_dual, iterate.n_steps, status, "newton", watch.history(),
         intercept=intercept, is_exact=iterate.is_optimal, counts="steps",
     )  # fmt: skip
+
+
+def _interrupted_at_zero(problem, watch):
+    """Return the Solution w = 0 for a run that was interrupted before its first point was known."""
+    w, beta = np.zeros(problem.X.n_columns), np.zeros(problem.X.n_rows)
+    primal = float(losses(problem, beta).sum())
+    watch.record(0, 0.0, primal, 0.0)
+    return Solution(w, beta, primal, 0.0, 0, watch.status, "newton", watch.history(), counts="steps")
 
 
 class _Iterate:

@@ -69,6 +69,11 @@ def _refuses(problem):
     return None
 
 
+def _writes_checkpoints(problem):
+    """Return whether a DualQP is solved by steps that are kept in checkpoints, or at once; an active set is neither."""
+    return suits_active_set(problem) or not takes_active_set(problem)
+
+
 def _is_better_together(problem, settings, start):
     """Return whether several such problems share their passes; with an active set they are solved one by one."""
     return not takes_active_set(problem)
@@ -83,6 +88,7 @@ NEWTON = SolverSpec(
     counts="steps",
     reads=Rows.BLOCKS,
     refuses=_refuses,
+    writes_checkpoints=_writes_checkpoints,
     together=newton_together,
     is_better_together=_is_better_together,
 )
@@ -150,7 +156,9 @@ def _restored_iterates(problems, watches):
     n_jobs = watches[0].settings.n_jobs
     iterates = [Iterate(problem, None, FIRST_HALF_WIDTH, n_jobs) for problem in problems]
     found = [watch.restore(iterate) for iterate, watch in zip(iterates, watches, strict=True)]
-    if not all(found):
+    if not all(found):  # the process ended between the first checkpoints of two problems
+        for watch in watches:
+            watch.forget()
         return []
     for iterate in iterates:
         iterate.evaluate_restored()
@@ -254,7 +262,7 @@ def _approach(iterates, settings, watch):
     tol, unsolved = max(settings.tol, _WARM_START_GAP), iterates
     for _ in range(_MAX_WARM_START_STEPS):
         unsolved = [one for one in unsolved if one.gap > tol and one.iteration < max_steps]
-        if not unsolved or watch.seconds >= max_seconds or settings.interrupt.is_set():
+        if not unsolved or watch.seconds_here >= max_seconds or settings.interrupt.is_set():
             return
         _step(unsolved, settings.n_jobs)
 
@@ -288,16 +296,15 @@ class _Monitor:
     def __init__(self, iterate, settings, watch, max_steps):
         self.iterate, self._tol, self._watch = iterate, settings.tol, watch
         self._n_without_progress, self._smallest_gap, self._max_steps = 0, np.inf, max_steps
+        for gap in watch.gaps[: -1 if watch.last_iteration == iterate.iteration else None]:  # of a restored history
+            self._compare(gap)
 
     def has_stopped(self):
         """Report the current iteration; return whether it is the last one, in which case the status is set."""
         iterate, watch = self.iterate, self._watch
         watch.record(iterate.iteration, iterate.passes, iterate.primal, iterate.dual)
         stopped = watch.should_stop("newton", iterate.iteration, iterate.passes)
-        if iterate.gap < self._smallest_gap:
-            self._n_without_progress, self._smallest_gap = 0, iterate.gap
-        else:
-            self._n_without_progress += 1
+        self._compare(iterate.gap)
         has_stalled = self._n_without_progress >= _MAX_STEPS_WITHOUT_PROGRESS
         if iterate.gap <= self._tol:
             watch.status = Status.CONVERGED
@@ -306,6 +313,13 @@ class _Monitor:
         if watch.status not in (None, Status.CONVERGED):
             watch.save(iterate, now=True)
         return watch.status is not None
+
+    def _compare(self, gap):
+        """Count the steps since the gap was smallest."""
+        if gap < self._smallest_gap:
+            self._n_without_progress, self._smallest_gap = 0, gap
+        else:
+            self._n_without_progress += 1
 
     def save(self):
         """Write a checkpoint if one is due."""
