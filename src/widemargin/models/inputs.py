@@ -52,7 +52,13 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
 
 def _checked_blocks(model, blocks, *y, y_numeric, reset):
     """Return a RowBlocks, whose values were checked when it was written; and y, by default the labels of its file."""
-    _check_n_features(model, blocks, reset=reset)
+    n_features = blocks.shape[1]
+    if reset:
+        model.n_features_in_ = n_features
+    elif n_features != model.n_features_in_:
+        raise ValueError(
+            f"X has {n_features} features, but {type(model).__name__} is expecting {model.n_features_in_} features."
+        )
     names = None if blocks.feature_names is None else np.array(blocks.feature_names, dtype=object)
     if reset:
         vars(model).pop("feature_names_in_", None)

@@ -6,7 +6,8 @@ the problems of all folds and classes are solved together and share the passes o
 
 Row blocks are read by all folds together, too. Each problem has vectors with a number per row; if there is no room for
 those of all problems, the path is followed in several rounds, each with as many problems as have room. The held-out
-rows of all folds and all values of C are scored at the end, in one pass if there is room for the scores.
+rows of all folds and all values of C are scored at the end, in one pass if there is room for the scores; if there are
+so many columns that the weights take more memory than the scores, they are scored for each C.
 
 If no values are given, they are chosen between two limits. The lower limit is the smallest C at which some row reaches
 zero loss; below it, the direction of w does not depend on C. The upper limit is reached when either ½|w|² or the sum of
@@ -218,7 +219,7 @@ class _Paths:
         rounds = self._rounds(Cs)
         grid = _useful_range(self._stated(range(self._n_outputs))) if Cs is None else Cs
         found, scores = [[] for _ in grid], []
-        at_end = each is None and not self._X.is_in_memory
+        at_end = each is None and not self._X.is_in_memory and len(grid) * self._X.n_columns <= self._X.n_rows
         with (
             reporting(self._model.verbose) as report,
             self._model._announcing(report),
@@ -232,7 +233,7 @@ class _Paths:
                     n_solved += 1
                     if is_last:
                         solving.finished(1)
-                        scores += [] if at_end else self._held_out_scores(found[n_solved - 1 : n_solved], 1)
+                        scores += [] if at_end else self._scores_of_last(found[:n_solved])
                         self._call(each, grid[n_solved - 1], found[n_solved - 1], scores)
                     if Cs is None and number == 1 and all(map(_is_final, solutions[: self._n_outputs])):
                         break
@@ -240,6 +241,12 @@ class _Paths:
             scores = self._held_out_scores(found, _SCORES_PER_PROBLEM) if at_end else scores
         self.solutions = [replace(one, w=None) for solutions in found for one in solutions]  # for `_warn`
         return self._path(grid, found, scores)
+
+    def _scores_of_last(self, found):
+        """Return a list of the scores of the folds for the last C, and drop the weights of their models."""
+        scores, n = self._held_out_scores(found[-1:], 1), self._n_outputs
+        found[-1][n:] = [replace(one, w=None) for one in found[-1][n:]]
+        return scores
 
     def _call(self, each, C, solutions, scores):
         """Call `each`, if there is one, unless the fit was interrupted."""
