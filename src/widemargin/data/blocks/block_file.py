@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from widemargin._runtime.atomic_file import replacing
+from widemargin._runtime.compile import compiled
 from widemargin._runtime.progress import task
 from widemargin._runtime.threads import stream
 from widemargin.data.blocks.layout import Chunk, Layout, checksum, checksum_of_belongings, encode
@@ -69,7 +70,8 @@ class BlockEncoder:
 
     def batch(self, *parts):
         """Return (record batch, its checksum) of rows that are given as (buffer, order)."""
-        pieces = [buffer.gather(order) for buffer, order in parts]
+        width = 0 if self._layout.is_sparse or len(parts) > 1 else self._layout.n_features
+        pieces = [buffer.gather(order, width) for buffer, order in parts]
         rows = pieces[0]
         for piece in pieces[1:]:
             types = rows.types.joined(piece.types)
@@ -87,13 +89,21 @@ class BlockEncoder:
         if layout.is_sparse:
             rows = rows.converted(self._types)
             return SparseRows(rows.values, rows.indices, rows.indptr, 0.0)
-        X = np.zeros((rows.n_rows, layout.n_features), layout.value_type)
-        if rows.n_entries == X.size:
-            X[:] = 1 if rows.values is None else rows.values.reshape(X.shape)
-            return X
-        numbers = np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr))
-        X[numbers, rows.indices] = 1 if rows.values is None else rows.values
+        shape = rows.n_rows, layout.n_features
+        if rows.n_entries == rows.n_rows * layout.n_features:  # every row has a value in every column
+            return np.ones(shape, layout.value_type) if rows.values is None else rows.values.reshape(shape)
+        X = np.zeros(shape, layout.value_type)
+        values = np.ones(rows.n_entries, layout.value_type) if rows.values is None else rows.values
+        _fill(rows.indptr, rows.indices, values, X)
         return X
+
+
+@compiled
+def _fill(indptr, indices, values, X):
+    """Set the stored values of CSR rows in a dense array."""
+    for i in range(X.shape[0]):
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            X[i, np.uint64(indices[k])] = values[k]
 
 
 def block_parts(spool, n_rows):

@@ -140,8 +140,8 @@ def _finite(array, name, what, n_before):
     return numbers
 
 
-def received(chunk, sums, n_before=0, names=None):
-    """Return a checked Chunk as Incoming rows; add its columns to `sums`, a ColumnSums that no other thread uses.
+def received(chunk, n_before=0, names=None):
+    """Return a checked Chunk as Incoming rows.
 
     Arrays may have wider types than `types` of the rows says; they are narrowed when they are copied.
 
@@ -155,22 +155,35 @@ def received(chunk, sums, n_before=0, names=None):
         classes, label = np.unique(label.astype(str), return_inverse=True)
         classes, label = classes.tolist(), label.astype(np.float64)
     belongings = {"label": label, "qid": chunk.qid, "weight": chunk.weight}
-    has = {"has_qid": chunk.qid is not None, "has_weight": chunk.weight is not None}
     X = chunk.X
     if issparse(X):
         n_stored = int(X.indptr[-1])
-        indptr, indices, values = X.indptr.astype(np.int64), X.indices[:n_stored], X.data[:n_stored]
-        indices = indices.astype(np.int32, copy=False)
-        facts = sparse_facts(*_plain(indices, values, indptr), X.shape[1], sums)
-        types = RowTypes(_index_type(facts.largest_column + 1), VALUE_TYPES[facts.kind], 0, **has)
-        rows = RowArrays(types, indptr, indices, None if types.value is None else values, **belongings)
+        rows, facts = _sparse_rows(X.indptr, X.indices[:n_stored], X.data[:n_stored], belongings)
     else:
-        facts = dense_facts(*_plain(X), sums)
-        types = RowTypes(None, VALUE_TYPES[facts.kind], X.shape[1], **has)
+        facts = dense_facts(X)
+        types = RowTypes(None, VALUE_TYPES[facts.kind], X.shape[1], **_has(belongings))
         rows = RowArrays(types, None, None, X.reshape(-1), **belongings)
     if facts.not_finite >= 0:
         _refuse_not_finite(X, facts.not_finite, n_before, names)
     return Incoming(rows, facts, classes)
+
+
+def received_text(rows):
+    """Return parsed `Rows` of text, whose values are finite, as Incoming rows."""
+    belongings = {"label": rows.labels, "qid": rows.queries, "weight": None}
+    return Incoming(*_sparse_rows(rows.indptr, rows.indices, rows.values, belongings))
+
+
+def _sparse_rows(indptr, indices, values, belongings):
+    """Return (RowArrays, PartFacts) of the arrays of a CSR matrix."""
+    indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
+    facts = sparse_facts(indices, values, indptr)
+    types = RowTypes(_index_type(facts.largest_column + 1), VALUE_TYPES[facts.kind], 0, **_has(belongings))
+    return RowArrays(types, indptr, indices, None if types.value is None else values, **belongings), facts
+
+
+def _has(belongings):
+    return {"has_qid": belongings["qid"] is not None, "has_weight": belongings["weight"] is not None}
 
 
 def _index_type(n_columns):
@@ -188,11 +201,3 @@ def _refuse_not_finite(X, row, n_before, names):
     column = int(columns[first])
     where = f"column {column}" if names is None else f"column {names[column]!r}"
     raise ValueError(f"row {n_before + row}, {where} is {values[first]}; every value must be finite.")
-
-
-def _plain(*arrays):
-    """Return read-only views, for which the compiled loops are compiled."""
-    views = [array.view() for array in arrays]
-    for view in views:
-        view.flags.writeable = False
-    return views

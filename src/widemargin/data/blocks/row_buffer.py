@@ -171,8 +171,11 @@ class RowBuffer:
         """Return the labels, queries, weights or keys of all rows."""
         return self._belongings[name][: self.n_rows]
 
-    def gather(self, order):
-        """Return rows in the order given: an array of row numbers, or a slice."""
+    def gather(self, order, n_features=0):
+        """Return rows in the order given: an array of row numbers, or a slice.
+
+        If every one of these rows has `n_features` stored values, which are then all there can be, `indices` is None.
+        """
         belongings = {name: array[: self.n_rows][order] for name, array in self._belongings.items()}
         n_rows = len(belongings["label"])
         if isinstance(order, slice):
@@ -184,8 +187,8 @@ class RowBuffer:
             return RowArrays(self.types, None, None, values, **belongings)
         indptr = np.zeros(n_rows + 1, np.int64)
         _place_rows(self._ends, order, indptr)
-        copies = []
-        for array in (self._indices, self._values):
+        copies, is_complete = [], 0 < n_features * n_rows == indptr[-1]
+        for array in (None if is_complete else self._indices, self._values):
             copy = None if array is None else np.empty(indptr[-1], array.dtype)
             if copy is not None:
                 _copy_rows(array, self._ends, order, indptr, copy)

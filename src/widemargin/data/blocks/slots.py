@@ -1,15 +1,13 @@
 """What threads use again and again while they turn parts of a source into rows: a slot for each part under way."""
 
-from widemargin.data.blocks.statistics import ColumnSums
-
 _PARTS_AT_A_TIME = 8
 
 
 class Slot:
-    """Sums over columns of all parts of a slot, and memory for the text of one."""
+    """Memory for the text of a part."""
 
     def __init__(self):
-        self.sums, self._memory = ColumnSums(), bytearray()
+        self._memory = bytearray()
 
     def memory(self, length, *, keep=False):
         """Return memory of this length, valid until the next call; with `keep`, its first bytes are those before."""

@@ -58,7 +58,7 @@ class BlockSource:
 
     def receive(self, chunk, n_before, slot):
         """Return the rows of a Chunk."""
-        return received(chunk, slot.sums, n_before)
+        return received(chunk, n_before)
 
 
 def _shape_of(chunk):
@@ -163,7 +163,7 @@ class _BlockFileSource:
             width = int(block.rows.indices.max(initial=0)) + 1
         X = to_scipy(block.rows, width)
         chunk = checked_chunk((X, y, block.qid, block.weight), n_before)
-        return received(chunk, slot.sums, n_before, self.names)
+        return received(chunk, n_before, self.names)
 
 
 def open_source(source, *, label, qid, weight, columns, n_features, zero_based, dtype):

@@ -1,14 +1,10 @@
 """What is known of all rows of a file at its end: types, numbers of values, norms, and statistics of the columns.
 
-Each part of the rows is read once by compiled code, in any thread. Sums over columns are made in a fixed number of
-tables, of which a part uses the one of its place in its batch, so that they do not depend on threads. A table has the
-number n of nonzero values of a column, the first of them, f, and the sums of x − f and (x − f)². As f is one of the
-values, the variance loses at most n times the precision of a double. The means m and sums S of squared deviations of
-two tables are joined by
-
-    n = n₁ + n₂,   d = m₂ − m₁,   m = m₁ + d n₂ / n,   S = S₁ + S₂ + d² n₁ n₂ / n
-
-(T. F. Chan, G. H. Golub and R. J. LeVeque, The American Statistician 37, 1983). Zeros are added at the end.
+Types, lengths and norms of a part of the rows are found by compiled code in any thread. Sums over columns are made in
+one table, to which parts are added in the order of the rows, so that they do not depend on threads; several tables
+would not stay in the cache of the processor if there are many columns. The table has the number n of nonzero values of
+a column, the first of them, f, and the sums of x − f and (x − f)². As f is one of the values, the variance loses at
+most n times the precision of a double. Zeros are added at the end.
 """
 
 from typing import NamedTuple
@@ -59,7 +55,19 @@ class ColumnSums:
         self.table = np.zeros((0, 5))
         self._too_many = False
 
-    def table_for(self, n_columns):
+    def add(self, rows, n_columns):
+        """Add rows (RowArrays), all of whose columns are below `n_columns`."""
+        table = self._table_for(n_columns)
+        if len(table) == 0:
+            return
+        if rows.indices is None:
+            _add_dense(*read_only(rows.values.reshape(rows.n_rows, n_columns)), table)
+        elif rows.values is None:
+            _add_ones(*read_only(rows.indices), table)
+        else:
+            _add_sparse(*read_only(rows.indices, rows.values), table)
+
+    def _table_for(self, n_columns):
         """Return the table, with so many rows at least."""
         if n_columns > COLUMNS_WITH_STATISTICS:
             self.table, self._too_many = np.zeros((0, 5)), True
@@ -69,18 +77,26 @@ class ColumnSums:
         return self.table
 
 
-def sparse_facts(indices, values, indptr, n_columns, sums):
-    """Return the PartFacts of CSR rows, all of whose columns are below `n_columns`; add them to the ColumnSums."""
+def read_only(*arrays):
+    """Return read-only views, for which the compiled loops are compiled."""
+    views = [array.view() for array in arrays]
+    for view in views:
+        view.flags.writeable = False
+    return views
+
+
+def sparse_facts(indices, values, indptr):
+    """Return the PartFacts of CSR rows."""
     tally = np.array([ONES, -1, 0, 0, -1])
-    norm = _read_sparse(indices, values, indptr, tally, sums.table_for(n_columns))
+    norm = _read_sparse(*read_only(indices, values, indptr), tally)
     return PartFacts(len(indptr) - 1, int(indptr[-1]), tally, norm)
 
 
-def dense_facts(X, sums):
-    """Return the PartFacts of an array of rows; add them to the ColumnSums."""
+def dense_facts(X):
+    """Return the PartFacts of an array of rows."""
     n_columns = X.shape[1]
     tally = np.array([BYTES, n_columns - 1, n_columns, len(X) * n_columns**2, -1])
-    norm = _read_dense(X, tally, sums.table_for(n_columns))
+    norm = _read_dense(*read_only(X), tally)
     return PartFacts(len(X), X.size, tally, norm)
 
 
@@ -91,7 +107,7 @@ class FileFacts:
         self.n_rows = self.n_stored = self.longest_row = self._squared_lengths = 0
         self.largest_norm, self.n_columns = 0.0, 0
         self.kind = ONES
-        self._columns = np.zeros((0, 5))
+        self._columns = ColumnSums()
         self._label_low, self._label_high = np.inf, -np.inf
         self._labels_are_whole = self._labels_are_single = True
 
@@ -105,14 +121,9 @@ class FileFacts:
         self.largest_norm = max(self.largest_norm, part.largest_norm)
         self.n_columns = max(self.n_columns, part.largest_column + 1)
 
-    def join_columns(self, sums):
-        """Add the sums over columns, after all parts."""
-        table = sums.table
-        if len(table) > len(self._columns):
-            more = np.zeros((len(table) - len(self._columns), 5))
-            self._columns = np.concatenate([self._columns, more])
-        _finish(table)
-        _join_columns(self._columns, table)
+    def join_columns(self, rows, part):
+        """Add rows (RowArrays), of which `part` is known, to the sums over columns."""
+        self._columns.add(rows, part.largest_column + 1)
 
     def join_labels(self, labels):
         """Add what is known of further labels, which are finite numbers."""
@@ -141,8 +152,9 @@ class FileFacts:
         if n_features > COLUMNS_WITH_STATISTICS or self.n_columns > COLUMNS_WITH_STATISTICS:
             return {}
         table = np.zeros((n_features, 5))
-        known = min(n_features, len(self._columns))
-        table[:known] = self._columns[:known]
+        known = min(n_features, len(self._columns.table))
+        table[:known] = self._columns.table[:known]
+        _finish(table)
         count, mean, squares, max_abs = table[:, [_N, _MEAN, _DEVIATIONS, _MAX_ABS]].T
         part = count / max(self.n_rows, 1)  # the fraction of nonzero values
         with np.errstate(over="ignore", invalid="ignore"):
@@ -199,20 +211,44 @@ def _all_finite(values):
 
 
 @compiled
-def _read_sparse(indices, values, indptr, tally, columns):
-    """Fill the tally, add all values to the table of columns unless it is empty; return the largest squared norm.
+def _add_sparse(indices, values, columns):
+    """Add the nonzero values of CSR rows to the table of columns."""
+    for k in range(np.uint64(len(values))):
+        value = np.float64(values[k])
+        if value != 0.0:
+            _add_to_column(columns, np.uint64(indices[k]), value)
+
+
+@compiled
+def _add_ones(indices, columns):
+    """Add CSR rows, all of whose values are one, to the table of columns."""
+    for j in indices:
+        _add_to_column(columns, np.uint64(j), 1.0)
+
+
+@compiled
+def _add_dense(X, columns):
+    """Add the nonzero values of dense rows to the table of columns."""
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            value = np.float64(X[i, j])
+            if value != 0.0:
+                _add_to_column(columns, np.uint64(j), value)
+
+
+@compiled
+def _read_sparse(indices, values, indptr, tally):
+    """Fill the tally; return the largest squared norm.
 
     The columns of each row ascend.
     """
-    kind, largest, has_columns, largest_norm = tally[_KIND], tally[_LARGEST_COLUMN], len(columns) > 0, 0.0
+    kind, largest, largest_norm = tally[_KIND], tally[_LARGEST_COLUMN], 0.0
     for i in range(len(indptr) - 1):
         begin, end = indptr[i], indptr[i + 1]
         for k in range(np.uint64(begin), np.uint64(end)):
             value = np.float64(values[k])
             if kind < DOUBLES and value != 1.0:
                 kind = max(kind, _kind_of(value))
-            if has_columns and value != 0.0:
-                _add_to_column(columns, np.uint64(indices[k]), value)
         length = end - begin
         largest = max(largest, np.int64(indices[end - 1]) if length else -1)
         tally[_LONGEST] = max(tally[_LONGEST], length)
@@ -226,16 +262,14 @@ def _read_sparse(indices, values, indptr, tally, columns):
 
 
 @compiled
-def _read_dense(X, tally, columns):
-    """Fill the tally and the table of columns as `_read_sparse` does; return the largest squared norm."""
-    kind, largest_norm, has_columns = tally[_KIND], 0.0, len(columns) > 0
+def _read_dense(X, tally):
+    """Fill the tally as `_read_sparse` does; return the largest squared norm."""
+    kind, largest_norm = tally[_KIND], 0.0
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             value = np.float64(X[i, j])
             if kind < DOUBLES:
                 kind = max(kind, _kind_of(value))
-            if has_columns and value != 0.0:
-                _add_to_column(columns, np.uint64(j), value)
         norm = _squared_norm(X[i], 0, X.shape[1])
         largest_norm = max(largest_norm, norm)
         if not np.isfinite(norm) and tally[_NOT_FINITE] < 0 and not _all_finite(X[i]):
@@ -253,18 +287,3 @@ def _finish(columns):
             difference = columns[j, _DIFFERENCES]
             columns[j, _DEVIATIONS] = max(columns[j, _SQUARES] - difference * (difference / number), 0.0)
             columns[j, _MEAN] = columns[j, _FIRST] + difference / number
-
-
-@compiled
-def _join_columns(columns, others):
-    """Add the means and sums of squared deviations of further rows to those of the columns."""
-    for j in range(len(others)):
-        number, before = others[j, _N], columns[j, _N]
-        if number == 0.0:
-            continue
-        total = before + number
-        difference = others[j, _MEAN] - columns[j, _MEAN]
-        columns[j, _MEAN] += difference * (number / total)
-        columns[j, _DEVIATIONS] += others[j, _DEVIATIONS] + difference * difference * (before * (number / total))
-        columns[j, _MAX_ABS] = max(columns[j, _MAX_ABS], others[j, _MAX_ABS])
-        columns[j, _N] = total

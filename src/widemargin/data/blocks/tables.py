@@ -155,7 +155,7 @@ class TableSource:
                 _refuse_missing(column, name, n_before)
                 array = checks[what](_to_numpy(column), n_before)
             belongings.append(array)
-        return received(Chunk(checked_matrix(X), *belongings), slot.sums, n_before, self.names)
+        return received(Chunk(checked_matrix(X), *belongings), n_before, self.names)
 
     def _dense(self, batch, n_before):
         columns = [_numbers(batch.column(field.name), field.name, n_before) for field in self._fields]

@@ -8,14 +8,12 @@ import os
 import stat
 
 from widemargin._runtime.progress import task
-from widemargin.data.blocks.incoming import received
-from widemargin.data.blocks.layout import Chunk
+from widemargin.data.blocks.incoming import received_text
 from widemargin.data.svmlight.blocks import SvmlightBlocks
 from widemargin.data.svmlight.compression import LONGEST_MAGIC, compression_of
 from widemargin.data.svmlight.reader import (
     NO_ROWS,
     Text,
-    make_matrix,
     parse_text,
     refuse_byte_order_mark,
     starts_with_query,
@@ -43,7 +41,7 @@ def _is_plain(path):
 
 
 def _divided(buffers):
-    """Yield text in the parts in which threads read a plain file, so that the sums over columns are the same, too."""
+    """Yield text in the parts in which threads read a plain file."""
     held, start, end = b"", 0, _BYTES_PER_PART
     for buffer in buffers:
         held += buffer
@@ -101,8 +99,7 @@ class TextSource:
         rows = parse_text(text, self._blocks.dtype, self._blocks.zero_based)
         if len(rows.labels):
             self._has_rows = True
-        width = rows.largest + self._blocks.zero_based if self.n_features is None else self.n_features
-        return received(Chunk(make_matrix(rows, max(width, 0)), rows.labels, rows.queries), slot.sums)
+        return received_text(rows)
 
 
 class PlainTextSource(TextSource):

@@ -219,11 +219,10 @@ def _collect(source, spool):
                 numbers = [classes.setdefault(name, len(classes)) for name in incoming.classes]
                 rows = rows._replace(label=np.array(numbers, np.float64)[rows.label.astype(np.intp)])
             facts.join(incoming.facts)
+            facts.join_columns(rows, incoming.facts)
             facts.join_labels(rows.label)
             types = rows.types if types is None else types.joined(rows.types)
             spool.append(rows)
-    for slot in slots:
-        facts.join_columns(slot.sums)
     if types is None:
         types = RowTypes(np.dtype(np.uint16), None, 0, False, False)
     return facts, types, list(classes) or None
