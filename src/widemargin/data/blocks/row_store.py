@@ -16,7 +16,7 @@ _BYTES_OF_ROW_NUMBER = 8
 class KeptRows(NamedTuple):
     """Some rows of a block: their numbers in the block, ascending, and the rows."""
 
-    index: np.ndarray
+    index: np.ndarray  # type: ignore[assignment]  # tuples have a method of this name
     rows: DenseRows | SparseRows
 
 

@@ -84,7 +84,7 @@ class StreamedMatrix:
         longest = max((stop - start for start, stop in self.blocks.ends()), default=0)
         return longest + self.blocks.n_blocks + (0 if self.scaling is None else 2)
 
-    def scores(self, w, n_jobs=None, out=None, likely=None) -> Floats:
+    def scores(self, w: Floats, n_jobs: int | None = None, out: Floats | None = None, likely: Any = None) -> Floats:
         """Return X w in float64, one number per row; it is written to `out` if given.
 
         `likely(start, stop)`, called when the scores of these rows are set, returns the rows among them that sums will
@@ -100,7 +100,9 @@ class StreamedMatrix:
         self._pass(work, range(self.blocks.n_blocks), n_jobs)
         return out
 
-    def scores_of_all(self, W, n_jobs=None, out=None, likely=None) -> Floats:
+    def scores_of_all(
+        self, W: Floats, n_jobs: int | None = None, out: Floats | None = None, likely: Any = None
+    ) -> Floats:
         """Return W X', a row of scores X w for each row w of W, in one pass over X; the rest as in `scores`."""
         out = np.empty((len(W), self.n_rows)) if out is None else out
         weights = np.stack([self._weights(w) for w in W])
@@ -117,18 +119,18 @@ class StreamedMatrix:
         if likely is not None and k not in self._resident:
             self._store.keep(k, block.rows, stop - start, likely(start, stop))
 
-    def combine(self, c, n_jobs=None) -> Floats:
+    def combine(self, c: Floats, n_jobs: int | None = None) -> Floats:
         """Return X'c in float64, one number per column; the same to the last bit for any number of threads."""
         total = self._sum_over(np.ascontiguousarray(c, dtype=np.float64), (self._n_raw,), add_combination, n_jobs)
         return total if self.scaling is None else self.scaling.forward(total, self.constant)
 
-    def gram(self, q, n_jobs=None) -> Floats:
+    def gram(self, q: Floats, n_jobs: int | None = None) -> Floats:
         """Return the lower half of X'diag(q)X; q must be nonnegative, and rows with q = 0 are not read."""
         add = add_outer_products if prefers_outer_products(self, np.count_nonzero(q)) else add_dense_products
         total = self._sum_over(q, (self._n_raw, self._n_raw), add, n_jobs)
         return total if self.scaling is None else self.scaling.of_gram(total, self.constant)
 
-    def squared_norms(self, n_jobs=None) -> Floats:
+    def squared_norms(self, n_jobs: int | None = None) -> Floats:
         """Return a bound of the squared norm of each row, the constant column included: the largest of all."""
         largest = self.blocks.summary.largest_norm if self.scaling is None else self.scaling.norm_bound
         return np.broadcast_to(largest + self.constant**2, self.n_rows)
