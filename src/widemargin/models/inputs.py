@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from widemargin._runtime.warning import warn_caller
 from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.structure import checked_csr
-from widemargin.models.sklearn_private import _check_n_features, _check_sample_weight, _num_samples
+from widemargin.models.sklearn_private import _check_sample_weight, _num_samples
 
 _LABEL_KINDS = "iubU"  # kinds of dtype whose values are valid class labels without a further check
 

@@ -233,7 +233,7 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
         X, y, weight = self._check_rows(X, y, sample_weight)
         given = f"Unsupported set of arguments: penalty={self.penalty!r}, loss={self.loss!r}, dual={self.dual!r}."
         if self.penalty == "l1":
-            raise ValueError(f"{given} penalty='l1' has no certificate here, which is that of ½|w|²: use penalty='l2'.")
+            raise ValueError(f"{given} penalty='l1' is not available: it has no certificate. Use penalty='l2'.")
         if self.loss == "hinge" and self.dual is False:
             raise ValueError(f"{given} loss='hinge' needs dual=True or dual='auto', as in scikit-learn.")
         check_class_weight(self.class_weight)

@@ -61,6 +61,14 @@ def test_labels_that_are_strings_come_back_block_by_block(tmp_path):
     np.testing.assert_array_equal(np.concatenate([y for _, y in blocks[3:]]), names[3:])
 
 
+def test_labels_in_memory_do_not_hold_the_memory_of_their_blocks(tmp_path):
+    blocks = written(tmp_path, rows_of_kind("dense float64", 3000), block_bytes=4000)
+    before = pa.total_allocated_bytes()
+    labels = blocks.labels
+    assert pa.total_allocated_bytes() - before < 0.3 * blocks.n_bytes
+    assert len(labels) == 3000
+
+
 def test_only_consecutive_rows_can_be_chosen(tmp_path):
     blocks = small_file(tmp_path)
     for rows in (3, slice(None, None, 2), slice(None, None, -1), [1, 2]):

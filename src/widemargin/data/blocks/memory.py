@@ -26,7 +26,7 @@ def bytes_of(amount, name="max_memory"):
     found = _AMOUNT.fullmatch(amount) if isinstance(amount, str) else None
     if found:
         amount = float(found[1]) * _UNITS[found[2].upper()]
-    if isinstance(amount, str | bool) or not amount >= 1:
+    if isinstance(amount, str | bool) or not 1 <= amount < math.inf:
         raise OptionError(f'{name} must be a number of bytes, or a text such as "3GB" or "500M", got {amount!r}.')
     return int(amount)
 

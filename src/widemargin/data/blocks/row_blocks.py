@@ -201,9 +201,10 @@ class RowBlocks:
 
     def _read_belongings(self):
         if self._belongings is None:
-            found = [self._pieces[k].file.belongings(self._pieces[k].number) for k in range(self.n_blocks)]
-            found = [[None if one is None else one[p.begin : p.end] for one in row]
-                     for row, p in zip(found, self._pieces, strict=True)]  # fmt: skip
+            found = []
+            for piece in self._pieces:  # copies: what Arrow gives is a part of the memory of the whole block
+                parts = piece.file.belongings(piece.number)
+                found.append([None if one is None else one[piece.begin : piece.end].copy() for one in parts])
             columns = zip(*found, strict=True) if found else self._no_belongings()
             self._belongings = tuple(_joined(column) for column in columns)
         return self._belongings
