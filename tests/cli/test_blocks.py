@@ -122,18 +122,20 @@ def test_a_damaged_file_is_named_with_its_block(call, blocks):
 
 
 def test_progress_of_passes_over_the_disk(tmp_path, rng):
-    """Reading is slowed down to some seconds a pass; lines tell the pass, its bytes, their speed and the time left."""
+    """Reading is slowed down to a second or more a pass; lines tell the pass, its bytes, their speed and the time left."""
     X = rng.standard_normal((2000, 20))
     write_blocks(tmp_path / "rows", [(X, np.where(X[:, 0] > 0, 1, 0))], block_bytes=10_000)
     script = (
         "import sys, time\n"
+        "from widemargin._runtime import progress\n"
         "from widemargin.cli.main import main\n"
-        "from widemargin.data.blocks import placement, reader\n"
-        "read, streamed = reader._File.read, placement.StreamedMatrix\n"
+        "from widemargin.data.blocks import arrow_file, placement\n"
+        "progress._SECONDS_BETWEEN_LINES = 0.3\n"
+        "read, streamed = arrow_file.ArrowFile.read, placement.StreamedMatrix\n"
         "def slowly(file, number):\n"
         "    time.sleep(0.1)\n"
         "    return read(file, number)\n"
-        "reader._File.read = slowly\n"
+        "arrow_file.ArrowFile.read = slowly\n"
         "placement.StreamedMatrix = lambda blocks, constant, memory, how: streamed(blocks, constant, 0.0, how)\n"
         "words = ['--progress', 'yes', '--solver', 'ocas', '--scaling', 'maxabs', '--max-iter', '2']\n"
         "sys.exit(main(['train', *words, 'rows', 'model']))\n"
