@@ -101,7 +101,7 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
         Seed of the order in which rows are visited. The same seed gives the same model, bit for bit.
     max_iter : int or None, default=1000
         Largest number of sweeps over the rows, of Newton steps, or of cutting planes; None is no limit.
-    solver : {"auto", "dcd", "avsf", "climb", "newton", "ocas", "svmperf"}, default="auto"
+    solver : {"auto", "dcd", "avsf", "climb", "sbm", "newton", "ocas", "svmperf"}, default="auto"
         "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
         instead; "climb" is continuation from small C to a large one. "newton" is for many rows and up to 3,000 columns;
         its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
@@ -275,7 +275,7 @@ class LinearSVRCV(_CrossValidatedC, LinearSVR):
         Seed of the order in which rows are visited. The same seed gives the same model, bit for bit.
     max_iter : int or None, default=1000
         Largest number of sweeps over the rows, of Newton steps, or of cutting planes; None is no limit.
-    solver : {"auto", "dcd", "avsf", "climb", "newton", "ocas", "svmperf"}, default="auto"
+    solver : {"auto", "dcd", "avsf", "climb", "sbm", "newton", "ocas", "svmperf"}, default="auto"
         "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
         instead; "climb" is continuation from small C to a large one. "newton" is for many rows and up to 3,000 columns;
         its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
