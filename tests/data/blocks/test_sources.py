@@ -58,6 +58,31 @@ def test_text_in_parts_of_any_length_gives_the_rows_of_the_file(tmp_path, rows, 
         assert_holds(tmp_path / "out.arrow", read_svmlight(rows))
 
 
+def test_the_file_does_not_depend_on_the_length_of_parts(tmp_path, rows, monkeypatch):
+    files = set()
+    for length in (97, 1000, 10**6):
+        monkeypatch.setattr(text, "_BYTES_PER_PART", length)
+        write_blocks(tmp_path / "out.arrow", rows)
+        files.add((tmp_path / "out.arrow").read_bytes())
+    assert len(files) == 1
+
+
+@pytest.mark.parametrize("value", [0.1, 7.0, 1.0])
+def test_dense_text_is_complete_in_some_blocks_and_has_gaps_in_others(tmp_path, value):
+    X = np.full((60, 5), value)
+    X[20:24, 2], X[21, :] = 0.0, 0.0
+    write_svmlight(tmp_path / "rows", csr_array(X), np.arange(60))
+    write_blocks(tmp_path / "out.arrow", tmp_path / "rows", keep_order=True, block_bytes=3 * X.itemsize * 5)
+    assert "features" in pa.ipc.open_file(str(tmp_path / "out.arrow")).schema.names
+    assert_holds(tmp_path / "out.arrow", read_svmlight(tmp_path / "rows"))
+
+
+def test_blocks_of_empty_rows_are_sparse(tmp_path):
+    (tmp_path / "rows").write_bytes(b"1\n" * 40 + b"2 1:1 90:1\n" * 3)
+    write_blocks(tmp_path / "out.arrow", tmp_path / "rows", keep_order=True, block_bytes=16)
+    assert_holds(tmp_path / "out.arrow", read_svmlight(tmp_path / "rows"))
+
+
 def test_streams_and_compressed_text_give_the_same_file_to_the_last_bit(tmp_path, rows, short_parts):
     content, files = rows.read_bytes(), []
     sources = [rows, io.BytesIO(content), SvmlightBlocks(rows, block_bytes=777)]
