@@ -115,11 +115,11 @@ def chosen(problem, settings, start=None):
 
 def _chosen_for_blocks(problem):
     """Return the solver for rows in blocks on disk, where passes over the rows cost most, and the reason."""
-    if problem.X.n_columns <= MAX_COLUMNS and is_made_of_hinges(problem):
-        return newton, "rows on disk, few columns"
-    if problem.free_intercept:
-        return ocas, "rows on disk, and the intercept is not penalised"
-    return sbm, "rows on disk, many columns"
+    if problem.X.n_columns <= min(MAX_COLUMNS, problem.X.n_rows) and is_made_of_hinges(problem):
+        return newton, "rows in blocks, few columns"
+    if problem.free_intercept or problem.X.is_centred:
+        return ocas, "rows in blocks, and the intercept is not penalised or columns are centred"
+    return sbm, "rows in blocks, many columns"
 
 
 def _chosen_with_checkpoints(problem):

@@ -15,6 +15,7 @@ from widemargin.data.column_scaling import ColumnScaling, column_statistics
 from widemargin.data.matrix import Matrix
 
 VECTORS_OF_ROW_LOSSES, VECTORS_OF_PLANES = 16, 8  # with a number for each row, that solvers have for a problem
+_MAX_DENSE_ENTRIES = 1 << 24  # of sparse rows that centring makes dense
 _BYTES_OF_COMPILER = 150_000_000  # that compiling the loops may take
 _SHARE_OF_VECTORS = 0.5  # of the memory, at most, for vectors of further problems, where rows are on disk
 
@@ -22,11 +23,14 @@ _SHARE_OF_VECTORS = 0.5  # of the memory, at most, for vectors of further proble
 def matrix_of_arrays(X, constant=0.0, scaling=None):
     """Return the matrix of an array or CSR matrix; `scaling` is "standard", "maxabs" or None.
 
-    Sparse rows whose columns are centred are kept as they are, see `column_scaling`.
+    Sparse rows whose columns are centred become dense if they are not many, and else are kept as they are, see
+    `column_scaling`.
     """
     if scaling is None:
         return Matrix.of_columns_that_occur(X, constant)
     how = ColumnScaling.of(scaling, column_statistics([X]))
+    if issparse(X) and how.is_centred and X.shape[0] * X.shape[1] <= max(_MAX_DENSE_ENTRIES, 4 * X.nnz):
+        X = X.toarray()
     if issparse(X) and how.is_centred:
         matrix = StreamedMatrix(RowBlocks.of_array(X), constant, np.inf, how)
     elif issparse(X):
