@@ -21,7 +21,7 @@ from scipy.sparse import random_array
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.preprocessing import minmax_scale
 
-from widemargin import RankSVM, save_model, write_svmlight
+from widemargin import RankSVM, save_model, write_blocks, write_svmlight
 from widemargin.cli.main import main
 
 _SEPARATORS = {"|", "<", ">"}
@@ -45,6 +45,8 @@ def data_files(tmp_path_factory):
         write(name, 100 * X[:270], y[:270])
     write("huge.svm.xz", X[:270], y[:270])
     write("huge.svm", X[:270], y[:270])
+    for name in ("big.arrow", "part-1.arrow", "part-2.arrow"):
+        write_blocks(folder / name, [(X[:270], y[:270])])
     np.save(folder / "X.npy", X[:270])
     np.save(folder / "y.npy", y[:270])
     clicks = {"clicked": [0, 1, 1], "age": [30, 40, 50], "country": ["de", "fr", "de"], "device": ["pc", "pc", "tv"]}
