@@ -71,6 +71,7 @@ def test_scaling_applies_to_text_as_well(call, two, tmp_path):
         (["easy", "blocks"], 1, "which easy cannot read"),
         (["train", "--max-memory", "3X", "blocks"], 2, "must be an amount of memory such as 3G or 500M, got '3X'"),
         (["train", "--max-memory", "3G", "two"], 2, "--max-memory is for row-block files, two is not one"),
+        (["train", "--max-memory", "3G", "absent.arrow"], 1, "absent.arrow: no such file; check the path"),
         (["train", "--max-memory", "1M", "blocks"], 1, "blocks: The fit needs about"),
         (["train", "--float32", "blocks"], 2, "--float32 is for text, blocks is a row-block file; leave it out"),
         (["train", "--n-features", "9", "blocks"], 2, "--n-features is for text"),
@@ -122,7 +123,7 @@ def test_a_damaged_file_is_named_with_its_block(call, blocks):
 
 
 def test_progress_of_passes_over_the_disk(tmp_path, rng):
-    """Reading is slowed down to a second or more a pass; lines tell the pass, its bytes, their speed and the time left."""
+    """Reading is slowed down to a second a pass or more; lines tell the pass, its bytes, speed and time left."""
     X = rng.standard_normal((2000, 20))
     write_blocks(tmp_path / "rows", [(X, np.where(X[:, 0] > 0, 1, 0))], block_bytes=10_000)
     script = (

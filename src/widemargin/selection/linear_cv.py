@@ -104,8 +104,9 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
     solver : {"auto", "dcd", "avsf", "climb", "sbm", "newton", "ocas", "svmperf"}, default="auto"
         "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
         instead; "climb" is continuation from small C to a large one. "newton" is for many rows and up to 3,000 columns;
-        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
-        chooses by a measured rule and may switch from "dcd" to "newton" during the fit.
+        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "sbm" is
+        block minimisation for row blocks on disk that are too wide for "newton". "auto" chooses by a measured rule and
+        may switch from "dcd" to "newton" during the fit.
     penalize_intercept : bool, default=True
         Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf" or
         "auto", and `intercept_scaling` then has no effect.
@@ -278,8 +279,9 @@ class LinearSVRCV(_CrossValidatedC, LinearSVR):
     solver : {"auto", "dcd", "avsf", "climb", "sbm", "newton", "ocas", "svmperf"}, default="auto"
         "dcd" is dual coordinate descent with shrinking, as in LIBLINEAR; "avsf" has adaptive selection frequencies
         instead; "climb" is continuation from small C to a large one. "newton" is for many rows and up to 3,000 columns;
-        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "auto"
-        chooses by a measured rule and may switch from "dcd" to "newton" during the fit.
+        its time hardly depends on C. "ocas" and "svmperf" are cutting planes with and without line search. "sbm" is
+        block minimisation for row blocks on disk that are too wide for "newton". "auto" chooses by a measured rule and
+        may switch from "dcd" to "newton" during the fit.
     penalize_intercept : bool, default=True
         Whether the intercept is penalised with the weights, as in LIBLINEAR. False needs "newton", "ocas", "svmperf" or
         "auto", and `intercept_scaling` then has no effect.

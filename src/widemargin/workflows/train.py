@@ -170,7 +170,8 @@ def _check_outputs(model, target, sources):
 
 def _refuse_max_memory(model, source):
     """Raise an ArgumentError if `max_memory` is given for rows that are not in row-block files."""
-    if getattr(model, "max_memory", None) is not None:
+    is_absent = isinstance(source, str) and source != "-" and not os.path.exists(source)  # whoever reads it reports it
+    if getattr(model, "max_memory", None) is not None and not is_absent:
         raise ArgumentError(
             f"{spelled('max_memory')} is for row-block files, {name_of(source)} is not one and is read into memory as "
             f"a whole; leave it out, or convert the file with {spelled('convert_file')}"

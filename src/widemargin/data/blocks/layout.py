@@ -12,8 +12,8 @@ Each type is the narrowest that holds the data of the whole file without loss. T
 `widemargin`, with a JSON object: version, rows, features, names of the features, the statistics that solvers want, and
 a checksum of all this and of the types of the columns. The metadata of each batch has the number of its block, the byte
 where it begins and two checksums (XXH3, 64 bits): of all its columns, and of label, qid and weight alone, which are
-read first. Any Arrow implementation reads these files. Files of other writers have neither checksums nor statistics, and
-are refused.
+read first. Any Arrow implementation reads these files. Files of other writers have neither checksums nor statistics,
+and are refused.
 """
 
 import base64
