@@ -72,21 +72,21 @@ options = {"solver": solver, "loss": "hinge", "C": 1e-3, "tol": 0.05, "n_jobs": 
 LinearSVC(**options, max_memory="100GB").fit(blocks[:n_warm])  # compiles
 from widemargin.data.blocks.memory import memory_in_use
 before = peak()
-limit = before + 60_000_000
+limit = before + 45_000_000
 model = LinearSVC(**options, max_memory=limit).fit(blocks)
 print(json.dumps({"limit": limit, "peak": peak(), "bytes": blocks.n_bytes, "gap": model.gap_, "before": before}))
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads VmHWM of Linux")
-@pytest.mark.parametrize("solver", ["newton", "ocas", "sbm"])
+@pytest.mark.parametrize("solver", ["newton", "sbm"])
 def test_a_fit_stays_within_its_limit_of_memory(solver, tmp_path_factory):
     folder = tmp_path_factory.getbasetemp()
     path = folder / "large.arrow"
     if not path.exists():
         rng = np.random.default_rng(0)
-        X = rng.standard_normal((100_000, 500), dtype=np.float32)
-        y = np.where(X[:, :5].sum(axis=1) > rng.standard_normal(100_000), 1, -1)
+        X = rng.standard_normal((70_000, 500), dtype=np.float32)
+        y = np.where(X[:, :5].sum(axis=1) > rng.standard_normal(70_000), 1, -1)
         written(folder, X, y, name="large.arrow", block_bytes=1 << 20)
     root = str(Path(__file__).parents[3])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
@@ -94,6 +94,6 @@ def test_a_fit_stays_within_its_limit_of_memory(solver, tmp_path_factory):
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["bytes"] >= 3 * 60_000_000  # of rows, against what they may take
+    assert found["bytes"] >= 3 * 45_000_000  # of rows, against what they may take
     assert found["peak"] <= found["limit"], found
     assert found["gap"] < 0.5

@@ -17,7 +17,7 @@ from widemargin.data.column_scaling import ColumnScaling, column_statistics
 from widemargin.data.matrix import Matrix
 
 BLOCKS = {"one row per block": 1, "some rows per block": 90, "one block": 1 << 20}
-MEMORY = (0.0, 300.0, np.inf)  # for nothing, some blocks and rows, everything
+MEMORY = (0.0, 1000.0, np.inf)  # for nothing, some blocks and rows, everything
 
 
 def dense(X):
@@ -32,7 +32,7 @@ def scaled_copy(X, scaling):
     return (dense(X) - how.centre) / how.scale
 
 
-def matrices(folder, X, constant, memory, block_bytes=90, scaling=None):
+def matrices(folder, X, constant, memory, block_bytes=300, scaling=None):
     """Return the StreamedMatrix of rows, and the Matrix of the same rows."""
     blocks = written(folder, X, block_bytes=block_bytes)
     how = None if scaling is None else ColumnScaling.of(scaling, blocks.summary.columns)
