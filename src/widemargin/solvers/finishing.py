@@ -59,6 +59,8 @@ def finished(problem, solution, settings, resolve=None):
 
 
 def _finished(problem, solution, settings, resolve):
+    if _ends_at_once(problem, solution):
+        return _with_free_intercept(problem, solution, settings)
     best = _certified(problem, _with_free_intercept(problem, solution, settings), settings)
     if best.gap > settings.tol:
         best = _constant_if_objective_is_zero(problem, best, settings)
@@ -75,6 +77,15 @@ def _finished(problem, solution, settings, resolve):
         settings.interrupt.set()
         best = replace(best, status=Status.INTERRUPTED)
     return _with_true_status(best, settings)
+
+
+def _ends_at_once(problem, solution):
+    """Return whether an interrupted solution is returned with the bounds that its solver has measured.
+
+    A certificate that includes rounding errors takes two passes over the rows. Whoever presses Ctrl-C does not want to
+    wait for these if the rows are on disk.
+    """
+    return solution.status is Status.INTERRUPTED and not problem.X.is_in_memory
 
 
 def finishing(solver, starts_from_weights):
@@ -188,6 +199,8 @@ def _is_significant(rounding, primal, dual, settings):
 
 def finished_risk(problem, solution, settings):
     """Return a solver's Solution of a RiskProblem with a certificate that includes rounding errors."""
+    if _ends_at_once(problem, solution):
+        return solution
     X, w = problem.X, solution.w
     norms, w_norm = np.sqrt(X.squared_norms(settings.n_jobs)), math.sqrt(float(w @ w))
     largest_slope = 2.0 * problem.risk.scale  # upper bound of Σ |c_i| of every plane

@@ -88,7 +88,7 @@ def _solve(method, settings):
             watch.save(method)
         if watch.status is not Status.CONVERGED:
             watch.save(method, now=True)
-    primal, dual = method.certificate()
+    primal, dual = method.certificate(is_interrupted=watch.status is Status.INTERRUPTED)
     status, history = watch.status, watch.history()
     history[-1]["primal"], history[-1]["dual"], history[-1]["gap"] = primal, dual, relative_gap(primal, dual)
     if status is Status.CONVERGED and settings.stopping == "gap" and not history[-1]["gap"] <= settings.tol:
@@ -210,8 +210,13 @@ class _Planes:
         """Return a bound on the rounding error of R(s) and <c, s>, in multiples of the unit roundoff."""
         return (BLOCK_ROWS + self._X.n_rows / BLOCK_ROWS) * (risk + float(np.abs(c) @ np.abs(scores)))
 
-    def certificate(self):
-        """Return F at the best point, from newly computed scores, and the lower bound less the rounding error of F."""
+    def certificate(self, is_interrupted=False):
+        """Return F at the best point, from newly computed scores, and the lower bound less the rounding error of F.
+
+        An interrupted run with rows on disk does not wait for a pass over them: it returns both as they are known.
+        """
+        if is_interrupted and not self._X.is_in_memory:
+            return self.best.objective, self.lower
         w = self.best.w
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self._X.scores(w, self._n_jobs)
