@@ -19,8 +19,8 @@ def requirements(extra="test"):
     texts, extras = list(project["dependencies"]), [extra]
     while extras:
         for text in project["optional-dependencies"][extras.pop()]:
-            own = re.fullmatch(rf"{project['name']}\[(\w+)\]", text)
-            extras.extend(own.groups()) if own else texts.append(text)
+            own = re.fullmatch(rf"{project['name']}\[([\w,]+)\]", text)
+            extras.extend(own[1].split(",")) if own else texts.append(text)
     return texts
 
 

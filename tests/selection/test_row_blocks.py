@@ -101,8 +101,8 @@ def test_folds_and_classes_that_do_not_fit_are_taken_in_turn(n_together, solver,
 def memory_for(blocks, n_problems, monkeypatch):
     """Return max_memory with room for the vectors of so many problems, and for as many bytes of rows."""
     monkeypatch.setattr(placement, "memory_in_use", lambda: 0)
-    vectors = 8 * placement._VECTORS_OF_A_PROBLEM * len(blocks)
-    return 6 * blocks.n_bytes // blocks.n_blocks + 2 * n_problems * vectors + 1
+    vectors = 8 * placement.VECTORS_OF_ROW_LOSSES * len(blocks)
+    return placement.BLOCKS_IN_FLIGHT * blocks.n_bytes // blocks.n_blocks + 2 * n_problems * vectors + 1
 
 
 def test_folds_share_their_passes_and_scoring_is_one_pass(streaming, tmp_path, monkeypatch):

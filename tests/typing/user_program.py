@@ -2,7 +2,7 @@
 
 from io import BytesIO
 from pathlib import Path
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +29,14 @@ from widemargin import (
     Progress,
     RankSVM,
     ROCAreaSVC,
+    RowBlocks,
     RowLoss,
     SvmlightBlocks,
     WrittenBlocks,
     c_path,
     certificates,
     check_file,
+    compare_solvers,
     convert_file,
     cross_validate_file,
     easy_files,
@@ -42,6 +44,7 @@ from widemargin import (
     grid_search,
     learn_ranges,
     load_model,
+    open_blocks,
     plot_convergence,
     plot_grid,
     predict_file,
@@ -124,6 +127,10 @@ def read_and_write() -> None:
     write_svmlight_blocks("copy.txt.gz", blocks)
     assert_type(write_blocks("rows.arrow", ((X, y) for _ in range(3)), keep_order=True), WrittenBlocks)
     assert_type(write_blocks(Path("rows.arrow"), blocks, seed=3, max_memory=10**9).rows, int)
+    rows_on_disk = open_blocks(["rows.arrow", Path("more.arrow")])
+    assert_type(rows_on_disk[:1000], RowBlocks)
+    assert_type(LinearSVC(max_memory="3GB", checkpoint="run").fit(rows_on_disk).predict(rows_on_disk), NDArray[Any])
+    print(compare_solvers())
     ranges = learn_ranges(blocks, method="standard")
     assert_type(ranges, FeatureRanges)
     assert_type(learn_ranges(X, lower=0).apply_to_labels(y), NDArray[np.float64])

@@ -94,7 +94,9 @@ def test_ctrl_c_while_the_thread_starts_leaves_no_thread(monkeypatch):
     ahead = ReadAhead(disk.read, range(100), 3)
     with pytest.raises(KeyboardInterrupt), ahead:
         pass
-    ahead._thread.join(5.0)
+    for thread in ahead._threads:
+        if thread.ident is not None:
+            thread.join(5.0)
     assert not threads_left()
 
 
@@ -112,7 +114,7 @@ def test_waiting_is_counted():
         for k in range(5):
             with ahead.block(k):
                 pass
-    assert 0.08 <= ahead.waited < 5.0
+    assert 0.04 <= ahead.waited < 5.0  # two are read at a time
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3]])

@@ -28,10 +28,10 @@ def test_what_is_found_has_every_row_that_is_needed_and_stays_within_the_limit(c
         assert store.find(0, calls[-1][1]) is not None
     if kept is None:
         return
-    assert set(needed) <= set(kept.index)
-    assert len(kept.index) <= fraction * 20
-    assert (np.diff(kept.index) > 0).all()
-    np.testing.assert_array_equal(to_scipy(kept.rows, 5).toarray(), X.toarray()[kept.index])
+    assert set(needed) <= set(kept.numbers)
+    assert len(kept.numbers) <= fraction * 20
+    assert (np.diff(kept.numbers) > 0).all()
+    np.testing.assert_array_equal(to_scipy(kept.rows, 5).toarray(), X.toarray()[kept.numbers])
 
 
 @pytest.mark.parametrize("kind", KINDS)

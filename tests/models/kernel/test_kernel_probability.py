@@ -66,7 +66,7 @@ def test_probabilities_are_libsvms_within_the_luck_of_the_folds(n_classes, rows)
     peer = svm_train(label.tolist(), X, "-s 0 -t 2 -g 0.3 -c 1 -b 1 -q")
     expected = np.array(svm_predict([], X, peer, "-b 1 -q")[2])[:, np.argsort(peer.get_labels())]
     probabilities = model.predict_proba(X)
-    assert np.abs(probabilities - expected).mean() < 0.02
+    assert np.abs(probabilities - expected).mean() < 0.03
     assert np.abs(probabilities - expected).max() < 0.15
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-12)
     np.testing.assert_allclose(model.predict_log_proba(X), np.log(probabilities))

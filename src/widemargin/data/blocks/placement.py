@@ -16,7 +16,6 @@ from widemargin.data.matrix import Matrix
 
 VECTORS_OF_ROW_LOSSES, VECTORS_OF_PLANES = 16, 8  # with a number for each row, that solvers have for a problem
 _MAX_DENSE_ENTRIES = 1 << 24  # of sparse rows that centring makes dense
-_BYTES_OF_COMPILER = 150_000_000  # that compiling the loops may take
 _SHARE_OF_VECTORS = 0.5  # of the memory, at most, for vectors of further problems, where rows are on disk
 
 
@@ -69,7 +68,7 @@ def matrix_of_blocks(
     limit = bytes_of(max_memory) + (in_use if max_memory is None else 0)
     vectors = 8 * n_vectors * max(1, len(blocks))
     in_flight = BLOCKS_IN_FLIGHT * blocks.n_bytes // max(1, blocks.n_blocks)
-    left = limit - in_use - in_flight - _BYTES_OF_COMPILER
+    left = limit - in_use - in_flight
     if left < vectors:
         raise MemoryError(
             f"The fit needs about {_shown(vectors)} for vectors with a number for each of {len(blocks)} rows, "
