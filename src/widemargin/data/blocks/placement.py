@@ -14,7 +14,7 @@ from widemargin.data.blocks.streamed import BLOCKS_IN_FLIGHT, StreamedMatrix
 from widemargin.data.column_scaling import ColumnScaling, column_statistics
 from widemargin.data.matrix import Matrix
 
-VECTORS_OF_ROW_LOSSES, VECTORS_OF_PLANES = 16, 8  # with a number for each row, that solvers have for a problem
+VECTORS_OF_ROW_LOSSES, VECTORS_OF_PLANES = 16, 16  # with a number for each row, that solvers have for a problem
 _MAX_DENSE_ENTRIES = 1 << 24  # of sparse rows that centring makes dense
 _SHARE_OF_VECTORS = 0.5  # of the memory, at most, for vectors of further problems, where rows are on disk
 

@@ -286,7 +286,9 @@ def to_scipy(rows, n_features):
     """Return the rows of a Block as an array or csr_array with the types of the file; a value column is added."""
     if isinstance(rows, DenseRows):
         return rows.values
-    indices, offsets = rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
+    n_stored = int(rows.indptr[-1])
+    indices = rows.indices.astype(np.int32)
+    offsets = rows.indptr.astype(np.int32 if n_stored < 2**31 else np.int64)  # scikit-learn takes 32 bits only
     X = csr_array((rows.data, indices, offsets), shape=(len(offsets) - 1, n_features))
     X.has_canonical_format = True
     return X
