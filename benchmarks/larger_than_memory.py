@@ -188,7 +188,7 @@ def run_wide(page, options, facts):
         f"{ours['passes']:.1f}", f"{ours['bytes'] / 1e9:.1f}", f"{ours['peak'] / 1e9:.2f}",
     ])  # fmt: skip
     with MemoryGroup(LIMIT) as group:
-        task = {"do": "liblinear", "path": path, "n_rows": 1_000_000, "C": 1.0}
+        task = {"do": "liblinear", "path": path, "n_rows": 500_000, "C": 1.0}
         theirs = group.run("benchmarks.larger_worker", task)
     peak = f"{theirs['peak'] / 1e9:.2f}"
     page.put("wide", columns, ["LIBLINEAR, -s 1 -e 0.01", theirs["rows"], f"{theirs['seconds']:.0f}",

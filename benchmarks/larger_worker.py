@@ -89,12 +89,13 @@ def sgd(path, C, seconds):
 def liblinear(path, n_rows, C):
     """Train LIBLINEAR's dual coordinate descent on the first rows, in memory; return seconds and the objective."""
     from liblinear.liblinearutil import problem, train
+    from scipy.sparse import csr_matrix
 
     from widemargin.data.blocks.reader import open_blocks
 
     blocks = open_blocks(path)[:n_rows]
     X, y = blocks.to_memory(), blocks.labels.astype(np.float64)
-    data = problem(y, X.astype(np.float64))
+    data = problem(y, csr_matrix(X, dtype=np.float64))
     begun = time.perf_counter()
     model = train(data, f"-s 1 -c {C} -e 0.01 -q")
     seconds = time.perf_counter() - begun
