@@ -11,7 +11,7 @@ import pytest
 from tests.data.blocks.written import rows_of_kind, written
 
 from widemargin.data.blocks.memory import bytes_of, free_bytes, memory_in_use
-from widemargin.data.blocks.placement import matrix_of_blocks
+from widemargin.data.blocks.placement import VECTORS_OF_ROW_LOSSES, matrix_of_blocks
 from widemargin.data.blocks.streamed import StreamedMatrix
 from widemargin.data.matrix import Matrix
 
@@ -48,7 +48,7 @@ def test_vectors_that_do_not_fit_are_refused_with_numbers(tmp_path):
 def test_what_fits_is_a_matrix_in_memory_and_the_rest_is_streamed(tmp_path):
     blocks = written(tmp_path, rows_of_kind("float64", 3000), block_bytes=1 << 12)
     assert isinstance(matrix_of_blocks(blocks), Matrix)
-    tight = memory_in_use() + 8 * 20 * 3000 + 120_000
+    tight = memory_in_use() + 8 * VECTORS_OF_ROW_LOSSES * 3000 + 60_000
     streamed = matrix_of_blocks(blocks, max_memory=tight)
     assert isinstance(streamed, StreamedMatrix)
     w = np.arange(5.0)

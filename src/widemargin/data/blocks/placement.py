@@ -28,7 +28,7 @@ def matrix_of_arrays(X, constant=0.0, scaling=None):
     if scaling is None:
         return Matrix.of_columns_that_occur(X, constant)
     how = ColumnScaling.of(scaling, column_statistics([X]))
-    if issparse(X) and how.is_centred and X.shape[0] * X.shape[1] <= max(_MAX_DENSE_ENTRIES, 4 * X.nnz):
+    if issparse(X) and how.is_centred and X.shape[0] * X.shape[1] <= _MAX_DENSE_ENTRIES:
         X = X.toarray()
     if issparse(X) and how.is_centred:
         matrix = StreamedMatrix(RowBlocks.of_array(X), constant, np.inf, how)
