@@ -19,6 +19,7 @@ from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.argument_types import Floats, SparseMatrix
 from widemargin._runtime.compile import compiled
+from widemargin._runtime.place import HERE
 from widemargin._runtime.threads import run, split
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.columns import at_columns, occurring_columns
@@ -56,7 +57,7 @@ class Matrix:
         The data in the form for compiled loops.
     """
 
-    is_in_memory, is_centred = True, False
+    is_in_memory, is_centred, place = True, False, HERE
     scaling: ColumnScaling | None = None  # how the columns were scaled, if they were
     most_problems = 1 << 30  # that can be solved at the same time, as far as memory goes
     n_rows: int

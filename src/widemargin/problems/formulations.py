@@ -80,6 +80,11 @@ class DualQP:
     free_intercept: bool = False
 
     @property
+    def is_squared(self):
+        """Whether losses are quadratic, at least in a part of their range."""
+        return bool((self.curvature > 0.0).any())
+
+    @property
     def intercept(self):
         """Whether there is an intercept, and whether it is penalised."""
         if self.free_intercept:

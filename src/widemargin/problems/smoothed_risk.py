@@ -116,53 +116,88 @@ class SmoothedRisk:
         total, count = self._sum(_recentre, s, h)
         return total / count if count else 0.5
 
-    def line_search(self, s, t, h, curvature, slope, initial_slope):
-        """Return a k near the minimiser of φ(k) = ½ curvature k² + slope k + R(s + k t), R the sum of smoothed losses.
+    def derivatives(self, s, t, k, h):
+        """Return the first and second derivative of R(s + k t) by k, R the sum of smoothed losses."""
+        return self._sum(_derivatives, s, t, k, h)
 
-        `initial_slope` is φ'(0), by which the accuracy is set.
-        """
-        tolerance = _SLOPE_REDUCTION * abs(initial_slope)
-        return self._zero_of_slope(s, t, h, 1.0, tolerance=tolerance, slope=slope, curvature=curvature)
+    def derivatives_by_shift(self, s, shift, h):
+        """Return the first and second derivative of R(s + shift) by the shift."""
+        if self._ones is None:
+            self._ones = np.ones(len(s))
+        return self.derivatives(s, self._ones, shift, h)
+
+    @property
+    def total_weight(self):
+        """The sum of the weights of all hinges."""
+        return float(np.abs(self._hinges.signed_weight).sum())
+
+    def line_search(self, s, t, h, *terms):
+        """Return a k near the minimiser of φ(k) = ½ curvature k² + slope k + R(s + k t), as `line_search` below."""
+        return line_search(lambda k: self.derivatives(s, t, k, h), h, *terms)
 
     def best_intercept(self, s, h):
         """Return the minimiser of R(s + intercept), at which the dual variables sum to zero."""
-        if self._ones is None:
-            self._ones = np.ones(len(s))
-        size = float(np.abs(self._hinges.signed_weight).sum())
-        return self._zero_of_slope(s, self._ones, h, 0.0, tolerance=_ZERO_SUM * size)
+        return zero_of_sum(lambda shift: self.derivatives_by_shift(s, shift, h), h, self.total_weight)
 
-    def line_search_with_intercept(self, s, t, h, curvature, slope, initial_slope):
+    def line_search_with_intercept(self, s, t, h, *terms):
         """Return k as `line_search` does, where the best intercept is added to the scores at each k."""
-        low, high, k, tolerance = 0.0, np.inf, 1.0, _SLOPE_REDUCTION * abs(initial_slope)
-        for _ in range(_MAX_STEPS):
+
+        def slope_at(k):
             scores = s + k * t
             scores += self.best_intercept(scores, h)
-            first = self._sum(_derivatives, scores, t, 0.0, h)[0] + slope + curvature * k
-            if abs(first) <= tolerance or high - low <= _SLOPE_REDUCTION * low:
-                break
-            low, high = (k, high) if first < 0.0 else (low, k)
-            k = 2.0 * low if np.isinf(high) else 0.5 * (low + high)
-        return k
+            return self.derivatives(scores, t, 0.0, h)[0]
 
-    def _zero_of_slope(self, s, t, h, k, *, tolerance, slope=0.0, curvature=0.0):
-        """Return where |φ'| <= tolerance, by Newton's method within a bracket, starting from k."""
-        low, high, stride = -np.inf, np.inf, h
-        for _ in range(_MAX_STEPS):
-            first, second = self._sum(_derivatives, s, t, k, h)
-            first, second = first + slope + curvature * k, second + curvature
-            if abs(first) <= tolerance:
-                break
-            low, high = (k, high) if first < 0.0 else (low, k)
-            is_bracketed = np.isfinite(low) and np.isfinite(high)
-            if second > 0.0 and low < k - first / second < high:
-                k -= first / second
-            elif is_bracketed:
-                k = 0.5 * (low + high)
-            else:  # no hinge is in its band here: go farther, in steps of doubled length
-                k, stride = k - np.sign(first) * stride, 2.0 * stride
-            if is_bracketed and high - low <= 1e-15 * max(abs(low), abs(high)):
-                break
-        return k
+        return line_search_by_bisection(slope_at, *terms)
+
+
+# --- Line searches, by the derivatives of sums over rows -------------------------------------------------------------
+
+
+def line_search(derivatives, h, curvature, slope, initial_slope):
+    """Return a k near the minimiser of φ(k) = ½ curvature k² + slope k + R(k).
+
+    `derivatives(k)` returns R'(k) and R''(k). `initial_slope` is φ'(0), by which the accuracy is set.
+    """
+    tolerance = _SLOPE_REDUCTION * abs(initial_slope)
+    return zero_of_slope(derivatives, h, 1.0, tolerance=tolerance, slope=slope, curvature=curvature)
+
+
+def line_search_by_bisection(slope_at, curvature, slope, initial_slope):
+    """Return k as `line_search` does, from R' alone."""
+    low, high, k, tolerance = 0.0, np.inf, 1.0, _SLOPE_REDUCTION * abs(initial_slope)
+    for _ in range(_MAX_STEPS):
+        first = slope_at(k) + slope + curvature * k
+        if abs(first) <= tolerance or high - low <= _SLOPE_REDUCTION * low:
+            break
+        low, high = (k, high) if first < 0.0 else (low, k)
+        k = 2.0 * low if np.isinf(high) else 0.5 * (low + high)
+    return k
+
+
+def zero_of_sum(derivatives, h, total_weight):
+    """Return the shift of all scores at which the first of `derivatives(shift)` is zero, and so the sum of b."""
+    return zero_of_slope(derivatives, h, 0.0, tolerance=_ZERO_SUM * total_weight)
+
+
+def zero_of_slope(derivatives, h, k, *, tolerance, slope=0.0, curvature=0.0):
+    """Return where |φ'| <= tolerance, by Newton's method within a bracket, starting from k."""
+    low, high, stride = -np.inf, np.inf, h
+    for _ in range(_MAX_STEPS):
+        first, second = derivatives(k)
+        first, second = first + slope + curvature * k, second + curvature
+        if abs(first) <= tolerance:
+            break
+        low, high = (k, high) if first < 0.0 else (low, k)
+        is_bracketed = np.isfinite(low) and np.isfinite(high)
+        if second > 0.0 and low < k - first / second < high:
+            k -= first / second
+        elif is_bracketed:
+            k = 0.5 * (low + high)
+        else:  # no hinge is in its band here: go farther, in steps of doubled length
+            k, stride = k - np.sign(first) * stride, 2.0 * stride
+        if is_bracketed and high - low <= 1e-15 * max(abs(low), abs(high)):
+            break
+    return k
 
 
 @compiled

@@ -23,19 +23,19 @@ class Combination:
     ----------
     c, vector : ndarray
         The coefficients, and X'c; each call of `update` sets `vector` to a new array.
-    passes : float
-        Number of rows read so far, divided by the number of rows.
+    n_read : float
+        Number of rows read so far.
     size : float
         Σ |c_i| |x_i| over all terms that `vector` was summed from, to which its rounding error is proportional; 0 if
         the norms are not given.
     """
 
-    STATE = ("c", "vector", "_n_updates", "passes", "size")
+    STATE = ("c", "vector", "_n_updates", "n_read", "size")
 
     def __init__(self, X, n_jobs=None, norms=None):
         self._X, self._norms, self._n_jobs, self._ranges = X, norms, n_jobs, ranges_of(X.n_rows)
         self.c, self._change = np.zeros((2, X.n_rows))
-        self.vector, self._n_updates, self.passes, self.size = np.zeros(X.n_columns), 0, 0.0, 0.0
+        self.vector, self._n_updates, self.n_read, self.size = np.zeros(X.n_columns), 0, 0.0, 0.0
 
     def update(self, c, scores):
         """Set the coefficients and X'c; return the inner product <c, scores>.
@@ -51,7 +51,7 @@ class Combination:
         else:
             self.vector, self._n_updates = self._X.combine(c, self._n_jobs), 0
             self.size = self._size_of(c)
-        self.passes += min(n_changed, n_nonzero) / max(1, len(c))
+        self.n_read += min(n_changed, n_nonzero)
         return inner
 
     def _size_of(self, c):

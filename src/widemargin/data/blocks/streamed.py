@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin._runtime.argument_types import Floats
+from widemargin._runtime.place import HERE
 from widemargin._runtime.progress import task
 from widemargin._runtime.threads import run
 from widemargin.data.blocks.read_ahead import OrderedSum, ReadAhead
@@ -54,6 +55,7 @@ class StreamedMatrix:
 
     is_in_memory = False
     columns = None
+    place = HERE
 
     def __init__(
         self, blocks: RowBlocks, constant: float = 0.0, memory: float = 0.0, scaling: ColumnScaling | None = None

@@ -180,7 +180,7 @@ class _Planes:
     @property
     def passes(self):
         """Visits of rows divided by the number of rows."""
-        return self._passes + self._combination.passes
+        return self._passes + self._combination.n_read / max(1, self._X.n_rows)
 
     @property
     def status(self):

@@ -1,13 +1,10 @@
 """The iterate of `newton`: weights, dual variables and both bounds of a problem, and a Newton step; see `smoothed`."""
 
-from functools import partial
-
 import numpy as np
 from scipy.linalg.lapack import dposv
 
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.smoothed_risk import SmoothedRisk
-from widemargin.solvers.combination import Combination
+from widemargin.solvers.newton.row_state import RowState
 
 FIRST_HALF_WIDTH, _MIN_HALF_WIDTH = 1.0, 1e-14  # of the band, in units of the score
 _MIN_HALF_WIDTH_NEW_COSTS = 0.1  # with which steps continue when the costs have changed
@@ -38,40 +35,41 @@ class Iterate:
     X : Matrix
     best_w, primal : ndarray, float
         The best weights so far, and their primal objective.
-    best_b, dual : ndarray, float
-        The best dual variables so far, and their dual objective.
+    dual : float
+        The dual objective of the best dual variables so far, which `rows` keep.
+    passes : float
+        Number of rows read, divided by the number of rows.
     h : float
         Half width of the band.
     iteration : int
         Number of Newton steps.
-    scores_buffer : ndarray of shape (n_rows,)
-        Memory for the scores of a direction.
+    rows : RowState
+        Scores, dual variables and second derivatives of the rows.
     """
 
-    # At the weights _w: scores _s, dual variables _b, second derivatives _q, gradient _g of the smoothed objective,
-    # primal objective _value, and dual objective _bound.
+    # At the weights _w: gradient _g of the smoothed objective, primal objective _value, and X'b and dual objective
+    # _bound of the dual variables b.
 
     def __init__(self, problem, start, h, n_jobs, passes=0.0):
-        self._free = problem.free_intercept
-        self.X, self._n_jobs = problem.X, n_jobs
-        self._risk, self._combination = SmoothedRisk(problem, n_jobs), Combination(self.X, n_jobs)
-        self._s, self._b, self._q, self.best_b, self.scores_buffer = np.zeros((5, self.X.n_rows))
+        self.X, self._free, self._squared = problem.X, problem.free_intercept, problem.is_squared
+        self.rows = self.X.place.create(RowState, problem, n_jobs)
         self._w = np.zeros(self.X.n_columns) if start is None else np.array(start, dtype=np.float64)
-        self.h, self._requested_h, self.iteration, self._passes, self._damping = h, h, 0, passes, 0.0
+        self.h, self._requested_h, self.iteration, self.passes, self._damping = h, h, 0, passes, 0.0
         self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
+        self._intercept_curvature = 0.0
         if self._w.any():
-            self.X.scores(self._w, n_jobs, out=self._s, likely=partial(self._risk.support_rows, self._s, self.h))
-            self._passes += 1.0
+            self.rows.set_scores(self._w, self.h)
+            self.passes += 1.0
         self._evaluate()
 
     STATE = (
-        "_s", "_w", "h", "_requested_h", "iteration", "_passes", "_damping", "primal", "dual", "best_w", "best_b",
-        "_g", "_value", "_bound", "_risk", "_combination",
+        "_w", "h", "_requested_h", "iteration", "passes", "_damping", "primal", "dual", "best_w", "_g", "_value",
+        "_bound", "_vector", "rows",
     )  # fmt: skip
 
     def evaluate_restored(self):
-        """Compute what a checkpoint does not keep: the second derivatives at the scores."""
-        self._risk.evaluate(self._s, self.h, self._b, self._q)
+        """Compute what a checkpoint does not keep."""
+        self.rows.evaluate_restored(self.h)
 
     def change_costs(self, problem, ratio):
         """Continue with a problem that differs only in its costs, which are `ratio` times as large.
@@ -80,18 +78,17 @@ class Iterate:
         Centres of the bands are relative to the costs.
         """
         factor = min(1.0 + self.burden, ratio) / ratio
-        distance = factor * self._risk.recentre(self._s, self.h)
-        self._risk.change_costs(problem, factor)
+        distance = factor * self.rows.recentre(self.h)
+        self.rows.change_costs(problem, factor)
         self._requested_h = max(self._requested_h, _MIN_HALF_WIDTH_NEW_COSTS)
         self._set_half_width(distance)
         self._damping = 0.0
         self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
-        self.best_b[:] = 0.0
         self._evaluate()
 
     def reset_counts(self):
         """Count steps and passes from 0 again."""
-        self.iteration, self._passes = 0, -self._combination.passes
+        self.iteration, self.passes = 0, 0.0
 
     @property
     def burden(self):
@@ -114,60 +111,45 @@ class Iterate:
         """The relative duality gap."""
         return relative_gap(self.primal, self.dual)
 
-    @property
-    def passes(self):
-        """Number of rows read, divided by the number of rows."""
-        return self._passes + self._combination.passes
-
-    def changing_rows(self, t, start, stop):
-        """Return the rows from start to stop, counted from start, whose dual variable may change by scores t."""
-        return self._risk.changing_rows(self._s, t, self.h, start, stop)
-
     def direction(self):
         """Return the Newton step d; the negative gradient if the matrix is not positive definite."""
-        H, intercept_curvature = self.X.gram(self._q, self._n_jobs), self._intercept_curvature()
-        if intercept_curvature > 0.0:
-            weighted_sum = self.X.combine(self._q, self._n_jobs)
-            H -= np.outer(weighted_sum, weighted_sum / intercept_curvature)
-        self._passes += np.count_nonzero(self._q) / max(1, self.X.n_rows)
+        H, weighted_sum, self._intercept_curvature, n_in_band = self.rows.newton_system()
+        if self._intercept_curvature > 0.0:
+            H -= np.outer(weighted_sum, weighted_sum / self._intercept_curvature)
+        self.passes += n_in_band / max(1, self.X.n_rows)
         H.flat[:: len(H) + 1] += 1.0 + self._damping * H.trace() / len(H)
         _, d, failed = dposv(H.T, -self._g, lower=False, overwrite_a=True)
         return -self._g if failed else d
 
-    def _intercept_curvature(self):
-        """Return the second derivative of the smoothed losses by a free intercept; 0 if there is none."""
-        return float(self._q.sum()) if self._free else 0.0
-
-    def move(self, d, t):
-        """Move to the minimum along d, whose scores are t; then adapt damping and half width."""
-        intercept_curvature = self._intercept_curvature()
-        if intercept_curvature > 0.0:
-            t -= float(self._q @ t) / intercept_curvature
-        bound, v = self._predict(t)
-        line = self._s, t, self.h, float(d @ d), float(self._w @ d), float(self._g @ d)
-        k = self._risk.line_search(*line)
+    def move(self, d):
+        """Move to the minimum along d, whose scores `rows` have; then adapt damping and half width."""
+        if self._intercept_curvature > 0.0:
+            self.rows.centre_direction(self._intercept_curvature)
+        bound, v = self._predict()
+        line = self.h, float(d @ d), float(self._w @ d), float(self._g @ d)
+        k = self.rows.line_search(*line)
         if self._free and k < _LONG_STEP:  # the step may be longer if the intercept changes along it
-            k = self._risk.line_search_with_intercept(*line)
+            k = self.rows.line_search_with_intercept(*line)
         self._w = self._w + k * d
-        self._s += k * t
+        self.rows.advance(k)
         self._update_damping(k)
         self.iteration += 1
-        self._passes += 1.0
+        self.passes += 1.0
         if self._damping > _MAX_DAMPING:
             self._damping = 0.0
             self._recentre(min(FIRST_HALF_WIDTH, _WIDENING * self._requested_h))
             return
         self._evaluate()
         if self._free:
-            bound, v = self._bound, self._combination.vector
-        while not self._risk.squared and self._is_minimised(self._value - bound, self._w - v):
+            bound, v = self._bound, self._vector
+        while not self._squared and self._is_minimised(self._value - bound, self._w - v):
             self._recentre(self._requested_h / _NARROWING)
-            bound, v = self._bound, self._combination.vector
+            bound, v = self._bound, self._vector
 
     def _recentre(self, half_width):
         """Take the dual variables as centres of the bands, whose half width is changed."""
         self._requested_h = half_width
-        self._set_half_width(self._risk.recentre(self._s, self.h))
+        self._set_half_width(self.rows.recentre(self.h))
         self._evaluate()
 
     def _update_damping(self, k):
@@ -181,41 +163,33 @@ class Iterate:
         """Return whether the gap is mostly due to the smoothing: ½|g|² is the duality gap of the smoothed problem."""
         return self._requested_h > _MIN_HALF_WIDTH and 0.5 * float(g @ g) < _STEP_GAP_FRACTION * gap
 
-    def _predict(self, t):
-        """Take the dual variables predicted after a step with scores t; return their dual objective and X'b.
+    def _predict(self):
+        """Take the dual variables predicted after the step; return their dual objective and X'b.
 
         With a free intercept the current ones are kept, since the sum of the predicted ones is not zero.
         """
         if self._free:
-            return self._bound, self._combination.vector
-        sums = self._risk.predict_dual(self._combination.c, self._q, t, self._b)
-        self._combination.update(self._b, self._s)
-        return self._update_dual(*sums), self._combination.vector
+            return self._bound, self._vector
+        return self._update_dual(self.rows.predict()), self._vector
 
     def _evaluate(self):
         """Compute intercept, dual variables, gradient and both objectives at the current scores."""
-        if self._free:
-            self._s += self._risk.best_intercept(self._s, self.h)
-        found = self._risk.evaluate(self._s, self.h, self._b, self._q)
-        sums = found.linear, found.quadratic
-        if self._free:  # makes Σ b = 0 exactly, by the dual variable that is farthest from its bounds
-            self._b[np.argmax(self._risk.distance_to_bounds(self._b))] -= self._b.sum()
-            sums = self._risk.dual_sums(self._b)
-        self._combination.update(self._b, self._s)
-        self._g = self._w - self._combination.vector
-        self._value = self._half_norm() + found.loss
+        loss, sums = self.rows.evaluate(self.h)
+        self._g = self._w - sums.vector
+        self._value = self._half_norm() + loss
         if self._value < self.primal:
             self.primal, self.best_w = self._value, self._w
-        self._bound = self._update_dual(*sums)
+        self._bound = self._update_dual(sums)
 
-    def _update_dual(self, linear, quadratic):
+    def _update_dual(self, sums):
         """Return the dual objective k linear − k² (quadratic + ½|X'b|²) of k b, largest over k; keep the best k b."""
-        v = self._combination.vector
-        curvature = quadratic + 0.5 * float(v @ v)
-        k = max(linear / (2.0 * curvature), 0.0) if curvature > 0.0 else 1.0
-        k = k if self._risk.squared else min(k, 1.0)
-        bound = k * linear - k * k * curvature
+        self._vector = sums.vector
+        self.passes += sums.n_read / max(1, self.X.n_rows)
+        curvature = sums.quadratic + 0.5 * float(sums.vector @ sums.vector)
+        k = max(sums.linear / (2.0 * curvature), 0.0) if curvature > 0.0 else 1.0
+        k = k if self._squared else min(k, 1.0)
+        bound = k * sums.linear - k * k * curvature
         if bound > self.dual:
             self.dual = bound
-            np.multiply(self._combination.c, k, out=self.best_b)
+            self.rows.keep_dual(k)
         return bound

@@ -22,11 +22,9 @@ If the intercept is not penalised, it is set to where Σ b = 0 after every step,
 Several problems with the same X take their steps together and share the passes over the rows.
 """
 
-from functools import partial
-
 import numpy as np
 
-from widemargin._runtime.threads import run, single_threaded_blas
+from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.formulations import DualQP, is_made_of_hinges, scaled, subsample
 from widemargin.problems.magnitudes import check_rows
 from widemargin.solvers.contract import Solution, Status, Watch
@@ -34,6 +32,7 @@ from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, height
 from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
 from widemargin.solvers.newton.iterate import FIRST_HALF_WIDTH, Iterate
+from widemargin.solvers.newton.row_state import set_directions
 from widemargin.solvers.spec import Rows, SolverSpec, Start
 
 MAX_COLUMNS = 3000  # of the matrix of a Newton step
@@ -192,7 +191,7 @@ def _solution(iterate, watch):
         watch.record(iterate.iteration, iterate.passes, iterate.primal, iterate.dual)
     return Solution(
         w=iterate.best_w,
-        beta=iterate.best_b.copy(),
+        beta=iterate.rows.kept_dual(),
         primal=iterate.primal,
         dual=iterate.dual,
         n_iter=iterate.iteration,
@@ -273,21 +272,11 @@ def _approach(iterates, settings, watch):
 def _step(iterates, n_jobs):
     """Take a Newton step with each iterate; the scores of all directions are computed in one pass over X."""
     X = iterates[0].X
-    if len(iterates) == 1:
-        d = iterates[0].direction()
-        t = iterates[0].scores_buffer
-        iterates[0].move(d, X.scores(d, n_jobs, out=t, likely=partial(iterates[0].changing_rows, t)))
-        return
-    n_jobs = n_jobs if X.n_stored >= _VALUES_WORTH_THREADS else 1
-    directions = run(Iterate.direction, [(one,) for one in iterates], n_jobs)
-    scores = np.empty((len(iterates), X.n_rows))
-
-    def changing_rows(start, stop):
-        found = [one.changing_rows(t, start, stop) for one, t in zip(iterates, scores, strict=True)]
-        return np.unique(np.concatenate(found))
-
-    X.scores_of_all(np.stack(directions), n_jobs, out=scores, likely=changing_rows)
-    run(Iterate.move, list(zip(iterates, directions, scores, strict=True)), n_jobs)
+    n_jobs = n_jobs if len(iterates) == 1 or X.n_stored >= _VALUES_WORTH_THREADS else 1
+    directions = X.place.run(Iterate.direction, [(one,) for one in iterates], n_jobs)
+    rows, half_widths = [one.rows for one in iterates], [one.h for one in iterates]
+    X.place.on_all(set_directions, rows, directions, half_widths, n_jobs)
+    X.place.run(Iterate.move, list(zip(iterates, directions, strict=True)), n_jobs)
 
 
 class _Monitor:

@@ -1,0 +1,195 @@
+"""`RowState`: the part of an iterate of `newton` that has a number for each row.
+
+Scores, dual variables and second derivatives belong to rows, weights and gradients to columns. An `Iterate` holds what
+belongs to columns, and asks a RowState for sums over rows: of losses, of the rows themselves (X'b) and of their outer
+products. It never sees a vector over rows, so that these may be somewhere else: for rows on a cluster there is one
+RowState for each partition, and the results of all are added.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from widemargin.problems.smoothed_risk import SmoothedRisk
+from widemargin.solvers.combination import Combination
+
+
+class DualSums(NamedTuple):
+    """Sums over rows: `linear` and `quadratic` as in RiskSums, X'b of the dual variables b, and rows read for that."""
+
+    linear: float
+    quadratic: float
+    vector: np.ndarray
+    n_read: float
+
+
+class NewtonSystem(NamedTuple):
+    """Sums over rows with their second derivatives q: the lower half of X'diag(q)X, X'q and Σ q, and how many q ≠ 0.
+
+    X'q and Σ q are 0 unless there is a free intercept.
+    """
+
+    matrix: np.ndarray
+    weighted_sum: np.ndarray | float
+    intercept_curvature: float
+    n_in_band: int
+
+
+class RowState:
+    """Scores s, dual variables b and second derivatives q of the rows, at the current weights of an iterate.
+
+    Parameters
+    ----------
+    problem : DualQP
+    n_jobs : int or None
+
+    Attributes
+    ----------
+    best_b : ndarray of shape (n_rows,)
+        The dual variables that were kept last.
+    """
+
+    STATE = ("_s", "best_b", "_risk", "_combination")
+
+    def __init__(self, problem, n_jobs):
+        self._X, self._free, self._n_jobs = problem.X, problem.free_intercept, n_jobs
+        self._risk, self._combination = SmoothedRisk(problem, n_jobs), Combination(self._X, n_jobs)
+        self._s, self._b, self._q, self.best_b, self._t = np.zeros((5, self._X.n_rows))
+
+    # --- Scores and losses --------------------------------------------------------------------------------------------
+
+    def set_scores(self, w, h):
+        """Set the scores to X w, by a pass over the rows; h is the half width of the band that follows."""
+        self._X.scores(w, self._n_jobs, out=self._s, likely=partial(self._risk.support_rows, self._s, h))
+
+    def evaluate(self, h):
+        """Compute dual variables and second derivatives for bands of half width h; return Σ losses, and DualSums.
+
+        A free intercept is set to its best value first, and the dual variables then sum to zero.
+        """
+        if not self._free:
+            loss, linear, quadratic = self._risk.evaluate(self._s, h, self._b, self._q)
+            return loss, self._combined(linear, quadratic)
+        self.shift_scores(self._risk.best_intercept(self._s, h))
+        loss, imbalance, _ = self.evaluate_unbalanced(h)
+        return loss, self.balance(imbalance)
+
+    def evaluate_unbalanced(self, h):
+        """As `evaluate`, with the intercept as it is; return Σ losses, Σ b, and how far a b is from its bounds."""
+        loss, _, _ = self._risk.evaluate(self._s, h, self._b, self._q)
+        distance = self._risk.distance_to_bounds(self._b)
+        return loss, float(self._b.sum()), float(distance.max(initial=-np.inf))
+
+    def balance(self, imbalance):
+        """Subtract a number from the dual variable that is farthest from its bounds; return DualSums."""
+        if imbalance != 0.0:
+            self._b[np.argmax(self._risk.distance_to_bounds(self._b))] -= imbalance
+        return self._combined(*self._risk.dual_sums(self._b))
+
+    def _combined(self, linear, quadratic):
+        """Return the DualSums of the dual variables."""
+        read_before = self._combination.n_read
+        self._combination.update(self._b, self._s)
+        return DualSums(linear, quadratic, self._combination.vector, self._combination.n_read - read_before)
+
+    def evaluate_restored(self, h):
+        """Compute what a checkpoint does not keep: the second derivatives at the scores."""
+        self._risk.evaluate(self._s, h, self._b, self._q)
+
+    def shift_scores(self, shift):
+        """Add a number to all scores."""
+        self._s += shift
+
+    def intercept_derivatives(self, shift, h):
+        """Return the first and second derivative of the smoothed losses by a number added to all scores."""
+        return self._risk.derivatives_by_shift(self._s, shift, h)
+
+    # --- A step -------------------------------------------------------------------------------------------------------
+
+    def newton_system(self):
+        """Return the NewtonSystem at the current scores."""
+        H = self._X.gram(self._q, self._n_jobs)
+        curvature = float(self._q.sum()) if self._free else 0.0
+        weighted_sum = self._X.combine(self._q, self._n_jobs) if curvature > 0.0 else 0.0
+        return NewtonSystem(H, weighted_sum, curvature, np.count_nonzero(self._q))
+
+    def set_direction(self, d, h):
+        """Set the scores t = X d of a step d, by a pass over the rows."""
+        self._X.scores(d, self._n_jobs, out=self._t, likely=partial(self._changing_rows, h))
+
+    def _changing_rows(self, h, start, stop):
+        """Return the rows from start to stop, counted from start, whose dual variable the step may change."""
+        return self._risk.changing_rows(self._s, self._t, h, start, stop)
+
+    def centre_direction(self, intercept_curvature):
+        """Subtract from t the mean of its entries, weighted by q, whose sum is given: what the intercept makes up."""
+        self.shift_direction(-self.weighted_direction() / intercept_curvature)
+
+    def weighted_direction(self):
+        """Return <q, t>."""
+        return float(self._q @ self._t)
+
+    def shift_direction(self, shift):
+        """Add a number to all entries of t."""
+        self._t += shift
+
+    def predict(self):
+        """Change the dual variables to b − q t, clipped to their bounds; return DualSums."""
+        sums = self._risk.predict_dual(self._combination.c, self._q, self._t, self._b)
+        return self._combined(*sums)
+
+    def line_search(self, h, *terms):
+        """Return the step length, as `SmoothedRisk.line_search` does; `terms` are its last three arguments."""
+        return self._risk.line_search(self._s, self._t, h, *terms)
+
+    def line_search_with_intercept(self, h, *terms):
+        """Return the step length, as `SmoothedRisk.line_search_with_intercept` does."""
+        return self._risk.line_search_with_intercept(self._s, self._t, h, *terms)
+
+    def derivatives(self, k, h):
+        """Return the first and second derivative of the smoothed losses at s + k t by k."""
+        return self._risk.derivatives(self._s, self._t, k, h)
+
+    def advance(self, k):
+        """Add k t to the scores."""
+        self._s += k * self._t
+
+    # --- Bands, costs and kept dual variables ---------------------------------------------------------------------------
+
+    def recentre(self, h):
+        """Take the dual variables as centres of the bands; return as `SmoothedRisk.recentre` does."""
+        return self._risk.recentre(self._s, h)
+
+    def change_costs(self, problem, factor):
+        """Continue with a problem that differs only in its costs, and forget the kept dual variables.
+
+        Centres of the bands below 1 are multiplied by a factor.
+        """
+        self._risk.change_costs(problem, factor)
+        self.best_b[:] = 0.0
+
+    def keep_dual(self, factor):
+        """Keep the dual variables, multiplied by a factor, as `best_b`."""
+        np.multiply(self._combination.c, factor, out=self.best_b)
+
+    def kept_dual(self):
+        """Return the dual variables that were kept, as an array of its own."""
+        return self.best_b.copy()
+
+
+def set_directions(states, directions, half_widths, n_jobs):
+    """Set the scores of one direction for each of several RowStates with the same X, by one pass over the rows."""
+    if len(states) == 1:
+        states[0].set_direction(directions[0], half_widths[0])
+        return
+    X = states[0]._X
+    scores = np.empty((len(states), X.n_rows))
+    for state, own in zip(states, scores, strict=True):
+        state._t = own
+
+    def changing_rows(start, stop):
+        found = [state._changing_rows(h, start, stop) for state, h in zip(states, half_widths, strict=True)]
+        return np.unique(np.concatenate(found))
+
+    X.scores_of_all(np.stack(directions), n_jobs, out=scores, likely=changing_rows)
