@@ -23,6 +23,10 @@ class Here:
         """Return function(problem, *arguments); where rows are divided, the sum over all parts."""
         return function(problem, *arguments)
 
+    def largest(self, function: Callable, problem: Any, *arguments: Any) -> Any:
+        """As `total`, but the largest result of all parts, for each of its entries."""
+        return function(problem, *arguments)
+
     def on_all(self, function: Callable, objects: Sequence[Any], *arguments: Any) -> None:
         """Call function(objects, *arguments) for a list of objects of `create`."""
         function(objects, *arguments)

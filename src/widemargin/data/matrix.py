@@ -57,7 +57,7 @@ class Matrix:
         The data in the form for compiled loops.
     """
 
-    is_in_memory, is_centred, place = True, False, HERE
+    is_in_memory, is_centred, place, n_parts = True, False, HERE, 1
     scaling: ColumnScaling | None = None  # how the columns were scaled, if they were
     most_problems = 1 << 30  # that can be solved at the same time, as far as memory goes
     n_rows: int

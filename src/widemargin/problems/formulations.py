@@ -53,6 +53,7 @@ import numpy as np
 
 from widemargin.data.matrix import Matrix
 from widemargin.kernels.rows import KernelRows
+from widemargin.problems.magnitudes import check_mean_risk, check_rows
 
 
 class Intercept(Enum):
@@ -78,6 +79,10 @@ class DualQP:
     curvature: np.ndarray
     epsilon: np.ndarray
     free_intercept: bool = False
+
+    def check(self, squared_norms):
+        """Raise ValueError if numbers of the problem, with these |x_i|², are not valid or may overflow."""
+        check_rows(self, squared_norms)
 
     @property
     def is_squared(self):
@@ -160,6 +165,15 @@ class RiskProblem:
 
     X: Matrix
     risk: Any
+
+    @property
+    def scale(self):
+        """The factor by which the risk multiplies a mean loss."""
+        return self.risk.scale
+
+    def check(self, squared_norms):
+        """Raise ValueError if numbers of the problem, with these |x_i|², are not valid or may overflow."""
+        check_mean_risk(self.risk.scale, squared_norms)
 
 
 def any_offsets(offsets):

@@ -22,6 +22,7 @@ All these bounds are subtracted from the dual objective, so that the reported ga
 
 import math
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -162,12 +163,12 @@ def _constant_if_objective_is_zero(problem, solution, settings):
 
 def _certified(problem, solution, settings):
     """Return a solution with primal and dual objective computed anew, less rounding, here and in its history."""
-    norms = np.sqrt(problem.X.squared_norms(settings.n_jobs))
-    primal, primal_error, plane_error = _primal(problem, solution, norms, settings.n_jobs)
+    sums = _sums_of(problem, solution, settings.n_jobs)
+    primal, primal_error, plane_error = _primal(problem.X, solution.w, sums)
     if solution.beta is None:
         dual, dual_error = solution.dual, plane_error
     else:
-        dual, dual_error = _dual(problem, solution.beta, norms, settings.n_jobs)
+        dual, dual_error = _dual(problem.X, sums)
     needs_exact_sums = _is_significant(primal_error + dual_error, primal, dual, settings)
     if is_small(problem) and needs_exact_sums and _has_exact_products(problem, solution):
         primal = precise_primal(problem, solution.w, solution.intercept if problem.free_intercept else 0.0)
@@ -177,9 +178,14 @@ def _certified(problem, solution, settings):
             dual_error = _COMPENSATED_SUM_ERROR * size
     dual -= primal_error + dual_error
     if problem.free_intercept and solution.beta is not None:
-        largest_intercept = np.abs(problem.target).max() + problem.epsilon.max() + norms.max() * math.sqrt(2.0 * primal)
-        dual -= abs(exact_sum(solution.beta)) * largest_intercept
+        target, epsilon, norm = problem.X.place.largest(_largest_numbers, problem, settings.n_jobs)
+        dual -= _imbalance(problem.X, sums) * (target + epsilon + norm * math.sqrt(2.0 * primal))
     return _with_bounds(solution, primal, dual)
+
+
+def _imbalance(X, sums):
+    """Return a bound on |Σ beta|, which is summed exactly in each part of the rows."""
+    return abs(sums.beta_sum) + (X.n_parts - 1) * _UNIT_ROUNDOFF * sums.beta_size
 
 
 def _with_bounds(solution, primal, dual):
@@ -202,21 +208,30 @@ def finished_risk(problem, solution, settings):
     if _ends_at_once(problem, solution):
         return solution
     X, w = problem.X, solution.w
-    norms, w_norm = np.sqrt(X.squared_norms(settings.n_jobs)), math.sqrt(float(w @ w))
-    largest_slope = 2.0 * problem.risk.scale  # upper bound of Σ |c_i| of every plane
-    scores = X.scores(w, settings.n_jobs)
-    risk_error = largest_slope * (X.longest_row + 2) * _UNIT_ROUNDOFF * float(norms.max(initial=0.0)) * w_norm
-    risk, c = problem.risk.subgradient(scores)
-    has_exact_products = max(np.abs(w).max(initial=0.0), norms.max(initial=0.0)) < MAX_FACTOR
+    w_norm = math.sqrt(float(w @ w))
+    largest_norm = float(X.place.largest(_largest_norm, problem, settings.n_jobs))
+    largest_slope = 2.0 * problem.scale  # upper bound of Σ |c_i| of every plane
+    risk_error = largest_slope * (X.longest_row + 2) * _UNIT_ROUNDOFF * largest_norm * w_norm
+    risk, size = X.place.total(_risk_sums, problem, w, w_norm, settings.n_jobs)
+    has_exact_products = max(np.abs(w).max(initial=0.0), largest_norm) < MAX_FACTOR
     is_negligible = risk_error <= _NEGLIGIBLE_ROUNDING * (0.5 * w_norm**2 + float(risk))
     if is_small_matrix(X) and has_exact_products and not is_negligible:
         scores = precise_scores(X, w)
         risk_error = largest_slope * _COMPENSATED_SUM_ERROR * float(np.abs(scores).max(initial=0.0))
-        risk, c = problem.risk.subgradient(scores)
+        risk, size = _risk_sums(problem, w, w_norm, settings.n_jobs, scores)
     primal = 0.5 * w_norm**2 + float(risk)
-    plane_size = float(np.abs(c) @ (1.0 + w_norm * norms)) + primal
-    plane_error = (X.longest_row + X.longest_sum + 64) * _UNIT_ROUNDOFF * plane_size
+    plane_error = (X.longest_row + X.longest_sum + 64) * _UNIT_ROUNDOFF * (size + primal)
     return _with_true_status(_with_bounds(solution, primal, solution.dual - risk_error - plane_error), settings)
+
+
+def _largest_norm(problem, n_jobs):
+    return math.sqrt(problem.X.squared_norms(n_jobs).max(initial=0.0))
+
+
+def _risk_sums(problem, w, w_norm, n_jobs, scores=None):
+    """Return the risk at weights, and Σ |c_i| (1 + |w| |x_i|) of its subgradient c."""
+    risk, c = problem.risk.subgradient(problem.X.scores(w, n_jobs) if scores is None else scores)
+    return np.array([risk, np.abs(c) @ (1.0 + w_norm * np.sqrt(problem.X.squared_norms(n_jobs)))])
 
 
 def finishing_risk(solver):
@@ -231,26 +246,70 @@ def _has_exact_products(problem, solution):
     return all(np.abs(part).max(initial=0.0) < MAX_FACTOR for part in numbers)
 
 
-def _primal(problem, solution, norms, n_jobs):
-    """Return the primal objective, a bound on its rounding error, and one on that of a cutting plane at this point."""
-    w, intercept = solution.w, solution.intercept if problem.free_intercept else 0.0
+class CertificateSums(NamedTuple):
+    """Sums over rows that a certificate is made of: those of `_sum_losses`, X'beta, those of `_sum_dual`, and of beta.
+
+    Those of beta are 0 if there are no dual variables, and the last two unless there is a free intercept.
+    """
+
+    loss: float
+    worst: float
+    plane_size: float
+    vector: Any = 0.0
+    value: float = 0.0
+    value_size: float = 0.0
+    vector_size: float = 0.0
+    beta_sum: float = 0.0
+    beta_size: float = 0.0
+
+
+def _sums_of(problem, solution, n_jobs):
+    """Return the CertificateSums of a solution."""
+    intercept, score_error = solution.intercept if problem.free_intercept else 0.0, problem.X.longest_row + 2
+    point = solution.w, intercept, score_error * _UNIT_ROUNDOFF
+    return problem.X.place.total(_certificate_sums, problem, point, solution.beta, n_jobs)
+
+
+def _certificate_sums(problem, point, beta, n_jobs):
+    """Return the CertificateSums of rows; `point` are weights, intercept and the relative error of a score."""
+    w, intercept, score_error = point
+    norms, w_norm = np.sqrt(problem.X.squared_norms(n_jobs)), math.sqrt(float(w @ w))
     scores = problem.X.scores(w, n_jobs)
+    losses = _sums(_sum_losses, problem, n_jobs, scores, norms, intercept, w_norm, score_error)
+    if beta is None:
+        return CertificateSums(*losses)
+    of_beta = (exact_sum(beta), float(np.abs(beta).sum())) if problem.free_intercept else ()
+    of_dual = _sums(_sum_dual, problem, n_jobs, beta, norms)
+    return CertificateSums(*losses, problem.X.combine(beta, n_jobs), *of_dual, *of_beta)
+
+
+def _largest_numbers(problem, n_jobs):
+    """Return the largest |target|, the largest epsilon and the largest norm of a row."""
+    norms = np.sqrt(problem.X.squared_norms(n_jobs))
+    parts = np.abs(problem.target), problem.epsilon, norms
+    return np.array([part.max(initial=0.0) for part in parts])
+
+
+def _primal(X, w, sums):
+    """Return the primal objective, a bound on its rounding error, and one on that of a cutting plane at this point."""
     half_norm = 0.5 * float(w @ w)
-    w_norm, score_error = math.sqrt(2.0 * half_norm), (problem.X.longest_row + 2) * _UNIT_ROUNDOFF
-    loss, worst, plane_size = _sums(_sum_losses, problem, n_jobs, scores, norms, intercept, w_norm, score_error)
-    sum_error = _COMPENSATED_SUM_ERROR * loss + (len(w) + 2) * _UNIT_ROUNDOFF * half_norm
-    plane_error = (problem.X.longest_sum + 64) * _UNIT_ROUNDOFF * plane_size
-    return half_norm + loss, max(worst - loss, 0.0) + sum_error, plane_error
+    sum_error = _sum_error(X) * sums.loss + (len(w) + 2) * _UNIT_ROUNDOFF * half_norm
+    plane_error = (X.longest_sum + 64) * _UNIT_ROUNDOFF * sums.plane_size
+    return half_norm + sums.loss, max(sums.worst - sums.loss, 0.0) + sum_error, plane_error
 
 
-def _dual(problem, beta, norms, n_jobs):
-    """Return the dual objective at beta, and a bound on its rounding error."""
-    v = problem.X.combine(beta, n_jobs)
+def _dual(X, sums):
+    """Return the dual objective, and a bound on its rounding error."""
+    v = sums.vector
     half_norm = 0.5 * float(v @ v)
-    value, size, v_size = _sums(_sum_dual, problem, n_jobs, beta, norms)
-    v_error = (problem.X.longest_sum + 2) * _UNIT_ROUNDOFF * v_size
-    sum_error = _COMPENSATED_SUM_ERROR * size + (len(v) + 2) * _UNIT_ROUNDOFF * half_norm
-    return value - half_norm, math.sqrt(2.0 * half_norm) * v_error + 0.5 * v_error**2 + sum_error
+    v_error = (X.longest_sum + 2) * _UNIT_ROUNDOFF * sums.vector_size
+    sum_error = _sum_error(X) * sums.value_size + (len(v) + 2) * _UNIT_ROUNDOFF * half_norm
+    return sums.value - half_norm, math.sqrt(2.0 * half_norm) * v_error + 0.5 * v_error**2 + sum_error
+
+
+def _sum_error(X):
+    """Return the relative error of a compensated sum over the rows, whose parts are added in a tree."""
+    return _COMPENSATED_SUM_ERROR + (X.n_parts - 1).bit_length() * _UNIT_ROUNDOFF
 
 
 def _sums(function, problem, n_jobs, *arguments):

@@ -55,7 +55,7 @@ class StreamedMatrix:
 
     is_in_memory = False
     columns = None
-    place = HERE
+    place, n_parts = HERE, 1
 
     def __init__(
         self, blocks: RowBlocks, constant: float = 0.0, memory: float = 0.0, scaling: ColumnScaling | None = None

@@ -18,7 +18,7 @@ is the number of terms of the longest sum and u = 2⁻⁵³, plus the rounding o
 
 An iteration takes one pass over the rows, for the scores of w_t; other scores are linear combinations of known ones.
 The vector a of a plane is updated from that of the previous plane by the rows whose c has changed, which are few with
-the hinge loss. The methods use only `scores` and `combine` of X, and the methods of the risk.
+the hinge loss. Vectors with a number for each row are those of `PlaneRows`.
 """
 
 from dataclasses import replace
@@ -28,10 +28,9 @@ import numpy as np
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.formulations import DualQP, RiskProblem
-from widemargin.problems.magnitudes import check_mean_risk, check_rows
-from widemargin.problems.row_risk import BLOCK_ROWS, FreeInterceptRisk, RowRisk, axpby
-from widemargin.solvers.combination import Combination
+from widemargin.problems.row_risk import BLOCK_ROWS
 from widemargin.solvers.contract import Solution, Status, Watch
+from widemargin.solvers.cutting_planes.plane_rows import PlaneRows
 from widemargin.solvers.cutting_planes.plane_store import plane_store_for
 from widemargin.solvers.cutting_planes.reduced_qp import ReducedProblem
 from widemargin.solvers.spec import Losses, Rows, SolverSpec, Start, always
@@ -106,28 +105,13 @@ def _solve(method, settings):
     )
 
 
-def _as_risk(problem, n_jobs):
-    """Return a problem as a RiskProblem, and |x_i|².
-
-    Raises ValueError if numbers could overflow in double precision.
-    """
-    if isinstance(problem, RiskProblem):
-        norms = problem.X.squared_norms(n_jobs)
-        check_mean_risk(problem.risk.scale, norms)
-        return problem, norms
-    norms = problem.X.squared_norms(n_jobs)
-    check_rows(problem, norms)
-    risk = RowRisk(problem, n_jobs)
-    return RiskProblem(problem.X, FreeInterceptRisk(risk) if problem.free_intercept else risk), norms
-
-
 class Point:
-    """Weights, their scores, and the objective F."""
+    """Weights, and the objective F."""
 
-    STATE = ("w", "scores", "objective")
+    STATE = ("w", "objective")
 
-    def __init__(self, w, scores, risk):
-        self.w, self.scores = w, scores
+    def __init__(self, w, risk):
+        self.w = w
         self.objective = 0.5 * float(w @ w) + risk
 
 
@@ -144,43 +128,41 @@ class _Planes:
         Number of iterations.
     violation : float
         The mean loss at the last w_t less the largest of its planes there, SVM-Perf's ε; NaN before the first.
+    passes : float
+        Visits of rows divided by the number of rows.
+    rows : PlaneRows
+        Scores and coefficients of the rows.
     """
 
     STATE = (
-        "iteration", "lower", "violation", "_passes", "_reduced", "_planes", "_idle", "_n_stalled", "_last_bounds",
-        "_overflowed", "_errors", "_combination", "best",
+        "iteration", "lower", "violation", "passes", "_reduced", "_planes", "_idle", "_n_stalled", "_last_bounds",
+        "_overflowed", "_errors", "rows", "best",
     )  # fmt: skip
 
     def __init__(self, problem, settings, start):
-        problem, norms = _as_risk(problem, settings.n_jobs)
-        self._X, self._risk = problem.X, problem.risk
-        self._settings, self._n_jobs = settings, settings.n_jobs
-        self.iteration, self.lower, self.violation, self._passes = 0, 0.0, np.nan, 0.0
+        self._X, self._settings = problem.X, settings
+        norms = self._X.squared_norms(settings.n_jobs)
+        problem.check(norms)
+        self.rows = self._X.place.create(PlaneRows, problem, settings.n_jobs, norms)
+        self._scale = self.rows.scale()
+        self.iteration, self.lower, self.violation, self.passes = 0, 0.0, np.nan, 0.0
         self._reduced, self._planes, self._idle = ReducedProblem(), None, np.zeros(1, np.int64)
         self._n_stalled, self._last_bounds, self._overflowed = 0, (np.inf, -np.inf), False
-        self._scores, self._direction_scores = np.zeros((2, self._X.n_rows))  # memory of results
-        self._lengths, self._errors = np.sqrt(norms), np.zeros((2, 1))  # errors of each plane: in |a|, and in b
-        self._combination = Combination(self._X, self._n_jobs, self._lengths)
+        self._errors = np.zeros((2, 1))  # of each plane: in |a|, and in b
         self._add_first_plane(None if start is None else np.array(start, dtype=np.float64))
 
     def _add_first_plane(self, start):
         """Add the plane at the start; at w = 0 if there is no start, or its plane is not finite."""
         w = np.zeros(self._X.n_columns) if start is None else start
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = self._X.scores(w, self._n_jobs) if w.any() else np.zeros(self._X.n_rows)
-            risk, c = self._risk.subgradient(scores)
-            self.best = Point(w, scores, risk)
+            plane = self.rows.begin(w)
+            self.best = Point(w, plane.risk)
             if np.isfinite(self.best.objective):
-                self._add_plane(scores, risk, c)
+                self._add_plane(plane)
         if start is not None and (self._planes is None or self._overflowed):
             self._overflowed, self._planes = False, None
-            self._combination = Combination(self._X, self._n_jobs, self._lengths)
+            self.rows.forget_planes()
             self._add_first_plane(None)
-
-    @property
-    def passes(self):
-        """Visits of rows divided by the number of rows."""
-        return self._passes + self._combination.n_read / max(1, self._X.n_rows)
 
     @property
     def status(self):
@@ -191,24 +173,24 @@ class _Planes:
             return Status.CONVERGED
         return Status.STALLED if self._n_stalled >= _MAX_STALLED_ITERATIONS or self._overflowed else None
 
-    def _add_plane(self, scores, risk, c):
-        """Add the plane of a subgradient c at these scores; if it overflows, set `_overflowed` instead."""
-        inner = self._combination.update(c, scores)
-        a = self._combination.vector
+    def _add_plane(self, plane):
+        """Add a plane, given by its PlaneSums; if it overflows, set `_overflowed` instead."""
         if self._planes is None:
-            self._planes = plane_store_for(a, self._X, self._n_jobs)
-        products = np.concatenate([[0.0], self._planes.add(a, c)])
-        self._overflowed = not (np.isfinite(products).all() and np.isfinite(risk - inner))
+            self._planes = plane_store_for(plane.vector, self._X, self._settings.n_jobs)
+        coefficients = self.rows.coefficients if self._planes.needs_coefficients else None
+        products = np.concatenate([[0.0], self._planes.add(plane.vector, coefficients)])
+        self.passes += plane.n_read / max(1, self._X.n_rows)
+        self._overflowed = not (np.isfinite(products).all() and np.isfinite(plane.risk - plane.inner))
         if not self._overflowed:
-            self._reduced.add(products, risk - inner)
-            self._passes += self._planes.passes
+            self._reduced.add(products, plane.risk - plane.inner)
+            self.passes += self._planes.passes
             self._idle = np.append(self._idle, 0)
-            errors = (self._X.longest_sum + 2) * self._combination.size, self._sum_error(risk, c, scores)
+            errors = (self._X.longest_sum + 2) * plane.size, self._sum_error(plane)
             self._errors = np.column_stack([self._errors, _UNIT_ROUNDOFF * np.array(errors)])
 
-    def _sum_error(self, risk, c, scores):
+    def _sum_error(self, sums):
         """Return a bound on the rounding error of R(s) and <c, s>, in multiples of the unit roundoff."""
-        return (BLOCK_ROWS + self._X.n_rows / BLOCK_ROWS) * (risk + float(np.abs(c) @ np.abs(scores)))
+        return (BLOCK_ROWS + self._X.n_rows / BLOCK_ROWS) * (sums.risk + sums.magnitude)
 
     def certificate(self, is_interrupted=False):
         """Return F at the best point, from newly computed scores, and the lower bound less the rounding error of F.
@@ -219,20 +201,19 @@ class _Planes:
             return self.best.objective, self.lower
         w = self.best.w
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = self._X.scores(w, self._n_jobs)
-            risk, c = self._risk.subgradient(scores)
+            found = self.rows.point(w)
             half_norm = 0.5 * float(w @ w)
-            of_scores = (self._X.longest_row + 2) * float(np.abs(c) @ self._lengths) * np.sqrt(2.0 * half_norm)
-            error = of_scores + self._sum_error(risk, c, scores) + (len(w) + 2) * half_norm
-            return half_norm + risk, self.lower - _UNIT_ROUNDOFF * error
+            of_scores = (self._X.longest_row + 2) * found.size * np.sqrt(2.0 * half_norm)
+            error = of_scores + self._sum_error(found) + (len(w) + 2) * half_norm
+            return half_norm + found.risk, self.lower - _UNIT_ROUNDOFF * error
 
     def _solve_reduced(self):
-        """Solve the reduced problem and update `lower`; return w_t and its scores, which the next call overwrites."""
+        """Solve the reduced problem and update `lower`; return w_t, and its scores if they are known, or None."""
         accuracy = _REDUCED_ACCURACY * (self.best.objective - self.lower)
         self._reduced.solve(max(accuracy, 0.0))
         v = self._reduced.v
         w = -self._planes.combine(v[1:])
-        self._passes += self._planes.passes
+        self.passes += self._planes.passes
         value = self._reduced.linear_term() - 0.5 * float(w @ w)
         largest_norm = np.sqrt(2.0 * self.best.objective)
         of_planes = float(v @ (largest_norm * self._errors[0] + self._errors[1]))
@@ -241,9 +222,7 @@ class _Planes:
         self._idle = np.where(v > 0.0, 0, self._idle + 1)
         self._idle[0] = 0
         scores = self._planes.scores(-v[1:])
-        if scores is None:
-            self._passes += 1.0
-            scores = self._X.scores(w, self._n_jobs, out=self._scores)
+        self.passes += 1.0 if scores is None else 0.0
         return w, scores
 
     def _remove_idle_planes(self):
@@ -261,14 +240,14 @@ class _Planes:
     def iterate(self):
         """Solve the reduced problem, update the best point, and add planes unless the stopping rule is satisfied."""
         w, scores = self._solve_reduced()
-        self._overflowed = not (np.isfinite(w).all() and np.isfinite(scores).all())
+        self._overflowed = not (np.isfinite(w).all() and self.rows.aim(w, scores))
         if not self._overflowed:
-            self._improve(w, scores)
+            self._improve(w)
         self.iteration += 1
 
-    def _improve(self, w, scores):
-        """Update the best point by w_t and its scores, and add the next planes."""
-        result = self._update_best(w, scores)
+    def _improve(self, w):
+        """Update the best point by w_t, and add the next planes."""
+        result = self._update_best(w)
         bounds = (self.best.objective, self.lower)
         self._n_stalled = self._n_stalled + 1 if bounds == self._last_bounds else 0
         self._last_bounds = bounds
@@ -278,7 +257,7 @@ class _Planes:
     def _add_planes(self, planes):
         """Add planes until one overflows, and remove idle ones."""
         for plane in planes:
-            self._add_plane(*plane)
+            self._add_plane(plane)
             if self._overflowed:
                 return
         self._remove_idle_planes()
@@ -289,18 +268,17 @@ class _PlainPlanes(_Planes):
 
     name = "svmperf"
 
-    def _update_best(self, w, scores):
-        """Replace the best point by w_t if that is better; return scores, risk and subgradient of w_t."""
-        risk, c = self._risk.subgradient(scores)
-        self.violation = (risk - self._reduced.largest_plane()) / self._risk.scale
-        point = Point(w, None, risk)  # its scores are not needed again
+    def _update_best(self, w):
+        """Replace the best point by w_t if that is better."""
+        risk = self.rows.risk_at_target()
+        self.violation = (risk - self._reduced.largest_plane()) / self._scale
+        point = Point(w, risk)
         if point.objective < self.best.objective:
             self.best = point
-        return scores, risk, c
 
-    def _next_planes(self, plane):
+    def _next_planes(self, _):
         """Yield the plane at w_t."""
-        yield plane
+        yield self.rows.plane_at_target()
 
 
 class _OptimisedPlanes(_Planes):
@@ -308,28 +286,21 @@ class _OptimisedPlanes(_Planes):
 
     name = "ocas"
 
-    def _update_best(self, w, scores):
-        """Move the best point towards w_t by a line search.
-
-        Returns the scores of the previous best point, the scores of the direction, and the result of the line search.
-        """
+    def _update_best(self, w):
+        """Move the best point towards w_t by a line search; return the step, whether it moved, and if it is exact."""
         best, direction = self.best, w - self.best.w
-        t = axpby(1.0, scores, -1.0, best.scores, self._direction_scores, self._n_jobs)
-        step = self._risk.step(best.scores, t, float(direction @ direction), float(best.w @ direction))
-        moved = Point(best.w + step.k * direction, step.scores, step.risk)
-        if moved.objective < best.objective:
+        k, risk, is_exact = self.rows.step(float(direction @ direction), float(best.w @ direction))
+        moved = Point(best.w + k * direction, risk)
+        has_moved = moved.objective < best.objective
+        if has_moved:
             self.best = moved
-        return best.scores, t, step
+            self.rows.accept()
+        return k if has_moved else 0.0, has_moved, is_exact
 
     def _next_planes(self, result):
         """Yield the plane at the new best point, if it pays, and the one between it and w_t."""
-        before, t, step = result
-        moved, exact = self.best.scores is step.scores, step.cut is None
+        k, has_moved, is_exact = result
         is_tall = self._X.n_rows > self._X.n_columns
-        if moved and exact and is_tall and self.iteration >= _ITERATIONS_WITH_ONE_PLANE:
-            yield step.scores, step.risk, step.c
-        if exact:
-            k = step.k if moved else 0.0
-            yield self._risk.along(before, t, k + _CUT_FRACTION * (1.0 - k), self._scores)
-        else:
-            yield step.cut
+        if has_moved and is_exact and is_tall and self.iteration >= _ITERATIONS_WITH_ONE_PLANE:
+            yield self.rows.plane_at_step()
+        yield self.rows.plane_along(k + _CUT_FRACTION * (1.0 - k)) if is_exact else self.rows.plane_at_cut()

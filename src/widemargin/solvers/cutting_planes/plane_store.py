@@ -13,6 +13,7 @@ no later plane has more nonzero values.
 import numpy as np
 
 from widemargin._runtime.compile import compiled
+from widemargin._runtime.place import HERE
 
 _INITIAL_CAPACITY = 16  # planes
 _DENSE_MAX_COLUMNS = 1 << 12  # up to which planes are dense: products of short vectors are fastest as a matrix
@@ -25,7 +26,7 @@ def plane_store_for(first, X, n_jobs=None):
     if len(first) <= _DENSE_MAX_COLUMNS:
         return DensePlanes(len(first))
     n_values = np.count_nonzero(first)
-    if _MIN_VALUES_PER_ROW * X.n_rows < n_values:
+    if X.place is HERE and _MIN_VALUES_PER_ROW * X.n_rows < n_values:
         return RowPlanes(X, n_jobs)
     return SparsePlanes(len(first)) if n_values < _SPARSE_MAX_DENSITY * len(first) else DensePlanes(len(first))
 
@@ -37,9 +38,11 @@ class DensePlanes:
     ----------
     passes : int
         Passes over the rows of X that it takes to add a plane, or to sum planes.
+    needs_coefficients : bool
+        Whether `add` needs the coefficients c of the rows.
     """
 
-    passes = 0
+    passes, needs_coefficients = 0, False
 
     STATE = ("_values", "_n")  # what a checkpoint keeps
 
@@ -85,7 +88,7 @@ class DensePlanes:
 class RowPlanes:
     """Planes a = X'c as the coefficients c of the rows, and their scores X a."""
 
-    passes = 1
+    passes, needs_coefficients = 1, True
 
     STATE = ("_c", "_scores")
 
@@ -117,7 +120,7 @@ class RowPlanes:
 class SparsePlanes:
     """Planes as arrays of column indices and values."""
 
-    passes = 0
+    passes, needs_coefficients = 0, False
 
     def __init__(self, n_columns):
         self._n_columns, self._planes = n_columns, []

@@ -155,7 +155,7 @@ class RowState:
         """Add k t to the scores."""
         self._s += k * self._t
 
-    # --- Bands, costs and kept dual variables ---------------------------------------------------------------------------
+    # --- Bands, costs and kept dual variables -------------------------------------------------------------------------
 
     def recentre(self, h):
         """Take the dual variables as centres of the bands; return as `SmoothedRisk.recentre` does."""

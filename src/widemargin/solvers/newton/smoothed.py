@@ -26,7 +26,6 @@ import numpy as np
 
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.formulations import DualQP, is_made_of_hinges, scaled, subsample
-from widemargin.problems.magnitudes import check_rows
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, height
 from widemargin.solvers.handover import joined, rest_of
@@ -118,7 +117,7 @@ def newton_path(problems, factors, settings, starts=None):
         return
     norms = X.squared_norms(n_jobs)
     for problem in problems:
-        check_rows(problem, norms)
+        problem.check(norms)
     iterates, last_factor = [], 1.0
     for factor in factors:
         current = problems if factor == 1.0 else [scaled(problem, factor) for problem in problems]

@@ -1,0 +1,143 @@
+"""`PlaneRows`: the part of a cutting-plane method that has a number for each row.
+
+It holds the scores of the best point w_b and of w_t, and the coefficients c of the last plane. The method itself holds
+weights and planes, which belong to columns, and asks for sums over rows. It never sees a vector over rows, so that
+these may be somewhere else, as those of `RowState` may.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from widemargin.problems.formulations import RiskProblem
+from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk, axpby
+from widemargin.solvers.combination import Combination
+
+
+class PlaneSums(NamedTuple):
+    """A cutting plane of the risk R at scores s, as sums over rows: <c, s' − s> + risk is at most R(s') for all s'.
+
+    `inner` is <c, s>, `vector` is X'c, `magnitude` is Σ |c_i| |s_i|, `size` is Σ |c_i| |x_i| over all terms that
+    `vector` was summed from, and `n_read` is the number of rows read for it.
+    """
+
+    risk: float
+    inner: float
+    vector: np.ndarray
+    magnitude: float
+    size: float
+    n_read: float
+
+
+class PointSums(NamedTuple):
+    """The risk at a point, Σ |c_i| |x_i| and Σ |c_i| |s_i| of its subgradient c."""
+
+    risk: float
+    size: float
+    magnitude: float
+
+
+class PlaneRows:
+    """Scores and coefficients of the rows of a RiskProblem, or of a DualQP whose losses are made of hinges.
+
+    Parameters
+    ----------
+    problem : RiskProblem or DualQP
+    n_jobs : int or None
+    norms : ndarray of shape (n_rows,), or None
+        |x_i|² if they are known already.
+    """
+
+    STATE = ("_best", "_combination")
+
+    def __init__(self, problem, n_jobs, norms=None):
+        self._X, self._n_jobs, self._risk = problem.X, n_jobs, _risk_of(problem, n_jobs)
+        self._lengths = np.sqrt(self._X.squared_norms(n_jobs) if norms is None else norms)
+        self._memory, self._direction = np.zeros((2, self._X.n_rows))  # of results
+        self._best = self._target = self._before = np.zeros(self._X.n_rows)
+        self._step = self._subgradient = None
+        self.forget_planes()
+
+    def forget_planes(self):
+        """Set the coefficients of the last plane to zero, without rounding errors of earlier ones."""
+        self._combination = Combination(self._X, self._n_jobs, self._lengths)
+
+    def scale(self):
+        """Return the factor by which the risk multiplies a mean loss."""
+        return self._risk.scale
+
+    def begin(self, w):
+        """Take w as the best point; return the PlaneSums there."""
+        self._best = self._X.scores(w, self._n_jobs) if w.any() else np.zeros(self._X.n_rows)
+        return self._plane(self._best, *self._risk.subgradient(self._best))
+
+    def aim(self, w, scores=None):
+        """Set the scores of w_t, by a pass over the rows if they are not known; return whether they are finite."""
+        self._target = self._X.scores(w, self._n_jobs, out=self._memory) if scores is None else scores
+        return bool(np.isfinite(self._target).all())
+
+    def risk_at_target(self):
+        """Return the risk at w_t, and keep its subgradient for `plane_at_target`."""
+        self._subgradient = self._risk.subgradient(self._target)
+        return self._subgradient[0]
+
+    def plane_at_target(self):
+        """Return the PlaneSums at w_t."""
+        return self._plane(self._target, *self._subgradient)
+
+    def step(self, curvature, slope):
+        """Search the best k on the line w_b + k (w_t − w_b); return k, the risk there, and whether k is exact.
+
+        The objective on the line is ½ curvature k² + slope k plus the risk.
+        """
+        self._before = self._best
+        t = axpby(1.0, self._target, -1.0, self._best, self._direction, self._n_jobs)
+        self._step = self._risk.step(self._best, t, curvature, slope)
+        return self._step.k, self._step.risk, self._step.cut is None
+
+    def accept(self):
+        """Take the point of the step as the best point."""
+        self._best = self._step.scores
+
+    def plane_at_step(self):
+        """Return the PlaneSums at the point of the step."""
+        return self._plane(self._step.scores, self._step.risk, self._step.c)
+
+    def plane_at_cut(self):
+        """Return the PlaneSums at the point beyond the minimiser that an inexact search has found."""
+        return self._plane(*self._step.cut)
+
+    def plane_along(self, k):
+        """Return the PlaneSums at w_b + k (w_t − w_b), where w_b is the best point before the step."""
+        return self._plane(*self._risk.along(self._before, self._direction, k, self._memory))
+
+    def _plane(self, scores, risk, c):
+        read_before = self._combination.n_read
+        inner = self._combination.update(c, scores)
+        return PlaneSums(
+            risk, inner, self._combination.vector, _magnitude(c, scores), self._combination.size,
+            self._combination.n_read - read_before,
+        )  # fmt: skip
+
+    @property
+    def coefficients(self):
+        """The coefficients c of the last plane."""
+        return self._combination.c
+
+    def point(self, w):
+        """Return the PointSums of weights, from newly computed scores."""
+        scores = self._X.scores(w, self._n_jobs)
+        risk, c = self._risk.subgradient(scores)
+        return PointSums(risk, float(np.abs(c) @ self._lengths), _magnitude(c, scores))
+
+
+def _magnitude(c, scores):
+    return float(np.abs(c) @ np.abs(scores))
+
+
+def _risk_of(problem, n_jobs):
+    """Return the risk of a problem."""
+    if isinstance(problem, RiskProblem):
+        return problem.risk
+    risk = RowRisk(problem, n_jobs)
+    return FreeInterceptRisk(risk) if problem.free_intercept else risk
