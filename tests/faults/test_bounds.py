@@ -19,7 +19,6 @@ from hypothesis.extra.numpy import arrays
 
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification
-from widemargin.problems.formulations import is_made_of_hinges
 from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.multiclass import CrammerSinger
 from widemargin.problems.ranking import PairRisk, TwoRankRisk, concordance, thresholds
@@ -144,7 +143,7 @@ def test_sums_over_rows_end_at_any_scores(data, n, loss):
     s, t, cost = (data.draw(numbers(n)) for _ in range(3))
     sign = np.where(np.arange(n) % 2, 1.0, -1.0)
     problem = classification.LOSSES[loss](Matrix(np.zeros((n, 1))), sign, np.abs(cost))
-    if not is_made_of_hinges(problem):  # refused by name
+    if not problem.is_made_of_hinges:  # refused by name
         return
     risk = with_strict_arrays(RowRisk(problem))
     curvature, slope = data.draw(NASTY), data.draw(NASTY)

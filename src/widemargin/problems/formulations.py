@@ -44,6 +44,7 @@ is the difference between the primal objective at (beta, r) and the dual objecti
     | ν-SVR     | two per row                | −y, −y        | 0 .. cost, −cost .. 0           | above, below     |
 """
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -84,10 +85,51 @@ class DualQP:
         """Raise ValueError if numbers of the problem, with these |x_i|², are not valid or may overflow."""
         check_rows(self, squared_norms)
 
+    def checksum(self):
+        """Return a number that differs if targets or costs of rows differ."""
+        return checksum_of(self.target, self.lower, self.upper, self.curvature, self.epsilon)
+
     @property
     def is_squared(self):
         """Whether losses are quadratic, at least in a part of their range."""
         return bool((self.curvature > 0.0).any())
+
+    @property
+    def is_made_of_hinges(self):
+        """Whether the losses are sums of hinges max(0, z), or all sums of squared hinges max(0, z)².
+
+        `RowRisk` and `SmoothedRisk` require it. Huber's loss, which is quadratic near zero and linear farther away, is
+        neither: it has a curvature and finite bounds.
+        """
+        has_cost = (self.lower < 0.0) | (self.upper > 0.0)
+        is_squared = self.curvature[has_cost] > 0.0
+        if not is_squared.any():
+            return True
+        bounds = np.concatenate([self.lower[has_cost], self.upper[has_cost]])
+        return bool(is_squared.all() and ((bounds == 0.0) | np.isinf(bounds)).all())
+
+    def scaled(self, factor):
+        """Return the problem with all costs multiplied by a factor."""
+        if factor == 1.0:
+            return self
+        bounds = {"lower": factor * self.lower, "upper": factor * self.upper}
+        return replace(self, **bounds, curvature=self.curvature / factor)
+
+    def of_rows(self, chosen, X):
+        """Return the problem of a sample of the rows; `X` holds the chosen rows.
+
+        Costs are multiplied by n_rows / n_chosen, so that the sum of the losses estimates that of the whole problem.
+        """
+        factor = len(self.target) / max(1, len(chosen))
+        return DualQP(
+            X,
+            target=self.target[chosen],
+            lower=factor * self.lower[chosen],
+            upper=factor * self.upper[chosen],
+            curvature=self.curvature[chosen] / factor,
+            epsilon=self.epsilon[chosen],
+            free_intercept=self.free_intercept,
+        )
 
     @property
     def intercept(self):
@@ -97,43 +139,12 @@ class DualQP:
         return Intercept.PENALISED if self.X.constant else Intercept.NONE
 
 
-def scaled(problem, factor):
-    """Return the DualQP with all costs multiplied by a factor."""
-    if factor == 1.0:
-        return problem
-    bounds = {"lower": factor * problem.lower, "upper": factor * problem.upper}
-    return replace(problem, **bounds, curvature=problem.curvature / factor)
-
-
-def is_made_of_hinges(problem):
-    """Return whether the losses of a DualQP are sums of hinges max(0, z), or all sums of squared hinges max(0, z)².
-
-    `RowRisk` and `SmoothedRisk` require it. Huber's loss, which is quadratic near zero and linear farther away, is
-    neither: it has a curvature and finite bounds.
-    """
-    has_cost = (problem.lower < 0.0) | (problem.upper > 0.0)
-    is_squared = problem.curvature[has_cost] > 0.0
-    if not is_squared.any():
-        return True
-    bounds = np.concatenate([problem.lower[has_cost], problem.upper[has_cost]])
-    return bool(is_squared.all() and ((bounds == 0.0) | np.isinf(bounds)).all())
-
-
-def subsample(problem, chosen, X):
-    """Return the DualQP of a sample of the rows; `X` holds the chosen rows.
-
-    Costs are multiplied by n_rows / n_chosen, so that the sum of the losses estimates that of the whole problem.
-    """
-    factor = len(problem.target) / len(chosen)
-    return DualQP(
-        X,
-        target=problem.target[chosen],
-        lower=factor * problem.lower[chosen],
-        upper=factor * problem.upper[chosen],
-        curvature=problem.curvature[chosen] / factor,
-        epsilon=problem.epsilon[chosen],
-        free_intercept=problem.free_intercept,
-    )
+def checksum_of(*arrays):
+    """Return a checksum of the bytes of arrays."""
+    check = 0
+    for array in arrays:
+        check = zlib.crc32(np.ascontiguousarray(array), check)
+    return check
 
 
 def zeros_for(X):
@@ -174,6 +185,10 @@ class RiskProblem:
     def check(self, squared_norms):
         """Raise ValueError if numbers of the problem, with these |x_i|², are not valid or may overflow."""
         check_mean_risk(self.risk.scale, squared_norms)
+
+    def checksum(self):
+        """Return a number that differs if rows are labelled otherwise: that of the subgradient at zero."""
+        return checksum_of(self.risk.subgradient(np.zeros(self.X.n_rows))[1])
 
 
 def any_offsets(offsets):

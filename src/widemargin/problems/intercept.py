@@ -10,7 +10,6 @@ same.
 import numpy as np
 
 from widemargin.problems.certificates import loss_slopes
-from widemargin.problems.formulations import is_made_of_hinges
 from widemargin.problems.row_risk import hinges_of
 
 _ZERO_SLOPE = 1e-12  # slopes of R up to this fraction of the sum of all weights count as zero
@@ -19,7 +18,7 @@ _MAX_NEWTON_STEPS = 100
 
 def best_intercept(problem, scores):
     """Return the minimiser b of the losses of a DualQP at scores + b, the midpoint if there is an interval of them."""
-    if not is_made_of_hinges(problem):
+    if not problem.is_made_of_hinges:
         return _minimise_by_bisection(problem, scores)
     squared = bool((problem.curvature > 0.0).any())
     hinges = hinges_of(problem, squared)

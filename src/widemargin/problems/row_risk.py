@@ -28,18 +28,18 @@ import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run, split
-from widemargin.problems.formulations import is_made_of_hinges
+from widemargin.problems.line_search import (
+    SampledKinks,
+    bracketed_step,
+    stride_of_sample,
+    zero_by_kinks,
+    zero_by_newton,
+)
 from widemargin.problems.losses import hinge_argument
 
 _ROWS_PER_TASK = 1 << 17  # a few tenths of a millisecond of work, enough to occupy another thread
 BLOCK_ROWS = 1 << 10  # rows that stay in the cache between two loops, one that sums and one that stores. A single loop
 # would be vectorised or not depending on the addresses of its arrays, and its sums would differ in their last bits
-_SAMPLE_ROWS = 1 << 12  # for the first interval of a line search
-_SAMPLE_DEVIATIONS = 3.0  # half width of that interval, in standard deviations of the sample
-_MAX_NEWTON_STEPS = 60
-_ZERO_SLOPE = 1e-13  # relative to the sum of the sizes of its terms
-_MAX_EVALUATIONS = 2  # of a risk without exact line search, per step
-_FLAT_SLOPE = 0.05  # relative to the change of the slope over the bracket: small enough to stop
 
 
 class Hinges(NamedTuple):
@@ -77,20 +77,19 @@ class RowRisk:
     """
 
     def __init__(self, problem, n_jobs=None):
-        self._squared = bool((problem.curvature > 0.0).any())
-        self._hinges = hinges_of(problem, self._squared)
+        self.squared = bool((problem.curvature > 0.0).any())
+        self._hinges = hinges_of(problem, self.squared)
         self._n, self._n_jobs = len(problem.target), n_jobs
         self._ranges = ranges_of(self._n)
         # Allocated once: the first access to fresh memory takes as long as the computation.
-        self._kinks = np.empty((2, 0 if self._squared else self._hinges.signed_weight.size))
+        self._kinks = np.empty((2, 0 if self.squared else self._hinges.signed_weight.size))
         self._c, *self._memory = np.empty((3, self._n))
-        self._sample_stride = max(1, self._n // _SAMPLE_ROWS)
-        self._sample = Hinges(*(np.ascontiguousarray(array[:, :: self._sample_stride]) for array in self._hinges))
+        self._sample_stride, self._sample = stride_of_sample(self._n), None
         self.scale = float(np.abs(self._hinges.signed_weight).max(axis=0).sum())
 
     def _sum(self, function, *arguments):
         """Return the sum of the results of a function over all ranges of rows; an array if it returns several."""
-        tasks = [(self._hinges, self._squared, start, stop, *arguments) for start, stop in self._ranges]
+        tasks = [(self._hinges, self.squared, start, stop, *arguments) for start, stop in self._ranges]
         return np.sum(run(function, tasks, self._n_jobs), axis=0)
 
     def subgradient(self, s):
@@ -115,7 +114,7 @@ class RowRisk:
         intercept, fraction = self._zero_of_slope(s, np.ones(self._n), 0.0, 0.0, -np.inf)
         risk, c = self.subgradient(s + intercept)
         c = c.copy()  # a BracketedStep keeps it
-        if not self._squared:
+        if not self.squared:
             self._sum(_slopes_at_kink, s, intercept, fraction, c)
         return intercept, risk, c
 
@@ -124,24 +123,16 @@ class RowRisk:
 
         If k is a kink, `fraction` is the fraction of its jump that lies below zero.
         """
-        if self._squared:
-            return self._newton(s, t, curvature, slope, k_min), 0.0
-        low, high = self._sampled_interval(s, t, curvature, slope, k_min)
-        k, fraction, side = self._search(s, t, curvature, slope, (low, high))
-        # If the zero is outside, the interval beside is searched. Should rounding place it outside of that one too, it
-        # is their common end, which `_search` returns.
-        if side < 0 and low > k_min:
-            k, fraction, _ = self._search(s, t, curvature, slope, (k_min, low))
-        elif side > 0:
-            k, fraction, _ = self._search(s, t, curvature, slope, (high, np.inf))
-        return k, fraction
+        if self.squared:
+            return zero_by_newton(lambda k: self.derivatives(s, t, k), curvature, slope, k_min), 0.0
+        sample = None if self._sample_stride == 1 else self.sampled_kinks(s, t, k_min, self._sample_stride)
+        return zero_by_kinks(lambda *ends: self.kinks_in(s, t, *ends), sample, curvature, slope, k_min)
 
-    def _search(self, s, t, curvature, slope, interval):
-        """Return (k, fraction, side) as `_zero_crossing` does, for the kinks in an interval."""
-        slope_before, places, jumps = self._kinks_in(s, t, *interval)
-        return _zero_crossing(places, jumps, *interval, curvature, slope + slope_before)
+    def derivatives(self, s, t, k):
+        """Return φ'(k), φ''(k) without the terms in curvature and slope, and the sum of the sizes of the terms."""
+        return self._sum(_derivatives, s, t, k)
 
-    def _kinks_in(self, s, t, low, high):
+    def kinks_in(self, s, t, low, high):
         """Return the slope of R just after k = low, and the places and jumps of the kinks in (low, high]."""
         tasks = [(self._hinges, *ends, s, t, low, high, self._kinks) for ends in self._ranges]
         found = run(_collect_kinks, tasks, self._n_jobs)
@@ -152,39 +143,14 @@ class RowRisk:
             n += count
         return sum(slope for slope, _ in found), *self._kinks[:, :n]
 
-    def _sampled_interval(self, s, t, curvature, slope, k_min):
-        """Return an interval that probably contains the zero, from a sample of the rows; (k_min, ∞) for few rows."""
-        stride = self._sample_stride
-        if stride == 1:
-            return k_min, np.inf
+    def sampled_kinks(self, s, t, k_min, stride):
+        """Return the SampledKinks of every `stride`-th row."""
+        if self._sample is None or self._sample_stride != stride:
+            self._sample_stride = stride
+            self._sample = Hinges(*(np.ascontiguousarray(array[:, ::stride]) for array in self._hinges))
         s, t = s[::stride].copy(), t[::stride].copy()
         slope_before, count = _collect_kinks(self._sample, 0, len(s), s, t, k_min, np.inf, self._kinks)
-        if count == 0:
-            return k_min, np.inf
-        places = self._kinks[0, :count].copy()
-        slope_before += slope / stride
-        k, _, _ = _zero_crossing(*self._kinks[:, :count], k_min, np.inf, curvature / stride, slope_before)
-        n_before, error = np.count_nonzero(places < k), int(_SAMPLE_DEVIATIONS * np.sqrt(count)) + 1
-        first, last = max(n_before - error, 0), min(n_before + error, count - 1)
-        places.partition((first, last))
-        low = places[first] if n_before >= error else k_min
-        return low, places[last] if n_before + error < count else np.inf
-
-    def _newton(self, s, t, curvature, slope, k_min):
-        """Return the k >= k_min where the slope of φ is zero, for squared hinges."""
-        low, high, k = k_min, np.inf, 0.0
-        for _ in range(_MAX_NEWTON_STEPS):
-            first, second, size = self._sum(_derivatives, s, t, k)
-            first, second = first + slope + curvature * k, second + curvature
-            if abs(first) <= _ZERO_SLOPE * (size + abs(slope) + abs(curvature * k)) or second <= 0.0:
-                break
-            if first > 0.0 and k <= k_min:
-                break
-            low, high = (k, high) if first < 0.0 else (low, k)
-            k -= first / second
-            if not low < k < high:
-                k = 0.5 * (low + high) if np.isfinite(low) and np.isfinite(high) else (low if k <= low else high)
-        return max(k, k_min)
+        return SampledKinks(slope_before, *self._kinks[:, :count].copy(), stride)
 
 
 def hinges_of(problem, squared):
@@ -195,7 +161,7 @@ def hinges_of(problem, squared):
     ValueError
         If the losses are neither sums of hinges nor sums of squared hinges.
     """
-    if not is_made_of_hinges(problem):
+    if not problem.is_made_of_hinges:
         raise ValueError(
             "this solver takes losses that are hinges for all rows, or squared hinges for all rows; this problem has "
             "other losses, with a curvature and a finite bound. Use solver='dcd', 'avsf' or 'climb'; 'newton' takes "
@@ -235,24 +201,18 @@ class BracketedStep:
         """Return the Step to the best k >= 0 that was evaluated."""
         if self._last[0] is not s:
             self._last = (s, *self.subgradient(s))
-        _, risk, c = self._last
-        best, best_phi, cut = (0.0, s, risk, c), risk, None
-        low, low_slope, high, high_slope, k = 0.0, slope + float(c @ t), np.inf, np.inf, 1.0
-        n_evaluations = _MAX_EVALUATIONS if low_slope < 0.0 else 1
-        for evaluation in range(n_evaluations):
-            scores = s + k * t
-            risk, c = self.subgradient(scores)
-            phi, phi_slope = risk + k * (slope + 0.5 * curvature * k), slope + curvature * k + float(c @ t)
-            if phi < best_phi:
-                best, best_phi, self._last = (k, scores, risk, c), phi, (scores, risk, c)
-            if phi_slope < 0.0:
-                low, low_slope = k, phi_slope
-            else:
-                high, high_slope, cut = k, phi_slope, (scores, risk, c)
-            if evaluation + 1 == n_evaluations or abs(phi_slope) <= _FLAT_SLOPE * abs(low_slope - phi_slope):
-                break
-            k = 2.0 * low if np.isinf(high) else low + (high - low) * low_slope / (low_slope - high_slope)
-        return Step(*best, cut)
+        points = {0.0: self._last}
+
+        def evaluate(k):
+            if k not in points:
+                scores = s + k * t
+                points[k] = (scores, *self.subgradient(scores))
+            _, risk, c = points[k]
+            return risk, float(c @ t)
+
+        best, cut = bracketed_step(evaluate, curvature, slope)
+        self._last = points[best]
+        return Step(best, *points[best], None if cut is None else points[cut])
 
 
 class FreeInterceptRisk(BracketedStep):
@@ -419,61 +379,3 @@ def _select_kinks(signed_weight, t, low, high, places, jumps):
         places[np.uint64(n)], jumps[np.uint64(n)] = place, abs(signed_weight[i] * t[i])
         n += (low < place) & (place <= high) & (place < np.inf)
     return n
-
-
-@compiled
-def _zero_crossing(places, jumps, low, high, curvature, slope):
-    """Return (k, fraction, side): the k in [low, high] where slope + curvature k + Σ {jumps up to k} changes its sign.
-
-    `fraction` is the fraction of the jump at k that is below zero. `side` is −1 if the change is before low, 1 if it is
-    after high, else 0. The kinks may be in any order and are overwritten: as in quickselect, those on the wrong side of
-    a pivot are discarded until none is left.
-    """
-    if np.isfinite(low) and slope + curvature * low >= 0.0:
-        return low, 0.0, -1
-    n, k, jump, last = places.size, np.inf, 0.0, -np.inf
-    while n > 0:
-        pivot = _median(places[0], places[n // 2], places[n - 1])
-        below, at = _jumps_up_to(places, jumps, n, pivot)
-        is_left = slope + below + at + curvature * pivot >= 0.0
-        if is_left:
-            k, jump = pivot, at
-        else:
-            slope, last = slope + below + at, pivot
-        n = _keep(places, jumps, n, pivot, is_left)
-    if k < np.inf:
-        if curvature > 0.0 and slope + curvature * k >= 0.0:
-            return -slope / curvature, 0.0, 0
-        return k, -(slope + curvature * k) / jump if jump > 0.0 else 0.0, 0
-    if curvature > 0.0 and -slope / curvature <= high:
-        return -slope / curvature, 0.0, 0
-    if not np.isfinite(high):
-        return last if last > -np.inf else 0.0, 1.0, 0
-    return high, 0.0, 1
-
-
-@compiled
-def _median(a, b, c):
-    return max(min(a, b), min(max(a, b), c))
-
-
-@compiled(fastmath=SUMS)
-def _jumps_up_to(places, jumps, n, k):
-    """Return the sum of the jumps below k, and of those at k."""
-    below, at = 0.0, 0.0
-    places, jumps = places[:n], jumps[:n]
-    for m in range(places.size):
-        below += jumps[m] if places[m] < k else 0.0
-        at += jumps[m] if places[m] == k else 0.0
-    return below, at
-
-
-@compiled
-def _keep(places, jumps, n, k, is_left):
-    """Move the kinks below k, or those above k, to the front; return their number."""
-    n_kept = 0
-    for m in range(n):
-        place, jump = places[m], jumps[m]
-        places[np.uint64(n_kept)], jumps[np.uint64(n_kept)] = place, jump
-        n_kept += (place < k) if is_left else (place > k)
-    return n_kept

@@ -109,12 +109,8 @@ class SmoothedRisk:
         return np.minimum(b - self._problem.lower, self._problem.upper - b)
 
     def recentre(self, s, h):
-        """Set the centres to u at scores s; return how far the hinges within the band are from their bounds.
-
-        That is the mean of min(u, 1 − u) over the band, at most ½, and ½ if the band is empty.
-        """
-        total, count = self._sum(_recentre, s, h)
-        return total / count if count else 0.5
+        """Set the centres to u at scores s; return the sum of min(u, 1 − u) over the band, and the number of hinges."""
+        return self._sum(_recentre, s, h)
 
     def derivatives(self, s, t, k, h):
         """Return the first and second derivative of R(s + k t) by k, R the sum of smoothed losses."""
@@ -144,10 +140,17 @@ class SmoothedRisk:
 
         def slope_at(k):
             scores = s + k * t
-            scores += self.best_intercept(scores, h)
-            return self.derivatives(scores, t, 0.0, h)[0]
+            return self.derivatives(scores + self.best_intercept(scores, h), t, 0.0, h)[0]
 
         return line_search_by_bisection(slope_at, *terms)
+
+
+def mean_distance(total, count):
+    """Return how far hinges within the band are from their bounds, from the results of `recentre`.
+
+    That is the mean of min(u, 1 − u), at most ½, and ½ if the band is empty.
+    """
+    return total / count if count else 0.5
 
 
 # --- Line searches, by the derivatives of sums over rows -------------------------------------------------------------

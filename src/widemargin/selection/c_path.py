@@ -36,7 +36,7 @@ from widemargin.models.argument_types import RowsOrBlocks
 from widemargin.models.base import refuse_not_finite
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.scoring import targets_of
-from widemargin.problems.formulations import DualQP, Intercept, scaled
+from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.selection.held_out import folds_of, scorer_of
 from widemargin.solvers.auto import chosen, suits_newton_at_any_cost
@@ -331,7 +331,7 @@ class _Paths:
         """
         each = list(zip(problems, solutions, settings, strict=True))
         n = len(each) if is_small(problems[0]) else sum(one.task < self._n_outputs for one in settings)
-        tasks = [(scaled(problem, C), solution, own_settings) for problem, solution, own_settings in each[:n]]
+        tasks = [(problem.scaled(C), solution, own_settings) for problem, solution, own_settings in each[:n]]
         n_jobs = self._model.n_jobs if self._X.is_in_memory else 1
         return run(finished, tasks, n_jobs) + [with_penalised_intercept(*one[:2]) for one in each[n:]]
 
@@ -360,7 +360,7 @@ class _Paths:
         name = "ocas" if name == "auto" and problem.free_intercept else name
         by_weights = specs_of(DualQP)[name].starts_from is Start.WEIGHTS
         for C, following in pairwise([*grid, np.inf]):
-            solution = LINEAR_SOLVERS[name](scaled(problem, C), settings, start)
+            solution = LINEAR_SOLVERS[name](problem.scaled(C), settings, start)
             yield [solution]
             start = solution.w if by_weights else _scaled_dual_solution(solution, following / C)
 

@@ -36,7 +36,7 @@ from dataclasses import replace
 import numpy as np
 
 from widemargin.data.gram import row_cost
-from widemargin.problems.formulations import DualQP, is_made_of_hinges
+from widemargin.problems.formulations import DualQP
 from widemargin.solvers.contract import Status
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
 from widemargin.solvers.coordinate_descent.block_minimisation import sbm
@@ -95,7 +95,7 @@ def chosen(problem, settings, start=None):
         return newton, "a small problem"
     if settings.checkpoint is not None:
         return _chosen_with_checkpoints(problem)
-    if not is_made_of_hinges(problem):
+    if not problem.is_made_of_hinges:
         return newton if problem.free_intercept else _sweeps, "losses that are not hinges"
     if problem.free_intercept:
         if can_be_dense(problem.X) and problem.X.is_wide:
@@ -115,7 +115,7 @@ def chosen(problem, settings, start=None):
 
 def _chosen_for_blocks(problem):
     """Return the solver for rows in blocks on disk, where passes over the rows cost most, and the reason."""
-    if problem.X.n_columns <= min(MAX_COLUMNS, problem.X.n_rows) and is_made_of_hinges(problem):
+    if problem.X.n_columns <= min(MAX_COLUMNS, problem.X.n_rows) and problem.is_made_of_hinges:
         return newton, "rows in blocks, few columns"
     if problem.free_intercept or problem.X.is_centred:
         return ocas, "rows in blocks, and the intercept is not penalised or columns are centred"
@@ -314,7 +314,7 @@ def _is_better_together(problem, settings, start):
 
 def _refuses(problem):
     """Return why a DualQP is refused, or None: a free intercept with losses that are not hinges is for newton alone."""
-    reason = NEWTON.refuses(problem) if problem.free_intercept and not is_made_of_hinges(problem) else None
+    reason = NEWTON.refuses(problem) if problem.free_intercept and not problem.is_made_of_hinges else None
     return reason and f"has only {NEWTON.name!r} for such losses with penalize_intercept=False, which {reason}"
 
 

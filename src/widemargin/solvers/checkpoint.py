@@ -11,7 +11,6 @@ carries the words that describe the fit: a checkpoint of another fit is refused.
 import json
 import os
 import time
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ import numpy as np
 
 from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
-from widemargin.problems.formulations import DualQP
 
 _LEAST_SECONDS_BETWEEN = 1.0
 _TIMES_THE_WRITING = 20.0  # seconds between two checkpoints, as a multiple of those that the last one took
@@ -40,14 +38,8 @@ class CheckpointFile:
 
     def of_problem(self, problem):
         """Return the file with words that describe the targets and costs of a problem, too."""
-        if isinstance(problem, DualQP):
-            arrays = (problem.target, problem.lower, problem.upper, problem.curvature, problem.epsilon)
-        else:  # the subgradient at zero says how rows are labelled and what they cost
-            arrays = (problem.risk.subgradient(np.zeros(problem.X.n_rows))[1],)
-        check = 0
-        for array in arrays:
-            check = zlib.crc32(np.ascontiguousarray(array), check)
-        return CheckpointFile(self.path, {**self.description, "targets and weights": f"checksum {check:08x}"})
+        words = {"targets and weights": f"checksum {problem.checksum():08x}"}
+        return CheckpointFile(self.path, {**self.description, **words})
 
     def remove(self, n_tasks):
         """Remove what is left of a fit that has come to its end."""

@@ -6,7 +6,7 @@ hold the solvers that take a DualQP, a RiskProblem and a KernelQP, as functions 
 
 from functools import partial
 
-from widemargin.problems.formulations import DualQP, Intercept, KernelQP, RiskProblem, is_made_of_hinges
+from widemargin.problems.formulations import DualQP, Intercept, KernelQP, RiskProblem
 from widemargin.solvers.auto import AUTO
 from widemargin.solvers.coordinate_descent.avsf import AVSF
 from widemargin.solvers.coordinate_descent.block_minimisation import SBM
@@ -123,7 +123,7 @@ def _refusal(spec, problem):
     """Return why a solver refuses the losses or the size of a problem, or None if it does not."""
     if spec.reads is Rows.IN_MEMORY and not spec.chooses and not is_in_memory(problem):
         return "needs all rows in memory, and these are in blocks on disk"
-    if spec.losses is Losses.HINGES and isinstance(problem, DualQP) and not is_made_of_hinges(problem):
+    if spec.losses is Losses.HINGES and isinstance(problem, DualQP) and not problem.is_made_of_hinges:
         return f"takes losses that are {Losses.HINGES.value}"
     return spec.refuses(problem)
 

@@ -16,7 +16,6 @@ from widemargin.data.gram import gram
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.certificates import certify
-from widemargin.problems.formulations import subsample
 from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.newton import iterate
@@ -153,7 +152,7 @@ def test_half_of_duplicated_rows_has_the_solution_of_all(clouds):
     X, sign, cost = clouds
     problem = classification.hinge(Matrix(X), sign, cost)
     twice = classification.hinge(Matrix(np.vstack([X, X])), np.tile(sign, 2), np.tile(cost, 2))
-    part = subsample(twice, np.arange(len(sign)), Matrix(X))
+    part = twice.of_rows(np.arange(len(sign)), Matrix(X))
     expected = LINEAR_SOLVERS["dcd"](
         classification.hinge(Matrix(X), sign, 2 * cost), Settings(tol=1e-10, max_iter=None)
     )

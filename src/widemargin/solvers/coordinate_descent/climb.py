@@ -47,14 +47,19 @@ def height(problem, norms=None):
     It is the mean of bound_i |x_i|², divided by the mean of |target_i|. For a squared loss, which has no bound, 1/(2
     curvature), the cost of the row, takes its place. `norms` are |x_i|², if they are known already.
     """
+    steps, targets = problem.X.place.total(_height_sums, problem, norms)
+    # If all targets are zero, so is the solution.
+    n_steps = float(steps) / float(targets) if targets > 0.0 else 1.0
+    return min(max(n_steps, 1.0), _LARGEST_HEIGHT)
+
+
+def _height_sums(problem, norms):
+    """Return Σ bound_i |x_i|² and Σ |target_i|."""
     norms = problem.X.squared_norms() if norms is None else norms
     bound = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
     is_squared = problem.curvature > 0.0
     bound[is_squared] = 0.5 / problem.curvature[is_squared]
-    mean_target = float(np.abs(problem.target).mean())
-    # If all targets are zero, so is the solution.
-    n_steps = float((bound * norms).mean()) / mean_target if mean_target > 0.0 else 1.0
-    return min(max(n_steps, 1.0), _LARGEST_HEIGHT)
+    return np.array([(bound * norms).sum(), np.abs(problem.target).sum()])
 
 
 class ClimbingSweeps(AdaptiveSweeps):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from widemargin.problems.formulations import RiskProblem
-from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk, axpby
+from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk, Step, axpby
 from widemargin.solvers.combination import Combination
 
 
@@ -55,7 +55,7 @@ class PlaneRows:
         self._lengths = np.sqrt(self._X.squared_norms(n_jobs) if norms is None else norms)
         self._memory, self._direction = np.zeros((2, self._X.n_rows))  # of results
         self._best = self._target = self._before = np.zeros(self._X.n_rows)
-        self._step = self._subgradient = None
+        self._step, self._subgradient, self._points = None, None, {}
         self.forget_planes()
 
     def forget_planes(self):
@@ -94,6 +94,47 @@ class PlaneRows:
         t = axpby(1.0, self._target, -1.0, self._best, self._direction, self._n_jobs)
         self._step = self._risk.step(self._best, t, curvature, slope)
         return self._step.k, self._step.risk, self._step.cut is None
+
+    # A search over several parts of the rows: `direct`, then what the search needs, then `take_step` or `take_point`.
+
+    def direct(self):
+        """Set t, the scores of the direction from w_b to w_t."""
+        is_known = self._step is not None and self._step.scores is self._best
+        self._before = self._best
+        self._points = {0.0: (self._step.scores, self._step.risk, self._step.c)} if is_known else {}
+        axpby(1.0, self._target, -1.0, self._best, self._direction, self._n_jobs)
+
+    def sampled_kinks(self, stride):
+        """Return `RowRisk.sampled_kinks` on the line, beyond k = 0."""
+        return self._risk.sampled_kinks(self._before, self._direction, 0.0, stride)
+
+    def kinks_in(self, low, high):
+        """Return `RowRisk.kinks_in` on the line, as arrays of their own."""
+        slope, *kinks = self._risk.kinks_in(self._before, self._direction, low, high)
+        return slope, *(part.copy() for part in kinks)
+
+    def derivatives(self, k):
+        """Return `RowRisk.derivatives` on the line."""
+        return self._risk.derivatives(self._before, self._direction, k)
+
+    def take_step(self, k):
+        """Take k as the result of the search; return the risk there."""
+        scores, risk, c = self._risk.along(self._before, self._direction, k, np.empty(self._X.n_rows))
+        self._step = Step(k, scores, risk, c.copy(), None)
+        return risk
+
+    def evaluate_on_line(self, k):
+        """Return the risk at k, and its derivative by k."""
+        if k not in self._points:
+            scores = self._before + k * self._direction
+            self._points[k] = (scores, *self._risk.subgradient(scores))
+        _, risk, c = self._points[k]
+        return np.array([risk, c @ self._direction])
+
+    def take_point(self, k, cut):
+        """Take k as the result of the search, and `cut`, if it is not None, as a point beyond the minimiser."""
+        self._step = Step(k, *self._points[k], None if cut is None else self._points[cut])
+        self._points = {}
 
     def accept(self):
         """Take the point of the step as the best point."""

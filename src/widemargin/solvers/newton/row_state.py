@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin.problems.smoothed_risk import SmoothedRisk
+from widemargin.problems.smoothed_risk import SmoothedRisk, mean_distance
 from widemargin.solvers.combination import Combination
 
 
@@ -151,6 +151,12 @@ class RowState:
         """Return the first and second derivative of the smoothed losses at s + k t by k."""
         return self._risk.derivatives(self._s, self._t, k, h)
 
+    def derivatives_with_shift(self, k, shift, h):
+        """Return R' by k, and R' and R'' by the shift, of the smoothed losses R at the scores s + k t + shift."""
+        scores = self._s + k * self._t + shift
+        along = self._risk.derivatives(scores, self._t, 0.0, h)
+        return np.array([along[0], *self._risk.derivatives_by_shift(scores, 0.0, h)])
+
     def advance(self, k):
         """Add k t to the scores."""
         self._s += k * self._t
@@ -158,7 +164,11 @@ class RowState:
     # --- Bands, costs and kept dual variables -------------------------------------------------------------------------
 
     def recentre(self, h):
-        """Take the dual variables as centres of the bands; return as `SmoothedRisk.recentre` does."""
+        """Take the dual variables as centres of the bands; return how far they are from their bounds."""
+        return mean_distance(*self.recentre_sums(h))
+
+    def recentre_sums(self, h):
+        """Take the dual variables as centres of the bands; return the two sums that `mean_distance` takes."""
         return self._risk.recentre(self._s, h)
 
     def change_costs(self, problem, factor):

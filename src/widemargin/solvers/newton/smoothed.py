@@ -25,7 +25,7 @@ Several problems with the same X take their steps together and share the passes 
 import numpy as np
 
 from widemargin._runtime.threads import single_threaded_blas
-from widemargin.problems.formulations import DualQP, is_made_of_hinges, scaled, subsample
+from widemargin.problems.formulations import DualQP
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, height
 from widemargin.solvers.handover import joined, rest_of
@@ -62,7 +62,7 @@ def _refuses(problem):
             f"is for up to {MAX_COLUMNS} columns, or few rows, X is {X.n_rows} x {X.n_columns}: a step works with a "
             "matrix of columns x columns"
         )
-    if not can_be_dense(X) and not is_made_of_hinges(problem):
+    if not can_be_dense(X) and not problem.is_made_of_hinges:
         return f"takes losses that are no hinges only of small problems, X is {X.n_rows} x {X.n_columns}"
     return None
 
@@ -120,7 +120,7 @@ def newton_path(problems, factors, settings, starts=None):
         problem.check(norms)
     iterates, last_factor = [], 1.0
     for factor in factors:
-        current = problems if factor == 1.0 else [scaled(problem, factor) for problem in problems]
+        current = problems if factor == 1.0 else [problem.scaled(factor) for problem in problems]
         watches = [Watch(one, "steps") for one in settings]
         with watches[0], single_threaded_blas():
             for iterate, problem in zip(iterates, current, strict=False):
@@ -175,7 +175,7 @@ def _active_set_path(problems, factors, settings, starts):
     """As `newton_path`, by the active-set method, one problem after the other."""
     for factor in factors:
         solutions = [
-            active_set_newton(scaled(problem, factor), mine, start)
+            active_set_newton(problem.scaled(factor), mine, start)
             for problem, mine, start in zip(problems, settings, starts, strict=True)
         ]
         yield solutions
@@ -208,7 +208,7 @@ def takes_active_set(problem):
     """Return whether a problem is solved by the active-set method from the beginning."""
     if suits_active_set(problem):
         return not starts_from_sample(problem.X)
-    return can_be_dense(problem.X) and (problem.X.is_wide or not is_made_of_hinges(problem))
+    return can_be_dense(problem.X) and (problem.X.is_wide or not problem.is_made_of_hinges)
 
 
 def starts_from_sample(X):
@@ -224,7 +224,7 @@ def _first_iterates(problems, starts, settings, watch):
     if not starts_from_sample(X):
         return _continuation_in_cost(problems, settings, watch)
     rows, part = X.sample(X.n_rows // _SAMPLING_RATIO, settings.seed)
-    samples = _first_iterates([subsample(one, rows, part) for one in problems], starts, settings, watch)
+    samples = _first_iterates([one.of_rows(rows, part) for one in problems], starts, settings, watch)
     _approach(samples, settings, watch)
     return [
         Iterate(problem, sample.best_w, sample.h, n_jobs, sample.passes / _SAMPLING_RATIO)
@@ -241,7 +241,7 @@ def _continuation_in_cost(problems, settings, watch):
     tens = max(0, round(np.log10(height(problems[0]) / _FIRST_HEIGHT)))
     factors = [10.0**-tens] * len(problems)
     iterates = [
-        Iterate(scaled(problem, factor), None, FIRST_HALF_WIDTH, settings.n_jobs)
+        Iterate(problem.scaled(factor), None, FIRST_HALF_WIDTH, settings.n_jobs)
         for problem, factor in zip(problems, factors, strict=True)
     ]
     while min(factors) < 1.0:
@@ -249,7 +249,7 @@ def _continuation_in_cost(problems, settings, watch):
         _approach([iterates[k] for k in reduced], settings, watch)
         for k in reduced:
             last, factors[k] = factors[k], 1.0 if iterates[k].burden >= MIN_BURDEN else min(1.0, 10.0 * factors[k])
-            iterates[k].change_costs(scaled(problems[k], factors[k]), factors[k] / last)
+            iterates[k].change_costs(problems[k].scaled(factors[k]), factors[k] / last)
     return iterates
 
 

@@ -1,0 +1,117 @@
+"""What can go wrong on a cluster that Dask does not repair by itself, and how it is noticed.
+
+A task of a fit waits, and nothing is reported, if no worker is there, if all workers are paused because their memory
+is full, or if the connection to the scheduler is gone. The `Overseer` waits for tasks and looks at the cluster every
+second; what lasts longer than a grace period ends the fit.
+"""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import CancelledError
+from typing import Any
+
+import dask
+from distributed import Client, Future, KilledWorker, wait
+
+_SECONDS_BETWEEN_LOOKS = 1.0
+_GRACE_SECONDS = 20.0  # of a cluster without a usable worker; dask.config: widemargin.grace-seconds
+
+
+class ClusterFailure(KeyboardInterrupt):
+    """The cluster cannot go on with the fit.
+
+    It interrupts a solver as Ctrl-C does, so that the solver returns its best solution so far. The estimator keeps that
+    model, and raises a `ClusterError` with the same message.
+    """
+
+
+class Overseer:
+    """Waits for tasks, and notices if they will never be done.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._grace = float(dask.config.get("widemargin.grace-seconds", _GRACE_SECONDS))
+        self._trouble, self._since = "", time.monotonic()
+
+    def workers(self) -> list[str]:
+        """Return the addresses of all workers, waiting for one if there is none."""
+        while not (found := self._known_workers()):
+            self._check()
+            time.sleep(0.1)
+        return sorted(found)
+
+    def _known_workers(self) -> dict[str, Any]:
+        """Return what the scheduler says of each worker."""
+        if self._client.status != "running":
+            return {}
+        return dict(self._client.scheduler_info(n_workers=-1)["workers"])
+
+    def wait(self, futures: Sequence[Future], partitions: Sequence[Future]) -> None:
+        """Return when all tasks are done.
+
+        Raises
+        ------
+        ClusterFailure
+            If the cluster cannot go on.
+        Exception
+            What a task has raised.
+        """
+        pending = list(futures)
+        while pending:
+            try:
+                pending = list(wait(pending, timeout=_SECONDS_BETWEEN_LOOKS).not_done)
+            except TimeoutError:
+                self._check()
+            except CancelledError as error:
+                raise ClusterFailure("The connection to the scheduler was lost, and with it the tasks.") from error
+            self._raise_errors(futures, partitions)
+        self._trouble = ""
+
+    def _raise_errors(self, futures, partitions):
+        """Raise what a task, or the building of a partition, has raised."""
+        for number, future in enumerate(partitions):
+            if future.status == "error":
+                raise _named(future.exception(), f"Partition {number} could not be rebuilt")
+        for future in futures:
+            if future.status == "error":
+                raise _named(future.exception(), "A pass over the rows failed")
+            if future.status in ("cancelled", "lost"):
+                raise ClusterFailure("The scheduler has dropped the tasks of the fit: it was restarted or closed.")
+
+    def _check(self):
+        """Raise ClusterFailure if the cluster has been unable to work for too long."""
+        trouble = self._trouble_now()
+        if trouble != self._trouble:
+            self._trouble, self._since = trouble, time.monotonic()
+        if trouble and time.monotonic() - self._since >= self._grace:
+            raise ClusterFailure(f"{trouble} for {self._grace:.0f} seconds.")
+
+    def _trouble_now(self):
+        """Return what keeps the cluster from working, in words; empty if nothing does."""
+        if self._client.status != "running":
+            return "The connection to the scheduler has been lost"
+        workers = self._known_workers()
+        if not workers:
+            return "The cluster has had no worker"
+        if all(worker.get("status") in ("paused", "closing_gracefully") for worker in workers.values()):
+            return "All workers have been paused, because their memory is full"
+        return ""
+
+
+def _named(error, what):
+    """Return an exception of a task as it is raised to the caller: that of the task, or a ClusterFailure."""
+    if isinstance(error, KilledWorker):
+        return ClusterFailure(
+            f"{what}: workers died one after the other while they processed the same rows, probably because their "
+            f"memory was full ({error}). Use more or smaller partitions, or workers with more memory."
+        )
+    if isinstance(error, CancelledError):
+        return ClusterFailure(f"{what}: its task was cancelled ({error}).")
+    if what.startswith("Partition") and isinstance(error, OSError | KeyError | ImportError):
+        return ClusterFailure(f"{what}: {type(error).__name__}: {error}")
+    return error

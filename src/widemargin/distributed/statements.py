@@ -1,0 +1,220 @@
+"""What is stated, and computed, on each partition: the matrix, the problem, and what the client must know of the rows.
+
+These functions are called by commands, on a worker, with the rows of one partition. They are the only ones of this room
+that see rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+
+from widemargin.data.blocks.placement import scaled_matrix
+from widemargin.data.blocks.row_blocks import RowBlocks
+from widemargin.data.blocks.streamed import StreamedMatrix
+from widemargin.data.column_scaling import column_statistics
+from widemargin.data.matrix import Matrix
+from widemargin.models.cutting_plane.queries import queries
+from widemargin.problems import classification, regression
+from widemargin.problems.formulations import RiskProblem, checksum_of
+from widemargin.problems.ranking import PairRisk
+from widemargin.problems.row_loss import RowLoss
+
+
+class RowFacts(NamedTuple):
+    """What the client knows of the rows of a partition."""
+
+    n_rows: int
+    n_features: int
+    n_stored: int
+    n_bytes: int
+    is_sparse: bool
+    names: tuple | None
+    labels: np.ndarray
+    counts: np.ndarray
+    weight: float
+    check: int
+
+
+def facts_of(rows, as_labels):
+    """Return the RowFacts of a partition; with `as_labels`, its distinct labels, and the rows of positive weight."""
+    X, y, weight = rows.X, rows.y, rows.weight
+    used = slice(None) if weight is None else weight > 0.0
+    labels = np.unique(y) if as_labels else np.array([])
+    counts = _counts(y[used], labels) if as_labels else np.array([])
+    n_stored = X.nnz if issparse(X) else X.shape[0] * X.shape[1]
+    names = None
+    n_bytes = X.nbytes if isinstance(X, np.ndarray) else 0
+    if issparse(X):
+        n_bytes = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    if isinstance(X, RowBlocks):
+        n_stored = round(X.summary.n_stored / max(1, X.summary.n_rows) * len(X))
+        names, n_bytes = X.feature_names, X.n_bytes
+    total = float(len(y)) if weight is None else float(weight.sum())
+    is_sparse = X.layout.is_sparse if isinstance(X, RowBlocks) else issparse(X)
+    check = 0 if y.dtype.kind == "O" else checksum_of(y, *([] if weight is None else [weight]))
+    return RowFacts(len(y), X.shape[1], n_stored, n_bytes, is_sparse, names, labels, counts, total, check)
+
+
+def _counts(y, labels):
+    found, counts = np.unique(y, return_counts=True)
+    all_counts = np.zeros(len(labels), np.int64)
+    all_counts[np.searchsorted(labels, found)] = counts
+    return all_counts
+
+
+def statistics_of(rows):
+    """Return the number of rows, and mean, deviation and largest absolute value of each column."""
+    parts = (X for X, _ in rows.X) if isinstance(rows.X, RowBlocks) else [rows.X]
+    found = column_statistics(parts)
+    zeros = np.zeros(rows.X.shape[1])
+    return len(rows.y), *(found[name] + zeros for name in ("mean", "deviation", "max_abs"))
+
+
+class MatrixFacts(NamedTuple):
+    """What the client knows of the matrix of a partition."""
+
+    longest_row: int
+    longest_sum: int
+    largest_norm: float
+    squared_lengths: float
+
+
+def matrix_of(rows, constant, scaling, memory_per_byte):
+    """Return the matrix of a partition; rows of files are kept in memory as far as the given share of it goes.
+
+    Rows of files are always a StreamedMatrix, whose sums do not depend on how much is kept.
+    """
+    if isinstance(rows.X, RowBlocks):
+        return StreamedMatrix(rows.X, constant, memory_per_byte * rows.X.n_bytes, scaling)
+    return Matrix(rows.X, constant) if scaling is None else scaled_matrix(rows.X, constant, scaling)
+
+
+def matrix_facts(X, n_jobs):
+    """Return the MatrixFacts of a partition."""
+    largest = float(X.squared_norms(n_jobs).max(initial=0.0))
+    return MatrixFacts(X.longest_row, X.longest_sum, largest, X.squared_lengths * X.n_rows)
+
+
+# --- Problems ---------------------------------------------------------------------------------------------------------
+
+
+class ClassStatement(NamedTuple):
+    """A class against the rest: the labels, the cost of a row of each class, the positive class, the loss.
+
+    `fold` is None, or the number of the fold that is held out, and how many there are.
+    """
+
+    classes: np.ndarray
+    cost: np.ndarray
+    positive: int
+    loss: str | RowLoss
+    free_intercept: bool
+    fold: tuple[int, int] | None = None
+
+    def problem(self, rows, X):
+        """Return the DualQP of a partition."""
+        label = np.searchsorted(self.classes, rows.y)
+        weight = 1.0 if rows.weight is None else rows.weight
+        cost = self.cost[label] * weight
+        if self.fold is not None:
+            cost = np.where(fold_of_rows(label, self.fold[1]) == self.fold[0], 0.0, cost)
+        sign = np.where(label == self.positive, 1.0, -1.0)
+        state = self.loss.classification if isinstance(self.loss, RowLoss) else classification.LOSSES[self.loss]
+        return state(X, sign, cost, free_intercept=self.free_intercept)
+
+
+class RegressionStatement(NamedTuple):
+    """A regression: the cost of a row, the tube, the loss."""
+
+    C: float
+    epsilon: float
+    loss: str | RowLoss
+    free_intercept: bool
+
+    def problem(self, rows, X):
+        """Return the DualQP of a partition."""
+        cost = np.full(len(rows.y), self.C) if rows.weight is None else self.C * rows.weight
+        state = self.loss.regression if isinstance(self.loss, RowLoss) else regression.LOSSES[self.loss]
+        return state(X, rows.y, cost, self.epsilon, free_intercept=self.free_intercept)
+
+
+class PairStatement(NamedTuple):
+    """Pairs of rows of the same query: C, and the number of pairs of all partitions."""
+
+    C: float
+    n_pairs: int
+
+    def problem(self, rows, X):
+        """Return the RiskProblem of a partition."""
+        risk = _pair_risk(rows, self.C)
+        return RiskProblem(X, risk.as_part_of(self.n_pairs, self.C))
+
+
+def stated(statement, rows, X):
+    """Return the problem of a partition."""
+    return statement.problem(rows, X)
+
+
+def _pair_risk(rows, C):
+    rank = np.unique(rows.y, return_inverse=True)[1]
+    return PairRisk(rank, queries(rows.qid, len(rank)), C)
+
+
+def pairs_of(rows):
+    """Return the number of pairs of rows of different targets within queries, and the first and the last query."""
+    ends = (None, None) if rows.qid is None or not len(rows.qid) else (rows.qid[0], rows.qid[-1])
+    return _pair_risk(rows, 1.0).n_pairs if len(rows.y) else 0, *ends
+
+
+def fold_of_rows(label, n_folds):
+    """Return the fold of each row: rows of each class take turns, so that folds are stratified."""
+    fold = np.empty(len(label), np.int64)
+    for one in np.unique(label):
+        mine = np.flatnonzero(label == one)
+        fold[mine] = np.arange(len(mine)) % n_folds
+    return fold
+
+
+def problem_facts(problem):
+    """Return whether losses are squared, whether they are made of hinges, their checksum, and the sum of costs."""
+    from widemargin.problems.smoothed_risk import SmoothedRisk
+
+    hinges = problem.is_made_of_hinges
+    weight = SmoothedRisk(problem).total_weight if hinges else 0.0
+    return problem.is_squared, hinges, problem.checksum(), weight
+
+
+def sample_of(rows, problem, share, seed):
+    """Return a random sample of the rows of a partition, as an array or CSR matrix, and the numbers of its DualQP."""
+    n_rows = round(share * problem.X.n_rows)
+    chosen, part = problem.X.sample(n_rows, (*np.atleast_1d(seed), rows.number))
+    X = part.blocks.to_memory() if isinstance(rows.X, RowBlocks) else rows.X[chosen]
+    arrays = (problem.target, problem.lower, problem.upper, problem.curvature, problem.epsilon)
+    return X, *(np.ascontiguousarray(array[chosen]) for array in arrays)
+
+
+def scores_of(X, w, n_jobs):
+    """Return X w of a partition, for risks that need the scores of all rows at one place."""
+    return X.scores(w, n_jobs)
+
+
+def combination_of(rows, X, parts, n_jobs):
+    """Return X'c of a partition; `parts` are the c of all partitions."""
+    return X.combine(parts[rows.number], n_jobs)
+
+
+def confusion_of(rows, X, weights, classes, n_folds, n_jobs):
+    """Return how many held-out rows of each class are predicted as each class, by fold, and by model.
+
+    `weights` are W (n_outputs, n_columns) and intercepts of each model of each fold.
+    """
+    label = np.searchsorted(classes, rows.y)
+    fold, counts = fold_of_rows(label, n_folds), []
+    for W, intercept, held_out in weights:
+        scores = X.scores_of_all(W, n_jobs) + np.reshape(intercept, (-1, 1))
+        predicted = (scores[0] > 0.0).astype(np.int64) if len(scores) == 1 else scores.argmax(axis=0)
+        mine = fold == held_out
+        pairs = label[mine] * len(classes) + predicted[mine]
+        counts.append(np.bincount(pairs, minlength=len(classes) ** 2).reshape(len(classes), -1))
+    return np.array(counts)
