@@ -3,6 +3,8 @@
 ValueError
  ├── FormatError          a data or model file violates its format
  └── InfeasibleNuError    nu-SVC: nu is larger than the smaller class allows
+RuntimeError
+ └── ClusterError         a Dask cluster cannot go on with a fit
 UserWarning
  └── ConvergenceWarning   (scikit-learn's) a solver stopped before it reached the requested tolerance
 """
@@ -11,7 +13,11 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["ConvergenceWarning", "FormatError", "InfeasibleNuError"]
+__all__ = ["ClusterError", "ConvergenceWarning", "FormatError", "InfeasibleNuError"]
+
+
+class ClusterError(RuntimeError):
+    """A Dask cluster cannot go on with a fit; the estimator has the best model so far, if the fit had come to one."""
 
 
 class InfeasibleNuError(ValueError):

@@ -21,7 +21,7 @@ from typing import Any
 
 from distributed import Client, Future, get_worker
 
-from widemargin.distributed.failures import Overseer
+from widemargin.distributed.failures import ClusterFailure, Overseer
 from widemargin.distributed.partition import (
     COMBINATIONS,
     Batch,
@@ -69,7 +69,11 @@ class Group:
         How many times all workers were asked.
     seconds_beyond_tasks : float
         Time of all trips less that of the slowest task of each.
+    failure : ClusterFailure or None
+        Why the cluster could not go on.
     """
+
+    failure: ClusterFailure | None = None
 
     def __init__(self, client: Client, partitions: Sequence[Future], n_jobs: int | None, proxies: dict) -> None:
         self._client, self._partitions, self._n_jobs, self._proxies = client, list(partitions), n_jobs, proxies
@@ -156,6 +160,7 @@ class Group:
             for one, value in zip(requests, self._trip(batch), strict=True):
                 one.value = value
         except BaseException as error:
+            self.failure = error if isinstance(error, ClusterFailure) else self.failure
             for one in requests:
                 one.error = error
         finally:

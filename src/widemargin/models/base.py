@@ -318,14 +318,14 @@ class LinearModel(WeightedModel):
             return Intercept.NONE
         return Intercept.PENALISED if self.penalize_intercept else Intercept.FREE
 
-    def _check_solver(self):
-        """Raise ValueError if the solver does not take this kind of intercept or this stopping rule."""
+    def _check_parameters(self):
+        """Raise ValueError if a parameter is not valid, or the solver does not take this intercept or stopping rule."""
+        self._validate_params()
         check_choice(_LINEAR_SPECS[self.solver], DualQP, intercept=self._intercept, stopping=self.stopping)
 
     def _check_rows(self, X, y, sample_weight, **options):
         """Return X, y and one weight for each row, after checks of these and of the parameters."""
-        self._validate_params()
-        self._check_solver()
+        self._check_parameters()
         X, y = checked_rows(self, X, y, order="C", **options)
         weight = checked_weights(sample_weight, X, non_negative=True)
         if not weight.any():

@@ -228,15 +228,19 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
         solutions = self._solve_problems(problems, X)
         return self._keep(solutions, X)
 
-    def _check_data(self, X, y, sample_weight):
-        """Return the rows, labels 0 .. n_classes − 1 and one weight for each row. Sets `classes_`."""
-        X, y, weight = self._check_rows(X, y, sample_weight)
+    def _check_parameters(self):
+        """Raise ValueError if a parameter, or a combination of them, is not valid."""
+        super()._check_parameters()
         given = f"Unsupported set of arguments: penalty={self.penalty!r}, loss={self.loss!r}, dual={self.dual!r}."
         if self.penalty == "l1":
             raise ValueError(f"{given} penalty='l1' is not available: it has no certificate. Use penalty='l2'.")
         if self.loss == "hinge" and self.dual is False:
             raise ValueError(f"{given} loss='hinge' needs dual=True or dual='auto', as in scikit-learn.")
         check_class_weight(self.class_weight)
+
+    def _check_data(self, X, y, sample_weight):
+        """Return the rows, labels 0 .. n_classes − 1 and one weight for each row. Sets `classes_`."""
+        X, y, weight = self._check_rows(X, y, sample_weight)
         self.classes_, label = encode_labels(y)
         return X, narrowed(label) if isinstance(X, RowBlocks) else label, weight
 
@@ -468,15 +472,18 @@ class LinearSVR(ScoresRowBlocks, RegressorMixin, LinearModel):
         solutions = self._solve_problems(problems, X)
         return self._keep(solutions, X)
 
-    def _check_data(self, X, y, sample_weight):
-        """Return the rows, the targets and one weight for each row."""
-        X, y, weight = self._check_rows(X, y, sample_weight, y_numeric=True)
+    def _check_parameters(self):
+        """Raise ValueError if a parameter, or a combination of them, is not valid."""
+        super()._check_parameters()
         if self.loss == "epsilon_insensitive" and self.dual is False:
             raise ValueError(
                 f"Unsupported set of arguments: loss={self.loss!r}, dual={self.dual!r}. loss='epsilon_insensitive' "
                 "needs dual=True or dual='auto', as in scikit-learn."
             )
-        return X, y, weight
+
+    def _check_data(self, X, y, sample_weight):
+        """Return the rows, the targets and one weight for each row."""
+        return self._check_rows(X, y, sample_weight, y_numeric=True)
 
     def _cost(self, y, weight):
         """Return the cost of each row."""

@@ -20,7 +20,7 @@ def best_intercept(problem, scores):
     """Return the minimiser b of the losses of a DualQP at scores + b, the midpoint if there is an interval of them."""
     if not problem.is_made_of_hinges:
         return _minimise_by_bisection(problem, scores)
-    squared = bool((problem.curvature > 0.0).any())
+    squared = problem.is_squared
     hinges = hinges_of(problem, squared)
     side = np.sign(hinges.signed_weight)
     kinks, weights = side * hinges.offset - scores, np.abs(hinges.signed_weight)

@@ -44,7 +44,7 @@ def zero_by_kinks(kinks_in, sample, curvature, slope, k_min):
     `kinks_in(low, high)` returns what `RowRisk.kinks_in` does. `sample` are SampledKinks beyond k_min, or None if there
     are few rows. If k is a kink, `fraction` is the fraction of its jump that lies below zero.
     """
-    low, high = (k_min, np.inf) if sample is None else _sampled_interval(sample, curvature, slope, k_min)
+    low, high = (k_min, np.inf) if sample is None else sampled_interval(sample, curvature, slope, k_min)
 
     def search(*interval):
         slope_before, places, jumps = kinks_in(*interval)
@@ -60,7 +60,7 @@ def zero_by_kinks(kinks_in, sample, curvature, slope, k_min):
     return k, fraction
 
 
-def _sampled_interval(sample, curvature, slope, k_min):
+def sampled_interval(sample, curvature, slope, k_min):
     """Return an interval that probably contains the zero, from a sample of the rows."""
     count, stride = len(sample.places), sample.stride
     if count == 0:

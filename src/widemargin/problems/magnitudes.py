@@ -33,14 +33,33 @@ def check_rows(problem, squared_norms):
     ValueError
         If a number of the problem is not valid, or a bound could overflow.
     """
+    objective_at_zero = checked_objective_at_zero(problem, squared_norms)
+    check_magnitudes(*magnitudes(problem, squared_norms, objective_at_zero), *largest(problem, squared_norms))
+
+
+def checked_objective_at_zero(problem, squared_norms):
+    """Return F(0) of a DualQP, or a bound of it, after a check of all numbers of the problem."""
     _check_norms(squared_norms)
     _check_numbers(problem)
     with np.errstate(over="ignore", invalid="ignore"):
-        norms, target = np.sqrt(squared_norms), np.abs(problem.target)
-        max_w = np.sqrt(2.0 * np.sum(_max_slopes(problem, target) * target))
-        residual = target + problem.epsilon + norms * max_w
+        target = np.abs(problem.target)
+        return float(np.sum(_max_slopes(problem, target) * target))
+
+
+def magnitudes(problem, squared_norms, objective_at_zero):
+    """Return bounds of the norm of a cutting plane, and of the sum of the losses: both are sums over rows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.sqrt(squared_norms)
+        residual = np.abs(problem.target) + problem.epsilon + norms * np.sqrt(2.0 * objective_at_zero)
         slopes = _max_slopes(problem, residual)
-        _check_magnitudes(slopes, norms, float(np.sum(slopes * residual)))
+        return np.array([np.sum(slopes * norms), np.sum(slopes * residual)])
+
+
+def largest(problem, squared_norms):
+    """Return the largest cost of a row, and the largest norm, for the message."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        slopes = _max_slopes(problem, np.abs(problem.target))
+        return np.array([slopes.max(initial=0.0), np.sqrt(squared_norms.max(initial=0.0))])
 
 
 def check_mean_risk(scale, squared_norms):
@@ -58,7 +77,7 @@ def check_mean_risk(scale, squared_norms):
     with np.errstate(over="ignore", invalid="ignore"):
         difference = 2.0 * max_norm
         max_loss = scale * (1.0 + difference * np.sqrt(2.0 * scale))
-        _check_magnitudes(np.array([scale]), np.array([difference]), max_loss)
+        check_magnitudes(scale * difference, max_loss, scale, difference)
 
 
 def check_costs(cost, squared_norms):
@@ -74,7 +93,8 @@ def check_costs(cost, squared_norms):
     with np.errstate(over="ignore", invalid="ignore"):
         difference = 2.0 * np.sqrt(squared_norms)
         max_w = np.sqrt(2.0 * np.sum(cost))
-        _check_magnitudes(cost, difference, float(np.sum(cost * (1.0 + difference * max_w))))
+        losses = float(np.sum(cost * (1.0 + difference * max_w)))
+        check_magnitudes(np.sum(cost * difference), losses, cost.max(initial=0.0), difference.max(initial=0.0))
 
 
 def _max_slopes(problem, residual):
@@ -110,13 +130,14 @@ def _refuse_where(invalid, name, values, rule):
         raise ValueError(f"Row {i} has {name} {values[i]}, which must {rule}. Check y, C and the weights of rows.")
 
 
-def _check_magnitudes(slopes, norms, losses):
-    """Refuse slopes and norms of rows that give too large a cutting plane, and sums of losses that are too large."""
-    plane = float(np.sum(slopes * norms))
-    largest = max(plane * plane, losses) if plane == plane and losses == losses else np.inf
+def check_magnitudes(plane, losses, largest_cost, largest_norm):
+    """Refuse costs and norms of rows that give too large a cutting plane, or too large a sum of losses."""
+    plane, losses = float(plane), float(losses)
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = max(plane * plane, losses) if plane == plane and losses == losses else np.inf
     if not largest < _MAX_MAGNITUDE:
         raise ValueError(
-            f"The problem leaves double precision: costs up to {slopes.max():.3g} and rows of length up to "
-            f"{norms.max():.3g} give an objective of up to {largest:.3g}, where {_MAX_MAGNITUDE:.0g} is allowed. "
+            f"The problem leaves double precision: costs up to {largest_cost:.3g} and rows of length up to "
+            f"{largest_norm:.3g} give an objective of up to {largest:.3g}, where {_MAX_MAGNITUDE:.0g} is allowed. "
             f"{_ADVICE}"
         )

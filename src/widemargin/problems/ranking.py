@@ -104,6 +104,12 @@ class PairRisk(BracketedStep):
         self._counts = np.empty((2, len(rank)), np.int64)
         self._sorter = Sorter(len(rank) if n_groups == 1 else 0)
 
+    def as_part_of(self, n_pairs, C):
+        """Return this risk as the part of one with so many pairs, in other parts of the rows; C multiplies the mean."""
+        self._weight = float(C) / n_pairs
+        self.scale = self._weight * self.n_pairs
+        return self
+
     def subgradient(self, s):
         """Return (R(s), c)."""
         order, sorted_s = self._sorted(s)

@@ -77,7 +77,7 @@ class RowRisk:
     """
 
     def __init__(self, problem, n_jobs=None):
-        self.squared = bool((problem.curvature > 0.0).any())
+        self.squared = problem.is_squared
         self._hinges = hinges_of(problem, self.squared)
         self._n, self._n_jobs = len(problem.target), n_jobs
         self._ranges = ranges_of(self._n)

@@ -56,7 +56,7 @@ class SmoothedRisk:
     STATE = ("_centre",)  # what a checkpoint keeps
 
     def __init__(self, problem, n_jobs=None):
-        self.squared = bool((problem.curvature > 0.0).any())
+        self.squared = problem.is_squared
         self._n_jobs, self._ranges, self._ones = n_jobs, ranges_of(len(problem.target)), None
         self._problem, self._hinges = problem, hinges_of(problem, self.squared)
         self._centre = np.full(self._hinges.signed_weight.shape, 0.5)

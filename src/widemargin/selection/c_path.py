@@ -217,7 +217,7 @@ class _Paths:
     def fit(self, Cs, each=None):
         """Return the CPath for these values of C, or for the useful range if Cs is None; call `each` after each C."""
         rounds = self._rounds(Cs)
-        grid = _useful_range(self._stated(range(self._n_outputs))) if Cs is None else Cs
+        grid = useful_range(self._stated(range(self._n_outputs))) if Cs is None else Cs
         found, scores = [[] for _ in grid], []
         at_end = each is None and not self._X.is_in_memory and len(grid) * self._X.n_columns <= self._X.n_rows
         with (
@@ -235,7 +235,7 @@ class _Paths:
                         solving.finished(1)
                         scores += [] if at_end else self._scores_of_last(found[:n_solved])
                         self._call(each, grid[n_solved - 1], found[n_solved - 1], scores)
-                    if Cs is None and number == 1 and all(map(_is_final, solutions[: self._n_outputs])):
+                    if Cs is None and number == 1 and all(map(is_final, solutions[: self._n_outputs])):
                         break
                 grid, found = grid[:n_solved], found[:n_solved]
             scores = self._held_out_scores(found, _SCORES_PER_PROBLEM) if at_end else scores
@@ -418,13 +418,13 @@ def _scaled_dual_solution(solution, ratio):
     return solution.beta * min(best, ratio)
 
 
-def _is_final(solution):
+def is_final(solution):
     """Return whether ½|w|² or the sum of the losses is negligible, so that a larger C changes the model very little."""
     penalty = 0.5 * float(solution.w @ solution.w)
     return min(penalty, solution.primal - penalty) <= _NEGLIGIBLE_PART_OF_OBJECTIVE * solution.primal
 
 
-def _useful_range(problems):
+def useful_range(problems):
     """Return values of C in geometric progression from the smallest C at which some row reaches zero loss."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         power = np.floor(np.log(min(map(_smallest_C_with_a_zero_loss, problems))) / np.log(_RATIO_OF_ADJACENT_C))
@@ -443,9 +443,26 @@ def _smallest_C_with_a_zero_loss(problem):
     For small C, w is C times the sum of the negative gradients of the losses at w = 0. The residual of a row
     decreases in proportion to C, from `beyond` at C = 0, at the rate `gain`.
     """
-    side, beyond = np.sign(problem.target), np.maximum(np.abs(problem.target) - problem.epsilon, 0.0)
+    place = problem.X.place
+    rate = float(place.largest(_fastest_gain, problem, place.total(_descent_at_zero, problem)))
+    return 1.0 / rate if rate > 0.0 else 1.0
+
+
+def _side_and_beyond(problem):
+    return np.sign(problem.target), np.maximum(np.abs(problem.target) - problem.epsilon, 0.0)
+
+
+def _descent_at_zero(problem):
+    """Return the sum of the negative gradients of the losses at w = 0."""
+    side, beyond = _side_and_beyond(problem)
     is_squared, bound = problem.curvature > 0.0, np.where(side > 0.0, problem.upper, -problem.lower)
     gradient = np.divide(beyond, problem.curvature, out=np.where(is_squared, 0.0, bound), where=is_squared)
-    gain = side * problem.X.scores(problem.X.combine(np.where(beyond > 0.0, side * gradient, 0.0)))
+    return problem.X.combine(np.where(beyond > 0.0, side * gradient, 0.0))
+
+
+def _fastest_gain(problem, direction):
+    """Return the largest gain of a row in proportion to what it is beyond zero loss; 0 if no row gains."""
+    side, beyond = _side_and_beyond(problem)
+    gain = side * problem.X.scores(direction)
     improves = (gain > 0.0) & (beyond > 0.0)
-    return float(np.min(beyond[improves] / gain[improves])) if improves.any() else 1.0
+    return float(np.max(gain[improves] / beyond[improves])) if improves.any() else 0.0

@@ -35,6 +35,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from widemargin._runtime.place import HERE
 from widemargin.data.gram import row_cost
 from widemargin.problems.formulations import DualQP
 from widemargin.solvers.contract import Status
@@ -105,7 +106,7 @@ def chosen(problem, settings, start=None):
         return ocas, "the intercept is not penalised, and there are many columns"
     if settings.stopping != "gap" or start is not None:
         return _sweeps, "stopping='kkt'" if settings.stopping != "gap" else "a start"
-    price = _price(problem.X, squared=bool(problem.curvature.any()))
+    price = _price(problem.X, squared=problem.is_squared)
     if price <= _MAX_PRICE_OF_NEWTON:
         return _newton_then_sweeps, "many rows for each column"
     if np.isfinite(price) and price <= _MAX_PRICE_PER_HEIGHT * height(problem):
@@ -114,7 +115,11 @@ def chosen(problem, settings, start=None):
 
 
 def _chosen_for_blocks(problem):
-    """Return the solver for rows in blocks on disk, where passes over the rows cost most, and the reason."""
+    """Return the solver for rows on disk or on a cluster, where passes over the rows cost most, and the reason."""
+    if problem.X.place is not HERE:
+        if problem.X.n_columns <= MAX_COLUMNS:
+            return newton, "rows on a cluster, few columns"
+        return ocas, "rows on a cluster, many columns"
     if problem.X.n_columns <= min(MAX_COLUMNS, problem.X.n_rows) and problem.is_made_of_hinges:
         return newton, "rows in blocks, few columns"
     if problem.free_intercept or problem.X.is_centred:
@@ -192,7 +197,7 @@ def _sweeps_then_newton(problem, settings, start=None, after_newton=False):
 
     If newton was tried before (`after_newton`), or there are too many columns for it, its active-set method continues.
     """
-    price, is_dense = _price(problem.X, squared=bool(problem.curvature.any())), can_be_dense(problem.X)
+    price, is_dense = _price(problem.X, squared=problem.is_squared), can_be_dense(problem.X)
     if not is_dense and np.isinf(price):
         return _sweeps(problem, settings, start)
     forecast = _SwitchForecast(_TIME_FRACTION_AFTER_SWEEPS * price, settings)

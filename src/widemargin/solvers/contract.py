@@ -192,7 +192,8 @@ class Solution:
     @property
     def is_finite(self) -> bool:
         """Whether weights, intercept, dual variables and primal objective are finite; `dual` may be −∞, but not NaN."""
-        parts = (self.w, self.intercept, self.primal, 0.0 if self.beta is None else self.beta)
+        beta = self.beta if isinstance(self.beta, np.ndarray) else 0.0  # those of rows elsewhere are not seen here
+        parts = (self.w, self.intercept, self.primal, beta)
         return all(np.isfinite(part).all() for part in parts) and not np.isnan(self.dual)
 
 

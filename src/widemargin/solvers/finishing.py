@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from widemargin._runtime.compile import compiled
+from widemargin._runtime.place import HERE
 from widemargin._runtime.threads import run, split
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.intercept import best_intercept
@@ -129,6 +130,8 @@ def _with_free_intercept(problem, solution, settings):
     """Return a solution with the best intercept for its weights, if the intercept is not penalised."""
     if not problem.free_intercept:
         return solution
+    if problem.X.place is not HERE:
+        return replace(solution, intercept=problem.best_intercept(solution.w))
     scores = problem.X.scores(solution.w, settings.n_jobs)
     return replace(solution, intercept=best_intercept(problem, scores))
 
@@ -155,6 +158,8 @@ def _constant_if_objective_is_zero(problem, solution, settings):
 
     If the optimum is zero, the relative gap of any other solution is 1 or more, however small its objective is.
     """
+    if problem.X.place is not HERE:
+        return solution
     zeros = {"w": np.zeros_like(solution.w), "beta": np.zeros(problem.X.n_rows), "dual": 0.0}
     constant = replace(solution, **zeros, is_exact=True)
     constant = _certified(problem, _with_free_intercept(problem, constant, settings), settings)

@@ -6,6 +6,7 @@ hold the solvers that take a DualQP, a RiskProblem and a KernelQP, as functions 
 
 from functools import partial
 
+from widemargin._runtime.place import HERE
 from widemargin.problems.formulations import DualQP, Intercept, KernelQP, RiskProblem
 from widemargin.solvers.auto import AUTO
 from widemargin.solvers.coordinate_descent.avsf import AVSF
@@ -90,7 +91,7 @@ def check(spec, problem, settings):
         If the solver does not support the intercept, the losses, the stopping rule or the size of the problem, or
         writes no checkpoints and these are asked for.
     """
-    formulation = type(problem)
+    formulation = formulation_of(problem)
     if formulation not in spec.takes:
         others = listed(specs_of(formulation))
         raise TypeError(f"solver={spec.name!r} does not minimise a {formulation.__name__}; use solver={others}.")
@@ -106,7 +107,11 @@ def check(spec, problem, settings):
 
 def _check_checkpoints(spec, problem, settings):
     """Raise ValueError if a solver that takes a problem cannot go on from a checkpoint."""
-    others = [name for name in _others(problem, settings) if specs_of(type(problem))[name].writes_checkpoints(problem)]
+    others = [
+        name
+        for name in _others(problem, settings)
+        if specs_of(formulation_of(problem))[name].writes_checkpoints(problem)
+    ]
     if not (others if spec.chooses else spec.writes_checkpoints(problem)):
         way = f"Use solver={listed(others)}, or" if others else "No solver of this problem does. Use"
         raise ValueError(f"solver={spec.name!r} writes no checkpoints for this problem. {way} checkpoint=None.")
@@ -114,23 +119,41 @@ def _check_checkpoints(spec, problem, settings):
 
 def _others(problem, settings):
     """Return the names of all solvers that take a problem, with its intercept, and the stopping rule."""
-    formulation = type(problem)
+    formulation = formulation_of(problem)
     names = names_of(formulation, intercept=getattr(problem, "intercept", None), stopping=settings.stopping)
     return [name for name in names if not _refusal(specs_of(formulation)[name], problem)]
 
 
 def _refusal(spec, problem):
     """Return why a solver refuses the losses or the size of a problem, or None if it does not."""
-    if spec.reads is Rows.IN_MEMORY and not spec.chooses and not is_in_memory(problem):
-        return "needs all rows in memory, and these are in blocks on disk"
+    if not spec.chooses and _needed(problem) not in _READABLE[spec.reads]:
+        where = "in partitions on a cluster" if _needed(problem) is Rows.PARTITIONS else "in blocks on disk"
+        return (
+            f"needs all rows {'in memory' if spec.reads is Rows.IN_MEMORY else 'in one process'}, and these are {where}"
+        )
     if spec.losses is Losses.HINGES and isinstance(problem, DualQP) and not problem.is_made_of_hinges:
         return f"takes losses that are {Losses.HINGES.value}"
     return spec.refuses(problem)
 
 
-def is_in_memory(problem):
-    """Return whether the rows of a problem are in memory; those of a kernel problem always are."""
-    return not hasattr(problem, "X") or problem.X.is_in_memory
+_READABLE = {  # where rows may be, by what a solver reads
+    Rows.IN_MEMORY: {Rows.IN_MEMORY},
+    Rows.BLOCKS: {Rows.IN_MEMORY, Rows.BLOCKS},
+    Rows.PARTITIONS: {Rows.IN_MEMORY, Rows.BLOCKS, Rows.PARTITIONS},
+}
+
+
+def _needed(problem):
+    """Return where the rows of a problem are; those of a kernel problem are in memory."""
+    if not hasattr(problem, "X") or problem.X.is_in_memory:
+        return Rows.IN_MEMORY
+    return Rows.BLOCKS if problem.X.place is HERE else Rows.PARTITIONS
+
+
+def formulation_of(problem):
+    """Return the formulation of a problem: its class, or the class that it derives from."""
+    known = {formulation for spec in SPECS for formulation in spec.takes}
+    return next((kind for kind in type(problem).__mro__ if kind in known), type(problem))
 
 
 def counts_of(solver):

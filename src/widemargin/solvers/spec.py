@@ -33,6 +33,7 @@ class Rows(Enum):
 
     IN_MEMORY = "in memory"
     BLOCKS = "in memory, or in blocks on disk"
+    PARTITIONS = "in memory, in blocks on disk, or in partitions on a cluster"
 
 
 def refuses_nothing(problem: Any) -> str | None:

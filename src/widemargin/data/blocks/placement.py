@@ -27,7 +27,11 @@ def matrix_of_arrays(X, constant=0.0, scaling=None):
     """
     if scaling is None:
         return Matrix.of_columns_that_occur(X, constant)
-    how = ColumnScaling.of(scaling, column_statistics([X]))
+    return scaled_matrix(X, constant, ColumnScaling.of(scaling, column_statistics([X])))
+
+
+def scaled_matrix(X, constant, how):
+    """Return the matrix of an array or CSR matrix whose columns are scaled as `how` says, a ColumnScaling."""
     if issparse(X) and how.is_centred and X.shape[0] * X.shape[1] <= _MAX_DENSE_ENTRIES:
         X = X.toarray()
     if issparse(X) and how.is_centred:

@@ -33,10 +33,14 @@ class PlaneModel(WeightedModel):
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
     }
 
-    def _check_rows(self, X, y, **options):
-        """Return X and y, after checks of these and of the parameters."""
+    def _check_parameters(self):
+        """Raise ValueError if a parameter is not valid, or the solver does not take the stopping rule."""
         self._validate_params()
         check_choice(specs_of(RiskProblem)[self.solver], RiskProblem, stopping=self.stopping)
+
+    def _check_rows(self, X, y, **options):
+        """Return X and y, after checks of these and of the parameters."""
+        self._check_parameters()
         return checked_rows(self, X, y, order="C", **options)
 
     def _minimise(self, X, risk, constant=0.0):
@@ -46,16 +50,20 @@ class PlaneModel(WeightedModel):
         attributes that describe the solution, and warns if the solver has not converged.
         """
         matrix = self._matrix_of(X, constant, n_vectors=VECTORS_OF_PLANES)
+        return self._minimise_problem(RiskProblem(matrix, risk))
+
+    def _minimise_problem(self, problem):
+        """Return (coef, intercept) as `_minimise` does, of a RiskProblem."""
+        matrix = problem.X
         last = self._last_weights(1, matrix)
         start = None if last is None else last[0]
         solve = one_by_one(finishing_risk(RISK_SOLVERS[self.solver]))
-        problems = [lambda: RiskProblem(matrix, risk)]
-        (solution,) = self._solve(solve, problems, [start], checkpoint=self._checkpoint_file(matrix))
+        (solution,) = self._solve(solve, [lambda: problem], [start], checkpoint=self._checkpoint_file(matrix))
         self.n_iter_ = solution.n_iter
         self._keep_record([solution])
         self._warn([solution], matrix.values if matrix.is_in_memory else None)
         w = matrix.spread(solution.w)
-        coef, intercept = (w[:-1], constant * float(w[-1])) if constant else (w, 0.0)
+        coef, intercept = (w[:-1], matrix.constant * float(w[-1])) if matrix.constant else (w, 0.0)
         vars(self).pop("scaling_", None)
         if matrix.scaling is None:
             return coef, intercept

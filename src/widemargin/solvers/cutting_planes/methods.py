@@ -62,7 +62,7 @@ SVMPERF = SolverSpec(
     starts_from=Start.WEIGHTS,
     stopping=("gap", "violation"),
     counts="planes",
-    reads=Rows.BLOCKS,
+    reads=Rows.PARTITIONS,
     writes_checkpoints=always,
 )
 OCAS = replace(SVMPERF, name="ocas", solve=ocas, stopping=("gap",))

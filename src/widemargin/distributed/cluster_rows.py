@@ -1,0 +1,140 @@
+"""`ClusterRows`: the rows of one fit on a cluster, from the collections of the caller to the matrix for the solver."""
+
+from typing import Any, Self
+
+import numpy as np
+from distributed import Client, default_client
+
+from widemargin.data.blocks.memory import bytes_of
+from widemargin.data.column_scaling import ColumnScaling
+from widemargin.distributed.failures import Overseer
+from widemargin.distributed.group import Group
+from widemargin.distributed.matrix import DistributedMatrix
+from widemargin.distributed.partition import ROWS
+from widemargin.distributed.rows import CuttingRows, NewtonRows
+from widemargin.distributed.sources import partitions_of
+from widemargin.distributed.statements import facts_of, statistics_of
+from widemargin.solvers.cutting_planes.plane_rows import PlaneRows
+from widemargin.solvers.newton.row_state import RowState
+
+_PROXIES = {RowState: NewtonRows, PlaneRows: CuttingRows}
+_SHARE_OF_WORKER_MEMORY = 0.5  # for rows of files
+
+
+class ClusterRows:
+    """The partitions of one fit; a context manager that releases them at its end.
+
+    Parameters
+    ----------
+    client : distributed.Client or None
+        None is the client of this process that was made last.
+    data : tuple
+        X, y, sample_weight and qid, as `partitions_of` takes them.
+    as_labels : bool
+        Whether y are class labels; otherwise they are numbers.
+    n_jobs : int or None
+        Threads of each worker.
+
+    Attributes
+    ----------
+    group : Group
+    facts : list of RowFacts
+    n_rows, n_features : int
+    names : tuple of str or None
+        Names of the features.
+    classes, counts : ndarray
+        Of labels: the distinct ones, and the number of rows of positive weight of each.
+    """
+
+    def __init__(self, client: Client | None, data: tuple, *, as_labels: bool, n_jobs: int | None) -> None:
+        self._client = client_of(client)
+        Overseer(self._client).workers()
+        partitions = partitions_of(self._client, *data, numeric=not as_labels)
+        self.group = Group(self._client, partitions, n_jobs, _PROXIES)
+        try:
+            self.facts = self.group.each(facts_of, ROWS, as_labels)
+            self.n_rows, self.n_features = sum(one.n_rows for one in self.facts), self.facts[0].n_features
+            self.names = self.facts[0].names
+            self._check()
+            self.classes, self.counts = _joined_labels(self.facts) if as_labels else (np.array([]), np.array([]))
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self):
+        """Raise ValueError if partitions differ in their columns, or have no rows or no weight."""
+        for number, one in enumerate(self.facts):
+            if one.n_features != self.n_features:
+                raise ValueError(f"Partition {number} has {one.n_features} columns, partition 0 {self.n_features}.")
+            if one.is_sparse != self.facts[0].is_sparse and one.n_rows and self.facts[0].n_rows:
+                raise ValueError(f"Partition {number} is {'sparse' if one.is_sparse else 'dense'}, partition 0 is not.")
+        if self.n_rows == 0:
+            raise ValueError("Found array with 0 sample(s): all partitions are empty.")
+        if sum(one.weight for one in self.facts) == 0.0:
+            raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+
+    def matrix(self, constant: float, scaling: str | None, max_memory: int | str | None) -> DistributedMatrix:
+        """Return the matrix; `max_memory` is what each worker may use for rows of files, None half of what it has."""
+        how = None if scaling is None else ColumnScaling.of(scaling, self._statistics())
+        return DistributedMatrix(self.group, self.facts, constant, how, self._memory_per_byte(max_memory))
+
+    def _memory_per_byte(self, max_memory):
+        """Return the memory of all workers for rows of files, divided by the bytes of the rows."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        if max_memory is None:
+            memory = sum(_SHARE_OF_WORKER_MEMORY * (one.get("memory_limit") or 0) for one in workers)
+        else:
+            memory = bytes_of(max_memory) * len(workers)
+        return memory / max(1, sum(one.n_bytes for one in self.facts))
+
+    def _statistics(self):
+        """Return mean, deviation and largest absolute value of each column, from those of the partitions."""
+        n_rows, mean, squares, largest = 0, 0.0, 0.0, 0.0
+        for n, here, deviation, peak in self.group.each(statistics_of, ROWS):
+            if n:
+                total = n_rows + n
+                squares = squares + n * deviation**2 + (here - mean) ** 2 * n_rows * n / total
+                mean, n_rows, largest = mean + (here - mean) * n / total, total, np.maximum(largest, peak)
+        return {"mean": mean, "deviation": np.sqrt(squares / n_rows), "max_abs": largest}
+
+    def close(self) -> None:
+        """Release the partitions."""
+        self.group.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def client_of(client: Client | None) -> Client:
+    """Return a client, by default the one of this process that was made last.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if client is not None:
+        return client
+    try:
+        return default_client()
+    except ValueError as error:
+        raise ValueError(
+            "There is no Dask client: connect to a cluster by `distributed.Client(...)` first, or give client=."
+        ) from error
+
+
+def _joined_labels(facts):
+    """Return the distinct labels of all partitions, and the number of rows of positive weight of each."""
+    kinds = {one.labels.dtype.kind in "US" for one in facts if len(one.labels)}
+    if len(kinds) > 1:
+        raise ValueError("y must hold labels of one kind, got strings in some partitions and numbers in others.")
+    classes = np.unique(np.concatenate([one.labels for one in facts if len(one.labels)]))
+    if len(classes) < 2:
+        raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes.tolist()}.")
+    counts = np.zeros(len(classes), np.int64)
+    for one in facts:
+        counts[np.searchsorted(classes, one.labels)] += one.counts
+    return classes, counts

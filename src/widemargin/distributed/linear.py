@@ -1,0 +1,129 @@
+"""`LinearSVC` and `LinearSVR` on a Dask cluster."""
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+
+from widemargin.distributed.cluster_rows import ClusterRows
+from widemargin.distributed.estimator import OnCluster, on_cluster
+from widemargin.distributed.matrix import DistributedQP
+from widemargin.distributed.statements import ClassStatement, RegressionStatement
+from widemargin.models import linear
+from widemargin.problems.formulations import Intercept
+
+
+class _LinearOnCluster(OnCluster):
+    """Linear models whose objective is a sum over rows."""
+
+    def _fit_statements(self, rows: ClusterRows, statements: list) -> None:
+        """Solve a problem for each statement, and keep the solutions; those have no dual variables of rows."""
+        constant = self.intercept_scaling if self._intercept is Intercept.PENALISED else 0.0
+        matrix = rows.matrix(constant, self.scaling, self.max_memory)
+        problems = [lambda one=one: DistributedQP.of(matrix, one) for one in statements]
+        solutions = self._solve_problems(problems, matrix)
+        self._keep([replace(solution, beta=None) for solution in solutions], matrix)
+
+
+@on_cluster
+class LinearSVC(_LinearOnCluster, linear.LinearSVC):
+    """Linear support vector classification of rows on a Dask cluster, with the same certificate.
+
+    Parameters
+    ----------
+    Those of `widemargin.LinearSVC`, and
+    client : distributed.Client or None, default=None
+        The cluster; None is the client that was made last in this process.
+
+    `n_jobs` is the number of threads of each worker, by default all that it has. Solvers that need all rows in one
+    process ("dcd", "avsf", "climb", "sbm") and `multi_class="crammer_singer"` are refused by name. `max_memory` is what
+    each worker keeps of rows in files.
+
+    Attributes
+    ----------
+    Those of `widemargin.LinearSVC`, as arrays in this process, except `dual_coef_`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from widemargin.dask import LinearSVC
+    >>> client = Client(processes=False, dashboard_address=None)
+    >>> X = da.random.default_rng(0).standard_normal((1000, 3), chunks=(250, 3))
+    >>> model = LinearSVC(client=client).fit(X, (X[:, 0] > 0).astype(int))
+    >>> model.gap_ <= 1e-4, model.predict(X).compute().shape
+    (True, (1000,))
+    >>> client.close()
+    """
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : Dask array or data frame, list of delayed (X, y[, sample_weight]) blocks, or from_blocks(...)
+            Chunks may be dense or SciPy sparse, and of unknown length. Columns are in one chunk, or are rechunked.
+        y, sample_weight : Dask arrays or series with the same blocks, or arrays; None for blocks that contain them
+            Labels, and factors of C for each row.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_on((X, y, sample_weight, None), self._fit_rows)
+
+    def _check_parameters(self):
+        """Raise ValueError for parameters that are not valid, or not for a cluster."""
+        super()._check_parameters()
+        if self.multi_class == "crammer_singer":
+            raise ValueError("multi_class='crammer_singer' needs all rows in one process; use 'ovr' on a cluster.")
+
+    def _fit_rows(self, rows):
+        self.classes_ = rows.classes
+        self._fit_statements(rows, self._statements(self._class_costs(rows)))
+
+    def _class_costs(self, rows):
+        """Return the cost of a row of each class."""
+        factor = np.ones(len(self.classes_))
+        if self.class_weight == "balanced":
+            present = rows.counts > 0
+            factor[present] = rows.counts.sum() / (present.sum() * rows.counts[present])
+        elif self.class_weight is not None:
+            factor = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+        return self.C * factor
+
+    def _statements(self, cost, fold=None):
+        """Return a statement for each problem: one for two classes, else one for each class."""
+        positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        free = self._intercept is Intercept.FREE
+        return [ClassStatement(self.classes_, cost, k, self.loss, free, fold) for k in positives]
+
+
+@on_cluster
+class LinearSVR(_LinearOnCluster, linear.LinearSVR):
+    """Linear support vector regression of rows on a Dask cluster, with the same certificate.
+
+    Parameters
+    ----------
+    Those of `widemargin.LinearSVR`, and
+    client : distributed.Client or None, default=None
+        The cluster; None is the client that was made last in this process.
+
+    Attributes
+    ----------
+    Those of `widemargin.LinearSVR`, as arrays in this process, except `dual_coef_`.
+    """
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model; the arguments are those of `LinearSVC.fit`, with targets y.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_on((X, y, sample_weight, None), self._fit_rows, as_labels=False)
+
+    def _fit_rows(self, rows):
+        free = self._intercept is Intercept.FREE
+        self._fit_statements(rows, [RegressionStatement(self.C, self.epsilon, self.loss, free)])

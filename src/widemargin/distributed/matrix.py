@@ -1,0 +1,213 @@
+"""Matrix and problems whose rows are on a cluster: what the client knows of them, and how solvers ask for the rest.
+
+`DistributedMatrix` has the numbers that solvers read from a matrix, and a `place`, the `Group`, at which they call
+functions of rows. `DistributedQP` and `PairProblem` stand for the problem of each partition. `GatheredMatrix` is for
+risks that need the scores of all rows at one place: it brings them to the client, eight bytes for each row and pass.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import issparse, vstack
+
+from widemargin._runtime.place import HERE
+from widemargin.data.blocks.placement import scaled_matrix
+from widemargin.data.matrix import Matrix
+from widemargin.distributed.intercept import best_intercept
+from widemargin.distributed.partition import ROWS, THREADS
+from widemargin.distributed.statements import (
+    combination_of,
+    matrix_facts,
+    matrix_of,
+    problem_facts,
+    sample_of,
+    scores_of,
+    stated,
+)
+from widemargin.problems import magnitudes
+from widemargin.problems.formulations import DualQP, RiskProblem
+
+_MAX_SAMPLE_VALUES = 1 << 22  # of the rows that the client fits first, as a warm start: some tens of megabytes
+
+
+class DistributedMatrix:
+    """X in partitions on a cluster; the attributes are those of `Matrix`.
+
+    Parameters
+    ----------
+    group : Group
+    facts : list of RowFacts
+        Of each partition.
+    constant : float
+        Value of the constant column; 0 without one.
+    scaling : ColumnScaling or None
+    memory_per_byte : float
+        Of rows in files: how many bytes of them are kept in memory, for each byte.
+    """
+
+    is_in_memory, columns, most_problems = False, None, 16
+
+    def __init__(self, group, facts, constant, scaling, memory_per_byte):
+        self.place, self.n_parts, self.constant, self.scaling = group, len(facts), float(constant), scaling
+        self.n_rows, self.n_stored = sum(one.n_rows for one in facts), sum(one.n_stored for one in facts)
+        self.n_features = self.width = facts[0].n_features
+        self.n_columns = self.n_features + (self.constant != 0.0)
+        self.is_sparse, self.source = any(one.is_sparse for one in facts), _Fingerprint(facts)
+        self.parts = group.create(matrix_of, ROWS, self.constant, scaling, memory_per_byte)
+        self.ref, self._ends = self.parts.ref, np.cumsum([0, *(one.n_rows for one in facts)])
+        found = group.each(matrix_facts, self.parts, THREADS)
+        self.longest_row = max(one.longest_row for one in found)
+        self.longest_sum = max(one.longest_sum for one in found) + (self.n_parts - 1).bit_length()
+        self.largest_norm = max(one.largest_norm for one in found)  # squared
+        self.squared_lengths = sum(one.squared_lengths for one in found) / max(1, self.n_rows)
+
+    is_wide = property(lambda self: self.n_rows < self.n_columns, doc="Whether there are fewer rows than columns.")
+    is_centred = property(lambda self: self.scaling is not None and self.scaling.is_centred)
+
+    def squared_norms(self, n_jobs=None):
+        """Return None: the norms of rows are where the rows are."""
+        return
+
+    def spread(self, W):
+        """Return W: no columns are left out."""
+        return W
+
+    def kept(self, W):
+        """Return W as an array: no columns are left out."""
+        return W.toarray() if hasattr(W, "toarray") else W
+
+    def sample(self, n_rows, seed):
+        """Return a share and a seed, for `DistributedQP.of_rows`, and this matrix.
+
+        The sample is fitted by the client, so that it must not be large.
+        """
+        most = _MAX_SAMPLE_VALUES / max(1.0, self.n_stored / max(1, self.n_rows))
+        return (min(n_rows, most) / max(1, self.n_rows), seed), self
+
+
+class _Fingerprint:
+    """Words by which the rows are recognised when a fit goes on from a checkpoint."""
+
+    def __init__(self, facts):
+        self.fingerprint = f"{len(facts)} partitions, " + ", ".join(f"{one.n_rows}:{one.check:08x}" for one in facts)
+
+
+class GatheredMatrix(DistributedMatrix):
+    """X in partitions, whose scores are brought to the client, and whose coefficients are sent from there."""
+
+    @classmethod
+    def of(cls, matrix):
+        """Return the GatheredMatrix of a DistributedMatrix."""
+        made = cls.__new__(cls)
+        vars(made).update(vars(matrix), group=matrix.place, place=HERE, n_parts=1)
+        return made
+
+    def squared_norms(self, n_jobs=None):
+        """Return a bound of |x_i|² for all rows: the largest."""
+        return np.broadcast_to(self.largest_norm, self.n_rows)
+
+    def scores(self, w, n_jobs=None, out=None, likely=None):
+        """Return X w, one number per row, in `out` if it is given."""
+        found = self.group.each(scores_of, self.parts, np.asarray(w), THREADS)
+        return np.concatenate(found, out=out)
+
+    def combine(self, c, n_jobs=None):
+        """Return X'c, one number per column."""
+        parts = [np.ascontiguousarray(c[start:stop]) for start, stop in zip(self._ends, self._ends[1:], strict=False)]
+        return self.group.total(combination_of, ROWS, self.parts, tuple(parts), THREADS)
+
+
+@dataclass(frozen=True, eq=False)
+class DistributedQP(DualQP):
+    """The DualQP of each partition; the arrays of the fields are None here."""
+
+    parts: object = None  # what stands for the problems
+    facts: tuple = ()
+
+    @classmethod
+    def of(cls, X, statement):
+        """State a problem on all partitions."""
+        parts = X.place.create(stated, statement, ROWS, X)
+        return cls._of_parts(X, parts, statement.free_intercept)
+
+    @classmethod
+    def _of_parts(cls, X, parts, free_intercept):
+        found = X.place.each(problem_facts, parts)
+        squared, hinges, checks, weights = zip(*found, strict=True)
+        facts = any(squared), all(hinges), checks, float(np.sum(weights))
+        return cls(X, None, None, None, None, None, free_intercept, parts, facts)
+
+    ref = property(lambda self: self.parts.ref)
+    is_squared = property(lambda self: self.facts[0])
+    is_made_of_hinges = property(lambda self: self.facts[1])
+    total_weight = property(lambda self: self.facts[3])
+    is_sum_over_rows = True
+
+    def scaled(self, factor):
+        """Return the problem with all costs multiplied by a factor."""
+        if factor == 1.0:
+            return self
+        return self._of_parts(self.X, self.X.place.create(DualQP.scaled, self, factor), self.free_intercept)
+
+    def of_rows(self, chosen, X):
+        """Return the problem of a sample of the rows, in this process; `chosen` is what `sample` returned."""
+        found = self.X.place.each(sample_of, ROWS, self, *chosen)
+        values, *arrays = zip(*found, strict=True)
+        values = vstack(values, format="csr") if issparse(values[0]) else np.concatenate(values)
+        target, lower, upper, curvature, epsilon = (np.concatenate(parts) for parts in arrays)
+        factor = self.X.n_rows / max(1, len(target))
+        how = self.X.scaling
+        X = Matrix(values, self.X.constant) if how is None else scaled_matrix(values, self.X.constant, how)
+        return DualQP(X, target, factor * lower, factor * upper, curvature / factor, epsilon, self.free_intercept)
+
+    def best_intercept(self, w):
+        """Return the minimiser of the losses at scores X w + b over b, the midpoint if there is an interval of them."""
+        return best_intercept(self, w)
+
+    def check(self, squared_norms):
+        """Raise ValueError if numbers of the problem are not valid or may overflow."""
+        place = self.X.place
+        at_zero = float(place.total(_objective_at_zero, self, THREADS))
+        sums = place.total(_magnitudes, self, at_zero, THREADS)
+        magnitudes.check_magnitudes(*sums, *place.largest(_largest, self, THREADS))
+
+    def checksum(self):
+        """Return a number that differs if targets or costs of rows differ."""
+        return hash(self.facts[2]) & 0xFFFFFFFF
+
+
+def _objective_at_zero(problem, n_jobs):
+    return magnitudes.checked_objective_at_zero(problem, problem.X.squared_norms(n_jobs))
+
+
+def _magnitudes(problem, at_zero, n_jobs):
+    return magnitudes.magnitudes(problem, problem.X.squared_norms(n_jobs), at_zero)
+
+
+def _largest(problem, n_jobs):
+    return magnitudes.largest(problem, problem.X.squared_norms(n_jobs))
+
+
+@dataclass(frozen=True, eq=False)
+class PairProblem(RiskProblem):
+    """The RiskProblem of each partition, for pairs of rows of the same query."""
+
+    parts: object = None
+    C: float = 1.0
+
+    is_sum_over_rows = is_squared = False
+    ref = property(lambda self: self.parts.ref)
+    scale = property(lambda self: self.C)
+
+    @classmethod
+    def of(cls, X, statement):
+        """State the problem on all partitions."""
+        return cls(X, None, X.place.create(stated, statement, ROWS, X), statement.C)
+
+    def check(self, squared_norms):
+        """Raise ValueError if numbers of the problem may overflow."""
+        magnitudes.check_mean_risk(self.C, np.array([self.X.largest_norm]))
+
+    def checksum(self):
+        """Return a number that differs if rows have other targets or queries."""
+        return hash(tuple(self.X.place.each(RiskProblem.checksum, self))) & 0xFFFFFFFF
