@@ -9,11 +9,11 @@ from widemargin.data.blocks.memory import bytes_of
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.distributed.failures import Overseer
 from widemargin.distributed.group import Group
-from widemargin.distributed.matrix import DistributedMatrix
-from widemargin.distributed.partition import ROWS
+from widemargin.distributed.matrix import DistributedMatrix, GatheredMatrix
+from widemargin.distributed.partition import ROWS, PartitionRows
 from widemargin.distributed.rows import CuttingRows, NewtonRows
 from widemargin.distributed.sources import partitions_of
-from widemargin.distributed.statements import facts_of, statistics_of
+from widemargin.distributed.statements import facts_of, label_numbers, row_belongings, statistics_of
 from widemargin.solvers.cutting_planes.plane_rows import PlaneRows
 from widemargin.solvers.newton.row_state import RowState
 
@@ -77,6 +77,19 @@ class ClusterRows:
         """Return the matrix; `max_memory` is what each worker may use for rows of files, None half of what it has."""
         how = None if scaling is None else ColumnScaling.of(scaling, self._statistics())
         return DistributedMatrix(self.group, self.facts, constant, how, self._memory_per_byte(max_memory))
+
+    def gathered(self, constant: float, scaling: str | None, max_memory: int | str | None) -> GatheredMatrix:
+        """Return the matrix as `matrix` does, for risks that need the scores of all rows in this process."""
+        return GatheredMatrix.of(self.matrix(constant, scaling, max_memory))
+
+    def labels(self) -> np.ndarray:
+        """Return the position of the label of each row in `classes`, in the narrowest type of integers."""
+        return np.concatenate(self.group.each(label_numbers, ROWS, self.classes))
+
+    def belongings(self) -> PartitionRows:
+        """Return targets, or labels, and weights of all rows, which come to this process for it."""
+        y, weight = zip(*self.group.each(row_belongings, ROWS), strict=True)
+        return PartitionRows(0, None, np.concatenate(y), None if weight[0] is None else np.concatenate(weight), None)
 
     def _memory_per_byte(self, max_memory):
         """Return the memory of all workers for rows of files, divided by the bytes of the rows."""

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.distributed.cluster_rows import ClusterRows
 from widemargin.distributed.failures import ClusterFailure
-from widemargin.distributed.sources import BlockFiles, _local, rows_of_file
+from widemargin.distributed.sources import BlockFiles, local_path, rows_of_file
 from widemargin.errors import ClusterError
 from widemargin.models.base import WeightedModel
 
@@ -67,7 +67,7 @@ class OnCluster:
         if rows.names is not None:
             self.feature_names_in_ = np.array(rows.names, dtype=object)
 
-    def to_local(self) -> Any:
+    def tolocal_path(self) -> Any:
         """Return the ordinary estimator with the same parameters and fitted attributes; it needs no cluster."""
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
         model = self._ordinary(**parameters)
@@ -77,7 +77,7 @@ class OnCluster:
     def _lazily(self, method: str, X: Any) -> Any:
         """Return a method of the ordinary estimator on X, as a Dask array if X is on the cluster."""
         check_is_fitted(self)
-        model = self.to_local()
+        model = self.tolocal_path()
         if isinstance(X, BlockFiles):
             parts = [delayed(_on_file)(model, method, path) for path in X.paths]
             lengths = [rows_of_file(path)[0] for path in X.paths]
@@ -115,4 +115,4 @@ def _on_block(model: WeightedModel, method: str, X: Any) -> Any:
 
 def _on_file(model: WeightedModel, method: str, path: str) -> Any:
     """Return a method of a model on the rows of a row-block file."""
-    return getattr(model, method)(open_blocks(_local(path)))
+    return getattr(model, method)(open_blocks(local_path(path)))

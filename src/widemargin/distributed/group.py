@@ -90,32 +90,33 @@ class Group:
         self._workers: frozenset[str] = frozenset()
         self._seconds: dict[str, float] = {}
         self._overseer = Overseer(client)
+        self.factors: dict[str, float] = {}  # of the costs of problems, by name
 
     # --- The methods of a place ---------------------------------------------------------------------------------------
 
     def create(self, kind: Callable, problem: Any, *arguments: Any) -> Any:
         """Create an object on every partition; return what stands for all of them."""
         name = f"{getattr(kind, '__name__', 'object')}-{next(self._numbers)}"
-        self._defer(kind, _as_refs((problem, *arguments)), name)
+        self._defer(kind, as_refs((problem, *arguments)), name)
         proxy = self._proxies.get(kind, Everywhere)(self, kind, Ref(name), problem)
         weakref.finalize(proxy, self._dropped.append, name)
         return proxy
 
     def total(self, function: Callable, problem: Any, *arguments: Any) -> Any:
         """Return the sum of function(problem, *arguments) over all partitions."""
-        return self._ask(function, _as_refs((problem, *arguments)), "sum")
+        return self._ask(function, as_refs((problem, *arguments)), "sum")
 
     def largest(self, function: Callable, problem: Any, *arguments: Any) -> Any:
         """As `total`, but the largest result of all partitions, for each of its entries."""
-        return self._ask(function, _as_refs((problem, *arguments)), "largest")
+        return self._ask(function, as_refs((problem, *arguments)), "largest")
 
     def each(self, function: Callable, *arguments: Any) -> list[Any]:
         """Return the results of all partitions, in order."""
-        return self._ask(function, _as_refs(arguments), "each")
+        return self._ask(function, as_refs(arguments), "each")
 
     def on_all(self, function: Callable, objects: Sequence[Any], *arguments: Any) -> None:
         """Call function(objects, *arguments) on every partition, for a list of objects of `create`."""
-        self._defer(function, _as_refs((list(objects), *arguments)), None)
+        self._defer(function, as_refs((list(objects), *arguments)), None)
 
     def run(self, function: Callable, argument_lists: Sequence[tuple], n_jobs: int | None) -> list[Any]:
         """Return the results of calls that are independent of each other; what they ask for goes in common passes."""
@@ -261,6 +262,13 @@ class Group:
         last = {number: worker for worker, numbers in self._assignment.items() for number in numbers}
         self._assignment = assigned(homes, sorted(workers), last)
 
+    def record_of(self, ref: Ref) -> list[tuple[Callable, tuple]]:
+        """Return the commands, but for the first, that made an object what it is: function and arguments of each."""
+        with self._condition:
+            commands = [*self._sent, *self._waiting]
+        concerned = [one for one in commands if one.changes and one.out is None and one.function is not drop]
+        return [(one.function, one.arguments) for one in concerned if ref in _refs_in(one.arguments)]
+
     def close(self):
         """Release the partitions, and with them everything that the fit keeps on the cluster."""
         for future in self._partitions:
@@ -281,7 +289,13 @@ class _Request:
         return self.value
 
 
-def _as_refs(arguments):
+def _refs_in(arguments):
+    """Return all references among arguments, those in lists included."""
+    found = [one for argument in arguments for one in (argument if isinstance(argument, list) else [argument])]
+    return {one for one in found if isinstance(one, Ref)}
+
+
+def as_refs(arguments):
     """Return arguments in which objects that are on all partitions are replaced by references to them."""
     return tuple(_as_ref(argument) for argument in arguments)
 
@@ -314,5 +328,5 @@ class Everywhere:
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.kind, name)
         if name in self.without_result:
-            return lambda *arguments: self.group._defer(method, _as_refs((self, *arguments)), None)
-        return lambda *arguments: self.group._ask(method, _as_refs((self, *arguments)), "sum", True)
+            return lambda *arguments: self.group._defer(method, as_refs((self, *arguments)), None)
+        return lambda *arguments: self.group._ask(method, as_refs((self, *arguments)), "sum", True)

@@ -8,10 +8,11 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin.distributed.cluster_rows import ClusterRows
 from widemargin.distributed.estimator import OnCluster, on_cluster
-from widemargin.distributed.matrix import DistributedQP
+from widemargin.distributed.matrix import DistributedQP, GatheredMatrix
 from widemargin.distributed.statements import ClassStatement, RegressionStatement
 from widemargin.models import linear
 from widemargin.problems.formulations import Intercept
+from widemargin.solvers.newton.smoothed import MAX_COLUMNS
 
 
 class _LinearOnCluster(OnCluster):
@@ -21,13 +22,37 @@ class _LinearOnCluster(OnCluster):
         """Solve a problem for each statement, and keep the solutions; those have no dual variables of rows."""
         constant = self.intercept_scaling if self._intercept is Intercept.PENALISED else 0.0
         matrix = rows.matrix(constant, self.scaling, self.max_memory)
-        problems = [lambda one=one: DistributedQP.of(matrix, one) for one in statements]
+        if self._intercept is Intercept.FREE and matrix.n_columns > MAX_COLUMNS:  # the best intercept needs all scores
+            matrix, own = GatheredMatrix.of(matrix), rows.belongings()
+            problems = [lambda one=one: one.problem(own, matrix) for one in statements]
+        else:
+            problems = [lambda one=one: DistributedQP.of(matrix, one) for one in statements]
         solutions = self._solve_problems(problems, matrix)
         self._keep([replace(solution, beta=None) for solution in solutions], matrix)
 
 
+class ClassifierOnCluster(_LinearOnCluster):
+    """Classifiers: the costs of classes, and a statement for each problem."""
+
+    def _class_costs(self, rows):
+        """Return the cost of a row of each class."""
+        factor = np.ones(len(self.classes_))
+        if self.class_weight == "balanced":
+            present = rows.counts > 0
+            factor[present] = rows.counts.sum() / (present.sum() * rows.counts[present])
+        elif self.class_weight is not None:
+            factor = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+        return self.C * factor
+
+    def _statements(self, cost, fold=None):
+        """Return a statement for each problem: one for two classes, else one for each class."""
+        positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        free = self._intercept is Intercept.FREE
+        return [ClassStatement(self.classes_, cost, k, self.loss, free, fold) for k in positives]
+
+
 @on_cluster
-class LinearSVC(_LinearOnCluster, linear.LinearSVC):
+class LinearSVC(ClassifierOnCluster, linear.LinearSVC):
     """Linear support vector classification of rows on a Dask cluster, with the same certificate.
 
     Parameters
@@ -82,22 +107,6 @@ class LinearSVC(_LinearOnCluster, linear.LinearSVC):
     def _fit_rows(self, rows):
         self.classes_ = rows.classes
         self._fit_statements(rows, self._statements(self._class_costs(rows)))
-
-    def _class_costs(self, rows):
-        """Return the cost of a row of each class."""
-        factor = np.ones(len(self.classes_))
-        if self.class_weight == "balanced":
-            present = rows.counts > 0
-            factor[present] = rows.counts.sum() / (present.sum() * rows.counts[present])
-        elif self.class_weight is not None:
-            factor = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
-        return self.C * factor
-
-    def _statements(self, cost, fold=None):
-        """Return a statement for each problem: one for two classes, else one for each class."""
-        positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        free = self._intercept is Intercept.FREE
-        return [ClassStatement(self.classes_, cost, k, self.loss, free, fold) for k in positives]
 
 
 @on_cluster

@@ -123,6 +123,7 @@ class DistributedQP(DualQP):
 
     parts: object = None  # what stands for the problems
     facts: tuple = ()
+    factor: float = 1.0  # by which costs are multiplied
 
     @classmethod
     def of(cls, X, statement):
@@ -131,11 +132,12 @@ class DistributedQP(DualQP):
         return cls._of_parts(X, parts, statement.free_intercept)
 
     @classmethod
-    def _of_parts(cls, X, parts, free_intercept):
+    def _of_parts(cls, X, parts, free_intercept, factor=1.0):
         found = X.place.each(problem_facts, parts)
         squared, hinges, checks, weights = zip(*found, strict=True)
         facts = any(squared), all(hinges), checks, float(np.sum(weights))
-        return cls(X, None, None, None, None, None, free_intercept, parts, facts)
+        X.place.factors[parts.ref.name] = factor
+        return cls(X, None, None, None, None, None, free_intercept, parts, facts, factor)
 
     ref = property(lambda self: self.parts.ref)
     is_squared = property(lambda self: self.facts[0])
@@ -147,7 +149,8 @@ class DistributedQP(DualQP):
         """Return the problem with all costs multiplied by a factor."""
         if factor == 1.0:
             return self
-        return self._of_parts(self.X, self.X.place.create(DualQP.scaled, self, factor), self.free_intercept)
+        parts = self.X.place.create(DualQP.scaled, self, factor)
+        return self._of_parts(self.X, parts, self.free_intercept, factor * self.factor)
 
     def of_rows(self, chosen, X):
         """Return the problem of a sample of the rows, in this process; `chosen` is what `sample` returned."""

@@ -5,12 +5,13 @@ are those of the objects themselves, whose results are added. Here are the other
 rows at each step, and what concerns one row of all.
 """
 
+import json
 import math
 
 import numpy as np
 
-from widemargin.distributed.group import Everywhere
-from widemargin.distributed.partition import Ref
+from widemargin.distributed.group import Everywhere, as_refs
+from widemargin.distributed.partition import ROWS, Ref
 from widemargin.problems.line_search import (
     SampledKinks,
     bracketed_step,
@@ -20,7 +21,7 @@ from widemargin.problems.line_search import (
 )
 from widemargin.problems.smoothed_risk import line_search, line_search_by_bisection, mean_distance, zero_of_sum
 from widemargin.solvers.cutting_planes.plane_rows import PlaneRows
-from widemargin.solvers.newton.row_state import RowState
+from widemargin.solvers.newton.row_state import RowState, set_directions
 
 
 class KeptDual:
@@ -30,7 +31,75 @@ class KeptDual:
         self.rows, self.ref = rows, Ref(rows.ref.name, "best_b")
 
 
-class NewtonRows(Everywhere):
+class RecordedRows(Everywhere):
+    """Objects whose state a checkpoint keeps as the record of the calls that led to it.
+
+    The calls are few, and their arguments are numbers and vectors over columns. A run that goes on from a checkpoint
+    makes them once more, on all partitions at the same time, and has the same objects, to the last bit.
+    """
+
+    STATE = ("record_words", "record_numbers")
+
+    @property
+    def record_words(self):
+        """The names of the methods, and the kinds of their arguments, as JSON."""
+        return json.dumps(self._recorded()[0])
+
+    @record_words.setter
+    def record_words(self, words):
+        self._words = json.loads(words)
+
+    @property
+    def record_numbers(self):
+        """The numbers of all vectors among the arguments, in one array."""
+        return np.concatenate([np.empty(0), *(part.ravel() for part in self._recorded()[1])])
+
+    @record_numbers.setter
+    def record_numbers(self, numbers):
+        start, factors = 0, {}
+        for name, kinds in self._words:
+            arguments = []
+            for kind in kinds:
+                if isinstance(kind, dict) and "factor" in kind:
+                    factor = kind["factor"] / self.problem.factor
+                    if factor not in factors:
+                        factors[factor] = self.problem.scaled(factor)
+                    arguments.append(factors[factor])
+                elif isinstance(kind, dict):
+                    stop = start + int(np.prod(kind["shape"]))
+                    arguments.append(numbers[start:stop].reshape(kind["shape"]))
+                    start = stop
+                else:
+                    arguments.append(kind)
+            self.repeat(name, arguments)
+
+    def repeat(self, name, arguments):
+        """Call a method of the objects once more, without its result."""
+        self.group._defer(getattr(self.kind, name), as_refs((self, *arguments)), None)
+
+    def _recorded(self):
+        """Return the words and the vectors of the record."""
+        words, vectors = [], []
+        for function, arguments in self.group.record_of(self.ref):
+            name, arguments = self.own_call(function, arguments)
+            kinds = []
+            for argument in arguments:
+                if isinstance(argument, np.ndarray):
+                    kinds.append({"shape": argument.shape})
+                    vectors.append(argument)
+                elif isinstance(argument, Ref):
+                    kinds.append({"factor": self.group.factors[argument.name]})
+                else:
+                    kinds.append(argument if argument is None else float(argument))
+            words.append([name, kinds])
+        return words, vectors
+
+    def own_call(self, function, arguments):
+        """Return the name of the method that a command calls, and its arguments."""
+        return function.__name__, arguments[1:]
+
+
+class NewtonRows(RecordedRows):
     """The RowState of each partition."""
 
     without_result = frozenset(
@@ -46,7 +115,7 @@ class NewtonRows(Everywhere):
         found = self.group._ask(RowState.evaluate_unbalanced, (self.ref, h), "each", True)
         loss, imbalance = math.fsum(one[0] for one in found), math.fsum(one[1] for one in found)
         farthest = int(np.argmax([one[2] for one in found]))
-        arguments = (Ref("rows"), self.ref, farthest, imbalance)
+        arguments = (ROWS, self.ref, farthest, imbalance)
         return loss, self.group._ask(_balance, arguments, "sum", True)
 
     def _best_intercept(self, h):
@@ -82,13 +151,31 @@ class NewtonRows(Everywhere):
         """Return what stands for the dual variables that were kept."""
         return KeptDual(self)
 
+    def own_call(self, function, arguments):
+        """As in RecordedRows; directions of several problems, and the balancing of one partition, are calls of all."""
+        if function is set_directions:
+            states, directions, half_widths, _ = arguments
+            mine = states.index(self.ref)
+            return "set_direction", (directions[mine], half_widths[mine])
+        if function is _balance:
+            return "_balance", arguments[2:]
+        return super().own_call(function, arguments)
+
+    def repeat(self, name, arguments):
+        """As in RecordedRows."""
+        if name == "_balance":
+            farthest, imbalance = arguments
+            self.group._defer(_balance, (ROWS, self.ref, int(farthest), imbalance), None)
+        else:
+            super().repeat(name, arguments)
+
 
 def _balance(rows, state, farthest, imbalance):
     """Make the dual variables of all partitions sum to zero, by one of the partition where there is most room."""
     return state.balance(imbalance if rows.number == farthest else 0.0)
 
 
-class CuttingRows(Everywhere):
+class CuttingRows(RecordedRows):
     """The PlaneRows of each partition, for risks that are sums over rows or over whole queries."""
 
     without_result = frozenset({"forget_planes", "accept", "direct", "take_point"})

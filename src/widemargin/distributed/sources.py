@@ -175,12 +175,16 @@ def _tasks_of_files(client, files, belongings, numeric):
 
 
 def rows_of_file(path: str) -> tuple[int, int, list[int]]:
-    """Return the numbers of rows and bytes of a row-block file, and the ends of its blocks."""
-    blocks = open_blocks(_local(path))
-    return len(blocks), blocks.n_bytes, [stop for _, stop in blocks.ends()]
+    """Return the numbers of rows and bytes of a row-block file, and the ends of its blocks, or of whole queries."""
+    blocks = open_blocks(local_path(path))
+    ends = np.array([stop for _, stop in blocks.ends()], dtype=np.int64)
+    if blocks.qid is not None and len(blocks):  # no query is cut
+        firsts = np.append(np.flatnonzero(np.diff(blocks.qid)) + 1, len(blocks))
+        ends = np.unique(firsts[np.searchsorted(firsts, ends)])
+    return len(blocks), blocks.n_bytes, ends.tolist()
 
 
-def _local(path):
+def local_path(path):
     """Return the path of a file on this machine, of which a copy is made if it is elsewhere."""
     if "://" not in path:
         return path
@@ -189,12 +193,12 @@ def _local(path):
     files, name = fsspec.core.url_to_fs(path)
     if "file" in (files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)):
         return name
-    return fsspec.open_local(f"simplecache::{path}")
+    return fsspec.openlocal_path(f"simplecache::{path}")
 
 
 def partition_of_file(number: int, path: str, start: int, stop: int, numeric: bool) -> Partition:
     """Return the Partition of some rows of a row-block file, which are not read yet."""
-    blocks = open_blocks(_local(path))[start:stop]
+    blocks = open_blocks(local_path(path))[start:stop]
     y = _checked_targets(number, blocks.labels, numeric)
     return Partition(PartitionRows(number, blocks, y, blocks.weight, blocks.qid))
 

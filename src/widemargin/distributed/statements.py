@@ -19,6 +19,7 @@ from widemargin.problems import classification, regression
 from widemargin.problems.formulations import RiskProblem, checksum_of
 from widemargin.problems.ranking import PairRisk
 from widemargin.problems.row_loss import RowLoss
+from widemargin.problems.row_risk import hinges_of
 
 
 class RowFacts(NamedTuple):
@@ -61,6 +62,16 @@ def _counts(y, labels):
     all_counts = np.zeros(len(labels), np.int64)
     all_counts[np.searchsorted(labels, found)] = counts
     return all_counts
+
+
+def label_numbers(rows, classes):
+    """Return the position of the label of each row in `classes`."""
+    return np.searchsorted(classes, rows.y).astype(np.min_scalar_type(len(classes)))
+
+
+def row_belongings(rows):
+    """Return the target, or label, and the weight of each row."""
+    return rows.y, rows.weight
 
 
 def statistics_of(rows):
@@ -162,9 +173,10 @@ def _pair_risk(rows, C):
 
 
 def pairs_of(rows):
-    """Return the number of pairs of rows of different targets within queries, and the first and the last query."""
-    ends = (None, None) if rows.qid is None or not len(rows.qid) else (rows.qid[0], rows.qid[-1])
-    return _pair_risk(rows, 1.0).n_pairs if len(rows.y) else 0, *ends
+    """Return the number of pairs of rows of different targets within queries, and the queries; None without any."""
+    if rows.qid is None:
+        return 0, None
+    return _pair_risk(rows, 1.0).n_pairs if len(rows.y) else 0, np.unique(rows.qid)
 
 
 def fold_of_rows(label, n_folds):
@@ -177,12 +189,10 @@ def fold_of_rows(label, n_folds):
 
 
 def problem_facts(problem):
-    """Return whether losses are squared, whether they are made of hinges, their checksum, and the sum of costs."""
-    from widemargin.problems.smoothed_risk import SmoothedRisk
-
-    hinges = problem.is_made_of_hinges
-    weight = SmoothedRisk(problem).total_weight if hinges else 0.0
-    return problem.is_squared, hinges, problem.checksum(), weight
+    """Return whether losses are squared, whether they are made of hinges, their checksum, and the sum of weights."""
+    is_hinges, is_squared = problem.is_made_of_hinges, problem.is_squared
+    weight = float(np.abs(hinges_of(problem, is_squared).signed_weight).sum()) if is_hinges else 0.0
+    return is_squared, is_hinges, problem.checksum(), weight
 
 
 def sample_of(rows, problem, share, seed):

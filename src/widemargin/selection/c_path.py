@@ -165,7 +165,7 @@ def c_path(
     model = clone(_default_estimator(y) if estimator is None else estimator)
     model.set_params(C=1.0)
     _check_parameters(model)
-    grid = None if Cs is None else _checked(Cs)
+    grid = None if Cs is None else checked_values(Cs)
     rows, target, weight = model._check_data(X, y, sample_weight)
     y = column_or_1d(y) if is_classifier(model) else target
     folds = folds_of(model, X, y, cv, groups)
@@ -191,7 +191,8 @@ def _default_estimator(y):
     return LinearSVR() if type_of_target(y).startswith("continuous") else LinearSVC()
 
 
-def _checked(Cs):
+def checked_values(Cs):
+    """Return values of C as an ascending array, after a check that they are positive."""
     Cs = np.unique(np.asarray(Cs, dtype=np.float64))
     if Cs.ndim != 1 or len(Cs) == 0 or not np.isfinite(Cs).all() or Cs[0] <= 0.0:
         raise ValueError(f"Cs must be positive numbers, got {Cs.tolist()}.")

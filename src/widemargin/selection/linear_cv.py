@@ -45,6 +45,10 @@ class _CrossValidatedC:
         cv = 5 if self.cv is None else self.cv
         path = c_path(estimator, X, y, self.Cs, cv=cv, scoring=self.scoring, sample_weight=sample_weight, groups=groups)
         self._check_data(X, y, sample_weight)
+        return self._keep_best(path)
+
+    def _keep_best(self, path):
+        """Set the fitted attributes to those of the model with the best mean score on a path."""
         self.path_, self.Cs_, self.scores_, best = path, path.Cs, path.scores, path.best
         self.C_ = float(path.Cs[best])
         has_intercept = self.fit_intercept or self.scaling is not None

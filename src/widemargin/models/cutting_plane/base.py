@@ -86,12 +86,16 @@ class BinaryPlaneModel(ScoresRowBlocks, ClassifierMixin, PlaneModel):
         """Return X and labels 0 and 1. Sets `classes_`."""
         X, y = self._check_rows(X, y)
         self.classes_, label = encode_labels(y)
+        self._refuse_more_than_two_classes()
+        return X, label
+
+    def _refuse_more_than_two_classes(self):
+        """Raise ValueError if `classes_` has more than two labels."""
         if len(self.classes_) > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass: y must hold 2 "
                 f"classes, got {len(self.classes_)}."
             )
-        return X, label
 
     def decision_function(self, X: RowsOrBlocks) -> Floats:
         """Return the score of each row (n_samples,)."""

@@ -166,6 +166,10 @@ class MeasureSVC(BinaryPlaneModel):
         self
         """
         X, label = self._check_two_classes(X, y)
+        return self._fit_labels(X, label)
+
+    def _fit_labels(self, X, label):
+        """Set the weights and the intercept for labels 0 and 1."""
         risk = MeasureRisk(self.measure, np.where(label == 1, 1.0, -1.0), self.C)
         coef, intercept = self._minimise(X, risk, self.intercept_scaling if self.fit_intercept else 0.0)
         has_intercept = self.fit_intercept or self.scaling is not None

@@ -158,11 +158,14 @@ class RankSVM(PlaneModel):
         qid = getattr(X, "qid", None) if qid is None else qid
         rank = np.unique(y, return_inverse=True)[1]
         risk = pair_risk(rank, queries(qid, len(rank)), self.C, self.n_jobs)
-        if risk.n_pairs == 0:
-            where = "" if qid is None else " within any query"
-            raise ValueError(f"y has no two different values{where}: there is no pair to put in order.")
+        self._refuse_no_pairs(risk.n_pairs > 0, "" if qid is None else " within any query")
         self.coef_, self.intercept_ = self._minimise(X, risk)
         return self
+
+    def _refuse_no_pairs(self, has_pairs, where):
+        """Raise ValueError if there is nothing to be ranked."""
+        if not has_pairs:
+            raise ValueError(f"y has no two different values{where}: there is no pair to put in order.")
 
     def decision_function(self, X: RowsOrBlocks) -> Floats:
         """Return the score of each row (n_samples,)."""
@@ -474,6 +477,10 @@ class ROCAreaSVC(BinaryPlaneModel):
         self
         """
         X, label = self._check_two_classes(X, y)
+        return self._fit_labels(X, label)
+
+    def _fit_labels(self, X, label):
+        """Set the weights and the intercept for labels 0 and 1."""
         risk = pair_risk(label, np.zeros(len(label), np.int64), self.C, self.n_jobs)
         self.coef_, self.intercept_ = self._minimise(X, risk)[0][np.newaxis], np.zeros(1)
         self.intercept_ = -thresholds(self._scores_of_checked(X).ravel(), label, 2)
