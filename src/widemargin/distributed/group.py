@@ -321,6 +321,7 @@ class Everywhere:
     """
 
     without_result: frozenset[str] = frozenset()  # methods that return nothing: they wait for the next pass
+    without_change: frozenset[str] = frozenset()  # methods that leave the objects as they are
 
     def __init__(self, group: Group, kind: type, ref: Ref, problem: Any) -> None:
         self.group, self.kind, self.ref, self.problem = group, kind, ref, problem
@@ -329,4 +330,5 @@ class Everywhere:
         method = getattr(self.kind, name)
         if name in self.without_result:
             return lambda *arguments: self.group._defer(method, as_refs((self, *arguments)), None)
-        return lambda *arguments: self.group._ask(method, as_refs((self, *arguments)), "sum", True)
+        changes = name not in self.without_change
+        return lambda *arguments: self.group._ask(method, as_refs((self, *arguments)), "sum", changes)

@@ -90,7 +90,7 @@ class RecordedRows(Everywhere):
                 elif isinstance(argument, Ref):
                     kinds.append({"factor": self.group.factors[argument.name]})
                 else:
-                    kinds.append(argument if argument is None else float(argument))
+                    kinds.append(argument.item() if isinstance(argument, np.generic) else argument)
             words.append([name, kinds])
         return words, vectors
 
@@ -106,6 +106,9 @@ class NewtonRows(RecordedRows):
         {"set_scores", "evaluate_restored", "shift_scores", "set_direction", "shift_direction", "advance",
          "change_costs", "keep_dual"}
     )  # fmt: skip
+    without_change = frozenset(
+        {"intercept_derivatives", "newton_system", "weighted_direction", "derivatives", "derivatives_with_shift"}
+    )
 
     def evaluate(self, h):
         """As `RowState.evaluate`; a free intercept is searched by sums over all rows."""
@@ -179,6 +182,7 @@ class CuttingRows(RecordedRows):
     """The PlaneRows of each partition, for risks that are sums over rows or over whole queries."""
 
     without_result = frozenset({"forget_planes", "accept", "direct", "take_point"})
+    without_change = frozenset({"scale", "derivatives", "point"})
 
     def aim(self, w, scores=None):
         """As `PlaneRows.aim`; scores that are not finite are noticed by the risk."""
@@ -204,11 +208,11 @@ class CuttingRows(RecordedRows):
         stride = stride_of_sample(self.problem.X.n_rows)
         if stride == 1:
             return None
-        found = self.group._ask(PlaneRows.sampled_kinks, (self.ref, stride), "each", True)
+        found = self.group._ask(PlaneRows.sampled_kinks, (self.ref, stride), "each")
         places, jumps = (np.concatenate(parts) for parts in list(zip(*found, strict=True))[1:3])
         return SampledKinks(math.fsum(one.slope_before for one in found), places, jumps, stride)
 
     def _kinks_in(self, low, high):
-        found = self.group._ask(PlaneRows.kinks_in, (self.ref, low, high), "each", True)
+        found = self.group._ask(PlaneRows.kinks_in, (self.ref, low, high), "each")
         slopes, places, jumps = zip(*found, strict=True)
         return math.fsum(slopes), np.concatenate(places), np.concatenate(jumps)
