@@ -97,10 +97,14 @@ class Group:
     def create(self, kind: Callable, problem: Any, *arguments: Any) -> Any:
         """Create an object on every partition; return what stands for all of them."""
         name = f"{getattr(kind, '__name__', 'object')}-{next(self._numbers)}"
-        self._defer(kind, as_refs((problem, *arguments)), name)
-        proxy = self._proxies.get(kind, Everywhere)(self, kind, Ref(name), problem)
+        proxy = self._proxies.get(kind, Everywhere)(self, kind, Ref(name), (problem, *arguments))
+        self.recreate(proxy)
         weakref.finalize(proxy, self._dropped.append, name)
         return proxy
+
+    def recreate(self, proxy: "Everywhere") -> None:
+        """Create the objects that a proxy stands for, in place of those that may be there."""
+        self._defer(proxy.kind, as_refs(proxy.arguments), proxy.ref.name)
 
     def total(self, function: Callable, problem: Any, *arguments: Any) -> Any:
         """Return the sum of function(problem, *arguments) over all partitions."""
@@ -263,11 +267,12 @@ class Group:
         self._assignment = assigned(homes, sorted(workers), last)
 
     def record_of(self, ref: Ref) -> list[tuple[Callable, tuple]]:
-        """Return the commands, but for the first, that made an object what it is: function and arguments of each."""
+        """Return the commands that have changed an object since it was created: function and arguments of each."""
         with self._condition:
             commands = [*self._sent, *self._waiting]
-        concerned = [one for one in commands if one.changes and one.out is None and one.function is not drop]
-        return [(one.function, one.arguments) for one in concerned if ref in _refs_in(one.arguments)]
+        created = max(k for k, one in enumerate(commands) if one.out == ref.name)
+        changes = [one for one in commands[created + 1 :] if one.changes and one.out is None]
+        return [(one.function, one.arguments) for one in changes if ref in _refs_in(one.arguments)]
 
     def close(self):
         """Release the partitions, and with them everything that the fit keeps on the cluster."""
@@ -316,15 +321,15 @@ class Everywhere:
         That of the objects.
     ref : Ref
         How commands name them.
-    problem : object
-        The problem that they were created for.
+    arguments : tuple
+        Those they are created with; the first is the problem.
     """
 
     without_result: frozenset[str] = frozenset()  # methods that return nothing: they wait for the next pass
     without_change: frozenset[str] = frozenset()  # methods that leave the objects as they are
 
-    def __init__(self, group: Group, kind: type, ref: Ref, problem: Any) -> None:
-        self.group, self.kind, self.ref, self.problem = group, kind, ref, problem
+    def __init__(self, group: Group, kind: Any, ref: Ref, arguments: tuple) -> None:
+        self.group, self.kind, self.ref, self.problem, self.arguments = group, kind, ref, arguments[0], arguments
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.kind, name)

@@ -56,6 +56,7 @@ class RecordedRows(Everywhere):
 
     @record_numbers.setter
     def record_numbers(self, numbers):
+        self.group.recreate(self)
         start, factors = 0, {}
         for name, kinds in self._words:
             arguments = []
