@@ -113,18 +113,22 @@ def block_parts(spool, n_rows):
     """
     rest, n_rest = [], 0
     for buffer, order in spool.sorted():
-        order = np.arange(buffer.n_rows) if isinstance(order, slice) else order
         start = 0
-        while n_rest + len(order) - start >= n_rows:
+        while n_rest + buffer.n_rows - start >= n_rows:
             stop = start + n_rows - n_rest
-            yield [*rest, (buffer, order[start:stop])]
+            yield [*rest, (buffer, _part(order, start, stop))]
             rest, n_rest, start = [], 0, stop
-        if start < len(order):
-            rest.append((buffer.copy(order[start:]), np.arange(len(order) - start)))
-            n_rest += len(order) - start
+        if start < buffer.n_rows:
+            rest.append((buffer.copy(_part(order, start, buffer.n_rows)), slice(0, buffer.n_rows - start)))
+            n_rest += buffer.n_rows - start
         yield None
     if rest:
         yield rest
+
+
+def _part(order, start, stop):
+    """Return the rows from `start` to `stop` of an order, which may be a slice of all."""
+    return slice(start, stop) if isinstance(order, slice) else order[start:stop]
 
 
 def write_file(path_or_file, spool, layout, summary, *, compression, classes):
