@@ -24,6 +24,7 @@ _KIND, _LARGEST_COLUMN, _LONGEST, _SQUARED_LENGTHS, _NOT_FINITE, _LABELS_ARE_WHO
 _LARGEST_NORM, _LOWEST_LABEL, _HIGHEST_LABEL = range(3)
 _N, _FIRST, _DIFFERENCES, _SQUARES, _MAX_ABS = map(np.uint64, range(5))  # of a row of a table of columns
 _MEAN, _DEVIATIONS = _FIRST, _SQUARES  # of a row, after `_finish`
+_VALUES_COMPARED_AT_ONCE = 512
 _VALUES_AHEAD = np.uint64(16)  # whose columns are asked for before they are added to
 
 
@@ -204,6 +205,18 @@ def _all_finite(values):
 
 
 @compiled
+def _all_ones(values):
+    """Return whether every value is one; values are compared a block at a time, many by one instruction."""
+    for start in range(0, len(values), _VALUES_COMPARED_AT_ONCE):
+        n_others = 0
+        for k in range(np.uint64(start), np.uint64(min(start + _VALUES_COMPARED_AT_ONCE, len(values)))):
+            n_others += values[k] != 1.0
+        if n_others:
+            return False
+    return True
+
+
+@compiled
 def _add_sparse(indices, values, columns):
     """Add the nonzero values of CSR rows to the table of columns."""
     last = np.uint64(max(len(values), 1) - 1)
@@ -242,17 +255,19 @@ def _read_sparse(indices, values, indptr, tally):
     The columns of each row ascend.
     """
     kind, largest, largest_norm = tally[_KIND], tally[_LARGEST_COLUMN], 0.0
+    are_ones = _all_ones(values)
     for i in range(len(indptr) - 1):
         begin, end = indptr[i], indptr[i + 1]
-        for k in range(np.uint64(begin), np.uint64(end)):
-            value = np.float64(values[k])
-            if kind < DOUBLES and value != 1.0:
-                kind = max(kind, _kind_of(value))
+        if not are_ones:
+            for k in range(np.uint64(begin), np.uint64(end)):
+                value = np.float64(values[k])
+                if kind < DOUBLES and value != 1.0:
+                    kind = max(kind, _kind_of(value))
         length = end - begin
         largest = max(largest, np.int64(indices[end - 1]) if length else -1)
         tally[_LONGEST] = max(tally[_LONGEST], length)
         tally[_SQUARED_LENGTHS] += length * length
-        norm = _squared_norm(values, begin, end)
+        norm = np.float64(length) if are_ones else _squared_norm(values, begin, end)
         largest_norm = max(largest_norm, norm)
         if not np.isfinite(norm) and tally[_NOT_FINITE] < 0 and not _all_finite(values[begin:end]):
             tally[_NOT_FINITE] = i
@@ -280,13 +295,13 @@ def _read_dense(X, tally):
 @compiled
 def _read_labels(labels, tally, extremes):
     """Note the lowest and the highest label, and whether all are integers, and float32."""
+    low, high, are_whole, are_single = np.inf, -np.inf, True, True
     for label in labels:
-        extremes[_LOWEST_LABEL] = min(extremes[_LOWEST_LABEL], label)
-        extremes[_HIGHEST_LABEL] = max(extremes[_HIGHEST_LABEL], label)
-        if label != np.floor(label):
-            tally[_LABELS_ARE_WHOLE] = 0
-        if np.float64(np.float32(label)) != label:
-            tally[_LABELS_ARE_SINGLE] = 0
+        low, high = min(low, label), max(high, label)
+        are_whole &= label == np.floor(label)
+        are_single &= np.float64(np.float32(label)) == label
+    extremes[_LOWEST_LABEL], extremes[_HIGHEST_LABEL] = low, high
+    tally[_LABELS_ARE_WHOLE], tally[_LABELS_ARE_SINGLE] = are_whole, are_single
 
 
 @compiled

@@ -20,7 +20,7 @@ from widemargin.data.svmlight.reader import (
 )
 from widemargin.errors import FormatError
 
-_BYTES_PER_PART = 1 << 20
+_BYTES_PER_PART = 1 << 21
 _BYTES_SEARCHED_AT_ONCE = 1 << 14  # for a newline
 
 
