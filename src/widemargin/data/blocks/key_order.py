@@ -74,9 +74,11 @@ def _settle_keys(keys, row_mask, words):
     """Sort neighbouring words that have the same bits of a key by the whole keys, and set all words to their rows."""
     for i in range(1, len(words)):
         word, place = words[i], i
-        while place > 0 and (words[place - 1] ^ word) <= row_mask and keys[words[place - 1] & row_mask] > keys[
-            word & row_mask
-        ]:
+        while (
+            place > 0
+            and (words[place - 1] ^ word) <= row_mask
+            and keys[words[place - 1] & row_mask] > keys[word & row_mask]
+        ):
             words[place] = words[place - 1]
             place -= 1
         words[place] = word
