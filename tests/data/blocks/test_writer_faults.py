@@ -15,7 +15,7 @@ from tests.data.blocks.plain_reader import read_back
 
 from widemargin import write_blocks
 from widemargin._runtime.atomic_file import SUFFIX
-from widemargin.data.blocks import spool
+from widemargin.data.blocks import sink, spool
 
 BLOCKS = """
 import sys, time
@@ -129,8 +129,8 @@ class FullDisk:
 def test_a_full_disk_is_named_and_leaves_the_target_as_it_was(tmp_path, monkeypatch, room):
     from widemargin.data.blocks import block_file
 
-    make = block_file._Sink
-    monkeypatch.setattr(block_file, "_Sink", lambda file: make(FullDisk(file, room)))
+    make = block_file.Sink
+    monkeypatch.setattr(block_file, "Sink", lambda file: make(FullDisk(file, room)))
     target = tmp_path / "rows.arrow"
     target.write_bytes(b"old")
     with pytest.raises(OSError, match="No space left") as error:
@@ -138,6 +138,37 @@ def test_a_full_disk_is_named_and_leaves_the_target_as_it_was(tmp_path, monkeypa
     assert (error.value.errno, error.value.filename) == (errno.ENOSPC, str(target))
     assert os.listdir(tmp_path) == ["rows.arrow"]
     assert target.read_bytes() == b"old"
+
+
+@pytest.mark.skipif(not hasattr(os, "fdatasync"), reason="files are sent to the disk at the end only")
+@pytest.mark.parametrize("n_rows", [1000, 20_000], ids=["the last time", "before further blocks"])
+def test_an_error_of_the_disk_while_a_file_is_written_is_raised(tmp_path, monkeypatch, n_rows):
+    def fail(descriptor):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(sink, "_BYTES_SENT_AT_ONCE", 50_000)
+    monkeypatch.setattr(os, "fdatasync", fail)
+    target = tmp_path / "rows.arrow"
+    target.write_bytes(b"old")
+    with pytest.raises(OSError, match="Input/output error") as error:
+        write_blocks(target, [(np.random.default_rng(1).random((n_rows, 10)), np.ones(n_rows))], block_bytes=10_000)
+    assert (error.value.errno, error.value.filename) == (errno.EIO, str(target))
+    assert os.listdir(tmp_path) == ["rows.arrow"]
+    assert target.read_bytes() == b"old"
+
+
+@pytest.mark.skipif(not hasattr(os, "fdatasync"), reason="files are sent to the disk at the end only")
+def test_a_file_is_sent_to_the_disk_while_it_is_written(tmp_path, monkeypatch):
+    sizes, send = [], os.fdatasync
+
+    def note(descriptor):
+        sizes.append(os.fstat(descriptor).st_size)
+        send(descriptor)
+
+    monkeypatch.setattr(sink, "_BYTES_SENT_AT_ONCE", 50_000)
+    monkeypatch.setattr(os, "fdatasync", note)
+    write_blocks(tmp_path / "rows.arrow", [(np.random.default_rng(1).random((20_000, 10)), np.ones(20_000))])
+    assert 0 < sizes[0] < os.path.getsize(tmp_path / "rows.arrow")
 
 
 def test_a_disk_that_is_full_of_temporary_files_is_named(tmp_path, monkeypatch):

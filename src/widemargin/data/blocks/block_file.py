@@ -1,6 +1,5 @@
 """Writing of the Arrow file: blocks are gathered and encoded in threads, and written one after the other."""
 
-import io
 import os
 from contextlib import closing, nullcontext
 
@@ -13,6 +12,7 @@ from widemargin._runtime.progress import task
 from widemargin._runtime.threads import stream
 from widemargin.data.blocks.layout import Chunk, Layout, checksum, checksum_of_belongings, encode
 from widemargin.data.blocks.row_buffer import RowTypes
+from widemargin.data.blocks.sink import Sink, sending_early
 from widemargin.data.blocks.statistics import BYTES, VALUE_TYPES
 from widemargin.data.rows import SparseRows
 
@@ -113,18 +113,22 @@ def block_parts(spool, n_rows):
     """
     rest, n_rest = [], 0
     for buffer, order in spool.sorted():
-        order = np.arange(buffer.n_rows) if isinstance(order, slice) else order
         start = 0
-        while n_rest + len(order) - start >= n_rows:
+        while n_rest + buffer.n_rows - start >= n_rows:
             stop = start + n_rows - n_rest
-            yield [*rest, (buffer, order[start:stop])]
+            yield [*rest, (buffer, _part(order, start, stop))]
             rest, n_rest, start = [], 0, stop
-        if start < len(order):
-            rest.append((buffer.copy(order[start:]), np.arange(len(order) - start)))
-            n_rest += len(order) - start
+        if start < buffer.n_rows:
+            rest.append((buffer.copy(_part(order, start, buffer.n_rows)), slice(0, buffer.n_rows - start)))
+            n_rest += buffer.n_rows - start
         yield None
     if rest:
         yield rest
+
+
+def _part(order, start, stop):
+    """Return the rows from `start` to `stop` of an order, which may be a slice of all."""
+    return slice(start, stop) if isinstance(order, slice) else order[start:stop]
 
 
 def write_file(path_or_file, spool, layout, summary, *, compression, classes):
@@ -141,11 +145,12 @@ def write_file(path_or_file, spool, layout, summary, *, compression, classes):
     schema = layout.schema.with_metadata(summary.to_metadata(layout))
     first_byte = _BYTES_BEFORE_SCHEMA + schema.serialize().size  # both are written with the first block
     with nullcontext(path_or_file) if is_file else replacing(path_or_file) as file:
-        sink = _Sink(file)
+        sink = Sink(file)
         try:
             options = pa.ipc.IpcWriteOptions(compression=compression)
             with (
                 task(f"writing {name}".strip(), summary.n_rows, "rows") as writing,
+                nullcontext() if is_file else sending_early(sink),
                 closing(block_parts(spool, summary.rows_per_block)) as blocks,
                 closing(stream(encoder.batch, blocks, n_ahead=_BLOCKS_AT_A_TIME)) as batches,
                 pa.ipc.new_file(pa.PythonFile(sink, "w"), schema, options=options) as writer,
@@ -161,28 +166,3 @@ def write_file(path_or_file, spool, layout, summary, *, compression, classes):
                 raise sink.error from None
             raise
         return sink.tell()
-
-
-class _Sink(io.RawIOBase):
-    """A binary file, or a pipe, that knows how much was written to it, and keeps the error of the system."""
-
-    def __init__(self, file):
-        self._file, self._position, self.error = file, 0, None
-
-    def writable(self):
-        """Return True."""
-        return True
-
-    def write(self, data):
-        """Write all data."""
-        try:
-            self._file.write(data)
-        except OSError as error:
-            self.error = error
-            raise
-        self._position += len(data)
-        return len(data)
-
-    def tell(self):
-        """Return the number of bytes written."""
-        return self._position

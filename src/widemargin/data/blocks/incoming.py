@@ -160,7 +160,7 @@ def received(chunk, n_before=0, names=None):
         n_stored = int(X.indptr[-1])
         rows, facts = _sparse_rows(X.indptr, X.indices[:n_stored], X.data[:n_stored], belongings)
     else:
-        facts = dense_facts(X)
+        facts = dense_facts(X, label)
         types = RowTypes(None, VALUE_TYPES[facts.kind], X.shape[1], **_has(belongings))
         rows = RowArrays(types, None, None, X.reshape(-1), **belongings)
     if facts.not_finite >= 0:
@@ -177,7 +177,7 @@ def received_text(rows):
 def _sparse_rows(indptr, indices, values, belongings):
     """Return (RowArrays, PartFacts) of the arrays of a CSR matrix."""
     indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
-    facts = sparse_facts(indices, values, indptr)
+    facts = sparse_facts(indices, values, indptr, belongings["label"])
     types = RowTypes(_index_type(facts.largest_column + 1), VALUE_TYPES[facts.kind], 0, **_has(belongings))
     return RowArrays(types, indptr, indices, None if types.value is None else values, **belongings), facts
 

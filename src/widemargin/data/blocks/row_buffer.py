@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._runtime.compile import compiled
+from widemargin._runtime.compile import compiled, prefetch
 from widemargin.data.blocks.layout import widest
 
 _BELONGINGS = {"label": np.float64, "qid": np.int64, "weight": np.float64, "key": np.uint64}
+_ROWS_AHEAD = 16  # rows that are asked for before they are copied; rows in random order are not in any cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +31,15 @@ class RowTypes:
     has_weight: bool
 
     def __eq__(self, other):
-        """Compare field by field, by name: for NumPy, None is float64."""
-        return isinstance(other, RowTypes) and str(self) == str(other)
+        """Compare field by field; types by their letters, as for NumPy None is float64."""
+        return isinstance(other, RowTypes) and self._letters() == other._letters()
 
     def __hash__(self):
-        return hash(str(self))
+        return hash(self._letters())
+
+    def _letters(self):
+        letters = (None if one is None else one.char for one in (self.index, self.value))
+        return (*letters, self.n_features, self.has_qid, self.has_weight)
 
     @property
     def bytes_per_entry(self):
@@ -43,8 +48,11 @@ class RowTypes:
 
     @property
     def bytes_per_row(self):
-        """Bytes of a row without its entries: label, key, end of its entries, and what else belongs to it."""
-        return 24 + 8 * self.has_qid + 8 * self.has_weight
+        """Bytes of a row without its entries: label, key, end of its entries, and what else belongs to it.
+
+        Sixteen more are needed to sort rows by their keys.
+        """
+        return 40 + 8 * self.has_qid + 8 * self.has_weight
 
     def n_bytes(self, n_rows, n_entries):
         """Return the bytes of so many rows with so many stored values."""
@@ -52,6 +60,8 @@ class RowTypes:
 
     def joined(self, other):
         """Return the types that hold the rows of both."""
+        if self == other:
+            return self
         if self.index is None:
             return replace(self, value=widest(self.value, other.value))
         return replace(self, index=max(self.index, other.index), value=widest(self.value, other.value))
@@ -144,6 +154,8 @@ class RowBuffer:
         """Return how many of the rows from `start` on there is room for."""
         types, ends = self.types, rows.ends()[start:]
         before = rows.ends()[start - 1] if start else 0
+        if len(ends) and types.n_bytes(len(ends), int(ends[-1] - before)) <= self.capacity - self.n_bytes:
+            return len(ends)
         sizes = np.arange(1, len(ends) + 1) * types.bytes_per_row + (ends - before) * types.bytes_per_entry
         return int(np.searchsorted(sizes, self.capacity - self.n_bytes, side="right"))
 
@@ -171,29 +183,42 @@ class RowBuffer:
         """Return the labels, queries, weights or keys of all rows."""
         return self._belongings[name][: self.n_rows]
 
-    def gather(self, order, n_features=0):
-        """Return rows in the order given: an array of row numbers, or a slice.
+    def gather(self, order, n_features=0, *, with_keys=False):
+        """Return rows in the order given: an array of row numbers, or a slice, of which the result is a view.
 
         If every one of these rows has `n_features` stored values, which are then all there can be, `indices` is None.
         """
-        belongings = {name: array[: self.n_rows][order] for name, array in self._belongings.items()}
+        names = [*self.types.names()] + ["key"] * with_keys
+        belongings = {name: self.belongings(name)[order] for name in names}
         n_rows = len(belongings["label"])
         if isinstance(order, slice):
-            order = np.arange(*order.indices(self.n_rows))
-        order = order.astype(np.int64, copy=False)
+            return self._view(order.indices(self.n_rows)[0], n_rows, belongings)
         if self._ends is None:
             width = self.types.n_features
             values = self._values[: self.n_entries].reshape(self.n_rows, width)[order].reshape(-1)
             return RowArrays(self.types, None, None, values, **belongings)
-        indptr = np.zeros(n_rows + 1, np.int64)
-        _place_rows(self._ends, order, indptr)
+        indptr, begins = np.zeros(n_rows + 1, np.int64), np.empty(n_rows, np.int64)
+        _place_rows(self._ends, order.astype(np.int64, copy=False), begins, indptr)
         copies, is_complete = [], 0 < n_features * n_rows == indptr[-1]
         for array in (None if is_complete else self._indices, self._values):
             copy = None if array is None else np.empty(indptr[-1], array.dtype)
             if copy is not None:
-                _copy_rows(array, self._ends, order, indptr, copy)
+                _copy_rows(array, begins, indptr, copy)
             copies.append(copy)
         return RowArrays(self.types, indptr, *copies, **belongings)
+
+    def _view(self, start, n_rows, belongings):
+        """Return consecutive rows, whose entries are not copied."""
+        if self._ends is None:
+            width = self.types.n_features
+            values = self._values[start * width : (start + n_rows) * width]
+            return RowArrays(self.types, None, None, values, **belongings)
+        first = self._ends[start - 1] if start else 0
+        indptr = np.zeros(n_rows + 1, np.int64)
+        np.subtract(self._ends[start : start + n_rows], first, out=indptr[1:])
+        entries = slice(first, first + indptr[-1])
+        indices, values = (None if one is None else one[entries] for one in (self._indices, self._values))
+        return RowArrays(self.types, indptr, indices, values, **belongings)
 
     def copy(self, order):
         """Return a buffer that has just enough room for rows in the order given, and holds them."""
@@ -208,20 +233,22 @@ class RowBuffer:
 
 
 @compiled
-def _place_rows(ends, order, indptr):
-    """Set indptr to the offsets of the rows in their new order."""
+def _place_rows(ends, order, begins, indptr):
+    """Set `begins` to the offsets of the rows in the buffer, and indptr to those in their new order."""
     for i in range(len(order)):
+        prefetch(ends, order[min(i + _ROWS_AHEAD, len(order) - 1)])
         row = order[i]
-        begin = ends[row - 1] if row > 0 else 0
-        indptr[i + 1] = indptr[i] + ends[row] - begin
+        begins[i] = ends[row - 1] if row > 0 else 0
+        indptr[i + 1] = indptr[i] + ends[row] - begins[i]
 
 
 @compiled
-def _copy_rows(array, ends, order, indptr, copy):
-    """Copy the entries of rows in their new order, of which indptr has the offsets."""
-    for i in range(len(order)):
-        row = order[i]
-        begin = ends[row - 1] if row > 0 else 0
-        place = indptr[i]
-        for k in range(np.uint64(ends[row] - begin)):
+def _copy_rows(array, begins, indptr, copy):
+    """Copy the entries of rows, which begin at `begins`, to their new places, of which indptr has the offsets."""
+    for i in range(len(begins)):
+        begin, place = begins[i], indptr[i]
+        ahead = min(i + _ROWS_AHEAD, len(begins) - 1)
+        prefetch(array, begins[ahead])
+        prefetch(array, begins[ahead] + indptr[ahead + 1] - indptr[ahead])
+        for k in range(np.uint64(indptr[i + 1] - place)):
             copy[np.uint64(place) + k] = array[np.uint64(begin) + k]

@@ -16,6 +16,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from widemargin._runtime.threads import run
+from widemargin.data.blocks.key_order import order_of
 from widemargin.data.blocks.row_buffer import RowArrays, RowBuffer
 
 _BITS_PER_LEVEL = 5  # of the keys: 32 buckets
@@ -80,7 +81,7 @@ class Spool:
         if old.n_bytes > self._capacity // _LARGEST_PART_IN_WIDER_TYPES:
             self._spill()
         self._buffer = RowBuffer(types, self._capacity)
-        kept = old.gather(slice(None))
+        kept = old.gather(slice(None), with_keys=True)
         start = 0
         while start < kept.n_rows:
             self._buffer.append(kept, start, start + (count := self._buffer.n_fitting(kept, start)))
@@ -151,7 +152,7 @@ class Spool:
         """Return the order of the rows by their keys; those of equal keys stay in the order of arrival."""
         if self._random is None:
             return slice(0, buffer.n_rows)
-        return np.argsort(buffer.belongings("key"), kind="stable")
+        return order_of(buffer.belongings("key"))
 
 
 def _divide(buffer, buckets, level):
@@ -188,7 +189,8 @@ class _Bucket:
         rows_per_part = max(1, _ENTRIES_PER_WRITE * buffer.n_rows // max(buffer.n_entries, buffer.n_rows))
         for start in range(0, n_rows, rows_per_part):
             stop = min(start + rows_per_part, n_rows)
-            self._append(buffer.gather(slice(start, stop) if isinstance(group, slice) else group[start:stop]))
+            part = slice(start, stop) if isinstance(group, slice) else group[start:stop]
+            self._append(buffer.gather(part, with_keys=True))
 
     def _append(self, rows):
         if self._file is None:

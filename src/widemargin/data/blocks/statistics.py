@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._runtime.compile import SUMS, compiled
+from widemargin._runtime.compile import SUMS, compiled, prefetch
 from widemargin.data.blocks.layout import COLUMNS_WITH_STATISTICS, label_type
 
 ONES, BYTES, SINGLES, DOUBLES = range(4)
@@ -19,18 +19,22 @@ ONES, BYTES, SINGLES, DOUBLES = range(4)
 
 VALUE_TYPES = {ONES: None, BYTES: np.dtype(np.uint8), SINGLES: np.dtype(np.float32), DOUBLES: np.dtype(np.float64)}
 
-_KIND, _LARGEST_COLUMN, _LONGEST, _SQUARED_LENGTHS, _NOT_FINITE = range(5)  # of the array `tally` of a part
+# Of the arrays `tally` and `extremes` of a part; squared norms and labels are meant.
+_KIND, _LARGEST_COLUMN, _LONGEST, _SQUARED_LENGTHS, _NOT_FINITE, _LABELS_ARE_WHOLE, _LABELS_ARE_SINGLE = range(7)
+_LARGEST_NORM, _LOWEST_LABEL, _HIGHEST_LABEL = range(3)
 _N, _FIRST, _DIFFERENCES, _SQUARES, _MAX_ABS = map(np.uint64, range(5))  # of a row of a table of columns
 _MEAN, _DEVIATIONS = _FIRST, _SQUARES  # of a row, after `_finish`
+_VALUES_COMPARED_AT_ONCE = 512
+_VALUES_AHEAD = np.uint64(16)  # whose columns are asked for before they are added to
 
 
 class PartFacts(NamedTuple):
-    """What is known of some rows: a `tally` of integers, and the largest squared norm."""
+    """What is known of some rows: a `tally` of integers, and `extremes` of squared norms and labels."""
 
     n_rows: int
     n_stored: int
     tally: np.ndarray
-    largest_norm: float
+    extremes: np.ndarray
 
     @property
     def kind(self):
@@ -85,19 +89,22 @@ def read_only(*arrays):
     return views
 
 
-def sparse_facts(indices, values, indptr):
-    """Return the PartFacts of CSR rows."""
-    tally = np.array([ONES, -1, 0, 0, -1])
-    norm = _read_sparse(*read_only(indices, values, indptr), tally)
-    return PartFacts(len(indptr) - 1, int(indptr[-1]), tally, norm)
+def sparse_facts(indices, values, indptr, labels):
+    """Return the PartFacts of CSR rows with their labels, which are finite numbers."""
+    tally, extremes = np.array([ONES, -1, 0, 0, -1, 1, 1]), np.array([0.0, np.inf, -np.inf])
+    extremes[_LARGEST_NORM] = _read_sparse(*read_only(indices, values, indptr), tally)
+    _read_labels(*read_only(labels), tally, extremes)
+    return PartFacts(len(indptr) - 1, int(indptr[-1]), tally, extremes)
 
 
-def dense_facts(X):
-    """Return the PartFacts of an array of rows."""
+def dense_facts(X, labels):
+    """Return the PartFacts of an array of rows with their labels, which are finite numbers."""
     n_columns = X.shape[1]
-    tally = np.array([BYTES, n_columns - 1, n_columns, len(X) * n_columns**2, -1])
-    norm = _read_dense(*read_only(X), tally)
-    return PartFacts(len(X), X.size, tally, norm)
+    tally = np.array([BYTES, n_columns - 1, n_columns, len(X) * n_columns**2, -1, 1, 1])
+    extremes = np.array([0.0, np.inf, -np.inf])
+    extremes[_LARGEST_NORM] = _read_dense(*read_only(X), tally)
+    _read_labels(*read_only(labels), tally, extremes)
+    return PartFacts(len(X), X.size, tally, extremes)
 
 
 class FileFacts:
@@ -118,22 +125,16 @@ class FileFacts:
         self.kind = max(self.kind, part.kind)
         self.longest_row = max(self.longest_row, int(part.tally[_LONGEST]))
         self._squared_lengths += int(part.tally[_SQUARED_LENGTHS])
-        self.largest_norm = max(self.largest_norm, part.largest_norm)
         self.n_columns = max(self.n_columns, part.largest_column + 1)
+        norm, low, high = part.extremes.tolist()
+        self.largest_norm = max(self.largest_norm, norm)
+        self._label_low, self._label_high = min(self._label_low, low), max(self._label_high, high)
+        self._labels_are_whole = self._labels_are_whole and bool(part.tally[_LABELS_ARE_WHOLE])
+        self._labels_are_single = self._labels_are_single and bool(part.tally[_LABELS_ARE_SINGLE])
 
     def join_columns(self, rows, part):
         """Add rows (RowArrays), of which `part` is known, to the sums over columns."""
         self._columns.add(rows, part.largest_column + 1)
-
-    def join_labels(self, labels):
-        """Add what is known of further labels, which are finite numbers."""
-        if len(labels) == 0:
-            return
-        self._label_low, self._label_high = min(self._label_low, labels.min()), max(self._label_high, labels.max())
-        self._labels_are_whole = self._labels_are_whole and bool((labels == np.round(labels)).all())
-        if self._labels_are_single:
-            with np.errstate(over="ignore"):
-                self._labels_are_single = bool((labels.astype(np.float32) == labels).all())
 
     @property
     def label_type(self):
@@ -175,21 +176,14 @@ def _kind_of(value):
 
 @compiled
 def _add_to_column(columns, j, value):
-    """Add a nonzero value to the sums of column j.
-
-    A value equal to the first one changes only the number of values: the difference is 0, the magnitude that of the
-    first.
-    """
-    if value == columns[j, _FIRST]:
-        columns[j, _N] += 1.0
-    elif columns[j, _N] == 0.0:
-        columns[j, _N], columns[j, _FIRST], columns[j, _MAX_ABS] = 1.0, value, abs(value)
-    else:
-        difference = value - columns[j, _FIRST]
-        columns[j, _N] += 1.0
-        columns[j, _DIFFERENCES] += difference
-        columns[j, _SQUARES] += difference * difference
-        columns[j, _MAX_ABS] = max(columns[j, _MAX_ABS], abs(value))
+    """Add a nonzero value to the sums of column j."""
+    if columns[j, _N] == 0.0:
+        columns[j, _FIRST] = value
+    difference = value - columns[j, _FIRST]
+    columns[j, _N] += 1.0
+    columns[j, _DIFFERENCES] += difference
+    columns[j, _SQUARES] += difference * difference
+    columns[j, _MAX_ABS] = max(columns[j, _MAX_ABS], abs(value))
 
 
 @compiled(fastmath=SUMS)
@@ -211,9 +205,23 @@ def _all_finite(values):
 
 
 @compiled
+def _all_ones(values):
+    """Return whether every value is one; values are compared a block at a time, many by one instruction."""
+    for start in range(0, len(values), _VALUES_COMPARED_AT_ONCE):
+        n_others = 0
+        for k in range(np.uint64(start), np.uint64(min(start + _VALUES_COMPARED_AT_ONCE, len(values)))):
+            n_others += values[k] != 1.0
+        if n_others:
+            return False
+    return True
+
+
+@compiled
 def _add_sparse(indices, values, columns):
     """Add the nonzero values of CSR rows to the table of columns."""
+    last = np.uint64(max(len(values), 1) - 1)
     for k in range(np.uint64(len(values))):
+        prefetch(columns, indices[min(k + _VALUES_AHEAD, last)])
         value = np.float64(values[k])
         if value != 0.0:
             _add_to_column(columns, np.uint64(indices[k]), value)
@@ -222,8 +230,12 @@ def _add_sparse(indices, values, columns):
 @compiled
 def _add_ones(indices, columns):
     """Add CSR rows, all of whose values are one, to the table of columns."""
-    for j in indices:
-        _add_to_column(columns, np.uint64(j), 1.0)
+    for index in indices:
+        j = np.uint64(index)
+        if columns[j, _FIRST] == 1.0:  # the difference is 0, the magnitude that of the first
+            columns[j, _N] += 1.0
+        else:
+            _add_to_column(columns, j, 1.0)
 
 
 @compiled
@@ -243,17 +255,19 @@ def _read_sparse(indices, values, indptr, tally):
     The columns of each row ascend.
     """
     kind, largest, largest_norm = tally[_KIND], tally[_LARGEST_COLUMN], 0.0
+    are_ones = _all_ones(values)
     for i in range(len(indptr) - 1):
         begin, end = indptr[i], indptr[i + 1]
-        for k in range(np.uint64(begin), np.uint64(end)):
-            value = np.float64(values[k])
-            if kind < DOUBLES and value != 1.0:
-                kind = max(kind, _kind_of(value))
+        if not are_ones:
+            for k in range(np.uint64(begin), np.uint64(end)):
+                value = np.float64(values[k])
+                if kind < DOUBLES and value != 1.0:
+                    kind = max(kind, _kind_of(value))
         length = end - begin
         largest = max(largest, np.int64(indices[end - 1]) if length else -1)
         tally[_LONGEST] = max(tally[_LONGEST], length)
         tally[_SQUARED_LENGTHS] += length * length
-        norm = _squared_norm(values, begin, end)
+        norm = np.float64(length) if are_ones else _squared_norm(values, begin, end)
         largest_norm = max(largest_norm, norm)
         if not np.isfinite(norm) and tally[_NOT_FINITE] < 0 and not _all_finite(values[begin:end]):
             tally[_NOT_FINITE] = i
@@ -276,6 +290,18 @@ def _read_dense(X, tally):
             tally[_NOT_FINITE] = i
     tally[_KIND] = kind
     return largest_norm
+
+
+@compiled
+def _read_labels(labels, tally, extremes):
+    """Note the lowest and the highest label, and whether all are integers, and float32."""
+    low, high, are_whole, are_single = np.inf, -np.inf, True, True
+    for label in labels:
+        low, high = min(low, label), max(high, label)
+        are_whole &= label == np.floor(label)
+        are_single &= np.float64(np.float32(label)) == label
+    extremes[_LOWEST_LABEL], extremes[_HIGHEST_LABEL] = low, high
+    tally[_LABELS_ARE_WHOLE], tally[_LABELS_ARE_SINGLE] = are_whole, are_single
 
 
 @compiled

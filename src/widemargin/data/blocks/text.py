@@ -14,13 +14,13 @@ from widemargin.data.svmlight.compression import LONGEST_MAGIC, compression_of
 from widemargin.data.svmlight.reader import (
     NO_ROWS,
     Text,
-    parse_text,
+    parse_part,
     refuse_byte_order_mark,
     starts_with_query,
 )
 from widemargin.errors import FormatError
 
-_BYTES_PER_PART = 1 << 20
+_BYTES_PER_PART = 1 << 21
 _BYTES_SEARCHED_AT_ONCE = 1 << 14  # for a newline
 
 
@@ -96,7 +96,7 @@ class TextSource:
 
     def receive(self, text, slot):
         """Return the rows of a text."""
-        rows = parse_text(text, self._blocks.dtype, self._blocks.zero_based)
+        rows = parse_part(text, self._blocks.dtype, self._blocks.zero_based)
         if len(rows.labels):
             self._has_rows = True
         return received_text(rows)

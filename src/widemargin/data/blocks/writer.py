@@ -220,7 +220,6 @@ def _collect(source, spool):
                 rows = rows._replace(label=np.array(numbers, np.float64)[rows.label.astype(np.intp)])
             facts.join(incoming.facts)
             facts.join_columns(rows, incoming.facts)
-            facts.join_labels(rows.label)
             types = rows.types if types is None else types.joined(rows.types)
             spool.append(rows)
     if types is None:

@@ -258,10 +258,18 @@ def split_into_chunks(buffer):
         stop = _after_newline(text, start + _CHUNK_BYTES - 1)
         chunks.append(text[start:stop])
         start = stop
-    if chunks and chunks[-1][-1] != _NEWLINE:
-        chunks[-1] = np.append(chunks[-1], _NEWLINE)
-        chunks[-1].flags.writeable = False  # as the others: for another type the parser would be compiled again
+    if chunks:
+        chunks[-1] = _with_newline(chunks[-1])
     return chunks
+
+
+def _with_newline(chunk):
+    """Return a chunk, with a newline at its end if there is none."""
+    if len(chunk) == 0 or chunk[-1] == _NEWLINE:
+        return chunk
+    chunk = np.append(chunk, _NEWLINE)
+    chunk.flags.writeable = False  # as the others: for another type the parser would be compiled again
+    return chunk
 
 
 def parse_text(text, dtype, zero_based):
@@ -298,6 +306,31 @@ def _parse_chunks(text, rules, dtype, reading):
     )
 
 
+def parse_part(text, dtype, zero_based):
+    """Return the Rows of a part of a file, parsed in the calling thread; raise the first error.
+
+    `indptr` is int64, and the arrays may be views of longer ones, so that nothing is copied.
+    """
+    rules, chunk = _make_rules(text, dtype, zero_based), _with_newline(np.frombuffer(text.buffer, dtype=np.uint8))
+    n_lines, n_colons = count_lines(chunk)
+    max_entries = min(n_colons, len(chunk) // _BYTES_OF_SHORTEST_ENTRY)
+    labels, indptr = np.empty(n_lines), np.zeros(n_lines + 1, dtype=np.int64)
+    queries = np.empty(n_lines if rules.with_queries else 0, dtype=np.int64)
+    indices, values = np.empty(max_entries, dtype=np.int32), np.empty(max_entries, dtype=dtype)
+    tally = _parse_into(chunk, rules, labels, queries, indptr[1:], indices, values)
+    _raise_first_mistake(text, rules, [chunk], [n_lines], [tally])
+    n_rows, n_entries, _, smallest, largest, _ = tally.tolist()
+    return Rows(
+        labels=labels[:n_rows],
+        queries=queries[:n_rows] if rules.with_queries else None,
+        indptr=indptr[: n_rows + 1],
+        indices=indices[:n_entries],
+        values=values[:n_entries],
+        smallest=smallest,
+        largest=largest,
+    )
+
+
 def _slices(lengths):
     """Return consecutive slices of the given lengths."""
     edges = np.cumsum([0, *lengths]).tolist()
@@ -312,7 +345,14 @@ def _count_chunk(chunk, reading):
 
 
 def _parse_chunk(chunk, rules, reading, *arrays):
-    """Parse one chunk into its slices of the arrays, undecided numbers included; return its tally."""
+    """Parse one chunk into its slices of the arrays, and report the progress; return its tally."""
+    tally = _parse_into(chunk, rules, *arrays)
+    reading.advance((1.0 - _COUNTING_TIME_FRACTION) * len(chunk))
+    return tally
+
+
+def _parse_into(chunk, rules, *arrays):
+    """Parse one chunk into arrays, undecided numbers included; return its tally."""
     n_listed = _UNDECIDED_NUMBERS_LISTED
     while True:
         undecided = np.empty((n_listed, 2), dtype=np.int64)
@@ -333,7 +373,6 @@ def _parse_chunk(chunk, rules, reading, *arrays):
             out.values[owner] = value
         else:
             out.labels[-1 - owner] = value
-    reading.advance((1.0 - _COUNTING_TIME_FRACTION) * len(chunk))
     return out.tally
 
 
