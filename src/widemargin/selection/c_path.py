@@ -126,7 +126,9 @@ def c_path(
     ----------
     estimator : LinearSVC, LinearSVR or None
         The estimator whose parameters are used, except for C and warm_start. None is LinearSVC() if y are class labels,
-        otherwise LinearSVR(). Its `scaling` is computed from all rows, those that a fold holds out included.
+        otherwise LinearSVR(). Its `scaling` is computed from all rows, those that a fold holds out included. Its
+        `checkpoint` is a file that keeps the models for each C that is done, and what the next fits start from: the
+        same call goes on from there if the process was killed.
     X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
         Of row blocks, None takes the labels of the file.
@@ -141,7 +143,8 @@ def c_path(
     groups : array-like of shape (n_samples,), default=None
         Groups of the rows, for splitters that need them.
     each : callable(C, scores of the folds) or None, default=None
-        Called for each C when its models are fitted. Held-out rows in blocks are then read once for each C.
+        Called for each C when its models are fitted, at once for those that a checkpoint has. Held-out rows in blocks
+        are then read once for each C.
 
     Returns
     -------
@@ -344,7 +347,7 @@ class _Paths:
     # --- Solving ------------------------------------------------------------------------------------------------------
 
     def _solved(self, members, report):
-        """Yield, for each C that is left, the solutions of the problems of a round, and what their next fits start from.
+        """Yield, for each C that is left, the solutions of the problems of a round, and what the next fits start from.
 
         The rounds so far may take their share of max_seconds.
         """
@@ -387,7 +390,7 @@ class _Paths:
         return run(finished, tasks, n_jobs) + [with_penalised_intercept(*one[:2]) for one in each[n:]]
 
     def _paths(self, problems, settings):
-        """Return objects that solve the problems for one C after the other, and how many of them may run in parallel."""
+        """Return objects that solve the problems for one C after the other, and how many may run in parallel."""
         model, X, record = self._model, self._X, self._record
         if record.first == record.n_solved == 0:
             is_newton = model.solver == "newton"

@@ -91,8 +91,7 @@ class PathRecord:
         """Set the arrays of which a checkpoint consists."""
         solutions = [one for of_C in self.found for one in of_C]
         weights = [np.zeros(0) if one.w is None else one.w for one in solutions]
-        texts = [[{**_words_of(one), "n_weights": -1 if one.w is None else len(one.w)} for one in of_C]
-                 for of_C in self.found]  # fmt: skip
+        texts = [[_words_of(one) for one in of_C] for of_C in self.found]
         self._texts = json.dumps(texts)
         self._weights = np.concatenate([np.zeros(0), *weights])
         self._histories = np.concatenate([np.zeros(0, HISTORY), *(one.history for one in solutions)])
@@ -101,10 +100,8 @@ class PathRecord:
     def unpack(self):
         """Set the solutions and scores from the arrays of a checkpoint."""
         weights, histories = _Reader(self._weights), _Reader(self._histories)
-        self.found = [
-            [_solution_of(words, weights, histories) for words in of_C]
-            for of_C in json.loads(self._texts)
-        ]  # fmt: skip
+        texts = json.loads(self._texts)
+        self.found = [[_solution_of(words, weights, histories) for words in of_C] for of_C in texts]
         self.scores = self._score_table.tolist()
 
 
@@ -125,14 +122,14 @@ class _Reader:
 def _words_of(solution):
     """Return what a checkpoint keeps of a Solution besides its arrays, as JSON has it; floats come back to the bit."""
     words = {name: getattr(solution, name) for name in _NUMBERS}
-    words |= {"status": solution.status.name, "n_measurements": len(solution.history)}
+    n_weights = None if solution.w is None else len(solution.w)
+    words |= {"status": solution.status.name, "n_measurements": len(solution.history), "n_weights": n_weights}
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in words.items()}
 
 
 def _solution_of(words, weights, histories):
-    n_weights = words["n_weights"]
     return Solution(
-        w=None if n_weights < 0 else weights.take(n_weights),
+        w=None if words["n_weights"] is None else weights.take(words["n_weights"]),
         beta=None,
         status=Status[words["status"]],
         history=histories.take(words["n_measurements"]),

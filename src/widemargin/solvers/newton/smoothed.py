@@ -95,7 +95,7 @@ NEWTON = SolverSpec(
 
 
 class NewtonPath:
-    """Problems with the same X, minimised for one factor of their costs after the other, each a warm start for the next.
+    """Problems with the same X, minimised for a sequence of factors of their costs, each a warm start for the next.
 
     Parameters
     ----------
