@@ -9,9 +9,7 @@ those of all problems, the path is followed in several rounds, each with as many
 rows of all folds and all values of C are scored at the end, in one pass if there is room for the scores; if there are
 so many columns that the weights take more memory than the scores, they are scored for each C.
 
-If no values are given, they are chosen between two limits. The lower limit is the smallest C at which some row reaches
-zero loss; below it, the direction of w does not depend on C. The upper limit is reached when either ½|w|² or the sum of
-the losses is at most a thousandth of the objective; beyond it, the model changes very little.
+If no values are given, they are those of `useful_range`.
 """
 
 import threading
@@ -31,7 +29,9 @@ from sklearn.utils.validation import column_or_1d
 from widemargin._runtime.argument_types import Floats, Folds, Scoring
 from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import run
+from widemargin._runtime.warning import warn_caller
 from widemargin.data.column_scaling import ColumnScaling
+from widemargin.errors import ConvergenceWarning
 from widemargin.models.argument_types import RowsOrBlocks
 from widemargin.models.base import refuse_not_finite
 from widemargin.models.linear import LinearSVC, LinearSVR
@@ -40,6 +40,7 @@ from widemargin.problems.formulations import DualQP, Intercept, scaled
 from widemargin.problems.intercept import best_intercept
 from widemargin.selection.held_out import folds_of, scorer_of
 from widemargin.selection.path_record import PathCheckpoints, PathRecord, file_of_path
+from widemargin.selection.useful_range import is_final, useful_range
 from widemargin.selection.warm_start_path import WarmStartPath
 from widemargin.solvers.auto import chosen, suits_newton_at_any_cost
 from widemargin.solvers.contract import Status
@@ -48,9 +49,6 @@ from widemargin.solvers.newton.active_set import is_small
 from widemargin.solvers.newton.smoothed import NewtonPath, newton
 from widemargin.solvers.registry import check, specs_of
 
-_RATIO_OF_ADJACENT_C = 10.0**0.5  # in a range that is chosen here
-_MAX_VALUES_OF_C = 40  # in such a range
-_NEGLIGIBLE_PART_OF_OBJECTIVE = 1e-3
 _MAX_BYTES_OF_JOINT_SOLVE = 1 << 30  # limits how many problems are solved together by `newton`
 _VECTORS_PER_PROBLEM = 16  # vectors with one float64 per row that `newton` holds for each problem
 _MAX_BYTES_OF_SCORES = 1 << 30  # of scores of held-out rows at a time
@@ -230,7 +228,7 @@ class _Paths:
         """Return the CPath for these values of C, or for the useful range if Cs is None; call `each` after each C."""
         record, n_together = self._record, self._problems_at_a_time(Cs)
         if not self._checkpoints.restore(record):
-            record.start(_useful_range(self._stated(range(self._n_outputs))) if Cs is None else Cs)
+            record.start(useful_range(self._stated(range(self._n_outputs))) if Cs is None else Cs)
             n_weights = len(record.grid) * self._X.n_columns
             record.scores_at_end = each is None and not self._X.is_in_memory and n_weights <= self._X.n_rows
         with (
@@ -243,12 +241,25 @@ class _Paths:
                 self._call(each, C, scores)
             for members in self._rounds(n_together):
                 self._follow(members, Cs is None, each, report, solving)
+                if self._interrupt.is_set() and members.stop < self._n_problems:
+                    raise KeyboardInterrupt  # some folds have no model
             if record.scores_at_end:
                 record.scores = self._held_out_scores(record.found, _SCORES_PER_PROBLEM)
         self.solutions = [replace(one, w=None) for solutions in record.found for one in solutions]  # for `_warn`
         path = self._path(record.grid, record.found, record.scores)
         self._checkpoints.remove(record)
+        self._warn_of_interruption()
         return path
+
+    def _warn_of_interruption(self):
+        """Warn if Ctrl-C has ended the path before there was a solution for the next C; `_warn` tells of solutions."""
+        grid, is_told = self._record.grid, any(one.status is Status.INTERRUPTED for one in self.solutions)
+        if self._interrupt.is_set() and self._record.is_cut and not is_told:
+            warn_caller(
+                f"The path was interrupted after {len(grid)} values of C, the last of which is {grid[-1]:.3g}; larger "
+                "ones are not fitted.",
+                ConvergenceWarning,
+            )
 
     def _follow(self, members, may_end, each, report, solving):
         """Solve the problems of a round for each C that is left; if it `may_end`, until a larger C changes little."""
@@ -259,7 +270,7 @@ class _Paths:
             is_last, solved = members.stop == self._n_problems, record.found[: record.n_solved]
             if is_last and not record.scores_at_end:
                 record.scores += self._scores_of_last(solved)
-            if may_end and members.start == 0 and all(map(_is_final, solutions[:n])):
+            if may_end and members.start == 0 and all(map(is_final, solutions[:n])):
                 record.shorten()
             self._checkpoints.save(record, states)
             if is_last:
@@ -361,7 +372,13 @@ class _Paths:
         self._resume(paths)
         while not record.is_round_complete:
             C = record.grid[record.n_solved]
-            parts = run(lambda path, C=C: path.solved(C), [(path,) for path in paths], n_jobs, common.interrupt)
+            try:
+                parts = run(lambda path, C=C: path.solved(C), [(path,) for path in paths], n_jobs, common.interrupt)
+            except KeyboardInterrupt:  # before there was a solution for this C
+                if record.n_solved == 0:
+                    raise
+                self._interrupt.set()
+                return
             found = [solution for part in parts for solution in part]
             yield self._finished(C, problems, found, settings), [state for path in paths for state in path.states()]
             if common.interrupt.is_set() or time.perf_counter() - self._begun >= limit:
@@ -452,36 +469,3 @@ class _Paths:
             solution if is_small(problem) else replace(solution, intercept=best_intercept(problem, own_values))
             for problem, solution, own_values in zip(problems, solutions, values, strict=True)
         ]
-
-
-def _is_final(solution):
-    """Return whether ½|w|² or the sum of the losses is negligible, so that a larger C changes the model very little."""
-    penalty = 0.5 * float(solution.w @ solution.w)
-    return min(penalty, solution.primal - penalty) <= _NEGLIGIBLE_PART_OF_OBJECTIVE * solution.primal
-
-
-def _useful_range(problems):
-    """Return values of C in geometric progression from the smallest C at which some row reaches zero loss."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        power = np.floor(np.log(min(map(_smallest_C_with_a_zero_loss, problems))) / np.log(_RATIO_OF_ADJACENT_C))
-        Cs = _RATIO_OF_ADJACENT_C ** (power + np.arange(_MAX_VALUES_OF_C))
-    if not (np.isfinite(Cs).all() and Cs[0] > 0.0):
-        raise ValueError(
-            "The useful range of C for these X, y and weights is beyond double precision: scale the features and "
-            "targets, or give Cs."
-        )
-    return Cs
-
-
-def _smallest_C_with_a_zero_loss(problem):
-    """Return the smallest factor of the costs at which a row with positive loss at w = 0 reaches zero loss.
-
-    For small C, w is C times the sum of the negative gradients of the losses at w = 0. The residual of a row
-    decreases in proportion to C, from `beyond` at C = 0, at the rate `gain`.
-    """
-    side, beyond = np.sign(problem.target), np.maximum(np.abs(problem.target) - problem.epsilon, 0.0)
-    is_squared, bound = problem.curvature > 0.0, np.where(side > 0.0, problem.upper, -problem.lower)
-    gradient = np.divide(beyond, problem.curvature, out=np.where(is_squared, 0.0, bound), where=is_squared)
-    gain = side * problem.X.scores(problem.X.combine(np.where(beyond > 0.0, side * gradient, 0.0)))
-    improves = (gain > 0.0) & (beyond > 0.0)
-    return float(np.min(beyond[improves] / gain[improves])) if improves.any() else 1.0

@@ -103,6 +103,7 @@ def _solve(method, settings):
         solver=method.name,
         history=history,
         counts="planes",
+        intercept=method.intercept() if status is Status.INTERRUPTED else 0.0,
     )
 
 
@@ -225,6 +226,13 @@ class _Planes:
             of_scores = (self._X.longest_row + 2) * float(np.abs(c) @ self._lengths) * np.sqrt(2.0 * half_norm)
             error = of_scores + self._sum_error(risk, c, scores) + (len(w) + 2) * half_norm
             return half_norm + risk, self.lower - _UNIT_ROUNDOFF * error
+
+    def intercept(self):
+        """Return the best free intercept at the best point; 0 if there is none. Most often no pass is needed for it."""
+        if not isinstance(self._risk, FreeInterceptRisk):
+            return 0.0
+        scores = self.best.scores
+        return self._risk.intercept(self._X.scores(self.best.w, self._n_jobs) if scores is None else scores)
 
     def _solve_reduced(self):
         """Solve the reduced problem and update `lower`; return w_t and its scores, which the next call overwrites."""

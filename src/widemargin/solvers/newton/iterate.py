@@ -36,8 +36,8 @@ class Iterate:
     Attributes
     ----------
     X : Matrix
-    best_w, primal : ndarray, float
-        The best weights so far, and their primal objective.
+    best_w, best_intercept, primal : ndarray, float, float
+        The best weights and free intercept so far, and their primal objective.
     best_b, dual : ndarray, float
         The best dual variables so far, and their dual objective.
     h : float
@@ -59,6 +59,7 @@ class Iterate:
         self._w = np.zeros(self.X.n_columns) if start is None else np.array(start, dtype=np.float64)
         self.h, self._requested_h, self.iteration, self._passes, self._damping = h, h, 0, passes, 0.0
         self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
+        self._intercept = self.best_intercept = 0.0  # the free intercept, which is part of the scores _s
         if self._w.any():
             self.X.scores(self._w, n_jobs, out=self._s, likely=partial(self._risk.support_rows, self._s, self.h))
             self._passes += 1.0
@@ -66,7 +67,7 @@ class Iterate:
 
     STATE = (
         "_s", "_w", "h", "_requested_h", "iteration", "_passes", "_damping", "primal", "dual", "best_w", "best_b",
-        "_g", "_value", "_bound", "_risk", "_combination",
+        "_g", "_value", "_bound", "_risk", "_combination", "_intercept", "best_intercept",
     )  # fmt: skip
 
     def evaluate_restored(self):
@@ -140,9 +141,10 @@ class Iterate:
 
     def move(self, d, t):
         """Move to the minimum along d, whose scores are t; then adapt damping and half width."""
-        intercept_curvature = self._intercept_curvature()
+        intercept_curvature, shift = self._intercept_curvature(), 0.0
         if intercept_curvature > 0.0:
-            t -= float(self._q @ t) / intercept_curvature
+            shift = -float(self._q @ t) / intercept_curvature
+            t += shift
         bound, v = self._predict(t)
         line = self._s, t, self.h, float(d @ d), float(self._w @ d), float(self._g @ d)
         k = self._risk.line_search(*line)
@@ -150,6 +152,7 @@ class Iterate:
             k = self._risk.line_search_with_intercept(*line)
         self._w = self._w + k * d
         self._s += k * t
+        self._intercept += k * shift
         self._update_damping(k)
         self.iteration += 1
         self._passes += 1.0
@@ -195,7 +198,9 @@ class Iterate:
     def _evaluate(self):
         """Compute intercept, dual variables, gradient and both objectives at the current scores."""
         if self._free:
-            self._s += self._risk.best_intercept(self._s, self.h)
+            shift = self._risk.best_intercept(self._s, self.h)
+            self._s += shift
+            self._intercept += shift
         found = self._risk.evaluate(self._s, self.h, self._b, self._q)
         sums = found.linear, found.quadratic
         if self._free:  # makes Σ b = 0 exactly, by the dual variable that is farthest from its bounds
@@ -205,7 +210,7 @@ class Iterate:
         self._g = self._w - self._combination.vector
         self._value = self._half_norm() + found.loss
         if self._value < self.primal:
-            self.primal, self.best_w = self._value, self._w
+            self.primal, self.best_w, self.best_intercept = self._value, self._w, self._intercept
         self._bound = self._update_dual(*sums)
 
     def _update_dual(self, linear, quadratic):

@@ -143,11 +143,21 @@ class NewtonPath:
             self._iterates = self._iterates or _first_iterates(current, starts, settings[0], watches[0])
             self._last_factor = factor
             _run(self._iterates, settings, watches)
-        if not self._iterates:  # interrupted during the warm start
-            n_jobs = settings[0].n_jobs
-            self._iterates = [Iterate(*one, FIRST_HALF_WIDTH, n_jobs) for one in zip(current, starts, strict=True)]
+        if watches[0].status is Status.INTERRUPTED and not _are_measured(self._iterates):
+            self._iterates = self._first_measured(current)
         solutions = [_solution(*one) for one in zip(self._iterates, watches, strict=True)]
         return [_continued_if_stalled(*one) for one in zip(current, solutions, settings, strict=True)]
+
+    def _first_measured(self, current):
+        """Return iterates for a run that was interrupted before it had measured any with these costs.
+
+        With rows on disk that would take a pass over them, and nobody waits for it: there is no solution.
+        """
+        if not current[0].X.is_in_memory:
+            raise KeyboardInterrupt
+        starts = [one.best_w for one in self._iterates] or [start.w for start in self._starts]
+        n_jobs = self._settings[0].n_jobs
+        return [Iterate(*one, FIRST_HALF_WIDTH, n_jobs) for one in zip(current, starts, strict=True)]
 
     def states(self):
         """Return for each problem the object whose STATE a checkpoint keeps between two factors."""
@@ -162,6 +172,11 @@ class NewtonPath:
             self._iterates = [Iterate(problem, None, FIRST_HALF_WIDTH, n_jobs) for problem in current]
         for k, state in enumerate(self.states()):
             restore(k, state)
+
+
+def _are_measured(iterates):
+    """Return whether there are iterates, and their objective is known."""
+    return bool(iterates) and all(iterate.primal < np.inf for iterate in iterates)
 
 
 class _Weights:
@@ -221,6 +236,7 @@ def _solution(iterate, watch):
         solver="newton",
         history=watch.history(),
         counts="steps",
+        intercept=iterate.best_intercept,
     )
 
 
