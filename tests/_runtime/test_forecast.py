@@ -45,7 +45,7 @@ def test_nothing_is_said_before_two_steps_were_seen():
 def test_nothing_is_said_of_an_end_that_is_far_beyond_what_was_seen():
     found = forecasts(lambda seconds: 1e-3 ** (seconds / 200.0), n=100)
     assert all(left is None for seconds, left in found if seconds <= 16.0)
-    assert all(left is not None for seconds, left in found if 40.0 <= seconds < 200.0)
+    assert all(left is not None for seconds, left in found if 60.0 <= seconds < 200.0)
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_nothing_is_said_of_a_gap_that_tells_nothing(course):
 
 
 def test_a_forecast_is_withdrawn_when_the_gap_stands_still():
-    found = forecasts(lambda seconds: max(0.9 ** (seconds / 2.0), 0.2), n=100)
-    assert found[10][1] is not None
+    found = forecasts(lambda seconds: max(0.9 ** (seconds / 2.0), 0.2), tol=1e-2, n=100)
+    assert found[12][1] is not None
     assert all(left is None for _, left in found[40:])
 
 
@@ -107,8 +107,8 @@ def test_the_words_do_not_flicker():
         seconds, log_gap = seconds + 1.0, log_gap - 0.1 * factors[k % 3]
         forecast.add(seconds, math.exp(log_gap), math.exp(-9.05))
         said.append(in_words(forecast.seconds_left(seconds)))
-    assert "" not in said[15:-3]
-    steady = said[15:]
+    assert "" not in said[20:-3]
+    steady = said[20:]
     assert sum(one != other for one, other in pairwise(steady)) <= 20
     numbers = [float(one.split()[1]) * (60.0 if "min" in one else 1.0) for one in steady if one]
     assert sum(later > earlier for earlier, later in pairwise(numbers)) <= 2

@@ -12,8 +12,8 @@ from itertools import pairwise
 _LEAST_MEASUREMENTS = 3  # two halves of at least one step each
 _MOST_MEASUREMENTS = 16
 _SPACING = 0.02  # of the seconds so far, between two measurements that are kept
-_SHARE_OF_TIME = 0.5  # of the seconds so far, in which measurements tell the speed
-_LARGEST_DISAGREEMENT = 3.0  # of the speeds of two halves, as a ratio
+_SHARE_OF_TIME = 0.35  # of the seconds so far, in which measurements tell the speed
+_LARGEST_DISAGREEMENT = 2.0  # of the speeds of two halves, as a ratio
 _FARTHEST_END = 10.0  # as a multiple of the time in which the speed was seen
 _SILENT_MEASUREMENTS = 2  # without a forecast, after which the last one no longer holds
 _UNITS = (("s", 1.0, 60.0), ("min", 60.0, 60.0), ("h", 3600.0, 48.0))
