@@ -216,10 +216,6 @@ def test_what_a_path_of_blocks_has_no_place_for_is_refused_by_name(streaming, tm
     X, y, _ = data()
     blocks = blocks_of(tmp_path, X, y)
     assert isinstance(blocks, RowBlocks)
-    with pytest.raises(ValueError, match="c_path keeps no checkpoints, got checkpoint='run'"):
-        c_path(LinearSVC(checkpoint="run"), blocks, Cs=CS)
-    with pytest.raises(TypeError, match="checkpoint"):
-        LinearSVCCV(checkpoint="run")
     with pytest.raises(ValueError, match="'dcd' needs all rows in memory"):
         c_path(LinearSVC(solver="dcd"), blocks, Cs=CS)
     with pytest.raises(ValueError, match="y has 5 values, the row blocks have 120 rows"):

@@ -18,6 +18,8 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from typing import TextIO
 
+from widemargin._runtime.forecast import Forecast, in_words
+
 _SECONDS_BEFORE_BARS = 1.0  # what takes less is not worth a look
 _SECONDS_BEFORE_MORE = 2.0  # what is a part of work with a bar: many short parts would make a restless picture
 _SECONDS_BETWEEN_LINES = 2.0  # at first
@@ -25,6 +27,7 @@ _LATER_LINES = 0.1  # and then, of the seconds so far, so that the log of a long
 _SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _FIRST_PERCENT = 1.0  # before it nobody knows how long the rest will take
 _LONGEST_NAME = 30  # of a task, beside a bar and numbers on 80 columns
+_LONGEST_BRIEF = 61  # words beside a bar on 80 columns
 _MOST_LAST_LINES = 3  # of several problems, say one per class; of more only the worst is worth a last line
 
 _in_force = ContextVar("widemargin._runtime.progress", default=None)
@@ -169,7 +172,8 @@ class ProgressReport:
     verbose : int or bool
         0 is silent, and silences the `verbose` of models. On a terminal or in a notebook anything else is a bar for
         what takes longer than a second: that of a task has the time left, that of a solver is filled as the
-        logarithm of the gap, or of the violation that `tol` is compared with, falls to that of the tolerance.
+        logarithm of the gap, or of the violation that `tol` is compared with, falls to that of the tolerance. If one
+        problem is all there is to solve and its gap falls steadily, the time left of the fit is estimated, too.
         Elsewhere 1 is a line after two seconds, then more and more seldom, 2 a line per iteration of a solver.
     stream : file or None
         Where to write; None is standard error, or the output of the cell in a notebook.
@@ -185,6 +189,7 @@ class ProgressReport:
         self._lock, self._drawing = threading.Lock(), threading.RLock()  # a terminal may block who draws, nobody else
         self._tasks, self._solvers = [], {}  # those open; by thread, the row of its solver
         self._said, self._shown, self._latest = {}, set(), {}  # by problem: last line when, was seen, not yet written
+        self._forecast = Forecast()
         self._has_told_of_compiling = False
 
     def __enter__(self):
@@ -216,6 +221,7 @@ class ProgressReport:
     @contextmanager
     def solving(self, n_problems, unit="problems"):
         """Open a task for the solving of so many problems, by solvers that have this report as a callback."""
+        self._forecast = Forecast()
         with self.task("solving", n_problems if n_problems > 1 else None, unit) as task:
             try:
                 yield task
@@ -230,14 +236,15 @@ class ProgressReport:
         now = time.monotonic()
         with self._lock:
             is_due = self._is_due(progress, now)
+            seconds_left = self._seconds_left(progress)
             self._latest[progress.task] = progress
             if is_due:
                 self._said[progress.task] = now
                 self._shown.add(progress.task)
             if self._screen.has_bars:
-                self._show_solver(progress, now)
+                self._show_solver(progress, now, seconds_left)
             elif is_due:
-                self._write(describe(self._latest.pop(progress.task)))
+                self._write(describe(self._latest.pop(progress.task), seconds_left=seconds_left))
 
     def compiling(self):
         """Explain a wait, once: compiled loops are being built, once per installation."""
@@ -280,11 +287,24 @@ class ProgressReport:
 
     # Solvers
 
-    def _show_solver(self, progress, now):
+    def _seconds_left(self, progress):
+        """Return the time left of the whole fit, or None: if there is more to do than one problem, nobody knows."""
+        if (
+            progress.n_tasks > 1
+            or not math.isnan(progress.violation)
+            or any(one.total is not None for one in self._tasks)
+        ):
+            return None
+        self._forecast.add(progress.seconds, progress.gap, progress.tol)
+        return self._forecast.seconds_left(progress.seconds)
+
+    def _show_solver(self, progress, now, seconds_left):
         """Set the row of this thread's solver."""
 
         def words():
-            return describe(progress, briefly=True, more_seconds=time.monotonic() - now)
+            more = time.monotonic() - now
+            left = None if seconds_left is None or seconds_left <= more else seconds_left - more
+            return describe(progress, briefly=True, more_seconds=more, seconds_left=left)
 
         thread = threading.get_ident()
         if thread not in self._solvers:
@@ -345,8 +365,11 @@ def _due(rows):
     return [row for row in seen if row.total is not None or not solvers] + solvers
 
 
-def describe(progress, *, briefly=False, more_seconds=0.0):
-    """Return one line about a solver's progress; briefly, it fits beside a bar into 80 columns."""
+def describe(progress, *, briefly=False, more_seconds=0.0, seconds_left=None):
+    """Return one line about a solver's progress; briefly, it fits beside a bar into 80 columns.
+
+    If it is known how long the fit will still take, the brief line has that instead of the seconds so far.
+    """
     which = f"[{progress.task + 1}/{progress.n_tasks}] " if progress.n_tasks > 1 else ""
     objective = "" if briefly else f"objective {progress.primal:.6g}, "
     if math.isnan(progress.violation):
@@ -354,7 +377,13 @@ def describe(progress, *, briefly=False, more_seconds=0.0):
         state = f"{turn} {progress.iteration}, gap {progress.gap:.1e} (asked {progress.tol:.0e})"
     else:
         state = f"iteration {progress.iteration}, violation {progress.violation:.1e} (asked {progress.tol:.0e})"
-    return f"{which}{progress.solver}: {state}, {objective}{progress.seconds + more_seconds:.1f} s"
+    left, seconds = in_words(seconds_left), f"{progress.seconds + more_seconds:.1f} s"
+    if not left:
+        return f"{which}{progress.solver}: {state}, {objective}{seconds}"
+    if not briefly:
+        return f"{which}{progress.solver}: {state}, {objective}{seconds}, {left}"
+    text = f"{progress.solver}: {state}, {left}"
+    return text if len(text) <= _LONGEST_BRIEF else f"{progress.solver}: {state.partition(' (')[0]}, {left}"
 
 
 def fraction(progress):

@@ -48,16 +48,19 @@ class OnCluster:
         If the cluster fails, the best model so far is kept, if there is one, and a ClusterError is raised.
         """
         self._check_parameters()
-        failure = None
+        group = None
         try:
             with ClusterRows(self.client, data, as_labels=as_labels, n_jobs=self.n_jobs) as rows:
+                group = rows.group
                 self._set_features(rows)
                 keep(rows)
-                failure = rows.group.failure
-        except ClusterFailure as error:
-            raise ClusterError(f"{error} There is no model yet.") from error
-        if failure is not None:
-            raise ClusterError(f"{failure} The model is the best one so far: gap {self.gap_:.1e}.") from failure
+        except KeyboardInterrupt as error:
+            failure = error if group is None else group.failure
+            if not isinstance(failure, ClusterFailure):
+                raise
+            raise ClusterError(f"{failure} There is no model yet.") from failure
+        if group.failure is not None:
+            raise ClusterError(f"{group.failure} The model is the best one so far: gap {self.gap_:.1e}.")
         return self
 
     def _set_features(self, rows):

@@ -22,7 +22,8 @@ class _LinearOnCluster(OnCluster):
         """Solve a problem for each statement, and keep the solutions; those have no dual variables of rows."""
         constant = self.intercept_scaling if self._intercept is Intercept.PENALISED else 0.0
         matrix = rows.matrix(constant, self.scaling, self.max_memory)
-        if self._intercept is Intercept.FREE and matrix.n_columns > MAX_COLUMNS:  # the best intercept needs all scores
+        is_by_planes = self.solver not in ("auto", "newton") or matrix.n_columns > MAX_COLUMNS
+        if self._intercept is Intercept.FREE and is_by_planes:  # planes need the best intercept, and so all scores
             matrix, own = GatheredMatrix.of(matrix), rows.belongings()
             problems = [lambda one=one: one.problem(own, matrix) for one in statements]
         else:

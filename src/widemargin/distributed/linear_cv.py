@@ -25,10 +25,11 @@ from widemargin.models import linear
 from widemargin.models.base import refuse_not_finite
 from widemargin.problems.formulations import Intercept
 from widemargin.selection import linear_cv
-from widemargin.selection.c_path import CPath, checked_values, is_final, useful_range
+from widemargin.selection.c_path import CPath, checked_values
+from widemargin.selection.useful_range import is_final, useful_range
 from widemargin.solvers.cutting_planes.methods import ocas
 from widemargin.solvers.finishing import finished
-from widemargin.solvers.newton.smoothed import MAX_COLUMNS, newton_path
+from widemargin.solvers.newton.smoothed import MAX_COLUMNS, NewtonPath
 
 
 @on_cluster
@@ -56,6 +57,8 @@ class LinearSVCCV(ClassifierOnCluster, linear_cv.LinearSVCCV):
         self._validate_params()
         if not (self.cv is None or (isinstance(self.cv, int) and self.cv >= 2)):
             raise ValueError(f"cv must be a number of folds, 2 or more, for rows on a cluster, got {self.cv!r}.")
+        if self.checkpoint is not None:
+            raise ValueError("checkpoint is not for cross-validation on a cluster; use checkpoint=None.")
         linear.LinearSVC._check_parameters(self)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -88,8 +91,10 @@ class LinearSVCCV(ClassifierOnCluster, linear_cv.LinearSVCCV):
             limits = replace(self._settings(report, len(problems)), max_seconds=self.max_seconds,
                              interrupt=threading.Event())  # fmt: skip
             settings = [replace(limits, task=task, seed=(seed, task)) for task in range(len(problems))]
-            follow = newton_path if matrix.n_columns <= MAX_COLUMNS and self.solver in ("auto", "newton") else _planes
-            for C, solutions in zip(grid, follow(problems, list(grid), settings), strict=False):
+            by_newton = matrix.n_columns <= MAX_COLUMNS and self.solver in ("auto", "newton")
+            path = (NewtonPath if by_newton else _PlanesPath)(problems, settings)
+            for C in grid:
+                solutions = path.solved(C)
                 each = zip(problems, solutions, settings, strict=True)
                 solutions = [finished(problem.scaled(C), *rest) for problem, *rest in each]
                 refuse_not_finite(solutions)
@@ -130,14 +135,18 @@ class LinearSVCCV(ClassifierOnCluster, linear_cv.LinearSVCCV):
         return (W, intercepts) if X.scaling is None else X.scaling.weights_of_data(W, intercepts)
 
 
-def _planes(problems, factors, settings):
-    """Yield the solutions of all problems for each factor of the costs, by cutting planes from the last weights."""
-    starts = [None] * len(problems)
-    for factor in factors:
-        each = zip(problems, settings, starts, strict=True)
+class _PlanesPath:
+    """The problems of all folds by cutting planes, each from the weights for the previous C."""
+
+    def __init__(self, problems, settings):
+        self._problems, self._settings, self._starts = problems, settings, [None] * len(problems)
+
+    def solved(self, factor):
+        """Return the Solution of each problem with its costs multiplied by a factor."""
+        each = zip(self._problems, self._settings, self._starts, strict=True)
         solutions = [ocas(problem.scaled(factor), own, start) for problem, own, start in each]
-        yield solutions
-        starts = [one.w for one in solutions]
+        self._starts = [one.w for one in solutions]
+        return solutions
 
 
 class _Scores:

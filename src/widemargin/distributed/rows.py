@@ -115,19 +115,22 @@ class NewtonRows(RecordedRows):
         """As `RowState.evaluate`; a free intercept is searched by sums over all rows."""
         if not self.problem.free_intercept:
             return self.group._ask(RowState.evaluate, (self.ref, h), "sum", True)
-        self.shift_scores(self._best_intercept(h))
+        shift = self._best_intercept(h)
+        self.shift_scores(shift)
         found = self.group._ask(RowState.evaluate_unbalanced, (self.ref, h), "each", True)
         loss, imbalance = math.fsum(one[0] for one in found), math.fsum(one[1] for one in found)
         farthest = int(np.argmax([one[2] for one in found]))
         arguments = (ROWS, self.ref, farthest, imbalance)
-        return loss, self.group._ask(_balance, arguments, "sum", True)
+        return loss, self.group._ask(_balance, arguments, "sum", True), shift
 
     def _best_intercept(self, h):
         return zero_of_sum(lambda shift: self.intercept_derivatives(shift, h), h, self.problem.total_weight)
 
     def centre_direction(self, intercept_curvature):
         """As `RowState.centre_direction`."""
-        self.shift_direction(-float(self.weighted_direction()) / intercept_curvature)
+        shift = -float(self.weighted_direction()) / intercept_curvature
+        self.shift_direction(shift)
+        return shift
 
     def line_search(self, h, *terms):
         """As `RowState.line_search`."""
@@ -189,6 +192,10 @@ class CuttingRows(RecordedRows):
         """As `PlaneRows.aim`; scores that are not finite are noticed by the risk."""
         self.group._defer(PlaneRows.aim, (self.ref, w), None)
         return True
+
+    def intercept(self, w):
+        """Return 0: problems with a free intercept bring their scores to the client."""
+        return 0.0
 
     def step(self, curvature, slope):
         """As `PlaneRows.step`: exact for losses of rows, by few evaluations for losses of pairs."""

@@ -363,8 +363,10 @@ class LinearModel(WeightedModel):
             check(spec, first, settings)
             if spec.is_better_together(first, settings, starts[0]):
                 group_size = max(1, min(_MAX_PROBLEMS_IN_GROUP, X.most_problems))
-                return self._solve(finishing_together(spec.together), problems, starts, group_size, **options)
-        solve = finishing(LINEAR_SOLVERS[self.solver], by_weights)
+                return self._solve(
+                    finishing_together(spec.together, spec.name), problems, starts, group_size, **options
+                )
+        solve = finishing(LINEAR_SOLVERS[self.solver], spec.name, by_weights)
         return self._solve(one_by_one(solve), problems, starts, **options)
 
     def _keep(self, solutions, X):

@@ -9,9 +9,7 @@ those of all problems, the path is followed in several rounds, each with as many
 rows of all folds and all values of C are scored at the end, in one pass if there is room for the scores; if there are
 so many columns that the weights take more memory than the scores, they are scored for each C.
 
-If no values are given, they are chosen between two limits. The lower limit is the smallest C at which some row reaches
-zero loss; below it, the direction of w does not depend on C. The upper limit is reached when either ½|w|² or the sum of
-the losses is at most a thousandth of the objective; beyond it, the model changes very little.
+If no values are given, they are those of `useful_range`.
 """
 
 import threading
@@ -19,7 +17,7 @@ import time
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
-from itertools import groupby, pairwise
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +29,9 @@ from sklearn.utils.validation import column_or_1d
 from widemargin._runtime.argument_types import Floats, Folds, Scoring
 from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import run
+from widemargin._runtime.warning import warn_caller
 from widemargin.data.column_scaling import ColumnScaling
+from widemargin.errors import ConvergenceWarning
 from widemargin.models.argument_types import RowsOrBlocks
 from widemargin.models.base import refuse_not_finite
 from widemargin.models.linear import LinearSVC, LinearSVR
@@ -39,17 +39,16 @@ from widemargin.models.scoring import targets_of
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.selection.held_out import folds_of, scorer_of
+from widemargin.selection.path_record import PathCheckpoints, PathRecord, file_of_path
+from widemargin.selection.useful_range import is_final, useful_range
+from widemargin.selection.warm_start_path import WarmStartPath
 from widemargin.solvers.auto import chosen, suits_newton_at_any_cost
 from widemargin.solvers.contract import Status
 from widemargin.solvers.finishing import finished, with_penalised_intercept
 from widemargin.solvers.newton.active_set import is_small
-from widemargin.solvers.newton.smoothed import newton, newton_path
-from widemargin.solvers.registry import LINEAR_SOLVERS, check, specs_of
-from widemargin.solvers.spec import Start
+from widemargin.solvers.newton.smoothed import NewtonPath, newton
+from widemargin.solvers.registry import check, specs_of
 
-_RATIO_OF_ADJACENT_C = 10.0**0.5  # in a range that is chosen here
-_MAX_VALUES_OF_C = 40  # in such a range
-_NEGLIGIBLE_PART_OF_OBJECTIVE = 1e-3
 _MAX_BYTES_OF_JOINT_SOLVE = 1 << 30  # limits how many problems are solved together by `newton`
 _VECTORS_PER_PROBLEM = 16  # vectors with one float64 per row that `newton` holds for each problem
 _MAX_BYTES_OF_SCORES = 1 << 30  # of scores of held-out rows at a time
@@ -125,7 +124,9 @@ def c_path(
     ----------
     estimator : LinearSVC, LinearSVR or None
         The estimator whose parameters are used, except for C and warm_start. None is LinearSVC() if y are class labels,
-        otherwise LinearSVR(). Its `scaling` is computed from all rows, those that a fold holds out included.
+        otherwise LinearSVR(). Its `scaling` is computed from all rows, those that a fold holds out included. Its
+        `checkpoint` is a file that keeps the models for each C that is done, and what the next fits start from: the
+        same call goes on from there if the process was killed.
     X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
         Of row blocks, None takes the labels of the file.
@@ -140,7 +141,8 @@ def c_path(
     groups : array-like of shape (n_samples,), default=None
         Groups of the rows, for splitters that need them.
     each : callable(C, scores of the folds) or None, default=None
-        Called for each C when its models are fitted. Held-out rows in blocks are then read once for each C.
+        Called for each C when its models are fitted, at once for those that a checkpoint has. Held-out rows in blocks
+        are then read once for each C.
 
     Returns
     -------
@@ -171,7 +173,11 @@ def c_path(
     folds = folds_of(model, X, y, cv, groups)
     score = scorer_of(model, X, y, scoring)
     matrix = model._matrix(rows, model._n_outputs * (1 + len(folds)))
-    paths = _Paths(model, matrix, target, weight, folds, score)
+    words = {"Cs": "None" if grid is None else repr(grid.tolist()), "scoring": _name_of(scoring)}
+    words |= {"tol": repr(model.tol), "max_iter": repr(model.max_iter), "each": "None" if each is None else "given"}
+    rows_of_folds = [rows for fold in folds for rows in fold]
+    checkpoint = file_of_path(model._checkpoint_file(matrix), words, [target, weight, *rows_of_folds])
+    paths = _Paths(model, matrix, target, weight, folds, score=score, checkpoint=checkpoint)
     path = paths.fit(grid, each)
     model._warn(paths.solutions, matrix.values if matrix.is_in_memory else None)
     return path
@@ -183,8 +189,11 @@ def _check_parameters(model):
         raise ValueError("c_path needs multi_class='ovr'.")
     if model.stopping != "gap":
         raise ValueError(f"c_path needs stopping='gap', got {model.stopping!r}.")
-    if model.checkpoint is not None:
-        raise ValueError(f"c_path keeps no checkpoints, got checkpoint={model.checkpoint!r}; use checkpoint=None.")
+
+
+def _name_of(scoring):
+    """Return words for a scoring that are the same in another process."""
+    return getattr(scoring, "__qualname__", None) or repr(scoring)
 
 
 def _default_estimator(y):
@@ -205,43 +214,71 @@ class _Paths:
     Problem k is that of output k % n_outputs; of all rows if k < n_outputs, then of each fold in turn.
     """
 
-    def __init__(self, model, X, target, weight, folds, score):
+    def __init__(self, model, X, target, weight, folds, *, score, checkpoint=None):
         self._model, self._X, self._target, self._weight = model, X, target, weight
         self._folds, self._score, self._n_outputs = folds, score, model._n_outputs
         if not all(weight[train].any() for train, _ in folds):
             raise ValueError("sample_weight is zero for every row that a fold trains on.")
         self._n_problems = self._n_outputs * (1 + len(folds))
         self._interrupt, self._begun = threading.Event(), time.perf_counter()
-        self._seed = check_random_state(model.random_state).randint(np.iinfo(np.int32).max)
+        seed = check_random_state(model.random_state).randint(np.iinfo(np.int32).max)
+        self._record, self._checkpoints = PathRecord(int(seed)), PathCheckpoints(checkpoint)
         self.solutions = []
 
     def fit(self, Cs, each=None):
         """Return the CPath for these values of C, or for the useful range if Cs is None; call `each` after each C."""
-        rounds = self._rounds(Cs)
-        grid = useful_range(self._stated(range(self._n_outputs))) if Cs is None else Cs
-        found, scores = [[] for _ in grid], []
-        at_end = each is None and not self._X.is_in_memory and len(grid) * self._X.n_columns <= self._X.n_rows
+        record, n_together = self._record, self._problems_at_a_time(Cs)
+        if not self._checkpoints.restore(record):
+            record.start(useful_range(self._stated(range(self._n_outputs))) if Cs is None else Cs)
+            n_weights = len(record.grid) * self._X.n_columns
+            record.scores_at_end = each is None and not self._X.is_in_memory and n_weights <= self._X.n_rows
         with (
             reporting(self._model.verbose) as report,
             self._model._announcing(report),
-            report.solving(len(grid), "values of C") as solving,
+            report.solving(len(record.grid), "values of C") as solving,
         ):
-            for number, members in enumerate(rounds, start=1):
-                n_solved, is_last = 0, members is rounds[-1]
-                for solutions in self._solved(members, grid, report, number / len(rounds)):
-                    refuse_not_finite(solutions)
-                    found[n_solved] += [replace(one, beta=None) for one in solutions]
-                    n_solved += 1
-                    if is_last:
-                        solving.finished(1)
-                        scores += [] if at_end else self._scores_of_last(found[:n_solved])
-                        self._call(each, grid[n_solved - 1], found[n_solved - 1], scores)
-                    if Cs is None and number == 1 and all(map(is_final, solutions[: self._n_outputs])):
-                        break
-                grid, found = grid[:n_solved], found[:n_solved]
-            scores = self._held_out_scores(found, _SCORES_PER_PROBLEM) if at_end else scores
-        self.solutions = [replace(one, w=None) for solutions in found for one in solutions]  # for `_warn`
-        return self._path(grid, found, scores)
+            for C, scores in zip(record.grid, record.scores, strict=False):  # of a checkpoint
+                solving.finished(1)
+                self._call(each, C, scores)
+            for members in self._rounds(n_together):
+                self._follow(members, Cs is None, each, report, solving)
+                if self._interrupt.is_set() and members.stop < self._n_problems:
+                    raise KeyboardInterrupt  # some folds have no model
+            if record.scores_at_end:
+                record.scores = self._held_out_scores(record.found, _SCORES_PER_PROBLEM)
+        self.solutions = [replace(one, w=None) for solutions in record.found for one in solutions]  # for `_warn`
+        path = self._path(record.grid, record.found, record.scores)
+        self._checkpoints.remove(record)
+        self._warn_of_interruption()
+        return path
+
+    def _warn_of_interruption(self):
+        """Warn if Ctrl-C has ended the path before there was a solution for the next C; `_warn` tells of solutions."""
+        grid, is_told = self._record.grid, any(one.status is Status.INTERRUPTED for one in self.solutions)
+        if self._interrupt.is_set() and self._record.is_cut and not is_told:
+            warn_caller(
+                f"The path was interrupted after {len(grid)} values of C, the last of which is {grid[-1]:.3g}; larger "
+                "ones are not fitted.",
+                ConvergenceWarning,
+            )
+
+    def _follow(self, members, may_end, each, report, solving):
+        """Solve the problems of a round for each C that is left; if it `may_end`, until a larger C changes little."""
+        record, n = self._record, self._n_outputs
+        for solutions, states in self._solved(members, report):
+            refuse_not_finite(solutions)
+            record.add(solutions)
+            is_last, solved = members.stop == self._n_problems, record.found[: record.n_solved]
+            if is_last and not record.scores_at_end:
+                record.scores += self._scores_of_last(solved)
+            if may_end and members.start == 0 and all(map(is_final, solutions[:n])):
+                record.shorten()
+            self._checkpoints.save(record, states)
+            if is_last:
+                solving.finished(1)
+                if record.scores and not any(one.status is Status.INTERRUPTED for one in solved[-1]):
+                    self._call(each, record.grid[record.n_solved - 1], record.scores[-1])
+        record.end_round()
 
     def _scores_of_last(self, found):
         """Return a list of the scores of the folds for the last C, and drop the weights of their models."""
@@ -249,20 +286,35 @@ class _Paths:
         found[-1][n:] = [replace(one, w=None) for one in found[-1][n:]]
         return scores
 
-    def _call(self, each, C, solutions, scores):
-        """Call `each`, if there is one, unless the fit was interrupted."""
-        if each is not None and not any(one.status is Status.INTERRUPTED for one in solutions):
-            each(float(C), scores[-1])
+    def _call(self, each, C, scores):
+        """Call `each`, if there is one."""
+        if each is not None:
+            each(float(C), scores)
 
-    def _rounds(self, Cs):
-        """Return ranges of problems, each of as many as have room for their vectors at the same time."""
+    def _problems_at_a_time(self, Cs):
+        """Return how many problems have room for their vectors at the same time."""
         size = min(self._X.most_problems, self._n_problems)
         if Cs is None and size < self._n_outputs:
             raise MemoryError(
                 f"Cs=None needs room for the problems of all {self._n_outputs} classes at the same time, max_memory "
                 f"has room for {size}. Give Cs, or raise max_memory."
             )
-        return [range(self._n_problems)[first : first + size] for first in range(0, self._n_problems, size)]
+        return size
+
+    def _rounds(self, n_together):
+        """Yield ranges of problems that are solved at the same time; the first one may be that of a checkpoint."""
+        record = self._record
+        if record.stop and not record.is_round_complete:
+            if record.stop - record.first > n_together:
+                raise MemoryError(
+                    f"The checkpoint was written with room for {record.stop - record.first} problems at the same time, "
+                    f"now there is room for {n_together}. Raise max_memory, or remove the checkpoint to start anew."
+                )
+            yield range(record.first, record.stop)
+        while record.stop < self._n_problems:
+            members = range(record.stop, min(record.stop + n_together, self._n_problems))
+            record.start_round(members)
+            yield members
 
     def _stated(self, members):
         """Yield the problems with these numbers."""
@@ -306,23 +358,42 @@ class _Paths:
 
     # --- Solving ------------------------------------------------------------------------------------------------------
 
-    def _solved(self, members, grid, report, time_share):
-        """Yield, for each C, the solutions of the problems of a round, which may take a share of max_seconds."""
-        model, problems = self._model, list(self._stated(members))
-        limit = np.inf if model.max_seconds is None else time_share * model.max_seconds
+    def _solved(self, members, report):
+        """Yield, for each C that is left, the solutions of the problems of a round, and what the next fits start from.
+
+        The rounds so far may take their share of max_seconds.
+        """
+        model, record, problems = self._model, self._record, list(self._stated(members))
+        limit = np.inf if model.max_seconds is None else model.max_seconds * members.stop / self._n_problems
         common = replace(
             model._settings(report, self._n_problems), max_seconds=model.max_seconds, interrupt=self._interrupt
         )
-        settings = [replace(common, task=task, seed=(self._seed, task)) for task in members]
-        paths, n_jobs = self._paths(problems, grid, settings)
-        for C in grid:
-            parts = run(next, [(path, None) for path in paths], n_jobs, common.interrupt)
-            if None in parts:
-                return  # interrupted
+        settings = [replace(common, task=task, seed=(record.seed, task)) for task in members]
+        paths, n_jobs = self._paths(problems, settings)
+        self._resume(paths)
+        while not record.is_round_complete:
+            C = record.grid[record.n_solved]
+            try:
+                parts = run(lambda path, C=C: path.solved(C), [(path,) for path in paths], n_jobs, common.interrupt)
+            except KeyboardInterrupt:  # before there was a solution for this C
+                if record.n_solved == 0:
+                    raise
+                self._interrupt.set()
+                return
             found = [solution for part in parts for solution in part]
-            yield self._finished(C, problems, found, settings)
+            yield self._finished(C, problems, found, settings), [state for path in paths for state in path.states()]
             if common.interrupt.is_set() or time.perf_counter() - self._begun >= limit:
                 return
+
+    def _resume(self, paths):
+        """Set what the next fits start from if a checkpoint has this round."""
+        record = self._record
+        if record.n_solved == 0:
+            return
+        last_C, first = float(record.grid[record.n_solved - 1]), record.first
+        for path in paths:
+            path.resume(last_C, lambda k, state, first=first: self._checkpoints.restore_problem(first + k, state))
+            first += len(path.states())
 
     def _finished(self, C, problems, solutions, settings):
         """Return the solutions of all rows after `finished`, and those of folds, whose free intercepts are not set.
@@ -336,17 +407,21 @@ class _Paths:
         n_jobs = self._model.n_jobs if self._X.is_in_memory else 1
         return run(finished, tasks, n_jobs) + [with_penalised_intercept(*one[:2]) for one in each[n:]]
 
-    def _paths(self, problems, grid, settings):
-        """Return generators of solutions for each C, and how many of them may run in parallel."""
-        model, X = self._model, self._X
-        if model.solver == "newton" or (model.solver == "auto" and self._suits_newton(problems[0], settings[0])):
+    def _paths(self, problems, settings):
+        """Return objects that solve the problems for one C after the other, and how many may run in parallel."""
+        model, X, record = self._model, self._X, self._record
+        if record.first == record.n_solved == 0:
+            is_newton = model.solver == "newton"
+            record.by_newton = is_newton or (model.solver == "auto" and self._suits_newton(problems[0], settings[0]))
+        if record.by_newton:
             if not X.is_in_memory:
                 check(specs_of(DualQP)["newton"], problems[0], settings[0])
-                return [newton_path(problems, grid, settings)], 1
+                return [NewtonPath(problems, settings)], 1
             group = max(1, _MAX_BYTES_OF_JOINT_SOLVE // (8 * _VECTORS_PER_PROBLEM * max(1, X.n_rows)))
             groups = [slice(first, first + group) for first in range(0, len(problems), group)]
-            return [newton_path(problems[here], grid, settings[here]) for here in groups], 1
-        paths = [self._path_of_one(*one, grid) for one in zip(problems, settings, strict=True)]
+            return [NewtonPath(problems[here], settings[here]) for here in groups], 1
+        name = "ocas" if model.solver == "auto" and problems[0].free_intercept else model.solver
+        paths = [WarmStartPath(*one, name) for one in zip(problems, settings, strict=True)]
         return paths, model.n_jobs if X.is_in_memory else 1
 
     def _suits_newton(self, problem, settings):
@@ -354,16 +429,6 @@ class _Paths:
         if self._X.is_in_memory:
             return suits_newton_at_any_cost(self._X)
         return chosen(problem, settings)[0] is newton
-
-    def _path_of_one(self, problem, settings, grid):
-        """Yield the solution of one problem for each C, a warm start from the weights or dual variables of the last."""
-        name, start = self._model.solver, None
-        name = "ocas" if name == "auto" and problem.free_intercept else name
-        by_weights = specs_of(DualQP)[name].starts_from is Start.WEIGHTS
-        for C, following in pairwise([*grid, np.inf]):
-            solution = LINEAR_SOLVERS[name](problem.scaled(C), settings, start)
-            yield [solution]
-            start = solution.w if by_weights else _scaled_dual_solution(solution, following / C)
 
     # --- Scoring ------------------------------------------------------------------------------------------------------
 
@@ -405,65 +470,3 @@ class _Paths:
             solution if is_small(problem) else replace(solution, intercept=best_intercept(problem, own_values))
             for problem, solution, own_values in zip(problems, solutions, values, strict=True)
         ]
-
-
-def _scaled_dual_solution(solution, ratio):
-    """Return a multiple of the dual solution as the start for costs that are `ratio` times as large.
-
-    Without curvature, the dual objective along s β is s (|w|² + L) − ½ s² |w|², where L is the sum of the losses. Its
-    maximum is at s = 1 + L / |w|²; the box constraints allow s up to `ratio`.
-    """
-    squared_norm = float(solution.w @ solution.w)
-    loss = float(solution.primal - 0.5 * squared_norm)
-    best = 1.0 + loss / squared_norm if squared_norm > 0.0 else np.inf
-    return solution.beta * min(best, ratio)
-
-
-def is_final(solution):
-    """Return whether ½|w|² or the sum of the losses is negligible, so that a larger C changes the model very little."""
-    penalty = 0.5 * float(solution.w @ solution.w)
-    return min(penalty, solution.primal - penalty) <= _NEGLIGIBLE_PART_OF_OBJECTIVE * solution.primal
-
-
-def useful_range(problems):
-    """Return values of C in geometric progression from the smallest C at which some row reaches zero loss."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        power = np.floor(np.log(min(map(_smallest_C_with_a_zero_loss, problems))) / np.log(_RATIO_OF_ADJACENT_C))
-        Cs = _RATIO_OF_ADJACENT_C ** (power + np.arange(_MAX_VALUES_OF_C))
-    if not (np.isfinite(Cs).all() and Cs[0] > 0.0):
-        raise ValueError(
-            "The useful range of C for these X, y and weights is beyond double precision: scale the features and "
-            "targets, or give Cs."
-        )
-    return Cs
-
-
-def _smallest_C_with_a_zero_loss(problem):
-    """Return the smallest factor of the costs at which a row with positive loss at w = 0 reaches zero loss.
-
-    For small C, w is C times the sum of the negative gradients of the losses at w = 0. The residual of a row
-    decreases in proportion to C, from `beyond` at C = 0, at the rate `gain`.
-    """
-    place = problem.X.place
-    rate = float(place.largest(_fastest_gain, problem, place.total(_descent_at_zero, problem)))
-    return 1.0 / rate if rate > 0.0 else 1.0
-
-
-def _side_and_beyond(problem):
-    return np.sign(problem.target), np.maximum(np.abs(problem.target) - problem.epsilon, 0.0)
-
-
-def _descent_at_zero(problem):
-    """Return the sum of the negative gradients of the losses at w = 0."""
-    side, beyond = _side_and_beyond(problem)
-    is_squared, bound = problem.curvature > 0.0, np.where(side > 0.0, problem.upper, -problem.lower)
-    gradient = np.divide(beyond, problem.curvature, out=np.where(is_squared, 0.0, bound), where=is_squared)
-    return problem.X.combine(np.where(beyond > 0.0, side * gradient, 0.0))
-
-
-def _fastest_gain(problem, direction):
-    """Return the largest gain of a row in proportion to what it is beyond zero loss; 0 if no row gains."""
-    side, beyond = _side_and_beyond(problem)
-    gain = side * problem.X.scores(direction)
-    improves = (gain > 0.0) & (beyond > 0.0)
-    return float(np.max(gain[improves] / beyond[improves])) if improves.any() else 0.0

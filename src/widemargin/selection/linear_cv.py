@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._runtime.argument_types import Floats, Folds, Scoring
 from widemargin.models.argument_types import (
     Callbacks,
+    Checkpoint,
     ClassificationLoss,
     ClassWeight,
     MaxMemory,
@@ -129,6 +130,9 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
         For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
         loaded, others are read from disk in every pass; folds that do not fit at the same time are taken in turn. None
         is half of what is free.
+    checkpoint : str or path, default=None
+        File that keeps the models and scores for each C that is done, and what the next fits start from. The same call
+        goes on from there if the process was killed.
 
     Attributes
     ----------
@@ -200,6 +204,7 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
         callbacks: Callbacks = None,
         scaling: Scaling = None,
         max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.Cs = Cs
         self.cv = cv
@@ -221,6 +226,7 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
         self.callbacks = callbacks
         self.scaling = scaling
         self.max_memory = max_memory
+        self.checkpoint = checkpoint
 
     multi_class, stopping, warm_start = "ovr", "gap", False
 
@@ -304,6 +310,9 @@ class LinearSVRCV(_CrossValidatedC, LinearSVR):
         For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
         loaded, others are read from disk in every pass; folds that do not fit at the same time are taken in turn. None
         is half of what is free.
+    checkpoint : str or path, default=None
+        File that keeps the models and scores for each C that is done, and what the next fits start from. The same call
+        goes on from there if the process was killed.
 
     Attributes
     ----------
@@ -370,6 +379,7 @@ class LinearSVRCV(_CrossValidatedC, LinearSVR):
         callbacks: Callbacks = None,
         scaling: Scaling = None,
         max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.Cs = Cs
         self.cv = cv
@@ -390,6 +400,7 @@ class LinearSVRCV(_CrossValidatedC, LinearSVR):
         self.callbacks = callbacks
         self.scaling = scaling
         self.max_memory = max_memory
+        self.checkpoint = checkpoint
 
     stopping, warm_start = "gap", False
 

@@ -29,10 +29,10 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.place import HERE
 from widemargin._runtime.threads import run, split
-from widemargin.problems.certificates import relative_gap
+from widemargin.problems.certificates import losses, relative_gap
 from widemargin.problems.intercept import best_intercept
 from widemargin.problems.losses import loss_and_slope
-from widemargin.solvers.contract import Status
+from widemargin.solvers.contract import HISTORY, Solution, Status
 from widemargin.solvers.exact_sums import MAX_FACTOR, exact_sum, precise_dual, precise_primal, precise_scores
 from widemargin.solvers.newton.active_set import is_small, is_small_matrix, solve_exactly
 
@@ -62,7 +62,7 @@ def finished(problem, solution, settings, resolve=None):
 
 def _finished(problem, solution, settings, resolve):
     if _ends_at_once(problem, solution):
-        return _with_free_intercept(problem, solution, settings)
+        return solution
     best = _certified(problem, _with_free_intercept(problem, solution, settings), settings)
     if best.gap > settings.tol:
         best = _constant_if_objective_is_zero(problem, best, settings)
@@ -85,31 +85,63 @@ def _ends_at_once(problem, solution):
     """Return whether an interrupted solution is returned with the bounds that its solver has measured.
 
     A certificate that includes rounding errors takes two passes over the rows. Whoever presses Ctrl-C does not want to
-    wait for these if the rows are on disk.
+    wait for these if the rows are on disk. The intercept is that of the solver, too.
     """
     return solution.status is Status.INTERRUPTED and not problem.X.is_in_memory
 
 
-def finishing(solver, starts_from_weights):
+def finishing(solver, name, starts_from_weights):
     """Return a solver whose solutions are `finished`; the given one starts from weights, or from dual variables."""
 
     def solve(problem, settings, start=None):
         def resolve(tol, last):
             return solver(problem, replace(settings, tol=tol), last.w if starts_from_weights else last.beta)
 
-        return finished(problem, solver(problem, settings, start), settings, resolve)
+        found = _unless_interrupted(lambda: [solver(problem, settings, start)], name, [problem], [settings])
+        return finished(problem, found[0], settings, resolve)
 
     return solve
 
 
-def finishing_together(solver):
+def finishing_together(solver, name):
     """Return a solver of lists of problems whose solutions are `finished`."""
 
     def solve(problems, settings, starts):
-        solutions = solver(problems, settings, starts)
+        solutions = _unless_interrupted(lambda: solver(problems, settings, starts), name, problems, settings)
         return [finished(*one) for one in zip(problems, solutions, settings, strict=True)]
 
     return solve
+
+
+def _unless_interrupted(solve, name, problems, settings):
+    """Return the solutions of problems, or zeros if Ctrl-C comes before there are any and the rows are on disk.
+
+    Solutions of earlier problems, one per class for instance, are kept by that. If there are none, KeyboardInterrupt
+    is raised.
+    """
+    on_disk, interrupt = not problems[0].X.is_in_memory, settings[0].interrupt
+    if not (on_disk and interrupt.is_set()):
+        try:
+            return solve()
+        except KeyboardInterrupt:
+            if not on_disk or settings[0].task == 0:
+                raise
+            interrupt.set()
+    return [_at_zero(problem, name) for problem in problems]
+
+
+def _loss_at_zero(problem):
+    """Return the sum of the losses at w = 0."""
+    return float(losses(problem, np.zeros(problem.X.n_rows)).sum())
+
+
+def _at_zero(problem, solver):
+    """Return the solution w = 0 of a problem, whose bounds need no rows."""
+    X = problem.X
+    primal = float(X.place.total(_loss_at_zero, problem))
+    history = np.array([(0, 0.0, 0.0, primal, 0.0, relative_gap(primal, 0.0))], dtype=HISTORY)
+    w, beta = np.zeros(X.n_columns), np.zeros(X.n_rows)
+    return Solution(w, beta, primal, 0.0, 0, Status.INTERRUPTED, solver, history)
 
 
 def _largest_gap_of(solution, settings):

@@ -125,7 +125,7 @@ def test_ctrl_c_in_a_pass_keeps_the_model_within_half_a_second(solver, n_jobs, t
     model._matrix_of = lambda *arguments, **options: matrix
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model.fit(blocks)
-    assert time.monotonic() - pressed[0] < 0.5 + 2.0  # other processes may have the cores
+    assert time.monotonic() - pressed[0] < 0.5
     assert np.isfinite(model.coef_).all()
     assert model.status_ == "interrupted"
     readers = [one for one in threading.enumerate() if one.name == "widemargin-read-ahead"]

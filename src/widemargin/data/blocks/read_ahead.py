@@ -60,8 +60,10 @@ class ReadAhead:
         return False
 
     def _stop(self):
-        """Make the threads end after the blocks that they are reading."""
-        self._over = True
+        """Make the threads end after the blocks that they are reading, and those who wait for a block go on."""
+        with self._arrived:
+            self._over = True
+            self._arrived.notify_all()
         self._free.release(max(1, len(self._threads)))
 
     def _run(self):
@@ -88,10 +90,10 @@ class ReadAhead:
         """Wait for block k, which is given up when the `with` ends."""
         begun = time.perf_counter()
         with self._arrived:
-            self._arrived.wait_for(lambda: k in self._blocks or self._error is not None)
+            self._arrived.wait_for(lambda: k in self._blocks or self._error is not None or self._over)
             self.waited += time.perf_counter() - begun
-            if k not in self._blocks:
-                raise self._error
+            if k not in self._blocks:  # after Ctrl-C, a thread may still be here when the pass is over
+                raise self._error or RuntimeError("the pass has ended")
             block = self._blocks.pop(k)
         try:
             yield block

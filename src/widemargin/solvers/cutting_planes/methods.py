@@ -102,6 +102,7 @@ def _solve(method, settings):
         solver=method.name,
         history=history,
         counts="planes",
+        intercept=method.intercept() if status is Status.INTERRUPTED else 0.0,
     )
 
 
@@ -207,6 +208,10 @@ class _Planes:
             error = of_scores + self._sum_error(found) + (len(w) + 2) * half_norm
             return half_norm + found.risk, self.lower - _UNIT_ROUNDOFF * error
 
+    def intercept(self):
+        """Return the best free intercept at the best point; 0 if there is none. Most often no pass is needed for it."""
+        return self.rows.intercept(None if self.keeps_best_scores else self.best.w)
+
     def _solve_reduced(self):
         """Solve the reduced problem and update `lower`; return w_t, and its scores if they are known, or None."""
         accuracy = _REDUCED_ACCURACY * (self.best.objective - self.lower)
@@ -266,7 +271,7 @@ class _Planes:
 class _PlainPlanes(_Planes):
     """`svmperf`: the next plane is taken at w_t."""
 
-    name = "svmperf"
+    name, keeps_best_scores = "svmperf", False
 
     def _update_best(self, w):
         """Replace the best point by w_t if that is better."""
@@ -284,7 +289,7 @@ class _PlainPlanes(_Planes):
 class _OptimisedPlanes(_Planes):
     """`ocas`: a line search moves the best point towards w_t, and the next planes are taken near the best point."""
 
-    name = "ocas"
+    name, keeps_best_scores = "ocas", True
 
     def _update_best(self, w):
         """Move the best point towards w_t by a line search; return the step, whether it moved, and if it is exact."""

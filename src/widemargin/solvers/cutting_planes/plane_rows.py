@@ -165,6 +165,12 @@ class PlaneRows:
         """The coefficients c of the last plane."""
         return self._combination.c
 
+    def intercept(self, w):
+        """Return the best free intercept at weights, or at the best point if w is None; 0 without a free intercept."""
+        if not isinstance(self._risk, FreeInterceptRisk):
+            return 0.0
+        return self._risk.intercept(self._best if w is None else self._X.scores(w, self._n_jobs))
+
     def point(self, w):
         """Return the PointSums of weights, from newly computed scores."""
         scores = self._X.scores(w, self._n_jobs)

@@ -33,8 +33,8 @@ class Iterate:
     Attributes
     ----------
     X : Matrix
-    best_w, primal : ndarray, float
-        The best weights so far, and their primal objective.
+    best_w, best_intercept, primal : ndarray, float, float
+        The best weights and free intercept so far, and their primal objective.
     dual : float
         The dual objective of the best dual variables so far, which `rows` keep.
     passes : float
@@ -57,6 +57,7 @@ class Iterate:
         self.h, self._requested_h, self.iteration, self.passes, self._damping = h, h, 0, passes, 0.0
         self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
         self._intercept_curvature = 0.0
+        self._intercept = self.best_intercept = 0.0  # the free intercept, which is part of the scores
         if self._w.any():
             self.rows.set_scores(self._w, self.h)
             self.passes += 1.0
@@ -64,7 +65,7 @@ class Iterate:
 
     STATE = (
         "_w", "h", "_requested_h", "iteration", "passes", "_damping", "primal", "dual", "best_w", "_g", "_value",
-        "_bound", "_vector", "rows",
+        "_bound", "_vector", "_intercept", "best_intercept", "rows",
     )  # fmt: skip
 
     def evaluate_restored(self):
@@ -123,8 +124,7 @@ class Iterate:
 
     def move(self, d):
         """Move to the minimum along d, whose scores `rows` have; then adapt damping and half width."""
-        if self._intercept_curvature > 0.0:
-            self.rows.centre_direction(self._intercept_curvature)
+        shift = self.rows.centre_direction(self._intercept_curvature) if self._intercept_curvature > 0.0 else 0.0
         bound, v = self._predict()
         line = self.h, float(d @ d), float(self._w @ d), float(self._g @ d)
         k = self.rows.line_search(*line)
@@ -132,6 +132,7 @@ class Iterate:
             k = self.rows.line_search_with_intercept(*line)
         self._w = self._w + k * d
         self.rows.advance(k)
+        self._intercept += k * shift
         self._update_damping(k)
         self.iteration += 1
         self.passes += 1.0
@@ -174,11 +175,12 @@ class Iterate:
 
     def _evaluate(self):
         """Compute intercept, dual variables, gradient and both objectives at the current scores."""
-        loss, sums = self.rows.evaluate(self.h)
+        loss, sums, shift = self.rows.evaluate(self.h)
+        self._intercept += shift
         self._g = self._w - sums.vector
         self._value = self._half_norm() + loss
         if self._value < self.primal:
-            self.primal, self.best_w = self._value, self._w
+            self.primal, self.best_w, self.best_intercept = self._value, self._w, self._intercept
         self._bound = self._update_dual(sums)
 
     def _update_dual(self, sums):

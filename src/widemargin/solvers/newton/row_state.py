@@ -64,16 +64,18 @@ class RowState:
         self._X.scores(w, self._n_jobs, out=self._s, likely=partial(self._risk.support_rows, self._s, h))
 
     def evaluate(self, h):
-        """Compute dual variables and second derivatives for bands of half width h; return Σ losses, and DualSums.
+        """Compute dual variables and second derivatives for bands of half width h.
 
-        A free intercept is set to its best value first, and the dual variables then sum to zero.
+        A free intercept is set to its best value first, and the dual variables then sum to zero. Returns Σ losses,
+        DualSums, and what was added to the intercept.
         """
         if not self._free:
             loss, linear, quadratic = self._risk.evaluate(self._s, h, self._b, self._q)
-            return loss, self._combined(linear, quadratic)
-        self.shift_scores(self._risk.best_intercept(self._s, h))
+            return loss, self._combined(linear, quadratic), 0.0
+        shift = self._risk.best_intercept(self._s, h)
+        self.shift_scores(shift)
         loss, imbalance, _ = self.evaluate_unbalanced(h)
-        return loss, self.balance(imbalance)
+        return loss, self.balance(imbalance), shift
 
     def evaluate_unbalanced(self, h):
         """As `evaluate`, with the intercept as it is; return Σ losses, Σ b, and how far a b is from its bounds."""
@@ -123,8 +125,10 @@ class RowState:
         return self._risk.changing_rows(self._s, self._t, h, start, stop)
 
     def centre_direction(self, intercept_curvature):
-        """Subtract from t the mean of its entries, weighted by q, whose sum is given: what the intercept makes up."""
-        self.shift_direction(-self.weighted_direction() / intercept_curvature)
+        """Subtract from t the mean of its entries, weighted by q, whose sum is given; return what was added to t."""
+        shift = -self.weighted_direction() / intercept_curvature
+        self.shift_direction(shift)
+        return shift
 
     def weighted_direction(self):
         """Return <q, t>."""

@@ -51,7 +51,7 @@ def newton(problem, settings, start=None):
 
 def newton_together(problems, settings, starts):
     """Minimise problems with the same X, with a list of settings and one of starts; return a list of Solutions."""
-    return next(newton_path(problems, [1.0], settings, starts))
+    return NewtonPath(problems, settings, starts).solved(1.0)
 
 
 def _refuses(problem):
@@ -92,49 +92,98 @@ NEWTON = SolverSpec(
 )
 
 
-def newton_path(problems, factors, settings, starts=None):
-    """Minimise problems with the same X for a sequence of costs, each with a warm start from the previous costs.
+class NewtonPath:
+    """Problems with the same X, minimised for a sequence of factors of their costs, each a warm start for the next.
 
     Parameters
     ----------
     problems : list of DualQP
-    factors : iterable of float
-        The costs of all problems are multiplied by one factor after the other.
     settings : list of Settings
         One for each problem.
     starts : list of ndarray or None
         Weights to start from at the first factor, one array or None for each problem.
-
-    Yields
-    ------
-    solutions : list of Solution
-        One for each problem; after an interruption no further lists are generated.
     """
-    starts = starts or [None] * len(problems)
-    X, n_jobs = problems[0].X, settings[0].n_jobs
-    if takes_active_set(problems[0]):
-        yield from _active_set_path(problems, factors, settings, starts)
-        return
-    norms = X.squared_norms(n_jobs)
-    for problem in problems:
-        problem.check(norms)
-    iterates, last_factor = [], 1.0
-    for factor in factors:
-        current = problems if factor == 1.0 else [problem.scaled(factor) for problem in problems]
+
+    def __init__(self, problems, settings, starts=None):
+        self._problems, self._settings = problems, settings
+        starts = starts or [None] * len(problems)
+        self._takes_active_set = takes_active_set(problems[0])
+        self._starts, self._iterates, self._last_factor = [_Weights(start) for start in starts], [], 1.0
+        if not self._takes_active_set:
+            norms = problems[0].X.squared_norms(settings[0].n_jobs)
+            for problem in problems:
+                problem.check(norms)
+
+    def solved(self, factor):
+        """Return the Solution of each problem with its costs multiplied by a factor."""
+        current = self._with_costs(factor)
+        if self._takes_active_set:
+            solutions = [
+                active_set_newton(problem, mine, start.w)
+                for problem, mine, start in zip(current, self._settings, self._starts, strict=True)
+            ]
+            self._starts = [_Weights(solution.w) for solution in solutions]
+            return solutions
+        return self._solved_by_steps(current, factor)
+
+    def _with_costs(self, factor):
+        return self._problems if factor == 1.0 else [problem.scaled(factor) for problem in self._problems]
+
+    def _solved_by_steps(self, current, factor):
+        """Return the Solution of each problem; all take their Newton steps together."""
+        settings, starts = self._settings, [start.w for start in self._starts]
         watches = [Watch(one, "steps") for one in settings]
         with watches[0], single_threaded_blas():
-            for iterate, problem in zip(iterates, current, strict=False):
+            for iterate, problem in zip(self._iterates, current, strict=False):
                 iterate.reset_counts()
-                iterate.change_costs(problem, factor / last_factor)
-            iterates = iterates or _restored_iterates(current, watches)
-            last_factor, iterates = factor, iterates or _first_iterates(current, starts, settings[0], watches[0])
-            _run(iterates, settings, watches)
-        if not iterates:  # interrupted during the warm start
-            iterates = [Iterate(*one, FIRST_HALF_WIDTH, n_jobs) for one in zip(current, starts, strict=True)]
-        solutions = [_solution(*one) for one in zip(iterates, watches, strict=True)]
-        yield [_continued_if_stalled(*one) for one in zip(current, solutions, settings, strict=True)]
-        if settings[0].interrupt.is_set():
-            return
+                iterate.change_costs(problem, factor / self._last_factor)
+            self._iterates = self._iterates or _restored_iterates(current, watches)
+            self._iterates = self._iterates or _first_iterates(current, starts, settings[0], watches[0])
+            self._last_factor = factor
+            _run(self._iterates, settings, watches)
+        if watches[0].status is Status.INTERRUPTED and not _are_measured(self._iterates):
+            self._iterates = self._first_measured(current)
+        solutions = [_solution(*one) for one in zip(self._iterates, watches, strict=True)]
+        return [_continued_if_stalled(*one) for one in zip(current, solutions, settings, strict=True)]
+
+    def _first_measured(self, current):
+        """Return iterates for a run that was interrupted before it had measured any with these costs.
+
+        With rows on disk that would take a pass over them, and nobody waits for it: there is no solution.
+        """
+        if not current[0].X.is_in_memory:
+            raise KeyboardInterrupt
+        starts = [one.best_w for one in self._iterates] or [start.w for start in self._starts]
+        n_jobs = self._settings[0].n_jobs
+        return [Iterate(*one, FIRST_HALF_WIDTH, n_jobs) for one in zip(current, starts, strict=True)]
+
+    def states(self):
+        """Return for each problem the object whose STATE a checkpoint keeps between two factors."""
+        return self._starts if self._takes_active_set else self._iterates
+
+    def resume(self, last_factor, restore):
+        """Go on after a factor; `restore(k, state)` sets what `states` returned for problem k then."""
+        self._last_factor = last_factor
+        if not self._takes_active_set:
+            n_jobs = self._settings[0].n_jobs
+            current = self._with_costs(last_factor)
+            self._iterates = [Iterate(problem, None, FIRST_HALF_WIDTH, n_jobs) for problem in current]
+        for k, state in enumerate(self.states()):
+            restore(k, state)
+
+
+def _are_measured(iterates):
+    """Return whether there are iterates, and their objective is known."""
+    return bool(iterates) and all(iterate.primal < np.inf for iterate in iterates)
+
+
+class _Weights:
+    """The weights from which the active-set method starts; None is zero."""
+
+    STATE = ("w",)
+
+    def __init__(self, w):
+        self.w = w
 
 
 def _run(iterates, settings, watches):
@@ -171,19 +220,6 @@ def _continued_if_stalled(problem, solution, settings):
     return joined(solution, active_set_newton(problem, rest, solution.w, solution.beta))
 
 
-def _active_set_path(problems, factors, settings, starts):
-    """As `newton_path`, by the active-set method, one problem after the other."""
-    for factor in factors:
-        solutions = [
-            active_set_newton(problem.scaled(factor), mine, start)
-            for problem, mine, start in zip(problems, settings, starts, strict=True)
-        ]
-        yield solutions
-        if settings[0].interrupt.is_set():
-            return
-        starts = [solution.w for solution in solutions]
-
-
 def _solution(iterate, watch):
     """Return the Solution of an iterate; its last measurement is that of the returned point."""
     if watch.last_iteration != iterate.iteration:
@@ -198,6 +234,7 @@ def _solution(iterate, watch):
         solver="newton",
         history=watch.history(),
         counts="steps",
+        intercept=iterate.best_intercept,
     )
 
 
