@@ -30,6 +30,7 @@ from widemargin._runtime.threads import run, split
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.intercept import best_intercept
 from widemargin.problems.losses import loss_and_slope
+from widemargin.problems.row_risk import norms_of
 from widemargin.solvers.contract import Status
 from widemargin.solvers.exact_sums import MAX_FACTOR, exact_sum, precise_dual, precise_primal, precise_scores
 from widemargin.solvers.newton.active_set import is_small, is_small_matrix, solve_exactly
@@ -202,7 +203,7 @@ def finished_risk(problem, solution, settings):
     if _ends_at_once(problem, solution):
         return solution
     X, w = problem.X, solution.w
-    norms, w_norm = np.sqrt(X.squared_norms(settings.n_jobs)), math.sqrt(float(w @ w))
+    norms, w_norm = norms_of(X.squared_norms(settings.n_jobs)), math.sqrt(float(w @ w))
     largest_slope = 2.0 * problem.risk.scale  # upper bound of Σ |c_i| of every plane
     scores = X.scores(w, settings.n_jobs)
     risk_error = largest_slope * (X.longest_row + 2) * _UNIT_ROUNDOFF * float(norms.max(initial=0.0)) * w_norm

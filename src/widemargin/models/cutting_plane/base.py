@@ -45,7 +45,7 @@ class PlaneModel(WeightedModel):
         The intercept is that of the constant column, 0.0 without one, and what centring adds to the scores. Sets the
         attributes that describe the solution, and warns if the solver has not converged.
         """
-        matrix = self._matrix_of(X, constant, n_vectors=VECTORS_OF_PLANES)
+        matrix = self._matrix_of(X, constant, n_vectors=VECTORS_OF_PLANES + risk.n_vectors)
         last = self._last_weights(1, matrix)
         start = None if last is None else last[0]
         solve = one_by_one(finishing_risk(RISK_SOLVERS[self.solver]))

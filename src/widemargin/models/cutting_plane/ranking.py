@@ -16,6 +16,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
 from widemargin._runtime.argument_types import Floats
+from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.models.argument_types import (
     Callbacks,
     Checkpoint,
@@ -25,7 +26,7 @@ from widemargin.models.argument_types import (
     Scaling,
 )
 from widemargin.models.cutting_plane.base import BinaryPlaneModel, PlaneModel
-from widemargin.models.cutting_plane.queries import queries
+from widemargin.models.cutting_plane.queries import queries, query_ends
 from widemargin.models.inputs import encode_labels, finite_targets, refuse_missing
 from widemargin.models.scoring import ScoresRowBlocks, targets_of
 from widemargin.problems.ranking import concordance, pair_risk, thresholds
@@ -155,12 +156,12 @@ class RankSVM(PlaneModel):
         self
         """
         X, y = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
-        qid = getattr(X, "qid", None) if qid is None else qid
-        rank = np.unique(y, return_inverse=True)[1]
-        risk = pair_risk(rank, queries(qid, len(rank)), self.C, self.n_jobs)
+        ends = query_ends(qid, len(y), X if isinstance(X, RowBlocks) else None)
+        risk = pair_risk(y, ends, self.C, self.n_jobs)
         if risk.n_pairs == 0:
-            where = "" if qid is None else " within any query"
+            where = " within any query" if len(ends) > 2 else ""
             raise ValueError(f"y has no two different values{where}: there is no pair to put in order.")
+        del y  # the risk has the ranks
         self.coef_, self.intercept_ = self._minimise(X, risk)
         return self
 
@@ -326,8 +327,8 @@ class OrdinalSVC(ScoresRowBlocks, ClassifierMixin, PlaneModel):
 
     def _fit_order(self, X, rank):
         """Set the weights and thresholds."""
-        risk = pair_risk(rank, np.zeros(len(rank), np.int64), self.C, self.n_jobs)
-        self.coef_, self.intercept_ = self._minimise(X, risk)[0], 0.0
+        coef, _ = self._minimise(X, pair_risk(rank, query_ends(None, len(rank)), self.C, self.n_jobs))
+        self.coef_, self.intercept_ = coef, 0.0
         self.thresholds_ = thresholds(self._scores_of_checked(X).ravel(), rank, len(self.classes_))
 
     def position(self, X: RowsOrBlocks) -> Floats:
@@ -474,7 +475,7 @@ class ROCAreaSVC(BinaryPlaneModel):
         self
         """
         X, label = self._check_two_classes(X, y)
-        risk = pair_risk(label, np.zeros(len(label), np.int64), self.C, self.n_jobs)
-        self.coef_, self.intercept_ = self._minimise(X, risk)[0][np.newaxis], np.zeros(1)
+        coef, _ = self._minimise(X, pair_risk(label, query_ends(None, len(label)), self.C, self.n_jobs))
+        self.coef_, self.intercept_ = coef[np.newaxis], np.zeros(1)
         self.intercept_ = -thresholds(self._scores_of_checked(X).ravel(), label, 2)
         return self

@@ -29,7 +29,7 @@ from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.formulations import DualQP, RiskProblem
 from widemargin.problems.magnitudes import check_mean_risk, check_rows
-from widemargin.problems.row_risk import BLOCK_ROWS, FreeInterceptRisk, RowRisk, axpby
+from widemargin.problems.row_risk import BLOCK_ROWS, FreeInterceptRisk, RowRisk, axpby, norms_of, product_of_sizes
 from widemargin.solvers.combination import Combination
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.cutting_planes.plane_store import plane_store_for
@@ -158,8 +158,8 @@ class _Planes:
         self.iteration, self.lower, self.violation, self._passes = 0, 0.0, np.nan, 0.0
         self._reduced, self._planes, self._idle = ReducedProblem(), None, np.zeros(1, np.int64)
         self._n_stalled, self._last_bounds, self._overflowed = 0, (np.inf, -np.inf), False
-        self._scores, self._direction_scores = np.zeros((2, self._X.n_rows))  # memory of results
-        self._lengths, self._errors = np.sqrt(norms), np.zeros((2, 1))  # errors of each plane: in |a|, and in b
+        self._scores = np.zeros(self._X.n_rows)  # memory of the scores of w_t, of a direction, and of a plane
+        self._lengths, self._errors = norms_of(norms), np.zeros((2, 1))  # errors of each plane: in |a|, and in b
         self._combination = Combination(self._X, self._n_jobs, self._lengths)
         self._add_first_plane(None if start is None else np.array(start, dtype=np.float64))
 
@@ -208,7 +208,7 @@ class _Planes:
 
     def _sum_error(self, risk, c, scores):
         """Return a bound on the rounding error of R(s) and <c, s>, in multiples of the unit roundoff."""
-        return (BLOCK_ROWS + self._X.n_rows / BLOCK_ROWS) * (risk + float(np.abs(c) @ np.abs(scores)))
+        return (BLOCK_ROWS + self._X.n_rows / BLOCK_ROWS) * (risk + product_of_sizes(c, scores))
 
     def certificate(self, is_interrupted=False):
         """Return F at the best point, from newly computed scores, and the lower bound less the rounding error of F.
@@ -222,7 +222,7 @@ class _Planes:
             scores = self._X.scores(w, self._n_jobs)
             risk, c = self._risk.subgradient(scores)
             half_norm = 0.5 * float(w @ w)
-            of_scores = (self._X.longest_row + 2) * float(np.abs(c) @ self._lengths) * np.sqrt(2.0 * half_norm)
+            of_scores = (self._X.longest_row + 2) * product_of_sizes(c, self._lengths) * np.sqrt(2.0 * half_norm)
             error = of_scores + self._sum_error(risk, c, scores) + (len(w) + 2) * half_norm
             return half_norm + risk, self.lower - _UNIT_ROUNDOFF * error
 
@@ -311,10 +311,11 @@ class _OptimisedPlanes(_Planes):
     def _update_best(self, w, scores):
         """Move the best point towards w_t by a line search.
 
-        Returns the scores of the previous best point, the scores of the direction, and the result of the line search.
+        Returns the scores of the previous best point, the scores of the direction, which take the place of those of
+        w_t, and the result of the line search.
         """
         best, direction = self.best, w - self.best.w
-        t = axpby(1.0, scores, -1.0, best.scores, self._direction_scores, self._n_jobs)
+        t = axpby(1.0, scores, -1.0, best.scores, scores, self._n_jobs)
         step = self._risk.step(best.scores, t, float(direction @ direction), float(best.w @ direction))
         moved = Point(best.w + step.k * direction, step.scores, step.risk)
         if moved.objective < best.objective:
