@@ -59,7 +59,7 @@ class MeasureRisk(BracketedStep):
         Vectors of eight bytes per row that a subgradient takes besides c: what sorting takes, sums, and their search.
     """
 
-    n_vectors = SORTER_VECTORS + 4
+    n_vectors = SORTER_VECTORS + 3
 
     def __init__(self, measure, sign, C):
         name, k = (None, 0) if callable(measure) else parsed(measure)

@@ -107,12 +107,13 @@ class RowBlocks:
 
     @property
     def bytes_per_row(self) -> float:
-        """Mean number of bytes of a row."""
+        """Mean number of bytes of a row, with its label, query and weight, which a block in memory has, too."""
         layout, summary = self.layout, self.summary
         value = 0 if layout.value_type is None else layout.value_type.itemsize
+        belongings = _bytes_of_belongings(layout)
         if not layout.is_sparse:
-            return float(value * summary.n_features)
-        return (value + layout.index_type.itemsize) * summary.n_stored / max(1, summary.n_rows) + 4.0
+            return float(belongings + value * summary.n_features)
+        return belongings + 4.0 + (value + layout.index_type.itemsize) * summary.n_stored / max(1, summary.n_rows)
 
     def rows_of(self, k: int) -> tuple[int, int]:
         """Return the first row of block k, and the one after its last."""
@@ -238,6 +239,14 @@ class RowBlocks:
         if not getattr(layout, "has_qid" if which == _QID else "has_weight", False):
             return None
         return np.empty(0, np.int64 if which == _QID else np.float64)
+
+
+def _bytes_of_belongings(layout):
+    """Return the bytes of label, query and weight of a row in a file; those of rows in memory are not with the rows."""
+    if layout.label_type is None:
+        return 0
+    label = np.int32 if isinstance(layout.label_type, tuple) else layout.label_type
+    return np.dtype(label).itemsize + 8 * layout.has_qid + 8 * layout.has_weight
 
 
 def part_of_block(block, begin, end):
