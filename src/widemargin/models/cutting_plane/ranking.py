@@ -155,13 +155,13 @@ class RankSVM(PlaneModel):
         -------
         self
         """
-        X, y = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
-        ends = query_ends(qid, len(y), X if isinstance(X, RowBlocks) else None)
-        risk = pair_risk(y, ends, self.C, self.n_jobs)
+        X, targets = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
+        ends = query_ends(qid, len(targets), X if isinstance(X, RowBlocks) else None)
+        risk = pair_risk(targets, ends, self.C, self.n_jobs)
         if risk.n_pairs == 0:
             where = " within any query" if len(ends) > 2 else ""
             raise ValueError(f"y has no two different values{where}: there is no pair to put in order.")
-        del y  # the risk has the ranks
+        del targets  # the risk has the ranks
         self.coef_, self.intercept_ = self._minimise(X, risk)
         return self
 
