@@ -156,10 +156,12 @@ class RankSVM(PlaneModel):
         self
         """
         X, targets = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
-        ends = query_ends(qid, len(targets), X if isinstance(X, RowBlocks) else None)
+        blocks = X if isinstance(X, RowBlocks) else None
+        ends = query_ends(qid, len(targets), blocks)
         risk = pair_risk(targets, ends, self.C, self.n_jobs)
         if risk.n_pairs == 0:
-            where = " within any query" if len(ends) > 2 else ""
+            has_queries = qid is not None or (blocks is not None and blocks.layout.has_qid)
+            where = " within any query" if has_queries else ""
             raise ValueError(f"y has no two different values{where}: there is no pair to put in order.")
         del targets  # the risk has the ranks
         self.coef_, self.intercept_ = self._minimise(X, risk)
