@@ -22,7 +22,7 @@ from widemargin.data.blocks.writer import write_blocks
 ROOT = Path(__file__).parents[1]
 PAGE, FACTS = ROOT / "benchmarks/results/larger-than-memory.md", "larger-than-memory.json"
 GIGABYTE = 10**9
-LIMIT = RANKING_LIMIT = 3 * GIGABYTE
+LIMIT, RANKING_LIMIT = 3 * GIGABYTE, 2 * GIGABYTE
 COSTS = (1e-4, 1e-2, 1.0)
 OCAS_SECONDS, OCAS_CORES = 671, 16  # Franc and Sonnenburg 2009, 15,028,326 rows
 LARGEST_IN_MEMORY = 4_000_000
@@ -45,8 +45,7 @@ SECTIONS = {
     ),
     "ranking": (
         "Ranking",
-        "Ten million rows of 136 dense float32 columns in 100,000 queries, under 3 GB; RankSVM, C = 1. The goal was"
-        " 2 GB: the vectors with a number per row take more.",
+        "Ten million rows of 136 dense float32 columns in 100,000 queries (5.5 GB), under 2 GB; RankSVM, C = 1.",
     ),
     "wide": (
         "A million columns",

@@ -21,7 +21,7 @@ from widemargin.data.matrix import Matrix
 from widemargin.problems import classification
 from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.multiclass import CrammerSinger
-from widemargin.problems.ranking import PairRisk, TwoRankRisk, concordance, thresholds
+from widemargin.problems.ranking import OneGroupRisk, PairRisk, TwoRankRisk, concordance, thresholds
 from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
 from widemargin.problems.sorting import Sorter
 from widemargin.solvers.contract import Settings
@@ -159,7 +159,8 @@ def test_orders_of_pairs_end_at_any_scores(data, n):
     rank = data.draw(arrays(np.int64, n, elements=st.integers(0, 4)))
     rank[:2] = 0, 1
     group = np.sort(data.draw(arrays(np.int64, n, elements=st.integers(0, 3))))
-    risks = [PairRisk(rank, group, 1.0), PairRisk(rank, np.zeros(n, int), 1.0), TwoRankRisk(rank > 0, 1.0)]
+    ends = np.append(np.unique(group, return_index=True)[1], n)
+    risks = [PairRisk(rank, ends, 1.0), OneGroupRisk(rank, 1.0), TwoRankRisk(rank > 0, 1.0)]
     for risk in risks:
         _, c = with_strict_arrays(risk).subgradient(strict(s))
         assert c.shape == (n,)

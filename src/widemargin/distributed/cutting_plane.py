@@ -15,6 +15,7 @@ from widemargin.distributed.matrix import PairProblem
 from widemargin.distributed.partition import ROWS
 from widemargin.distributed.statements import PairStatement, pairs_of
 from widemargin.models.cutting_plane import measure, ranking
+from widemargin.models.cutting_plane.queries import query_ends
 from widemargin.problems.ranking import pair_risk
 
 
@@ -75,9 +76,9 @@ class RankSVM(_PlanesOnCluster, ranking.RankSVM):
     def _fit_rows(self, rows):
         found = rows.group.each(pairs_of, ROWS)
         if any(queries is None for _, queries in found):
-            rank = np.unique(rows.belongings().y, return_inverse=True)[1]
-            self._refuse_no_pairs(len(np.unique(rank)) > 1, "")
-            risk = pair_risk(rank, np.zeros(len(rank), np.int64), self.C, self.n_jobs)
+            targets = rows.belongings().y
+            risk = pair_risk(targets, query_ends(None, len(targets)), self.C, self.n_jobs)
+            self._refuse_no_pairs(risk.n_pairs > 0, "")
             self.coef_, self.intercept_ = self._minimise(rows, risk)
             return
         _refuse_cut_queries([queries for _, queries in found])

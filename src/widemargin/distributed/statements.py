@@ -14,7 +14,7 @@ from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.blocks.streamed import StreamedMatrix
 from widemargin.data.column_scaling import column_statistics
 from widemargin.data.matrix import Matrix
-from widemargin.models.cutting_plane.queries import queries
+from widemargin.models.cutting_plane.queries import query_ends
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import RiskProblem, checksum_of
 from widemargin.problems.ranking import PairRisk
@@ -168,8 +168,7 @@ def stated(statement, rows, X):
 
 
 def _pair_risk(rows, C):
-    rank = np.unique(rows.y, return_inverse=True)[1]
-    return PairRisk(rank, queries(rows.qid, len(rank)), C)
+    return PairRisk(rows.y, query_ends(rows.qid, len(rows.y)), C)
 
 
 def pairs_of(rows):

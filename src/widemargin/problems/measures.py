@@ -29,7 +29,7 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin.problems.measure_of_counts import search_of
 from widemargin.problems.row_risk import BracketedStep
-from widemargin.problems.sorting import Sorter
+from widemargin.problems.sorting import SORTER_VECTORS, Sorter
 
 NAMES = ("error", "f1", "prbep", "precision@k", "recall@k")
 _AT_K = re.compile(r"(precision|recall)@([1-9][0-9]*)")
@@ -52,7 +52,14 @@ class MeasureRisk(BracketedStep):
     ------
     ValueError
         If there is no such measure, or k is larger than the number of rows.
+
+    Attributes
+    ----------
+    n_vectors : float
+        Vectors of eight bytes per row that a subgradient takes besides c: what sorting takes, sums, and their search.
     """
+
+    n_vectors = SORTER_VECTORS + 3
 
     def __init__(self, measure, sign, C):
         name, k = (None, 0) if callable(measure) else parsed(measure)

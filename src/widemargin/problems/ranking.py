@@ -10,27 +10,36 @@ There are up to n² pairs, but R and its subgradient need only two counts per ro
 The rows of a group are visited in the order of their scores. A second pointer stays ahead of the first by a difference
 of 1 in the scores, and the ranks of the rows that it has passed are counted in a binary indexed tree (Fenwick, 1994):
 O(n log n) for any number of ranks. If there are only two ranks, they are sorted separately and no tree is needed.
-Counts are 64-bit integers.
+The number of pairs has 64 bits; counts per row, which are at most the number of rows of a group, have 32.
 """
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from widemargin._runtime.compile import compiled
-from widemargin._runtime.threads import run, split
+from widemargin._runtime.threads import n_threads, run, split
 from widemargin.problems.row_risk import BracketedStep
-from widemargin.problems.sorting import Sorter
+from widemargin.problems.sorting import SORTER_VECTORS, Sorter
 
 _ROWS_PER_TASK = 1 << 15
+_RUN = 16  # rows that are sorted by insertion before runs are merged
+_BYTES_OF_WORKSPACE = 2 * 8 + 6 * 4  # for each row of the largest group, see _Workspace
 
 
-def pair_risk(rank, group, C, n_jobs=None):
-    """Return the risk of all ordered pairs within groups: a TwoRankRisk for two ranks in one group, else a PairRisk."""
+def pair_risk(rank, ends, C, n_jobs=None):
+    """Return the risk of all ordered pairs within groups; see PairRisk for the arguments.
+
+    Rows of one group with two ranks have a TwoRankRisk, other rows of one group a OneGroupRisk, and several groups a
+    PairRisk.
+    """
+    if len(ends) > 2:
+        return PairRisk(rank, ends, C, n_jobs)
     ranks = np.unique(rank)
-    if len(ranks) == 2 and (group == group[0]).all():
+    if len(ranks) == 2:
         return TwoRankRisk(rank == ranks[1], C, n_jobs)
-    return PairRisk(rank, group, C, n_jobs)
+    return OneGroupRisk(np.unique(rank, return_inverse=True)[1], C, n_jobs)
 
 
 class TwoRankRisk(BracketedStep):
@@ -42,7 +51,14 @@ class TwoRankRisk(BracketedStep):
         Whether a row is of the higher rank.
     C, n_jobs
         As for PairRisk.
+
+    Attributes
+    ----------
+    n_vectors : float
+        As of PairRisk: the scores of both ranks, and what sorting them takes.
     """
+
+    n_vectors = 1 + SORTER_VECTORS
 
     def __init__(self, higher, C, n_jobs=None):
         self._rows = [np.flatnonzero(higher), np.flatnonzero(~higher)]
@@ -63,15 +79,71 @@ class TwoRankRisk(BracketedStep):
         return max(0.0, self._weight * (n_violated + below_s - above_s)), c
 
 
-class PairRisk(BracketedStep):
-    """The risk of all ordered pairs within groups.
+class OneGroupRisk(BracketedStep):
+    """The risk of all pairs of rows of different rank, if all rows are in one group.
 
     Parameters
     ----------
     rank : ndarray of int
+        One per row, 0, 1, 2, .. without gaps.
+    C, n_jobs
+        As for PairRisk.
+
+    Attributes
+    ----------
+    n_vectors : float
+        As of PairRisk: what sorting takes, two counts of 32 bits, and ranks of 32 bits in the order of the scores.
+    """
+
+    n_vectors = SORTER_VECTORS + 1.5
+
+    def __init__(self, rank, C, n_jobs=None):
+        self._rank, sizes = rank.astype(np.int32), np.bincount(rank)
+        self.n_pairs = (len(rank) ** 2 - sum(size**2 for size in sizes.tolist())) // 2
+        self.scale, self._weight, self._n_jobs = float(C), float(C) / max(1, self.n_pairs), n_jobs
+        self._sorter = Sorter(len(rank))
+        self._counts, self._trees = np.empty((2, len(rank)), np.int32), np.zeros((2, len(sizes) + 1), np.int32)
+
+    def subgradient(self, s):
+        """Return (R(s), c)."""
+        order, sorted_s = self._sorter.sort(s)
+        sorted_rank = self._rank[order]
+        sides = zip((_count_above, _count_below), self._trees, self._counts, strict=True)
+        tasks = [(count, sorted_s, sorted_rank, tree, counts) for count, tree, counts in sides]
+        run(_call, tasks, self._n_jobs)
+        c = np.empty(len(s))
+        n_violated = _set_c(self._counts[0], self._counts[1], order, self._weight, c)
+        return max(0.0, self._weight * float(n_violated) + float(c @ s)), c
+
+
+class _Workspace(NamedTuple):
+    """Memory for the rows of one group: their values in ascending order, and the position of each in the group.
+
+    `merged_values` and `merged` are used by the sort, `rank` is in the order of the values, `above` are counts, and
+    `tree` has a node for each rank, and one more.
+    """
+
+    values: np.ndarray
+    merged_values: np.ndarray
+    order: np.ndarray
+    merged: np.ndarray
+    rank: np.ndarray
+    above: np.ndarray
+    below: np.ndarray
+    tree: np.ndarray
+
+
+class PairRisk(BracketedStep):
+    """The risk of all ordered pairs within groups.
+
+    Memory is that of the largest group for each thread, and a rank for each row.
+
+    Parameters
+    ----------
+    rank : ndarray of numbers
         One per row; only the order of the ranks within a group matters.
-    group : ndarray of int
-        One per row.
+    ends : ndarray of int64
+        The rows ends[g] <= i < ends[g + 1] are those of group g; the first entry is 0, the last the number of rows.
     C : float
         Multiplies the mean loss of the pairs.
     n_jobs : int or None
@@ -80,29 +152,21 @@ class PairRisk(BracketedStep):
     ----------
     n_pairs : int
         The number N of pairs; 0 if the rows of each group all have the same rank, and R is then 0.
+    n_vectors : float
+        Bytes that a subgradient takes besides c, divided by eight times the number of rows.
     scale : float
         C.
     """
 
-    def __init__(self, rank, group, C, n_jobs=None):
-        rows = np.lexsort((rank, group))
-        rank, group = rank[rows], group[rows]
-        self._ends = np.append(np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])), len(rank))
-        n_groups = len(self._ends) - 1
-        is_new_rank = np.concatenate([[False], rank[1:] != rank[:-1]])
-        is_new_rank[self._ends[:-1]] = False
-        n_changes = np.cumsum(is_new_rank)
-        rank = (n_changes - np.repeat(n_changes[self._ends[:-1]], np.diff(self._ends))).astype(np.int32)
-        self.n_pairs = int(_count_pairs(rank, self._ends))
-        self._rows = rows if n_groups > 1 else None  # the rows of each group are contiguous
-        self._rank = np.empty_like(rank)
-        self._rank[rows] = rank
+    def __init__(self, rank, ends, C, n_jobs=None):
+        n_rows, n_groups = len(rank), len(ends) - 1
+        self._ends, self._largest, self._n_jobs = ends, int(np.diff(ends).max(initial=0)), n_jobs
+        self._tasks = split(n_groups, min(n_groups, -(-n_rows // _ROWS_PER_TASK)))
+        n_bytes = min(n_threads(n_jobs), len(self._tasks)) * _BYTES_OF_WORKSPACE * self._largest
+        self.n_vectors = n_bytes / (8 * max(1, n_rows))
+        self._rank = np.empty(n_rows, np.int32)
+        self.n_pairs = int(sum(self._run(_set_ranks, np.ascontiguousarray(rank), self._rank)))
         self.scale, self._weight = float(C), float(C) / max(1, self.n_pairs)
-        self._n_jobs = n_jobs
-        self._tasks = split(n_groups, min(n_groups, -(-len(rank) // _ROWS_PER_TASK)))
-        self._trees = np.zeros((2, len(rank) + 2 * n_groups), np.int64)
-        self._counts = np.empty((2, len(rank)), np.int64)
-        self._sorter = Sorter(len(rank) if n_groups == 1 else 0)
 
     def as_part_of(self, n_pairs, C):
         """Return this risk as the part of one with so many pairs, in other parts of the rows; C multiplies the mean."""
@@ -112,28 +176,21 @@ class PairRisk(BracketedStep):
 
     def subgradient(self, s):
         """Return (R(s), c)."""
-        order, sorted_s = self._sorted(s)
-        sorted_rank = self._rank[order]
-        above, below = self._counts
-        tasks = [
-            (count, sorted_s, sorted_rank, self._ends, *groups, trees, counts)
-            for groups in self._tasks
-            for count, trees, counts in zip((_count_above, _count_below), self._trees, (above, below), strict=True)
-        ]
-        run(_call, tasks, self._n_jobs)
-        n_violated = above.sum()
-        below -= above
         c = np.empty(len(s))
-        c[order] = self._weight * below
+        n_violated = sum(self._run(_set_c_of_groups, s, self._rank, self._weight, c))
         return max(0.0, self._weight * float(n_violated) + float(c @ s)), c
 
-    def _sorted(self, s):
-        """Return the rows sorted by group, and by score within a group, and the scores in this order."""
-        if self._rows is None:
-            return self._sorter.sort(s)
-        order, buffer = self._rows.copy(), np.empty_like(self._rows)
-        run(_sort_groups, [(s, self._ends, *groups, order, buffer) for groups in self._tasks], self._n_jobs)
-        return order, s[order]
+    def _run(self, function, *arguments):
+        """Return what a function of groups returns for each range of groups."""
+
+        def work(first, last):
+            return function(self._ends, first, last, self._workspace(), *arguments)
+
+        return run(work, self._tasks, self._n_jobs)
+
+    def _workspace(self):
+        values, positions = np.empty((2, self._largest)), np.empty((5, self._largest), np.int32)
+        return _Workspace(*values, *positions, np.empty(self._largest + 2, np.int32))
 
 
 def concordance(s, rank, group):
@@ -174,55 +231,88 @@ def _call(function, *arguments):
 
 
 @compiled
-def _count_pairs(rank, ends):
-    """Return the number of pairs of different rank within groups, for ranks that ascend within each group."""
-    total = np.int64(0)
-    for g in range(ends.size - 1):
-        first_of_rank = ends[g]
-        for p in range(ends[g], ends[g + 1]):
-            if rank[p] != rank[first_of_rank]:
-                first_of_rank = p
-            total += first_of_rank - ends[g]
-    return total
+def _set_ranks(ends, first, last, workspace, target, rank):
+    """Set the ranks 0, 1, 2, .. of the rows of each group, in the order of their targets; return the number of pairs.
 
-
-@compiled
-def _sort_groups(s, ends, first, last, order, buffer):
-    """Sort the rows of each group by score, from any order: insertion sort of runs of 16 rows, then merge sort."""
+    A pair consists of two rows of different rank.
+    """
+    values, order, n_pairs = workspace.values, workspace.order, np.int64(0)
     for g in range(first, last):
-        begin, end = ends[g], ends[g + 1]
-        for block in range(begin, end, 16):
-            for p in range(block + 1, min(block + 16, end)):
-                row, place = order[p], p
-                while place > block and s[order[place - 1]] > s[row]:
-                    order[place] = order[place - 1]
-                    place -= 1
-                order[place] = row
-        width = 16
-        while width < end - begin:
-            for left in range(begin, end - width, 2 * width):
-                _merge(s, order, left, left + width, min(left + 2 * width, end), buffer)
-            width *= 2
+        begin, n = ends[g], ends[g + 1] - ends[g]
+        _sort_group(target, begin, n, workspace)
+        here, first_of_rank = 0, 0
+        for p in range(n):
+            if values[p] != values[first_of_rank]:
+                here, first_of_rank = here + 1, p
+            rank[begin + order[p]] = here
+            n_pairs += first_of_rank
+    return n_pairs
 
 
 @compiled
-def _merge(s, order, left, middle, right, buffer):
-    """Merge the sorted runs left <= p < middle and middle <= p < right; only the first is copied to the buffer."""
-    if s[order[middle - 1]] <= s[order[middle]]:
+def _set_c_of_groups(ends, first, last, workspace, s, rank, weight, c):
+    """Set c = weight (below − above) for the rows of groups; return Σ above_i over them."""
+    n_violated = np.int64(0)
+    for g in range(first, last):
+        begin, n = ends[g], ends[g + 1] - ends[g]
+        _sort_group(s, begin, n, workspace)
+        sorted_s, order, sorted_rank = workspace.values[:n], workspace.order[:n], workspace.rank[:n]
+        for p in range(n):
+            sorted_rank[p] = rank[begin + order[p]]
+        above, below = workspace.above[:n], workspace.below[:n]
+        _count_above(sorted_s, sorted_rank, workspace.tree, above)
+        _count_below(sorted_s, sorted_rank, workspace.tree, below)
+        n_violated += _set_c(above, below, order, weight, c[begin : begin + n])
+    return n_violated
+
+
+@compiled
+def _set_c(above, below, order, weight, c):
+    """Set c = weight (below − above) for counts of rows in this order; return Σ above."""
+    n_violated = np.int64(0)
+    for p in range(order.size):
+        n_violated += above[p]
+        c[np.uint64(order[p])] = weight * (below[p] - above[p])
+    return n_violated
+
+
+@compiled
+def _sort_group(s, begin, n, workspace):
+    """Set the ascending scores of n rows from `begin` on, and their order: insertion sort of runs, then merge sort."""
+    values, order = workspace.values, workspace.order
+    for block in range(0, n, _RUN):
+        for p in range(block, min(block + _RUN, n)):
+            value, place = s[begin + p], p
+            while place > block and values[place - 1] > value:
+                values[place], order[place] = values[place - 1], order[place - 1]
+                place -= 1
+            values[place], order[place] = value, p
+    width = _RUN
+    while width < n:
+        for left in range(0, n - width, 2 * width):
+            _merge(left, left + width, min(left + 2 * width, n), workspace)
+        width *= 2
+
+
+@compiled
+def _merge(left, middle, right, workspace):
+    """Merge the sorted runs left <= p < middle and middle <= p < right; only the first is copied to other memory."""
+    values, order, first_values, first = workspace.values, workspace.order, workspace.merged_values, workspace.merged
+    if values[middle - 1] <= values[middle]:
         return
     for p in range(left, middle):
-        buffer[p] = order[p]
+        first_values[p], first[p] = values[p], order[p]
     a, b, place = left, middle, left
     while a < middle and b < right:
-        if s[buffer[a]] <= s[order[b]]:
-            order[place] = buffer[a]
+        if first_values[a] <= values[b]:
+            values[place], order[place] = first_values[a], first[a]
             a += 1
         else:
-            order[place] = order[b]
+            values[place], order[place] = values[b], order[b]
             b += 1
         place += 1
     while a < middle:
-        order[place] = buffer[a]
+        values[place], order[place] = first_values[a], first[a]
         a += 1
         place += 1
 
@@ -261,33 +351,25 @@ def _set_c_of_lower(low, high, rows, order, weight, c):
 
 
 @compiled
-def _count_above(s, rank, ends, first, last, trees, counts):
-    """Set counts[p] to the number of rows of the group with a lower rank and a score above s[p] − 1."""
-    for g in range(first, last):
-        begin, end = ends[g], ends[g + 1]
-        tree = trees[begin + 2 * g : end + 2 * g + 2]
-        n_ranks = _clear(tree, rank, begin, end)
-        ahead = end - 1
-        for p in range(end - 1, begin - 1, -1):
-            while ahead >= begin and s[p] - s[ahead] < 1.0:
-                _insert(tree, n_ranks, rank[ahead])
-                ahead -= 1
-            counts[p] = _n_lower(tree, rank[p])
+def _count_above(s, rank, tree, counts):
+    """Set counts[p] to the number of rows with a lower rank and a score above s[p] − 1, for ascending scores."""
+    n_ranks, ahead = _clear(tree, rank, 0, s.size), s.size - 1
+    for p in range(s.size - 1, -1, -1):
+        while ahead >= 0 and s[p] - s[ahead] < 1.0:
+            _insert(tree, n_ranks, rank[ahead])
+            ahead -= 1
+        counts[p] = _n_lower(tree, rank[p])
 
 
 @compiled
-def _count_below(s, rank, ends, first, last, trees, counts):
-    """Set counts[p] to the number of rows of the group with a higher rank and a score below s[p] + 1."""
-    for g in range(first, last):
-        begin, end = ends[g], ends[g + 1]
-        tree = trees[begin + 2 * g : end + 2 * g + 2]
-        n_ranks = _clear(tree, rank, begin, end)
-        ahead = begin
-        for p in range(begin, end):
-            while ahead < end and s[ahead] - s[p] < 1.0:
-                _insert(tree, n_ranks, rank[ahead])
-                ahead += 1
-            counts[p] = (ahead - begin) - _n_lower(tree, rank[p] + 1)
+def _count_below(s, rank, tree, counts):
+    """Set counts[p] to the number of rows with a higher rank and a score below s[p] + 1, for ascending scores."""
+    n_ranks, ahead = _clear(tree, rank, 0, s.size), 0
+    for p in range(s.size):
+        while ahead < s.size and s[ahead] - s[p] < 1.0:
+            _insert(tree, n_ranks, rank[ahead])
+            ahead += 1
+        counts[p] = ahead - _n_lower(tree, rank[p] + 1)
 
 
 @compiled

@@ -40,6 +40,7 @@ from widemargin.problems.losses import hinge_argument
 _ROWS_PER_TASK = 1 << 17  # a few tenths of a millisecond of work, enough to occupy another thread
 BLOCK_ROWS = 1 << 10  # rows that stay in the cache between two loops, one that sums and one that stores. A single loop
 # would be vectorised or not depending on the addresses of its arrays, and its sums would differ in their last bits
+_ROWS_OF_SIZES = 1 << 20  # in `product_of_sizes`
 
 
 class Hinges(NamedTuple):
@@ -194,8 +195,8 @@ class BracketedStep:
 
     def along(self, s, t, k, out):
         """Return (s + k t, R(s + k t), c at s + k t); the scores are written to `out`."""
-        np.add(s, k * t, out=out)
-        return out, *self.subgradient(out)
+        scores = _moved(s, t, k, out)
+        return scores, *self.subgradient(scores)
 
     def step(self, s, t, curvature, slope):
         """Return the Step to the best k >= 0 that was evaluated."""
@@ -205,7 +206,7 @@ class BracketedStep:
 
         def evaluate(k):
             if k not in points:
-                scores = s + k * t
+                scores = _moved(s, t, k)
                 points[k] = (scores, *self.subgradient(scores))
             _, risk, c = points[k]
             return risk, float(c @ t)
@@ -233,6 +234,26 @@ class FreeInterceptRisk(BracketedStep):
 def ranges_of(n_rows):
     """Return (start, stop) ranges of rows for threads that do little work per row: one range, or an even number."""
     return split(n_rows, 2 * -(-n_rows // (2 * _ROWS_PER_TASK)) if n_rows > _ROWS_PER_TASK else 1)
+
+
+def _moved(s, t, k, out=None):
+    """Return s + k t, without further memory; `out` may be t."""
+    out = np.multiply(t, k, out=out)
+    out += s
+    return out
+
+
+def product_of_sizes(a, b):
+    """Return Σ |a_i| |b_i| for vectors over rows; of the terms, only a part is in memory at a time."""
+    parts = [slice(first, first + _ROWS_OF_SIZES) for first in range(0, len(a), _ROWS_OF_SIZES)]
+    return float(sum(np.abs(a[part]) @ np.abs(b[part]) for part in parts))
+
+
+def norms_of(squared_norms):
+    """Return square roots; if all squared norms are one number without memory of its own, so are the norms."""
+    if squared_norms.strides == (0,) and len(squared_norms):
+        return np.broadcast_to(np.sqrt(squared_norms[0]), len(squared_norms))
+    return np.sqrt(squared_norms)
 
 
 def axpby(a, x, b, y, out, n_jobs):

@@ -14,6 +14,7 @@ _DIGIT_BITS, _N_DIGITS = 11, 3
 _POSITION_BITS = 32  # the low bits of a key; the high bits are the digits of the score
 _MAX_MOVES_PER_SCORE = 4  # of the insertion sort
 _PREFETCH_DISTANCE = 24  # scores
+SORTER_VECTORS = 5  # of eight bytes per score, that a Sorter takes: order, scores, keys twice, and NumPy's order
 
 
 class Sorter:

@@ -4,7 +4,7 @@ import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run
-from widemargin.problems.row_risk import BLOCK_ROWS, ranges_of
+from widemargin.problems.row_risk import BLOCK_ROWS, product_of_sizes, ranges_of
 
 _UPDATES_BEFORE_RECOMPUTING = 50  # after so many updates X'c is computed anew, free of accumulated rounding errors
 
@@ -55,7 +55,7 @@ class Combination:
         return inner
 
     def _size_of(self, c):
-        return 0.0 if self._norms is None else float(np.abs(c) @ self._norms)
+        return 0.0 if self._norms is None else product_of_sizes(c, self._norms)
 
 
 @compiled

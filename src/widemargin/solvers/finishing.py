@@ -32,6 +32,7 @@ from widemargin._runtime.threads import run, split
 from widemargin.problems.certificates import losses, relative_gap
 from widemargin.problems.intercept import best_intercept
 from widemargin.problems.losses import loss_and_slope
+from widemargin.problems.row_risk import norms_of, product_of_sizes
 from widemargin.solvers.contract import HISTORY, Solution, Status
 from widemargin.solvers.exact_sums import MAX_FACTOR, exact_sum, precise_dual, precise_primal, precise_scores
 from widemargin.solvers.newton.active_set import is_small, is_small_matrix, solve_exactly
@@ -268,7 +269,8 @@ def _largest_norm(problem, n_jobs):
 def _risk_sums(problem, w, w_norm, n_jobs, scores=None):
     """Return the risk at weights, and Σ |c_i| (1 + |w| |x_i|) of its subgradient c."""
     risk, c = problem.risk.subgradient(problem.X.scores(w, n_jobs) if scores is None else scores)
-    return np.array([risk, np.abs(c) @ (1.0 + w_norm * np.sqrt(problem.X.squared_norms(n_jobs)))])
+    norms = norms_of(problem.X.squared_norms(n_jobs))
+    return np.array([risk, float(np.abs(c).sum()) + w_norm * product_of_sizes(c, norms)])
 
 
 def finishing_risk(solver):
@@ -310,7 +312,7 @@ def _sums_of(problem, solution, n_jobs):
 def _certificate_sums(problem, point, beta, n_jobs):
     """Return the CertificateSums of rows; `point` are weights, intercept and the relative error of a score."""
     w, intercept, score_error = point
-    norms, w_norm = np.sqrt(problem.X.squared_norms(n_jobs)), math.sqrt(float(w @ w))
+    norms, w_norm = norms_of(problem.X.squared_norms(n_jobs)), math.sqrt(float(w @ w))
     scores = problem.X.scores(w, n_jobs)
     losses = _sums(_sum_losses, problem, n_jobs, scores, norms, intercept, w_norm, score_error)
     if beta is None:

@@ -54,6 +54,16 @@ def test_rows_labels_queries_and_weights_come_back(kind, tmp_path):
     assert len(part) == part.shape[0] == 4
 
 
+def test_runs_of_queries_go_across_blocks_and_need_no_qid_of_all_rows(tmp_path, monkeypatch):
+    blocks = small_file(tmp_path)
+    assert blocks.n_blocks == 3
+    monkeypatch.setattr(type(blocks), "qid", property(lambda self: pytest.fail("the queries of all rows were read")))
+    for part, starts, names in [(blocks, [0, 4, 8], [0, 1, 2]), (blocks[5:9], [0, 3], [1, 2]), (blocks[:0], [], [])]:
+        found = part.query_runs()
+        assert (found[0].tolist(), found[1].tolist()) == (starts, names)
+    assert written(tmp_path, rows_of_kind("float32", 12, 3), block_bytes=40).query_runs() is None
+
+
 def test_labels_that_are_strings_come_back_block_by_block(tmp_path):
     names = np.array(["no", "yes", "perhaps"])[np.arange(12) % 3]
     blocks = small_file(tmp_path, labels=names)

@@ -32,7 +32,7 @@ EACH_LOSS = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 
 def pair_problem(X, n_ranks, C=10.0):
     rank = np.digitize(X @ np.arange(1.0, X.shape[1] + 1), np.linspace(-4, 4, n_ranks - 1))
-    return RiskProblem(Matrix(X), PairRisk(rank, np.zeros(len(X), int), C))
+    return RiskProblem(Matrix(X), PairRisk(rank, np.array([0, len(X)]), C))
 
 
 @EACH_SOLVER
@@ -206,7 +206,7 @@ def test_scaled_features_and_costs_converge(scale, clouds):
 
 def test_a_problem_without_any_loss_ends_at_once():
     X = np.zeros((3, 2))
-    solution = methods.ocas(RiskProblem(Matrix(X), PairRisk(np.zeros(3, int), np.arange(3), 1.0)), Settings(tol=1e-4))
+    solution = methods.ocas(RiskProblem(Matrix(X), PairRisk(np.zeros(3, int), np.arange(4), 1.0)), Settings(tol=1e-4))
     assert solution.primal == 0.0
     assert solution.n_iter == 0
 
@@ -218,18 +218,19 @@ from widemargin.data.matrix import Matrix
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import RiskProblem
 from widemargin.problems.measures import MeasureRisk
-from widemargin.problems.ranking import PairRisk
+from widemargin.problems.ranking import OneGroupRisk, PairRisk
 from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
 from widemargin.solvers.registry import RISK_SOLVERS
 from widemargin.solvers.contract import Settings
 rng = np.random.default_rng(0)
 X, ones = Matrix(rng.standard_normal((20, 3))), np.ones(20)
-sign, group = np.where(np.arange(20) % 3, 1.0, -1.0), np.arange(20) // 10
+sign, ends = np.where(np.arange(20) % 3, 1.0, -1.0), np.array([0, 10, 20])
 problems = [
     classification.hinge(X, sign, ones), classification.squared_hinge(X, sign, ones),
     regression.epsilon_insensitive(X, sign, ones, 0.1),
     RiskProblem(X, FreeInterceptRisk(RowRisk(classification.hinge(X, sign, ones)))),
-    RiskProblem(X, PairRisk(np.arange(20) % 4, group, 5.0)), RiskProblem(X, MeasureRisk("f1", sign, 20.0)),
+    RiskProblem(X, PairRisk(np.arange(20) % 4, ends, 5.0)), RiskProblem(X, OneGroupRisk(np.arange(20) % 4, 5.0)),
+    RiskProblem(X, MeasureRisk("f1", sign, 20.0)),
 ]
 for problem in problems:
     for solve in RISK_SOLVERS.values():

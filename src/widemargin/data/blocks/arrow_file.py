@@ -94,7 +94,7 @@ class ArrowFile:
             with self._reader() as reader:
                 names = reader.schema.names
             options = pa.ipc.IpcReadOptions(included_fields=[k for k, name in enumerate(names) if name in BELONGINGS])
-            self._belongings = pa.ipc.open_file(pa.memory_map(self.path), options=options)
+            self._belongings = pa.ipc.open_file(pa.OSFile(self.path), options=options, memory_pool=_pool())
         found = decode_belongings(self._batch(self._belongings, number, checksum_of_belongings, "belongings"))
         return [None if one is None else one.copy() for one in found]
 

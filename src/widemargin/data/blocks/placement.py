@@ -14,7 +14,10 @@ from widemargin.data.blocks.streamed import BLOCKS_IN_FLIGHT, StreamedMatrix
 from widemargin.data.column_scaling import ColumnScaling, column_statistics
 from widemargin.data.matrix import Matrix
 
-VECTORS_OF_ROW_LOSSES, VECTORS_OF_PLANES = 16, 16  # with a number for each row, that solvers have for a problem
+VECTORS_OF_ROW_LOSSES = 16  # with a number for each row, that solvers have for a problem
+VECTORS_OF_PLANES = 10
+"""Vectors of eight bytes per row that cutting planes have besides those of the risk: the scores and c of the best point
+and of two points of a line search, the scores of a direction, c of the last plane and its change, and norms of rows."""
 _MAX_DENSE_ENTRIES = 1 << 24  # of sparse rows that centring makes dense
 _SHARE_OF_VECTORS = 0.5  # of the memory, at most, for vectors of further problems, where rows are on disk
 
@@ -57,7 +60,7 @@ def matrix_of_blocks(
     max_memory : int, str or None
         Memory that the process may use in all; None is half of what is free, besides what is in use.
     scaling : "standard", "maxabs" or None
-    n_vectors : int
+    n_vectors : float
         Vectors of eight bytes for each row, at most, that a solver has for a problem.
     n_problems : int
         Problems to be solved, each with its own vectors over rows. `most_problems` of the result says how many of them
@@ -70,7 +73,7 @@ def matrix_of_blocks(
     """
     in_use = memory_in_use()
     limit = bytes_of(max_memory) + (in_use if max_memory is None else 0)
-    vectors = 8 * n_vectors * max(1, len(blocks))
+    vectors = round(8 * n_vectors * max(1, len(blocks)))
     in_flight = BLOCKS_IN_FLIGHT * blocks.n_bytes // max(1, blocks.n_blocks)
     left = limit - in_use - in_flight
     if left < vectors:

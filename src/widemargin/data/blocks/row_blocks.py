@@ -16,6 +16,7 @@ from widemargin.data.matrix import Matrix
 from widemargin.data.rows import DenseRows, SparseRows
 
 _ROWS_OF_BLOCK_IN_MEMORY = 1 << 14
+_LABEL, _QID, _WEIGHT = range(3)  # in the order of a Block
 
 
 class Block(NamedTuple):
@@ -77,7 +78,7 @@ class RowBlocks:
         self.feature_names = summary.names
         self.paths = list(dict.fromkeys(piece.file.path for piece in self._pieces))
         self.columns = summary.columns if n_rows == summary.n_rows else {}
-        self._belongings: tuple[Any, Any, Any] | None = None
+        self._belongings: dict[int, Any] = {}
 
     @classmethod
     def of_array(cls, X: Any) -> "RowBlocks":
@@ -106,12 +107,13 @@ class RowBlocks:
 
     @property
     def bytes_per_row(self) -> float:
-        """Mean number of bytes of a row."""
+        """Mean number of bytes of a row, with its label, query and weight, which a block in memory has, too."""
         layout, summary = self.layout, self.summary
         value = 0 if layout.value_type is None else layout.value_type.itemsize
+        belongings = _bytes_of_belongings(layout)
         if not layout.is_sparse:
-            return float(value * summary.n_features)
-        return (value + layout.index_type.itemsize) * summary.n_stored / max(1, summary.n_rows) + 4.0
+            return float(belongings + value * summary.n_features)
+        return belongings + 4.0 + (value + layout.index_type.itemsize) * summary.n_stored / max(1, summary.n_rows)
 
     def rows_of(self, k: int) -> tuple[int, int]:
         """Return the first row of block k, and the one after its last."""
@@ -182,45 +184,69 @@ class RowBlocks:
     @property
     def labels(self) -> NDArray[Any]:
         """The label of each row; strings if the file has strings."""
-        return self.named(self._read_belongings()[0])
+        return self.named(self._belonging(_LABEL))
 
     @property
     def qid(self) -> NDArray[np.int64] | None:
         """The query of each row, or None."""
-        return self._read_belongings()[1]
+        return self._belonging(_QID)
 
     @property
     def weight(self) -> NDArray[np.float64] | None:
         """The weight of each row, or None."""
-        return self._read_belongings()[2]
+        return self._belonging(_WEIGHT)
+
+    def query_runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Return the first row of each run of rows of the same query, and its qid; None if the files have no queries.
+
+        The queries of all rows are not kept in memory.
+        """
+        starts, names, row, last = [], [], 0, None
+        for qid in self._parts_of(_QID):
+            if qid is None:
+                return None
+            if not len(qid):
+                continue
+            is_first = np.concatenate([[last is None or qid[0] != last], qid[1:] != qid[:-1]])
+            starts.append(row + np.flatnonzero(is_first))
+            names.append(qid[is_first])
+            row, last = row + len(qid), qid[-1]
+        return np.concatenate([np.empty(0, np.int64), *starts]), np.concatenate([np.empty(0, np.int64), *names])
 
     def named(self, label: NDArray[Any]) -> NDArray[Any]:
         """Return labels as the caller knows them: the strings, if those of the file stand for strings."""
         classes = self.layout.label_type
         return np.array(classes)[label] if isinstance(classes, tuple) else label
 
-    def _read_belongings(self):
-        if self._belongings is None:
-            found = []
-            for piece in self._pieces:  # copies: what Arrow gives is a part of the memory of the whole block
-                parts = piece.file.belongings(piece.number)
-                found.append([None if one is None else one[piece.begin : piece.end].copy() for one in parts])
-            columns = zip(*found, strict=True) if found else self._no_belongings()
-            self._belongings = tuple(_joined(column) for column in columns)
-        return self._belongings
+    def _belonging(self, which):
+        """Return what the files have for each row: labels, queries or weights; None if they have none."""
+        if which not in self._belongings:
+            parts = list(self._parts_of(which)) or [self._none(which)]
+            self._belongings[which] = None if any(part is None for part in parts) else np.concatenate(parts)
+        return self._belongings[which]
 
-    def _no_belongings(self):
-        """Return lists of arrays as those of blocks, if there are no blocks."""
-        kind = self.layout.label_type
-        label = np.empty(0, np.int32 if isinstance(kind, tuple) else kind)
-        qid = np.empty(0, np.int64) if getattr(self.layout, "has_qid", False) else None
-        weight = np.empty(0) if getattr(self.layout, "has_weight", False) else None
-        return [label], [qid], [weight]
+    def _parts_of(self, which):
+        """Yield what the files have for the rows of one block after the other."""
+        for piece in self._pieces:
+            part = piece.file.belongings(piece.number)[which]
+            yield part if part is None else part[piece.begin : piece.end]
+
+    def _none(self, which):
+        """Return an array as that of a block, if there are no blocks."""
+        kind, layout = self.layout.label_type, self.layout
+        if which == _LABEL:
+            return np.empty(0, np.int32 if isinstance(kind, tuple) else kind)
+        if not getattr(layout, "has_qid" if which == _QID else "has_weight", False):
+            return None
+        return np.empty(0, np.int64 if which == _QID else np.float64)
 
 
-def _joined(parts):
-    """Return one array of the arrays of all blocks, or None if there are none."""
-    return None if any(part is None for part in parts) else np.concatenate(parts)
+def _bytes_of_belongings(layout):
+    """Return the bytes of label, query and weight of a row in a file; those of rows in memory are not with the rows."""
+    if layout.label_type is None:
+        return 0
+    label = np.int32 if isinstance(layout.label_type, tuple) else layout.label_type
+    return np.dtype(label).itemsize + 8 * layout.has_qid + 8 * layout.has_weight
 
 
 def part_of_block(block, begin, end):

@@ -220,9 +220,9 @@ class StreamedMatrix:
 
     def _sum_over(self, c, shape, add, n_jobs):
         """Return the sum of what `add(rows, c, start, stop, out)` adds for the rows with c ≠ 0 of each block."""
-        needed = [np.flatnonzero(c[slice(*self.blocks.rows_of(k))]) for k in range(self.blocks.n_blocks)]
-        numbers = [k for k, rows in enumerate(needed) if len(rows)]
-        known = {k: self._store.find(k, needed[k]) for k in numbers if k not in self._resident}
+        parts = [c[start:stop] for start, stop in self.blocks.ends()]
+        numbers = [k for k, part in enumerate(parts) if part.any()]
+        known = {k: self._store.find(k, np.flatnonzero(parts[k])) for k in numbers if k not in self._resident}
         total = OrderedSum(numbers, np.zeros(shape))
 
         def work(k, block, start, stop):
@@ -233,7 +233,7 @@ class StreamedMatrix:
             else:
                 add(self._rows(block.rows), here, 0, stop - start, part)
                 if k not in self._resident:
-                    self._store.keep_also(k, block.rows, stop - start, needed[k])
+                    self._store.keep_also(k, block.rows, stop - start, np.flatnonzero(here))
             total.add(k, part)
 
         self._pass(work, numbers, n_jobs, {k for k, kept in known.items() if kept is not None})

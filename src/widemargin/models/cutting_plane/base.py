@@ -49,7 +49,7 @@ class PlaneModel(WeightedModel):
         The intercept is that of the constant column, 0.0 without one, and what centring adds to the scores. Sets the
         attributes that describe the solution, and warns if the solver has not converged.
         """
-        matrix = self._matrix_of(X, constant, n_vectors=VECTORS_OF_PLANES)
+        matrix = self._matrix_of(X, constant, n_vectors=VECTORS_OF_PLANES + risk.n_vectors)
         return self._minimise_problem(RiskProblem(matrix, risk))
 
     def _minimise_problem(self, problem):

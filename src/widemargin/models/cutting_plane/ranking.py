@@ -16,6 +16,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
 from widemargin._runtime.argument_types import Floats
+from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.models.argument_types import (
     Callbacks,
     Checkpoint,
@@ -25,7 +26,7 @@ from widemargin.models.argument_types import (
     Scaling,
 )
 from widemargin.models.cutting_plane.base import BinaryPlaneModel, PlaneModel
-from widemargin.models.cutting_plane.queries import queries
+from widemargin.models.cutting_plane.queries import queries, query_ends
 from widemargin.models.inputs import encode_labels, finite_targets, refuse_missing
 from widemargin.models.scoring import ScoresRowBlocks, targets_of
 from widemargin.problems.ranking import concordance, pair_risk, thresholds
@@ -154,11 +155,13 @@ class RankSVM(PlaneModel):
         -------
         self
         """
-        X, y = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
-        qid = getattr(X, "qid", None) if qid is None else qid
-        rank = np.unique(y, return_inverse=True)[1]
-        risk = pair_risk(rank, queries(qid, len(rank)), self.C, self.n_jobs)
-        self._refuse_no_pairs(risk.n_pairs > 0, "" if qid is None else " within any query")
+        X, targets = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
+        blocks = X if isinstance(X, RowBlocks) else None
+        ends = query_ends(qid, len(targets), blocks)
+        risk = pair_risk(targets, ends, self.C, self.n_jobs)
+        has_queries = qid is not None or (blocks is not None and blocks.layout.has_qid)
+        self._refuse_no_pairs(risk.n_pairs > 0, " within any query" if has_queries else "")
+        del targets  # the risk has the ranks
         self.coef_, self.intercept_ = self._minimise(X, risk)
         return self
 
@@ -329,8 +332,8 @@ class OrdinalSVC(ScoresRowBlocks, ClassifierMixin, PlaneModel):
 
     def _fit_order(self, X, rank):
         """Set the weights and thresholds."""
-        risk = pair_risk(rank, np.zeros(len(rank), np.int64), self.C, self.n_jobs)
-        self.coef_, self.intercept_ = self._minimise(X, risk)[0], 0.0
+        coef, _ = self._minimise(X, pair_risk(rank, query_ends(None, len(rank)), self.C, self.n_jobs))
+        self.coef_, self.intercept_ = coef, 0.0
         self.thresholds_ = thresholds(self._scores_of_checked(X).ravel(), rank, len(self.classes_))
 
     def position(self, X: RowsOrBlocks) -> Floats:
@@ -481,7 +484,7 @@ class ROCAreaSVC(BinaryPlaneModel):
 
     def _fit_labels(self, X, label):
         """Set the weights and the intercept for labels 0 and 1."""
-        risk = pair_risk(label, np.zeros(len(label), np.int64), self.C, self.n_jobs)
-        self.coef_, self.intercept_ = self._minimise(X, risk)[0][np.newaxis], np.zeros(1)
+        coef, _ = self._minimise(X, pair_risk(label, query_ends(None, len(label)), self.C, self.n_jobs))
+        self.coef_, self.intercept_ = coef[np.newaxis], np.zeros(1)
         self.intercept_ = -thresholds(self._scores_of_checked(X).ravel(), label, 2)
         return self

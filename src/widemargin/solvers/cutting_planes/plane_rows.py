@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from widemargin.problems.formulations import RiskProblem
-from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk, Step, axpby
+from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk, Step, axpby, norms_of, product_of_sizes
 from widemargin.solvers.combination import Combination
 
 
@@ -52,9 +52,9 @@ class PlaneRows:
 
     def __init__(self, problem, n_jobs, norms=None):
         self._X, self._n_jobs, self._risk = problem.X, n_jobs, _risk_of(problem, n_jobs)
-        self._lengths = np.sqrt(self._X.squared_norms(n_jobs) if norms is None else norms)
-        self._memory, self._direction = np.zeros((2, self._X.n_rows))  # of results
-        self._best = self._target = self._before = np.zeros(self._X.n_rows)
+        self._lengths = norms_of(self._X.squared_norms(n_jobs) if norms is None else norms)
+        self._memory = np.zeros(self._X.n_rows)  # of the scores of w_t, of the direction to it, and of a plane
+        self._best = self._target = self._before = self._memory
         self._step, self._subgradient, self._points = None, None, {}
         self.forget_planes()
 
@@ -73,6 +73,7 @@ class PlaneRows:
 
     def aim(self, w, scores=None):
         """Set the scores of w_t, by a pass over the rows if they are not known; return whether they are finite."""
+        self._before, self._step = None, None if self._step is None else self._step._replace(cut=None)
         self._target = self._X.scores(w, self._n_jobs, out=self._memory) if scores is None else scores
         return bool(np.isfinite(self._target).all())
 
@@ -91,45 +92,45 @@ class PlaneRows:
         The objective on the line is ½ curvature k² + slope k plus the risk.
         """
         self._before = self._best
-        t = axpby(1.0, self._target, -1.0, self._best, self._direction, self._n_jobs)
+        t = axpby(1.0, self._target, -1.0, self._best, self._target, self._n_jobs)
         self._step = self._risk.step(self._best, t, curvature, slope)
         return self._step.k, self._step.risk, self._step.cut is None
 
     # A search over several parts of the rows: `direct`, then what the search needs, then `take_step` or `take_point`.
 
     def direct(self):
-        """Set t, the scores of the direction from w_b to w_t."""
+        """Set t, the scores of the direction from w_b to w_t, in place of those of w_t."""
         is_known = self._step is not None and self._step.scores is self._best
         self._before = self._best
         self._points = {0.0: (self._step.scores, self._step.risk, self._step.c)} if is_known else {}
-        axpby(1.0, self._target, -1.0, self._best, self._direction, self._n_jobs)
+        axpby(1.0, self._target, -1.0, self._best, self._target, self._n_jobs)
 
     def sampled_kinks(self, stride):
         """Return `RowRisk.sampled_kinks` on the line, beyond k = 0."""
-        return self._risk.sampled_kinks(self._before, self._direction, 0.0, stride)
+        return self._risk.sampled_kinks(self._before, self._target, 0.0, stride)
 
     def kinks_in(self, low, high):
         """Return `RowRisk.kinks_in` on the line, as arrays of their own."""
-        slope, *kinks = self._risk.kinks_in(self._before, self._direction, low, high)
+        slope, *kinks = self._risk.kinks_in(self._before, self._target, low, high)
         return slope, *(part.copy() for part in kinks)
 
     def derivatives(self, k):
         """Return `RowRisk.derivatives` on the line."""
-        return self._risk.derivatives(self._before, self._direction, k)
+        return self._risk.derivatives(self._before, self._target, k)
 
     def take_step(self, k):
         """Take k as the result of the search; return the risk there."""
-        scores, risk, c = self._risk.along(self._before, self._direction, k, np.empty(self._X.n_rows))
+        scores, risk, c = self._risk.along(self._before, self._target, k, np.empty(self._X.n_rows))
         self._step = Step(k, scores, risk, c.copy(), None)
         return risk
 
     def evaluate_on_line(self, k):
         """Return the risk at k, and its derivative by k."""
         if k not in self._points:
-            scores = self._before + k * self._direction
+            scores = self._before + k * self._target
             self._points[k] = (scores, *self._risk.subgradient(scores))
         _, risk, c = self._points[k]
-        return np.array([risk, c @ self._direction])
+        return np.array([risk, c @ self._target])
 
     def take_point(self, k, cut):
         """Take k as the result of the search, and `cut`, if it is not None, as a point beyond the minimiser."""
@@ -150,13 +151,13 @@ class PlaneRows:
 
     def plane_along(self, k):
         """Return the PlaneSums at w_b + k (w_t − w_b), where w_b is the best point before the step."""
-        return self._plane(*self._risk.along(self._before, self._direction, k, self._memory))
+        return self._plane(*self._risk.along(self._before, self._target, k, self._memory))
 
     def _plane(self, scores, risk, c):
         read_before = self._combination.n_read
         inner = self._combination.update(c, scores)
         return PlaneSums(
-            risk, inner, self._combination.vector, _magnitude(c, scores), self._combination.size,
+            risk, inner, self._combination.vector, product_of_sizes(c, scores), self._combination.size,
             self._combination.n_read - read_before,
         )  # fmt: skip
 
@@ -175,11 +176,7 @@ class PlaneRows:
         """Return the PointSums of weights, from newly computed scores."""
         scores = self._X.scores(w, self._n_jobs)
         risk, c = self._risk.subgradient(scores)
-        return PointSums(risk, float(np.abs(c) @ self._lengths), _magnitude(c, scores))
-
-
-def _magnitude(c, scores):
-    return float(np.abs(c) @ np.abs(scores))
+        return PointSums(risk, product_of_sizes(c, self._lengths), product_of_sizes(c, scores))
 
 
 def _risk_of(problem, n_jobs):
