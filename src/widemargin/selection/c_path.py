@@ -173,7 +173,7 @@ def c_path(
     matrix = model._matrix(rows, model._n_outputs * (1 + len(folds)))
     paths = _Paths(model, matrix, target, weight, folds, score)
     path = paths.fit(grid, each)
-    model._warn(paths.solutions, matrix.values if matrix.is_in_memory else None)
+    model._warn(paths.solutions, matrix.values_or_none)
     return path
 
 

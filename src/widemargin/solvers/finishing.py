@@ -61,7 +61,7 @@ def finished(problem, solution, settings, resolve=None):
 def _finished(problem, solution, settings, resolve):
     if _ends_at_once(problem, solution):
         return _with_free_intercept(problem, solution, settings)
-    best = _certified(problem, _with_free_intercept(problem, solution, settings), settings)
+    best = _certified(problem, solution, settings)
     if best.gap > settings.tol:
         best = _constant_if_objective_is_zero(problem, best, settings)
     if solution.status not in (Status.CONVERGED, Status.STALLED) or solution.is_exact:
@@ -72,7 +72,7 @@ def _finished(problem, solution, settings, resolve):
         elif resolve is not None and best.gap > _largest_gap_of(solution, settings):
             closer = resolve(_RETRY_TOL_FRACTION * settings.tol, solution)
             closer = replace(closer, n_iter=solution.n_iter + closer.n_iter)
-            best = _certified(problem, _with_free_intercept(problem, closer, settings), settings)
+            best = _certified(problem, closer, settings)
     except KeyboardInterrupt:
         settings.interrupt.set()
         best = replace(best, status=Status.INTERRUPTED)
@@ -128,8 +128,7 @@ def _with_free_intercept(problem, solution, settings):
     """Return a solution with the best intercept for its weights, if the intercept is not penalised."""
     if not problem.free_intercept:
         return solution
-    scores = problem.X.scores(solution.w, settings.n_jobs)
-    return replace(solution, intercept=best_intercept(problem, scores))
+    return replace(solution, intercept=best_intercept(problem, problem.X.scores(solution.w, settings.n_jobs)))
 
 
 def with_penalised_intercept(problem, solution):
@@ -144,7 +143,7 @@ def _at_full_precision(problem, solution, settings):
         found = solve_exactly(problem, solution.w, solution.beta)
     if not all(np.isfinite(part).all() for part in found):
         return solution
-    refined = _certified(problem, replace(solution, **found._asdict()), settings)
+    refined = _certified(problem, replace(solution, **found._asdict()), settings, keeps_intercept=True)
     acceptable_gap = max(solution.gap, settings.tol if settings.stopping == "gap" else 0.0)
     return refined if refined.gap <= acceptable_gap else solution
 
@@ -156,18 +155,29 @@ def _constant_if_objective_is_zero(problem, solution, settings):
     """
     zeros = {"w": np.zeros_like(solution.w), "beta": np.zeros(problem.X.n_rows), "dual": 0.0}
     constant = replace(solution, **zeros, is_exact=True)
-    constant = _certified(problem, _with_free_intercept(problem, constant, settings), settings)
+    constant = _certified(problem, constant, settings)
     return constant if constant.primal == 0.0 else solution
 
 
-def _certified(problem, solution, settings):
-    """Return a solution with primal and dual objective computed anew, less rounding, here and in its history."""
-    norms = np.sqrt(problem.X.squared_norms(settings.n_jobs))
-    primal, primal_error, plane_error = _primal(problem, solution, norms, settings.n_jobs)
+def _certified(problem, solution, settings, *, keeps_intercept=False):
+    """Return a solution with primal and dual objective computed anew, less rounding, here and in its history.
+
+    An intercept that is not penalised becomes the best one for the weights, unless it is to be kept. All takes one pass
+    over the rows.
+    """
+    X, n_jobs = problem.X, settings.n_jobs
+    norms = np.sqrt(X.squared_norms(n_jobs))
     if solution.beta is None:
+        scores, v = X.scores(solution.w, n_jobs), None
+    else:
+        scores, v = X.scores_and_combination(solution.w, solution.beta, n_jobs)
+    if problem.free_intercept and not keeps_intercept:
+        solution = replace(solution, intercept=best_intercept(problem, scores))
+    primal, primal_error, plane_error = _primal(problem, solution, scores, norms, n_jobs)
+    if v is None:
         dual, dual_error = solution.dual, plane_error
     else:
-        dual, dual_error = _dual(problem, solution.beta, norms, settings.n_jobs)
+        dual, dual_error = _dual(problem, solution.beta, v, norms, n_jobs)
     needs_exact_sums = _is_significant(primal_error + dual_error, primal, dual, settings)
     if is_small(problem) and needs_exact_sums and _has_exact_products(problem, solution):
         primal = precise_primal(problem, solution.w, solution.intercept if problem.free_intercept else 0.0)
@@ -231,10 +241,9 @@ def _has_exact_products(problem, solution):
     return all(np.abs(part).max(initial=0.0) < MAX_FACTOR for part in numbers)
 
 
-def _primal(problem, solution, norms, n_jobs):
+def _primal(problem, solution, scores, norms, n_jobs):
     """Return the primal objective, a bound on its rounding error, and one on that of a cutting plane at this point."""
     w, intercept = solution.w, solution.intercept if problem.free_intercept else 0.0
-    scores = problem.X.scores(w, n_jobs)
     half_norm = 0.5 * float(w @ w)
     w_norm, score_error = math.sqrt(2.0 * half_norm), (problem.X.longest_row + 2) * _UNIT_ROUNDOFF
     loss, worst, plane_size = _sums(_sum_losses, problem, n_jobs, scores, norms, intercept, w_norm, score_error)
@@ -243,9 +252,8 @@ def _primal(problem, solution, norms, n_jobs):
     return half_norm + loss, max(worst - loss, 0.0) + sum_error, plane_error
 
 
-def _dual(problem, beta, norms, n_jobs):
-    """Return the dual objective at beta, and a bound on its rounding error."""
-    v = problem.X.combine(beta, n_jobs)
+def _dual(problem, beta, v, norms, n_jobs):
+    """Return the dual objective at beta, where v = X'beta, and a bound on its rounding error."""
     half_norm = 0.5 * float(v @ v)
     value, size, v_size = _sums(_sum_dual, problem, n_jobs, beta, norms)
     v_error = (problem.X.longest_sum + 2) * _UNIT_ROUNDOFF * v_size
