@@ -23,7 +23,7 @@ from widemargin._runtime.threads import run, split
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.columns import at_columns, occurring_columns
 from widemargin.data.gram import gram
-from widemargin.data.rows import DenseRows, SparseRows, row_axpy, row_dot, row_norm, row_prefetch, taken
+from widemargin.data.rows import DenseRows, SparseRows, row_axpy, row_dot, row_norm, row_prefetch
 
 _VALUES_PER_RANGE = 1 << 17  # stored values in one task of a threaded pass, which take about 0.1 milliseconds
 _MAX_RANGES = 64
@@ -51,19 +51,19 @@ class Matrix:
     width : int
         Number of columns of the original X.
     values : ndarray or csr_array
-        The data without the constant column, read-only; of a matrix `of_rows`, made when it is first asked for.
+        The data without the constant column, read-only.
     rows : DenseRows or SparseRows
         The data in the form for compiled loops.
-    has_only_ones : bool
-        Whether rows are sparse and every stored value is known to be one.
     """
 
-    is_in_memory, is_centred, has_only_ones = True, False, False
+    is_in_memory, is_centred = True, False
+    has_only_ones = False  # whether rows are sparse and every stored value is known to be one
     scaling: ColumnScaling | None = None  # how the columns were scaled, if they were
     most_problems = 1 << 30  # that can be solved at the same time, as far as memory goes
     n_rows: int
     n_features: int
     columns: NDArray[np.intp] | None
+    values: Any  # an array, or a matrix of SciPy, which has no types
     rows: DenseRows | SparseRows
     n_stored: int
 
@@ -76,42 +76,6 @@ class Matrix:
             self._keep_sparse(X)
         else:
             self._keep_dense(X)
-
-    @classmethod
-    def of_rows(
-        cls, rows: DenseRows | SparseRows, n_features: int, constant: float = 0.0, *, has_only_ones: bool = False
-    ) -> "Matrix":
-        """Return the Matrix of rows in the form for compiled loops, which are kept in the types that they have.
-
-        Stored values of a byte and indices of two take less time to read than those that SciPy knows.
-        """
-        matrix = Matrix.__new__(Matrix)
-        matrix.constant, matrix.n_features, matrix.width = float(constant), n_features, n_features
-        matrix.n_columns = n_features + (matrix.constant != 0.0)
-        matrix.rows, matrix.columns, matrix.source = rows._replace(constant=matrix.constant), None, None
-        if isinstance(rows, SparseRows):
-            matrix.n_rows, matrix.n_stored = len(rows.indptr) - 1, len(rows.indices)
-        else:
-            matrix.n_rows, matrix.n_stored = len(rows.values), rows.values.size
-        matrix.has_only_ones = has_only_ones
-        return matrix
-
-    @cached_property
-    def values(self) -> Any:  # an array, or a matrix of SciPy, which has no types
-        """The data without the constant column, as an array or csr_array of float32 or float64."""
-        rows = self.rows
-        if isinstance(rows, DenseRows):
-            return _read_only(rows.values.astype(_real_type(rows.values.dtype)))
-        data = rows.data.astype(_real_type(rows.data.dtype))
-        entries = data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
-        X = csr_array(entries, shape=(self.n_rows, self.n_features))
-        X.has_canonical_format = True
-        return X
-
-    @property
-    def values_or_none(self) -> Any:
-        """`values` if that does not have to be made, else None."""
-        return vars(self).get("values")
 
     @classmethod
     def of_columns_that_occur(cls, X: NDArray[Any] | SparseMatrix, constant: float = 0.0) -> Self:
@@ -213,8 +177,13 @@ class Matrix:
     def squared_norms(self, n_jobs: int | None = None) -> Floats:
         """Return the squared Euclidean norm of each row, the constant column included."""
         out = np.empty(self.n_rows)
-        run(_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
+        run(set_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
         return out
+
+    @property
+    def values_or_none(self) -> Any:
+        """`values`; None if the data are kept in another form."""
+        return self.values
 
     @property
     def is_sparse(self) -> bool:
@@ -231,12 +200,12 @@ class Matrix:
         """Mean of the squared number of stored values of a row."""
         if isinstance(self.rows, DenseRows):
             return float(self.n_features**2)
-        return float(np.mean(np.square(np.diff(self.rows.indptr), dtype=np.float64))) if self.n_rows else 0.0
+        return float(np.mean(np.square(np.diff(self.values.indptr), dtype=np.float64))) if self.n_rows else 0.0
 
     @cached_property
     def longest_row(self) -> int:
         """Largest number of values of a row, the constant column included: the number of terms of a score."""
-        stored = self.n_features if isinstance(self.rows, DenseRows) else np.diff(self.rows.indptr).max(initial=0)
+        stored = np.diff(self.values.indptr).max(initial=0) if issparse(self.values) else self.n_features
         return int(stored) + (self.constant != 0.0)
 
     @property
@@ -252,10 +221,7 @@ class Matrix:
 
     def part(self, chosen: NDArray[Any] | slice) -> "Matrix":
         """Return a Matrix of the chosen rows."""
-        if "values" in vars(self):
-            return Matrix(self.values[chosen], self.constant)
-        rows = taken(self.rows, np.arange(self.n_rows)[chosen])
-        return Matrix.of_rows(rows, self.n_features, self.constant, has_only_ones=self.has_only_ones)
+        return Matrix(self.values[chosen], self.constant)
 
     @property
     def most_rows_in_memory(self) -> int:
@@ -275,8 +241,12 @@ class Matrix:
 
     def ranges(self, max_ranges: int = _MAX_RANGES) -> list[tuple[int, int]]:
         """Divide the rows into (start, stop) ranges for threads; their number depends on the data only."""
-        work = self.n_stored + self.n_rows
-        return split(self.n_rows, min(max_ranges, -(-work // _VALUES_PER_RANGE)))
+        return ranges_of_rows(self.n_rows, self.n_stored, max_ranges)
+
+
+def ranges_of_rows(n_rows: int, n_stored: int, max_ranges: int = _MAX_RANGES) -> list[tuple[int, int]]:
+    """Divide rows with so many stored values into (start, stop) ranges for threads."""
+    return split(n_rows, min(max_ranges, -(-(n_stored + n_rows) // _VALUES_PER_RANGE)))
 
 
 def _real_type(dtype):
@@ -327,7 +297,7 @@ def _combine(rows, c, start, stop, chosen, out):
 
 
 @compiled
-def _squared_norms(rows, start, stop, out):
+def set_squared_norms(rows, start, stop, out):
     """Set out[i] = |x_i|² for start <= i < stop."""
     for i in range(start, stop):
         out[i] = row_norm(rows, i)

@@ -1,7 +1,7 @@
 """The matrix that solvers get for rows: in memory if it fits, else in blocks on disk; scaled if that is asked for.
 
-fits as it is                  an ordinary Matrix. Its values are float32 or float64; those of many rows whose values are
-                               all one, or bytes, stay bytes, which takes less time to load and to go over
+fits as it is                  an ordinary Matrix; if there are many values that are all one, or bytes, a ResidentMatrix,
+                               whose values stay as narrow as they are in the file
 fits in the types of the file  a StreamedMatrix that reads each block once and keeps it
 otherwise                      a StreamedMatrix that keeps some blocks, and rows that the next sums need
 """
@@ -9,8 +9,8 @@ otherwise                      a StreamedMatrix that keeps some blocks, and rows
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from widemargin.data.blocks.loading import load_rows
 from widemargin.data.blocks.memory import bytes_of, memory_in_use
+from widemargin.data.blocks.resident import ResidentMatrix
 from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.blocks.streamed import BLOCKS_IN_FLIGHT, StreamedMatrix
 from widemargin.data.column_scaling import ColumnScaling, column_statistics
@@ -97,21 +97,20 @@ def _column_statistics(blocks):
 
 
 def _loaded(blocks, constant):
-    """Return the Matrix of all rows."""
-    if not _stays_bytes(blocks):
-        return Matrix.of_columns_that_occur(blocks.to_memory(), constant)
-    rows, has_only_ones = load_rows(blocks, BLOCKS_IN_FLIGHT), blocks.layout.value_type is None
-    return Matrix.of_rows(rows, blocks.shape[1], constant, has_only_ones=has_only_ones)
+    """Return the matrix of all rows in memory."""
+    if _stays_bytes(blocks):
+        return ResidentMatrix(blocks, constant)
+    return Matrix.of_columns_that_occur(blocks.to_memory(), constant)
 
 
 def _stays_bytes(blocks):
-    """Return whether a Matrix of the blocks has values of a byte; rows with columns to leave out have not."""
+    """Return whether the rows in memory have values of a byte; rows with columns to leave out have not."""
     has_bytes = blocks.layout.value_type is None or blocks.layout.value_type == np.uint8
     return has_bytes and _n_stored(blocks) >= _VALUES_WORTH_BYTES and blocks.shape[1] < WIDE
 
 
 def _bytes_in_memory(blocks):
-    """Return how many bytes a Matrix of the blocks takes."""
+    """Return how many bytes the matrix of all rows takes, in the form in which it takes most."""
     layout, is_sparse = blocks.layout, blocks.layout.is_sparse
     if _stays_bytes(blocks):
         per_row, per_value = (8, 1 + layout.index_type.itemsize) if is_sparse else (0, 1)

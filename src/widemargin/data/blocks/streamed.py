@@ -19,7 +19,7 @@ from widemargin._runtime.argument_types import Floats
 from widemargin._runtime.progress import task
 from widemargin._runtime.threads import run
 from widemargin.data.blocks.read_ahead import OrderedSum, ReadAhead
-from widemargin.data.blocks.row_blocks import Block, RowBlocks
+from widemargin.data.blocks.row_blocks import Block, RowBlocks, part_of_block
 from widemargin.data.blocks.row_store import RowStore
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.gram import adder
@@ -173,7 +173,9 @@ class StreamedMatrix:
         """
         if self.blocks.summary.is_shuffled:
             part = StreamedMatrix(self.blocks[:n_rows], self.constant, self._memory, self.scaling)
-            part._resident = {k: self._resident[k] for k in range(part.blocks.n_blocks - 1) if k in self._resident}
+            for k, (start, stop) in enumerate(part.blocks.ends()):  # the last one may be a part of its block
+                if k in self._resident:
+                    part._resident[k] = part_of_block(self._resident[k], 0, stop - start)
             return np.arange(n_rows), part
         most = self._memory_besides_blocks / max(1.0, self.blocks.bytes_per_row)
         n_rows = int(min(n_rows, max(_LEAST_ROWS_OF_SAMPLE, most)))
