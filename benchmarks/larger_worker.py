@@ -23,10 +23,10 @@ def read(path):
     return {"seconds": time.perf_counter() - begun, "bytes": n_bytes}
 
 
-def fit(path, estimator, parameters, warm_rows=40_000, streaming=False):
+def fit(path, estimator, parameters, warm_rows=130_000, streaming=False):
     """Fit an estimator to a block file; return seconds, gap, passes and what was read.
 
-    `streaming` keeps data on disk that would fit into memory.
+    `streaming` keeps data on disk that would fit into memory. There are `warm_rows` enough for the loops for bytes.
     """
     import widemargin
     from widemargin.data.blocks import placement
@@ -42,13 +42,9 @@ def fit(path, estimator, parameters, warm_rows=40_000, streaming=False):
         kind(**parameters | {"max_iter": 3}).fit(blocks[: min(warm_rows, len(blocks))])
     if not streaming:
         placement._bytes_in_memory = real
-    matrices, make = [], placement.StreamedMatrix
-
-    def streamed(*arguments):
-        matrices.append(make(*arguments))
-        return matrices[-1]
-
-    placement.StreamedMatrix = streamed
+    matrices = []
+    for name in ("StreamedMatrix", "ResidentMatrix"):
+        setattr(placement, name, _recording(getattr(placement, name), matrices))
     begun = time.perf_counter()
     model = kind(**parameters).fit(blocks)
     seconds = time.perf_counter() - begun
@@ -66,6 +62,16 @@ def fit(path, estimator, parameters, warm_rows=40_000, streaming=False):
         "waited": X.seconds_waited if X else 0.0,
         "coef": model.coef_.ravel().tolist() if model.coef_.size <= 1000 else None,
     }
+
+
+def _recording(make, matrices):
+    """Return a function that makes a matrix and appends it to a list."""
+
+    def made(*arguments):
+        matrices.append(make(*arguments))
+        return matrices[-1]
+
+    return made
 
 
 def sgd(path, C, seconds):

@@ -82,7 +82,7 @@ def _finished(problem, solution, settings, resolve):
 def _ends_at_once(problem, solution):
     """Return whether an interrupted solution is returned with the bounds that its solver has measured.
 
-    A certificate that includes rounding errors takes two passes over the rows. Whoever presses Ctrl-C does not want to
+    A certificate that includes rounding errors takes a pass over the rows. Whoever presses Ctrl-C does not want to
     wait for these if the rows are on disk.
     """
     return solution.status is Status.INTERRUPTED and not problem.X.is_in_memory

@@ -167,9 +167,7 @@ def test_labels_are_read_without_the_features_between_them(tmp_path, monkeypatch
 
     opened = arrow_file._opened_for_parts
     with Counting(blocks.paths[0]) as file:
-        monkeypatch.setattr(
-            arrow_file, "_opened_for_parts", lambda path: opened(path) and pa.PythonFile(file, "r")
-        )
+        monkeypatch.setattr(arrow_file, "_opened_for_parts", lambda path: opened(path) and pa.PythonFile(file, "r"))
         assert (np.sort(blocks.labels) == np.arange(4000)).all()
     assert advice == [(0, 0, "random")]
     assert 0 < sum(n_read) < 0.3 * blocks.n_bytes

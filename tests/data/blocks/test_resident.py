@@ -1,4 +1,4 @@
-"""ResidentMatrix against Matrix: the same numbers, rows in the order of the file, nothing twice; and when it is taken."""
+"""ResidentMatrix against Matrix: the same numbers, nothing in memory twice; and for which rows it is taken."""
 
 import threading
 

@@ -1,7 +1,7 @@
 """The matrix that solvers get for rows: in memory if it fits, else in blocks on disk; scaled if that is asked for.
 
-fits as it is                  an ordinary Matrix; if there are many values that are all one, or bytes, a ResidentMatrix,
-                               whose values stay as narrow as they are in the file
+fits as it is                  an ordinary Matrix; or, if there are many values that are all one or bytes, a
+                               ResidentMatrix, whose values stay as narrow as they are in the file
 fits in the types of the file  a StreamedMatrix that reads each block once and keeps it
 otherwise                      a StreamedMatrix that keeps some blocks, and rows that the next sums need
 """
