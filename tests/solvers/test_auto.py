@@ -104,6 +104,7 @@ def test_sbm_solves_single_problems_on_disk_with_small_costs_and_many_columns(rn
     assert solver_of(1.0, Settings(tol=1e-3, max_iter=2))[0].solver == "newton"
     assert solver_of(1e-4, Settings(tol=1e-6, max_iter=2))[0].solver == "newton"
     assert solver_of(1e-4, Settings(tol=1e-3, max_iter=2), free_intercept=True)[0].solver == "newton"
+    monkeypatch.setattr(module, "_MAX_PRICE_OF_NEWTON", 10.0)
     for C, expected in ((1e-4, "sbm"), (2e-3, "newton")):  # 0.03 and 0.6 coordinate steps, or a few more
         solution = solver_of(C, Settings(tol=1e-3, max_iter=2), classification.squared_hinge)[0]
         assert solution.solver == expected
