@@ -23,16 +23,18 @@ def read(path):
     return {"seconds": time.perf_counter() - begun, "bytes": n_bytes}
 
 
-def fit(path, estimator, parameters, warm_rows=130_000, streaming=False):
+def fit(path, estimator, parameters, warm_rows=None, streaming=False):
     """Fit an estimator to a block file; return seconds, gap, passes and what was read.
 
-    `streaming` keeps data on disk that would fit into memory. There are `warm_rows` enough for the loops for bytes.
+    `streaming` keeps data on disk that would fit into memory. The loops are loaded by a fit of `warm_rows` rows: few if
+    memory is limited, and else so many that they stay in the types of the file.
     """
     import widemargin
     from widemargin.data.blocks import placement
     from widemargin.data.blocks.reader import open_blocks
 
     blocks = open_blocks(path)
+    warm_rows = warm_rows or (130_000 if parameters["max_memory"] is None else 40_000)
     kind = getattr(widemargin, estimator)
     real = placement._bytes_in_memory
     if streaming or parameters["max_memory"] is not None:
