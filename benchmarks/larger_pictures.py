@@ -11,7 +11,7 @@ def draw(facts, path):
     figure = Figure(figsize=(10, 4), layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
-    _draw_rows(left, facts["rows"])
+    _draw_rows(left, facts["rows"], facts.get("proportional", []))
     _draw_sgd(right, facts)
     for axes in (left, right):
         axes.grid(color="#e6e6e6")
@@ -20,11 +20,15 @@ def draw(facts, path):
     figure.savefig(path, dpi=150)
 
 
-def _draw_rows(axes, rows):
+def _draw_rows(axes, rows, proportional):
     disk = [(one["rows"], one["disk"]) for one in rows]
     memory = [(one["rows"], one["memory"]) for one in rows if one["memory"]]
     axes.plot(*zip(*disk, strict=True), marker="o", color=_BLUE, label="widemargin from disk, 3 GB, 2 cores")
     axes.plot(*zip(*memory, strict=True), marker="s", color=_GREEN, label="widemargin in memory, 2 cores")
+    if proportional:
+        points = [(one["rows"], one["disk"]) for one in proportional]
+        axes.plot(*zip(*points, strict=True), marker="^", linestyle="--", color=_BLUE,
+                  label="the same, memory in proportion to the rows")  # fmt: skip
     axes.plot([15_028_326], [671], marker="*", markersize=13, linestyle="", color=_RED,
               label="OCAS, 16 cores, 32 GB (paper)")  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds to a certified gap of 1e-3")

@@ -23,16 +23,18 @@ def read(path):
     return {"seconds": time.perf_counter() - begun, "bytes": n_bytes}
 
 
-def fit(path, estimator, parameters, warm_rows=40_000, streaming=False):
+def fit(path, estimator, parameters, warm_rows=None, streaming=False):
     """Fit an estimator to a block file; return seconds, gap, passes and what was read.
 
-    `streaming` keeps data on disk that would fit into memory.
+    `streaming` keeps data on disk that would fit into memory. The loops are loaded by a fit of `warm_rows` rows: few if
+    memory is limited, and else so many that they stay in the types of the file.
     """
     import widemargin
     from widemargin.data.blocks import placement
     from widemargin.data.blocks.reader import open_blocks
 
     blocks = open_blocks(path)
+    warm_rows = warm_rows or (130_000 if parameters["max_memory"] is None else 40_000)
     kind = getattr(widemargin, estimator)
     real = placement._bytes_in_memory
     if streaming or parameters["max_memory"] is not None:
@@ -42,13 +44,9 @@ def fit(path, estimator, parameters, warm_rows=40_000, streaming=False):
         kind(**parameters | {"max_iter": 3}).fit(blocks[: min(warm_rows, len(blocks))])
     if not streaming:
         placement._bytes_in_memory = real
-    matrices, make = [], placement.StreamedMatrix
-
-    def streamed(*arguments):
-        matrices.append(make(*arguments))
-        return matrices[-1]
-
-    placement.StreamedMatrix = streamed
+    matrices = []
+    for name in ("StreamedMatrix", "ResidentMatrix"):
+        setattr(placement, name, _recording(getattr(placement, name), matrices))
     begun = time.perf_counter()
     model = kind(**parameters).fit(blocks)
     seconds = time.perf_counter() - begun
@@ -66,6 +64,16 @@ def fit(path, estimator, parameters, warm_rows=40_000, streaming=False):
         "waited": X.seconds_waited if X else 0.0,
         "coef": model.coef_.ravel().tolist() if model.coef_.size <= 1000 else None,
     }
+
+
+def _recording(make, matrices):
+    """Return a function that makes a matrix and appends it to a list."""
+
+    def made(*arguments):
+        matrices.append(make(*arguments))
+        return matrices[-1]
+
+    return made
 
 
 def sgd(path, C, seconds):

@@ -14,15 +14,20 @@ class Page:
     path : Path
     introduction : str
     sections : dict of name to (heading, text)
-        Written when the page does not exist; on a page that does, only what lies between a section's markers changes.
+        Written when the page does not have them; of those that it has, only what lies between the markers changes.
     dry : bool
         Print only.
     """
 
     def __init__(self, path, introduction, sections, dry=False):
         self.path, self.dry = path, dry
-        parts = [f"## {heading}\n\n{text}\n\n{_marked(name, '')}" for name, (heading, text) in sections.items()]
-        self._text = path.read_text() if path.exists() and not dry else "\n\n".join([introduction, *parts]) + "\n"
+        text = path.read_text() if path.exists() and not dry else introduction
+        parts = [
+            f"## {heading}\n\n{words}\n\n{_marked(name, '')}"
+            for name, (heading, words) in sections.items()
+            if f"<!-- {name} -->" not in text
+        ]
+        self._text = "\n\n".join([text.rstrip("\n"), *parts]) + "\n"
 
     def put(self, section, columns, cells, n_key=2):
         """Write a row, in place of the one with the same first `n_key` cells if there is one."""

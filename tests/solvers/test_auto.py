@@ -7,6 +7,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from widemargin import LinearSVC, LinearSVR
+from widemargin.data.blocks.row_blocks import RowBlocks
+from widemargin.data.blocks.streamed import StreamedMatrix
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification
 from widemargin.problems.certificates import certify
@@ -84,6 +86,30 @@ def test_the_choice_does_not_depend_on_the_order_of_rows(container, C, rng):
     other = classification.hinge(Matrix(container(X)), problem.target[order], np.full(2000, C))
     same = replace(problem, X=Matrix(container(np.asarray(problem.X.values))))
     assert chosen(other, Settings()) == chosen(same, Settings())
+
+
+def test_sbm_solves_single_problems_on_disk_with_small_costs_and_many_columns(rng, monkeypatch):
+    X = rng.standard_normal((3000, 300))
+    sign = np.where(X[:, 0] + rng.standard_normal(3000) > 0, 1.0, -1.0)
+
+    def solver_of(C, settings, loss=classification.hinge, **changes):
+        rows = StreamedMatrix(RowBlocks.of_array(X), 0.0, 1e6)
+        problem = replace(loss(rows, sign, np.full(3000, C)), **changes)
+        return auto(problem, settings), AUTO.is_better_together(problem, settings, None)
+
+    solution, is_better_together = solver_of(1e-4, Settings(tol=1e-3))
+    assert (solution.solver, solution.why) == ("sbm", "rows in blocks, small costs")
+    assert solution.gap <= 1e-3
+    assert is_better_together  # several problems share the passes of newton
+    assert solver_of(1.0, Settings(tol=1e-3, max_iter=2))[0].solver == "newton"
+    assert solver_of(1e-4, Settings(tol=1e-6, max_iter=2))[0].solver == "newton"
+    assert solver_of(1e-4, Settings(tol=1e-3, max_iter=2), free_intercept=True)[0].solver == "newton"
+    monkeypatch.setattr(module, "_MAX_PRICE_OF_NEWTON", 10.0)
+    for C, expected in ((1e-4, "sbm"), (2e-3, "newton")):  # 0.03 and 0.6 coordinate steps, or a few more
+        solution = solver_of(C, Settings(tol=1e-3, max_iter=2), classification.squared_hinge)[0]
+        assert solution.solver == expected
+    monkeypatch.setattr(module, "_MAX_PRICE_OF_NEWTON", 1e9)
+    assert solver_of(1e-4, Settings(tol=1e-3, max_iter=2))[0].solver == "newton"
 
 
 def test_newton_continues_slow_sweeps(rng, monkeypatch, no_active_set):

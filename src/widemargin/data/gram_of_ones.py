@@ -9,7 +9,7 @@ of bits, and the count is the number of bits in the intersection of two sets. 64
 import numpy as np
 
 from widemargin._runtime.compile import compiled, count_bits
-from widemargin.data.gram import add_outer_products
+from widemargin.data.outer_products import add_outer_products
 
 _MAX_VALUES = 4  # different values of q, above which outer products are taken
 _ROWS_OF_BITS = 1 << 10  # rows whose bits are counted at a time
@@ -17,9 +17,9 @@ _BITS = 64
 _NANOSECONDS_PER_COUNT = 0.4
 
 
-def prefers_counts(X):
-    """Return whether counting bits is faster than outer products, for a matrix whose stored values are all one."""
-    return _NANOSECONDS_PER_COUNT * X.n_columns**2 / (2 * _BITS) < 0.7 * X.squared_lengths
+def count_cost(X):
+    """Return the approximate time in nanoseconds that counting bits takes for a row, if q has few values."""
+    return _NANOSECONDS_PER_COUNT * X.n_columns**2 / (2 * _BITS)
 
 
 def add_counts(rows, q, start, stop, out):

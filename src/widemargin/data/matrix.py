@@ -58,6 +58,7 @@ class Matrix:
     """
 
     is_in_memory, is_centred, place, n_parts = True, False, HERE, 1
+    has_only_ones = False  # whether rows are sparse and every stored value is known to be one
     scaling: ColumnScaling | None = None  # how the columns were scaled, if they were
     most_problems = 1 << 30  # that can be solved at the same time, as far as memory goes
     n_rows: int
@@ -166,6 +167,10 @@ class Matrix:
         run(add_combination, arguments, self._threads(n_jobs))
         return parts.sum(axis=0) if len(parts) > 1 else parts[0]
 
+    def scores_and_combination(self, w: Floats, c: Floats, n_jobs: int | None = None) -> tuple[Floats, Floats]:
+        """Return `scores(w)` and `combine(c)`; a matrix on disk takes one pass for both."""
+        return self.scores(w, n_jobs), self.combine(c, n_jobs)
+
     def gram(self, q: Floats, n_jobs: int | None = None) -> Floats:
         """Return the lower half of X'diag(q)X; q must be nonnegative, and rows with q = 0 are not read."""
         return gram(self, q, n_jobs)
@@ -173,8 +178,13 @@ class Matrix:
     def squared_norms(self, n_jobs: int | None = None) -> Floats:
         """Return the squared Euclidean norm of each row, the constant column included."""
         out = np.empty(self.n_rows)
-        run(_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
+        run(set_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
         return out
+
+    @property
+    def values_or_none(self) -> Any:
+        """`values`; None if the data are kept in another form."""
+        return self.values
 
     @property
     def is_sparse(self) -> bool:
@@ -232,8 +242,12 @@ class Matrix:
 
     def ranges(self, max_ranges: int = _MAX_RANGES) -> list[tuple[int, int]]:
         """Divide the rows into (start, stop) ranges for threads; their number depends on the data only."""
-        work = self.n_stored + self.n_rows
-        return split(self.n_rows, min(max_ranges, -(-work // _VALUES_PER_RANGE)))
+        return ranges_of_rows(self.n_rows, self.n_stored, max_ranges)
+
+
+def ranges_of_rows(n_rows: int, n_stored: int, max_ranges: int = _MAX_RANGES) -> list[tuple[int, int]]:
+    """Divide rows with so many stored values into (start, stop) ranges for threads."""
+    return split(n_rows, min(max_ranges, -(-(n_stored + n_rows) // _VALUES_PER_RANGE)))
 
 
 def _real_type(dtype):
@@ -284,7 +298,7 @@ def _combine(rows, c, start, stop, chosen, out):
 
 
 @compiled
-def _squared_norms(rows, start, stop, out):
+def set_squared_norms(rows, start, stop, out):
     """Set out[i] = |x_i|² for start <= i < stop."""
     for i in range(start, stop):
         out[i] = row_norm(rows, i)

@@ -374,7 +374,7 @@ class LinearModel(WeightedModel):
         self._set_weights(solutions, X)
         self.n_iter_ = max(solution.n_iter for solution in solutions)
         self._keep_record(solutions)
-        self._warn(solutions, X.values if X.is_in_memory else None)
+        self._warn(solutions, X.values_or_none)
         return self
 
     def _set_weights(self, solutions, X):

@@ -179,7 +179,7 @@ def c_path(
     checkpoint = file_of_path(model._checkpoint_file(matrix), words, [target, weight, *rows_of_folds])
     paths = _Paths(model, matrix, target, weight, folds, score=score, checkpoint=checkpoint)
     path = paths.fit(grid, each)
-    model._warn(paths.solutions, matrix.values if matrix.is_in_memory else None)
+    model._warn(paths.solutions, matrix.values_or_none)
     return path
 
 

@@ -27,8 +27,11 @@ Exceptions. Problems of up to some hundred thousand entries are solved by newton
 `newton.active_set`. If the intercept is not penalised, newton is used up to a price of 1,000 or up to 300 columns,
 otherwise ocas. With stopping="kkt" or a start, only the lines of the table without newton apply, and climb is replaced
 by dcd, or by avsf if n < d. With a checkpoint, only solvers that write checkpoints are used: newton where it suits the
-problem whatever its costs are, otherwise ocas if the intercept is not penalised, and sbm if it is. The measurements are
-in docs/which-solver.md.
+problem whatever its costs are, otherwise ocas if the intercept is not penalised, and sbm if it is. With rows in blocks
+on disk, newton is used up to its number of columns, but sbm for a single problem with a price above 30, at most one
+coordinate step (a fifth for squared losses) from zero to the bound and a tolerance of 1e-4 or more; for more columns,
+sbm, or ocas if the intercept is not penalised. The speed of the disk does not enter: within these limits sbm needs
+fewer passes than newton and less time between them. The measurements are in docs/which-solver.md.
 """
 
 from dataclasses import replace
@@ -41,7 +44,7 @@ from widemargin.problems.formulations import DualQP
 from widemargin.solvers.contract import Status
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
 from widemargin.solvers.coordinate_descent.block_minimisation import sbm
-from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, ClimbingSweeps, height
+from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, ClimbingSweeps, coordinate_steps, height
 from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import Coordinates
@@ -62,6 +65,8 @@ from widemargin.solvers.spec import SolverSpec, Start
 _MAX_PRICE_OF_NEWTON, _MAX_PRICE_PER_HEIGHT = 30.0, 3.0  # up to which newton is used
 _MAX_PRICE_AT_ANY_COST, _MAX_COLUMNS_AT_ANY_COST = 1000.0, 300  # the same, with a free intercept and on paths of costs
 _MAX_PRICE_FOR_SMALL_COSTS = 150.0  # up to which small costs are given as the reason why newton is not used
+# For rows on disk: coordinate steps from zero to the bound, and tolerance, within which sbm was measured to be faster.
+_MAX_STEPS_OF_SBM, _MAX_STEPS_OF_SBM_SQUARED, _MIN_TOL_OF_SBM = 1.0, 0.2, 1e-4
 _NEWTON_STEPS_BEFORE_SWITCH = 60
 _MIN_HEIGHT_TO_CLIMB, _MIN_HEIGHT_TO_CLIMB_IF_WIDE = 5.0, 20.0  # below which dcd is used
 _MIN_BURDEN_TIMES_HEIGHT_TO_CLIMB = 300.0
@@ -80,6 +85,8 @@ def auto(problem, settings, start=None):
     `Solution.solver` is the solver that was chosen, `Solution.why` the reason.
     """
     solver, why = chosen(problem, settings, start)
+    if start is None and not problem.X.is_in_memory and solver is newton and _sbm_is_faster(problem, settings):
+        solver, why = sbm, "rows in blocks, small costs"
     if solver in (newton, ocas) and start is not None:  # these start from weights
         beta, start = start, problem.X.combine(start, settings.n_jobs)
         if solver is newton and takes_active_set(problem):
@@ -125,6 +132,19 @@ def _chosen_for_blocks(problem):
     if problem.free_intercept or problem.X.is_centred:
         return ocas, "rows in blocks, and the intercept is not penalised or columns are centred"
     return sbm, "rows in blocks, many columns"
+
+
+def _sbm_is_faster(problem, settings):
+    """Return whether sbm is faster than newton for a single problem with rows on disk, whatever the disk is.
+
+    Several problems share the passes of newton, and do not come here.
+    """
+    is_elsewhere = problem.X.place is not HERE
+    if is_elsewhere or problem.free_intercept or problem.X.is_centred or settings.tol < _MIN_TOL_OF_SBM:
+        return False
+    squared = problem.is_squared
+    most_steps = _MAX_STEPS_OF_SBM_SQUARED if squared else _MAX_STEPS_OF_SBM
+    return _price(problem.X, squared) > _MAX_PRICE_OF_NEWTON and coordinate_steps(problem) <= most_steps
 
 
 def _chosen_with_checkpoints(problem):

@@ -64,7 +64,7 @@ def finished(problem, solution, settings, resolve=None):
 def _finished(problem, solution, settings, resolve):
     if _ends_at_once(problem, solution):
         return solution
-    best = _certified(problem, _with_free_intercept(problem, solution, settings), settings)
+    best = _certified(problem, solution, settings)
     if best.gap > settings.tol:
         best = _constant_if_objective_is_zero(problem, best, settings)
     if solution.status not in (Status.CONVERGED, Status.STALLED) or solution.is_exact:
@@ -75,7 +75,7 @@ def _finished(problem, solution, settings, resolve):
         elif resolve is not None and best.gap > _largest_gap_of(solution, settings):
             closer = resolve(_RETRY_TOL_FRACTION * settings.tol, solution)
             closer = replace(closer, n_iter=solution.n_iter + closer.n_iter)
-            best = _certified(problem, _with_free_intercept(problem, closer, settings), settings)
+            best = _certified(problem, closer, settings)
     except KeyboardInterrupt:
         settings.interrupt.set()
         best = replace(best, status=Status.INTERRUPTED)
@@ -85,8 +85,8 @@ def _finished(problem, solution, settings, resolve):
 def _ends_at_once(problem, solution):
     """Return whether an interrupted solution is returned with the bounds that its solver has measured.
 
-    A certificate that includes rounding errors takes two passes over the rows. Whoever presses Ctrl-C does not want to
-    wait for these if the rows are on disk. The intercept is that of the solver, too.
+    A certificate that includes rounding errors takes a pass over the rows. Whoever presses Ctrl-C does not want to wait
+    for it if the rows are on disk. The intercept is that of the solver, too.
     """
     return solution.status is Status.INTERRUPTED and not problem.X.is_in_memory
 
@@ -159,16 +159,6 @@ def _with_true_status(solution, settings):
     return solution
 
 
-def _with_free_intercept(problem, solution, settings):
-    """Return a solution with the best intercept for its weights, if the intercept is not penalised."""
-    if not problem.free_intercept:
-        return solution
-    if problem.X.place is not HERE:
-        return replace(solution, intercept=problem.best_intercept(solution.w))
-    scores = problem.X.scores(solution.w, settings.n_jobs)
-    return replace(solution, intercept=best_intercept(problem, scores))
-
-
 def with_penalised_intercept(problem, solution):
     """Return a solution whose intercept is the value of the constant column times its weight, if there is one."""
     constant = problem.X.constant
@@ -181,7 +171,7 @@ def _at_full_precision(problem, solution, settings):
         found = solve_exactly(problem, solution.w, solution.beta)
     if not all(np.isfinite(part).all() for part in found):
         return solution
-    refined = _certified(problem, replace(solution, **found._asdict()), settings)
+    refined = _certified(problem, replace(solution, **found._asdict()), settings, keeps_intercept=True)
     acceptable_gap = max(solution.gap, settings.tol if settings.stopping == "gap" else 0.0)
     return refined if refined.gap <= acceptable_gap else solution
 
@@ -195,13 +185,17 @@ def _constant_if_objective_is_zero(problem, solution, settings):
         return solution
     zeros = {"w": np.zeros_like(solution.w), "beta": np.zeros(problem.X.n_rows), "dual": 0.0}
     constant = replace(solution, **zeros, is_exact=True)
-    constant = _certified(problem, _with_free_intercept(problem, constant, settings), settings)
+    constant = _certified(problem, constant, settings)
     return constant if constant.primal == 0.0 else solution
 
 
-def _certified(problem, solution, settings):
-    """Return a solution with primal and dual objective computed anew, less rounding, here and in its history."""
-    sums = _sums_of(problem, solution, settings.n_jobs)
+def _certified(problem, solution, settings, *, keeps_intercept=False):
+    """Return a solution with primal and dual objective computed anew, less rounding, here and in its history.
+
+    An intercept that is not penalised becomes the best one for the weights, unless it is to be kept. All takes one pass
+    over the rows.
+    """
+    solution, sums = _sums_of(problem, solution, settings.n_jobs, keeps_intercept)
     primal, primal_error, plane_error = _primal(problem.X, solution.w, sums)
     if solution.beta is None:
         dual, dual_error = solution.dual, plane_error
@@ -288,7 +282,8 @@ def _has_exact_products(problem, solution):
 class CertificateSums(NamedTuple):
     """Sums over rows that a certificate is made of: those of `_sum_losses`, X'beta, those of `_sum_dual`, and of beta.
 
-    Those of beta are 0 if there are no dual variables, and the last two unless there is a free intercept.
+    Those of beta are 0 if there are no dual variables, and their sums unless there is a free intercept. `intercept` is
+    the best one, if it was asked for.
     """
 
     loss: float
@@ -300,26 +295,36 @@ class CertificateSums(NamedTuple):
     vector_size: float = 0.0
     beta_sum: float = 0.0
     beta_size: float = 0.0
+    intercept: float = 0.0
 
 
-def _sums_of(problem, solution, n_jobs):
-    """Return the CertificateSums of a solution."""
-    intercept, score_error = solution.intercept if problem.free_intercept else 0.0, problem.X.longest_row + 2
-    point = solution.w, intercept, score_error * _UNIT_ROUNDOFF
-    return problem.X.place.total(_certificate_sums, problem, point, solution.beta, n_jobs)
+def _sums_of(problem, solution, n_jobs, keeps_intercept):
+    """Return a solution with its intercept, and its CertificateSums."""
+    X, intercept = problem.X, solution.intercept if problem.free_intercept else 0.0
+    if problem.free_intercept and not keeps_intercept:  # here it takes no pass of its own
+        intercept = None if X.place is HERE else problem.best_intercept(solution.w)
+    point = solution.w, intercept, (X.longest_row + 2) * _UNIT_ROUNDOFF
+    sums = X.place.total(_certificate_sums, problem, point, solution.beta, n_jobs)
+    if problem.free_intercept:
+        solution = replace(solution, intercept=sums.intercept if intercept is None else intercept)
+    return solution, sums
 
 
 def _certificate_sums(problem, point, beta, n_jobs):
-    """Return the CertificateSums of rows; `point` are weights, intercept and the relative error of a score."""
-    w, intercept, score_error = point
-    norms, w_norm = norms_of(problem.X.squared_norms(n_jobs)), math.sqrt(float(w @ w))
-    scores = problem.X.scores(w, n_jobs)
+    """Return the CertificateSums of rows; `point` are weights, intercept and the relative error of a score.
+
+    An intercept of None is the best one, which the sums then have, too.
+    """
+    X, (w, intercept, score_error) = problem.X, point
+    norms, w_norm = norms_of(X.squared_norms(n_jobs)), math.sqrt(float(w @ w))
+    scores, v = (X.scores(w, n_jobs), 0.0) if beta is None else X.scores_and_combination(w, beta, n_jobs)
+    found = best_intercept(problem, scores) if intercept is None else 0.0
+    intercept = found if intercept is None else intercept
     losses = _sums(_sum_losses, problem, n_jobs, scores, norms, intercept, w_norm, score_error)
     if beta is None:
-        return CertificateSums(*losses)
-    of_beta = (exact_sum(beta), float(np.abs(beta).sum())) if problem.free_intercept else ()
-    of_dual = _sums(_sum_dual, problem, n_jobs, beta, norms)
-    return CertificateSums(*losses, problem.X.combine(beta, n_jobs), *of_dual, *of_beta)
+        return CertificateSums(*losses, intercept=found)
+    of_beta = (exact_sum(beta), float(np.abs(beta).sum())) if problem.free_intercept else (0.0, 0.0)
+    return CertificateSums(*losses, v, *_sums(_sum_dual, problem, n_jobs, beta, norms), *of_beta, found)
 
 
 def _largest_numbers(problem, n_jobs):

@@ -1,5 +1,6 @@
 """Row-block files: ranges, several files, processes, and every kind of damage."""
 
+import io
 import multiprocessing
 import os
 import pickle
@@ -14,6 +15,7 @@ from scipy.sparse import issparse
 from tests.data.blocks.written import KINDS, rows_of_kind, written
 
 from widemargin import LinearSVC
+from widemargin.data.blocks import arrow_file
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.data.blocks.streamed import StreamedMatrix
 from widemargin.data.blocks.writer import write_blocks
@@ -159,6 +161,26 @@ def test_a_flipped_label_is_refused_when_labels_are_read(tmp_path):
     path.write_bytes(flipped(whole, whole.index(np.linspace(0.1, 0.9, 12).tobytes()) + 20, 3))
     with pytest.raises(FormatError, match=r"rows\.arrow: .* block 0"):
         open_blocks(path).labels  # noqa: B018
+
+
+def test_labels_are_read_without_the_features_between_them(tmp_path, monkeypatch):
+    """Not even by the system, which reads ahead unless it is told that small parts are read."""
+    blocks, advice, n_read = written(tmp_path, rows_of_kind("dense float64", 4000), block_bytes=1 << 14), [], []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *given: advice.append(given[1:]), raising=False)
+    monkeypatch.setattr(os, "POSIX_FADV_RANDOM", "random", raising=False)
+
+    class Counting(io.FileIO):
+        def read(self, size=-1):
+            found = super().read(size)
+            n_read.append(len(found))
+            return found
+
+    opened = arrow_file._opened_for_parts
+    with Counting(blocks.paths[0]) as file:
+        monkeypatch.setattr(arrow_file, "_opened_for_parts", lambda path: opened(path) and pa.PythonFile(file, "r"))
+        assert (np.sort(blocks.labels) == np.arange(4000)).all()
+    assert advice == [(0, 0, "random")]
+    assert 0 < sum(n_read) < 0.3 * blocks.n_bytes
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -52,6 +52,9 @@ def check_verbs(streamed, expected, n_jobs=1):
         np.testing.assert_allclose(streamed.scores_of_all(W, n_jobs), expected.scores_of_all(W), **options)
         for one in (c, few, np.zeros(n_rows), np.abs(c)):
             np.testing.assert_allclose(streamed.combine(one, n_jobs), expected.combine(one), **options)
+            scores, combination = streamed.scores_and_combination(w, one, n_jobs)
+            np.testing.assert_array_equal(scores, streamed.scores(w, n_jobs))
+            np.testing.assert_array_equal(combination, streamed.combine(one, n_jobs))
         for one in (few, np.abs(c), np.zeros(n_rows)):
             found = np.tril(streamed.gram(one, n_jobs))
             np.testing.assert_allclose(found, np.tril(expected.gram(one)), **options)
@@ -225,6 +228,16 @@ def test_rows_kept_in_memory_save_passes(tmp_path):
     assert matrix.n_passes == pytest.approx(1.0)
     matrix.combine(np.ones(400))
     assert 1.0 < matrix.n_passes < 2.0  # some blocks are in memory
+
+
+def test_scores_and_a_combination_take_one_pass(tmp_path):
+    X = rows_of_kind("dense float64", 400)
+    matrix = StreamedMatrix(written(tmp_path, X, block_bytes=800))
+    c = np.linspace(-1.0, 1.0, 400)
+    scores, combination = matrix.scores_and_combination(np.arange(5.0), c, 2)
+    np.testing.assert_allclose(scores, X @ np.arange(5.0))
+    np.testing.assert_allclose(combination, X.T @ c)
+    assert matrix.n_passes == pytest.approx(1.0)
 
 
 def test_everything_that_fits_is_read_once(tmp_path):

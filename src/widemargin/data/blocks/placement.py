@@ -1,6 +1,7 @@
 """The matrix that solvers get for rows: in memory if it fits, else in blocks on disk; scaled if that is asked for.
 
-fits as it is                  an ordinary Matrix
+fits as it is                  an ordinary Matrix; or, if there are many values that are all one or bytes, a
+                               ResidentMatrix, whose values stay as narrow as they are in the file
 fits in the types of the file  a StreamedMatrix that reads each block once and keeps it
 otherwise                      a StreamedMatrix that keeps some blocks, and rows that the next sums need
 """
@@ -9,9 +10,11 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from widemargin.data.blocks.memory import bytes_of, memory_in_use
+from widemargin.data.blocks.resident import ResidentMatrix
 from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.blocks.streamed import BLOCKS_IN_FLIGHT, StreamedMatrix
 from widemargin.data.column_scaling import ColumnScaling, column_statistics
+from widemargin.data.columns import WIDE
 from widemargin.data.matrix import Matrix
 
 VECTORS_OF_ROW_LOSSES = 16  # with a number for each row, that solvers have for a problem
@@ -19,6 +22,7 @@ VECTORS_OF_PLANES = 10
 """Vectors of eight bytes per row that cutting planes have besides those of the risk: the scores and c of the best point
 and of two points of a line search, the scores of a direction, c of the last plane and its change, and norms of rows."""
 _MAX_DENSE_ENTRIES = 1 << 24  # of sparse rows that centring makes dense
+_VALUES_WORTH_BYTES = 1 << 24  # stored values from which on they stay bytes; loops for bytes are compiled separately
 _SHARE_OF_VECTORS = 0.5  # of the memory, at most, for vectors of further problems, where rows are on disk
 
 
@@ -84,9 +88,9 @@ def matrix_of_blocks(
         )
     how = None if scaling is None else ColumnScaling.of(scaling, _column_statistics(blocks))
     in_memory = _bytes_in_memory(blocks)
-    if how is None and in_memory <= left - vectors:
-        matrix = Matrix.of_columns_that_occur(blocks.to_memory(), constant)
-        n_together = (left - in_memory / 2) // vectors
+    if how is None and in_memory * (1 if _stays_bytes(blocks) else 2) <= left - vectors:  # twice while it is made
+        matrix = _loaded(blocks, constant)
+        n_together = (left - in_memory) // vectors
     else:
         n_together = max(1, min(n_problems, _SHARE_OF_VECTORS * left // vectors))
         matrix = StreamedMatrix(blocks, constant, left - n_together * vectors, how)
@@ -99,13 +103,34 @@ def _column_statistics(blocks):
     return blocks.columns or column_statistics(X for X, _ in blocks)
 
 
+def _loaded(blocks, constant):
+    """Return the matrix of all rows in memory."""
+    if _stays_bytes(blocks):
+        return ResidentMatrix(blocks, constant)
+    return Matrix.of_columns_that_occur(blocks.to_memory(), constant)
+
+
+def _stays_bytes(blocks):
+    """Return whether the rows in memory have values of a byte; rows with columns to leave out have not."""
+    has_bytes = blocks.layout.value_type is None or blocks.layout.value_type == np.uint8
+    return has_bytes and _n_stored(blocks) >= _VALUES_WORTH_BYTES and blocks.shape[1] < WIDE
+
+
 def _bytes_in_memory(blocks):
-    """Return how many bytes a Matrix of the blocks takes while it is made: twice its size."""
-    layout, summary = blocks.layout, blocks.summary
+    """Return how many bytes the matrix of all rows takes, in the form in which it takes most."""
+    layout, is_sparse = blocks.layout, blocks.layout.is_sparse
+    if _stays_bytes(blocks):
+        per_row, per_value = (8, 1 + layout.index_type.itemsize) if is_sparse else (0, 1)
+        return per_row * len(blocks) + per_value * _n_stored(blocks)
     value = 4 if layout.value_type == np.float32 else 8
-    if not layout.is_sparse:
-        return 2 * value * blocks.shape[0] * blocks.shape[1]
-    return 2 * (value + 4) * summary.n_stored / max(1, summary.n_rows) * len(blocks)
+    return (value + 4 * is_sparse) * _n_stored(blocks)
+
+
+def _n_stored(blocks):
+    """Return the number of stored values; that of a range of rows as the mean of the files tells."""
+    if not blocks.layout.is_sparse:
+        return blocks.shape[0] * blocks.shape[1]
+    return blocks.summary.n_stored / max(1, blocks.summary.n_rows) * len(blocks)
 
 
 def _shown(n_bytes):

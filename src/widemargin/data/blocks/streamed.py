@@ -20,11 +20,10 @@ from widemargin._runtime.place import HERE
 from widemargin._runtime.progress import task
 from widemargin._runtime.threads import run
 from widemargin.data.blocks.read_ahead import OrderedSum, ReadAhead
-from widemargin.data.blocks.row_blocks import Block, RowBlocks
+from widemargin.data.blocks.row_blocks import Block, RowBlocks, part_of_block
 from widemargin.data.blocks.row_store import RowStore
 from widemargin.data.column_scaling import ColumnScaling
-from widemargin.data.gram import add_dense_products, add_outer_products, prefers_outer_products
-from widemargin.data.gram_of_ones import add_counts, prefers_counts
+from widemargin.data.gram import adder
 from widemargin.data.matrix import add_combination, set_all_scores, set_scores
 from widemargin.data.rows import taken
 
@@ -54,7 +53,7 @@ class StreamedMatrix:
     """
 
     is_in_memory = False
-    columns = None
+    columns = values_or_none = None
     place, n_parts = HERE, 1
 
     def __init__(
@@ -67,6 +66,7 @@ class StreamedMatrix:
         self.width = self.n_features
         self.n_columns = self.n_features + (self.constant != 0.0)
         self.is_sparse = blocks.layout.is_sparse
+        self.has_only_ones = self.is_sparse and blocks.layout.value_type is None
         self.n_stored = round(summary.n_stored / max(1, summary.n_rows) * self.n_rows)
         self.squared_lengths = float(summary.squared_lengths if self.is_sparse else self.n_features**2)
         self._row_constant = self.constant if scaling is None else 1.0
@@ -130,15 +130,29 @@ class StreamedMatrix:
     def combine(self, c: Floats, n_jobs: int | None = None) -> Floats:
         """Return X'c in float64, one number per column; the same to the last bit for any number of threads."""
         total = self._sum_over(np.ascontiguousarray(c, dtype=np.float64), (self._n_raw,), add_combination, n_jobs)
+        return self._scaled_combination(total)
+
+    def _scaled_combination(self, total):
+        """Return X'c from the same sum over rows as they are in the file."""
         return total if self.scaling is None else self.scaling.forward(total, self.constant)
+
+    def scores_and_combination(self, w: Floats, c: Floats, n_jobs: int | None = None) -> tuple[Floats, Floats]:
+        """Return `scores(w)` and `combine(c)`, the same to the last bit, in one pass."""
+        out, weights, numbers = np.empty(self.n_rows), self._weights(w), range(self.blocks.n_blocks)
+        c, total = np.ascontiguousarray(c, dtype=np.float64), OrderedSum(numbers, np.zeros(self._n_raw))
+
+        def work(k, block, start, stop):
+            rows, part = self._rows(block.rows), np.zeros(self._n_raw)
+            set_scores(rows, weights, 0, stop - start, out[start:stop])
+            add_combination(rows, c[start:stop], 0, stop - start, part)
+            total.add(k, part)
+
+        self._pass(work, numbers, n_jobs)
+        return out, self._scaled_combination(total.total)
 
     def gram(self, q: Floats, n_jobs: int | None = None) -> Floats:
         """Return the lower half of X'diag(q)X; q must be nonnegative, and rows with q = 0 are not read."""
-        if self.blocks.layout.value_type is None and prefers_counts(self):
-            add = add_counts
-        else:
-            add = add_outer_products if prefers_outer_products(self, np.count_nonzero(q)) else add_dense_products
-        total = self._sum_over(q, (self._n_raw, self._n_raw), add, n_jobs)
+        total = self._sum_over(q, (self._n_raw, self._n_raw), adder(self, np.count_nonzero(q)), n_jobs)
         return total if self.scaling is None else self.scaling.of_gram(total, self.constant)
 
     def squared_norms(self, n_jobs: int | None = None) -> Floats:
@@ -161,7 +175,9 @@ class StreamedMatrix:
         """
         if self.blocks.summary.is_shuffled:
             part = StreamedMatrix(self.blocks[:n_rows], self.constant, self._memory, self.scaling)
-            part._resident = {k: self._resident[k] for k in range(part.blocks.n_blocks - 1) if k in self._resident}
+            for k, (start, stop) in enumerate(part.blocks.ends()):  # the last one may be a part of its block
+                if k in self._resident:
+                    part._resident[k] = part_of_block(self._resident[k], 0, stop - start)
             return np.arange(n_rows), part
         most = self._memory_besides_blocks / max(1.0, self.blocks.bytes_per_row)
         n_rows = int(min(n_rows, max(_LEAST_ROWS_OF_SAMPLE, most)))

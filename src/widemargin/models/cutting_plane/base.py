@@ -61,7 +61,7 @@ class PlaneModel(WeightedModel):
         (solution,) = self._solve(solve, [lambda: problem], [start], checkpoint=self._checkpoint_file(matrix))
         self.n_iter_ = solution.n_iter
         self._keep_record([solution])
-        self._warn([solution], matrix.values if matrix.is_in_memory else None)
+        self._warn([solution], matrix.values_or_none)
         w = matrix.spread(solution.w)
         coef, intercept = (w[:-1], matrix.constant * float(w[-1])) if matrix.constant else (w, 0.0)
         vars(self).pop("scaling_", None)

@@ -42,15 +42,19 @@ CLIMB = replace(DCD, name="climb", solve=climb)
 
 
 def height(problem, norms=None):
-    """Return the height of a problem: about how many coordinate steps take a dual variable from zero to its bound.
+    """Return the height of a problem: `coordinate_steps`, at least 1, and at most what continuation in C can use."""
+    return min(max(coordinate_steps(problem, norms), 1.0), _LARGEST_HEIGHT)
+
+
+def coordinate_steps(problem, norms=None):
+    """Return about how many coordinate steps take a dual variable from zero to its bound.
 
     It is the mean of bound_i |x_i|², divided by the mean of |target_i|. For a squared loss, which has no bound, 1/(2
     curvature), the cost of the row, takes its place. `norms` are |x_i|², if they are known already.
     """
     steps, targets = problem.X.place.total(_height_sums, problem, norms)
     # If all targets are zero, so is the solution.
-    n_steps = float(steps) / float(targets) if targets > 0.0 else 1.0
-    return min(max(n_steps, 1.0), _LARGEST_HEIGHT)
+    return float(steps) / float(targets) if targets > 0.0 else 1.0
 
 
 def _height_sums(problem, norms):
