@@ -7,7 +7,7 @@ from distributed import Client, default_client
 
 from widemargin.data.blocks.memory import bytes_of
 from widemargin.data.column_scaling import ColumnScaling
-from widemargin.distributed.failures import Overseer
+from widemargin.distributed.failures import Overseer, all_workers
 from widemargin.distributed.group import Group
 from widemargin.distributed.matrix import DistributedMatrix, GatheredMatrix
 from widemargin.distributed.partition import ROWS, PartitionRows
@@ -93,7 +93,7 @@ class ClusterRows:
 
     def _memory_per_byte(self, max_memory):
         """Return the memory of all workers for rows of files, divided by the bytes of the rows."""
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        workers = all_workers(self._client).values()
         if max_memory is None:
             memory = sum(_SHARE_OF_WORKER_MEMORY * (one.get("memory_limit") or 0) for one in workers)
         else:

@@ -7,16 +7,20 @@ iteration, eight bytes for each row, and coefficients go back.
 
 from typing import Any, Self
 
+import dask
 import numpy as np
 
+from widemargin.data.blocks.reader import open_blocks
 from widemargin.distributed.cluster_rows import ClusterRows
-from widemargin.distributed.estimator import OnCluster, on_cluster
+from widemargin.distributed.estimator import OnCluster, is_on_cluster, on_cluster
 from widemargin.distributed.matrix import PairProblem
 from widemargin.distributed.partition import ROWS
+from widemargin.distributed.sources import BlockFiles, local_path
 from widemargin.distributed.statements import PairStatement, pairs_of
 from widemargin.models.cutting_plane import measure, ranking
-from widemargin.models.cutting_plane.queries import query_ends
-from widemargin.problems.ranking import pair_risk
+from widemargin.models.cutting_plane.queries import queries, query_ends
+from widemargin.models.inputs import finite_targets
+from widemargin.problems.ranking import concordance, pair_risk
 
 
 class _PlanesOnCluster(OnCluster):
@@ -72,6 +76,21 @@ class RankSVM(_PlanesOnCluster, ranking.RankSVM):
             If a query is cut by the border of two partitions.
         """
         return self._fit_on((X, y, None, qid), self._fit_rows, as_labels=False)
+
+    def score(self, X: Any, y: Any = None, qid: Any = None) -> float:
+        """Return the mean over queries of the fraction of pairs in the right order; scores come to this process for it.
+
+        Of row-block files, y=None and qid=None take the targets and the queries of the files.
+        """
+        if not is_on_cluster(X):
+            return self.to_local().score(X, y, qid)
+        if isinstance(X, BlockFiles):
+            X = open_blocks([local_path(path) for path in X.paths])
+            return self.to_local().score(X, y, qid)
+        y, scores, qid = dask.compute(y, self.decision_function(X), qid)
+        group = queries(qid, len(scores))
+        fractions = concordance(scores, finite_targets(np.asarray(y)), group)
+        return float(fractions.mean()) if len(fractions) else float("nan")
 
     def _fit_rows(self, rows):
         found = rows.group.each(pairs_of, ROWS)

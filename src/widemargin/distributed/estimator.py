@@ -1,25 +1,29 @@
 """What the estimators on a cluster have in common: a client, fits whose rows are elsewhere, lazy predictions."""
 
 import inspect
-from collections.abc import Callable
-from typing import Any, Self
+import os
+from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 from dask import delayed
 from dask.base import is_dask_collection
 from distributed import Client
+from sklearn.base import is_classifier
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.distributed.cluster_rows import ClusterRows
 from widemargin.distributed.failures import ClusterFailure
-from widemargin.distributed.sources import BlockFiles, local_path, rows_of_file
+from widemargin.distributed.sources import BlockFiles, blocks_of, local_path, rows_of_file
 from widemargin.errors import ClusterError
 from widemargin.models.base import WeightedModel
 
 
-def on_cluster(cls: type) -> type:
+def on_cluster(cls: Any) -> Any:
     """Give an estimator class the parameters of the ordinary estimator that it derives from, and `client`."""
     ordinary = next(kind for kind in cls.__mro__ if "__init__" in vars(kind))
     signature = inspect.signature(ordinary.__init__)
@@ -42,7 +46,7 @@ class OnCluster:
     _ordinary: type
     client: Client | None
 
-    def _fit_on(self, data: tuple, keep: Callable[[ClusterRows], None], *, as_labels: bool = True) -> Self:
+    def _fit_on(self, data, keep, *, as_labels=True):
         """Call `keep` with the rows of the data on the cluster; return self.
 
         If the cluster fails, the best model so far is kept, if there is one, and a ClusterError is raised.
@@ -70,7 +74,7 @@ class OnCluster:
         if rows.names is not None:
             self.feature_names_in_ = np.array(rows.names, dtype=object)
 
-    def tolocal_path(self) -> Any:
+    def to_local(self: Any) -> Any:
         """Return the ordinary estimator with the same parameters and fitted attributes; it needs no cluster."""
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
         model = self._ordinary(**parameters)
@@ -80,18 +84,15 @@ class OnCluster:
     def _lazily(self, method: str, X: Any) -> Any:
         """Return a method of the ordinary estimator on X, as a Dask array if X is on the cluster."""
         check_is_fitted(self)
-        model = self.tolocal_path()
+        model = self.to_local()
+        if not is_on_cluster(X):
+            return getattr(model, method)(X)
         if isinstance(X, BlockFiles):
             parts = [delayed(_on_file)(model, method, path) for path in X.paths]
-            lengths = [rows_of_file(path)[0] for path in X.paths]
-        elif is_dask_collection(X):
-            X = X if not isinstance(X, da.Array) or X.numblocks[1] == 1 else X.rechunk({1: -1})
-            blocks = X.to_delayed()
-            blocks = list(blocks.ravel()) if isinstance(X, da.Array) else list(blocks)
-            parts = [delayed(_on_block)(model, method, block) for block in blocks]
-            lengths = list(X.chunks[0]) if isinstance(X, da.Array) else [np.nan] * len(blocks)
+            lengths = [rows_of_file(path)[0] if os.path.exists(path) else np.nan for path in X.paths]
         else:
-            return getattr(model, method)(X)
+            parts = [delayed(_on_block)(model, method, block) for block in blocks_of(X)]
+            lengths = list(X.chunks[0]) if isinstance(X, da.Array) else [np.nan] * len(parts)
         meta = getattr(model, method)(np.zeros((1, model.n_features_in_)))[:0]
         arrays = [
             da.from_delayed(part, (length, *meta.shape[1:]), meta=meta)
@@ -99,6 +100,7 @@ class OnCluster:
         ]
         return da.concatenate(arrays, allow_unknown_chunksizes=True)
 
+    @available_if(lambda self: hasattr(self._ordinary, "decision_function"))
     def decision_function(self, X: Any) -> Any:
         """Return the scores of rows, as a lazy Dask array if X is on the cluster; otherwise as an array."""
         return self._lazily("decision_function", X)
@@ -106,6 +108,36 @@ class OnCluster:
     def predict(self, X: Any) -> Any:
         """Return the predictions of rows, as a lazy Dask array if X is on the cluster; otherwise as an array."""
         return self._lazily("predict", X)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the accuracy of a classifier, or the R² of a regressor; predictions come to this process for it.
+
+        Of row-block files, y=None and sample_weight=None take the labels and the weights of the files.
+        """
+        if not is_on_cluster(X):
+            return self.to_local().score(X, y, sample_weight)
+        if isinstance(X, BlockFiles) and y is None:
+            y, sample_weight = belongings_of_files(X)
+        metric = accuracy_score if is_classifier(self) else r2_score
+        y, predicted, weight = dask.compute(y, self.predict(X), sample_weight)
+        return float(metric(np.asarray(y), predicted, sample_weight=None if weight is None else np.asarray(weight)))
+
+
+def is_on_cluster(X: Any) -> bool:
+    """Return whether rows are those of a Dask collection, or of files that workers read."""
+    return isinstance(X, BlockFiles) or is_dask_collection(X)
+
+
+def belongings_of_files(X: BlockFiles) -> tuple[Any, Any]:
+    """Return the labels and the weights of row-block files, read by workers; None if there are no weights."""
+    found = dask.compute(*(delayed(_belongings)(path) for path in X.paths))
+    labels, weights = zip(*found, strict=True)
+    return np.concatenate(labels), None if any(one is None for one in weights) else np.concatenate(weights)
+
+
+def _belongings(path):
+    blocks = open_blocks(local_path(path))
+    return blocks.labels, blocks.weight
 
 
 def _on_block(model: WeightedModel, method: str, X: Any) -> Any:

@@ -5,6 +5,8 @@ is full, or if the connection to the scheduler is gone. The `Overseer` waits for
 second; what lasts longer than a grace period ends the fit.
 """
 
+import inspect
+import math
 import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
@@ -14,6 +16,7 @@ import dask
 from distributed import Client, Future, KilledWorker, wait
 
 _SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_OF_AN_ANSWER = 2.0  # for which the workers are taken to be those that the scheduler named
 _GRACE_SECONDS = 20.0  # of a cluster without a usable worker; dask.config: widemargin.grace-seconds
 
 
@@ -37,19 +40,31 @@ class Overseer:
         self._client = client
         self._grace = float(dask.config.get("widemargin.grace-seconds", _GRACE_SECONDS))
         self._trouble, self._since = "", time.monotonic()
+        self._workers: dict[str, Any] = {}
+        self._looked = -math.inf
 
-    def workers(self) -> list[str]:
-        """Return the addresses of all workers, waiting for one if there is none."""
+    def workers(self) -> dict[str, Any]:
+        """Return what the scheduler says of each worker, by address, waiting for one if there is none.
+
+        The scheduler is asked again when its last answer is older than a second or two.
+        """
+        if time.monotonic() - self._looked < _SECONDS_OF_AN_ANSWER:
+            return self._workers
         while not (found := self._known_workers()):
             self._check()
             time.sleep(0.1)
-        return sorted(found)
+        self._workers, self._looked = found, time.monotonic()
+        return found
+
+    def forget_workers(self) -> None:
+        """Ask the scheduler for the workers when they are needed next."""
+        self._looked = -math.inf
 
     def _known_workers(self) -> dict[str, Any]:
         """Return what the scheduler says of each worker."""
         if self._client.status != "running":
             return {}
-        return dict(self._client.scheduler_info(n_workers=-1)["workers"])
+        return all_workers(self._client)
 
     def wait(self, futures: Sequence[Future], partitions: Sequence[Future]) -> None:
         """Return when all tasks are done.
@@ -101,6 +116,12 @@ class Overseer:
         if all(worker.get("status") in ("paused", "closing_gracefully") for worker in workers.values()):
             return "All workers have been paused, because their memory is full"
         return ""
+
+
+def all_workers(client: Client) -> dict[str, Any]:
+    """Return what the scheduler says of each worker, by address."""
+    asks_for_all = "n_workers" in inspect.signature(client.scheduler_info).parameters
+    return dict(client.scheduler_info(**({"n_workers": -1} if asks_for_all else {}))["workers"])
 
 
 def _named(error, what):

@@ -118,6 +118,14 @@ class Group:
         """Return the results of all partitions, in order."""
         return self._ask(function, as_refs(arguments), "each")
 
+    def each_later(self, function: Callable, *arguments: Any) -> Callable[[], list[Any]]:
+        """Return a function that returns the results of `each`; they come with the next pass, or by their own."""
+        request = _Request()
+        with self._condition:
+            self._waiting.append(Command(next(self._numbers), function, as_refs(arguments), None, "each", False))
+            self._requests.append(request)
+        return lambda: request.outcome() if request.is_done else self._answered(request)
+
     def on_all(self, function: Callable, objects: Sequence[Any], *arguments: Any) -> None:
         """Call function(objects, *arguments) on every partition, for a list of objects of `create`."""
         self._defer(function, as_refs((list(objects), *arguments)), None)
@@ -145,16 +153,21 @@ class Group:
             self._waiting.append(Command(next(self._numbers), function, arguments, out))
 
     def _ask(self, function, arguments, result, changes=False):
-        """Return the result of a command; the calling thread makes the pass, or waits for another that does.
+        """Return the result of a command.
 
         `changes` says whether the command changes objects, so that partitions that are rebuilt need it, too.
         """
-        if self._is_abandoned.is_set():
-            raise KeyboardInterrupt
         request = _Request()
         with self._condition:
             self._waiting.append(Command(next(self._numbers), function, arguments, None, result, changes))
             self._requests.append(request)
+        return self._answered(request)
+
+    def _answered(self, request):
+        """Return what was asked for; the calling thread makes the pass, or waits for another that does."""
+        if self._is_abandoned.is_set():
+            raise KeyboardInterrupt
+        with self._condition:
             while self._is_busy and not request.is_done:
                 self._condition.wait()
             if request.is_done:
@@ -200,6 +213,8 @@ class Group:
         self._seconds = {one.worker: one.seconds for one in outcomes if not incomplete}
         self.n_trips += 1
         self.seconds_beyond_tasks += time.perf_counter() - begun - max(one.seconds for one in outcomes)
+        if {one.worker for one in outcomes} != set(self._assignment):  # a worker was lost
+            self._overseer.forget_workers()
         self._assignment = {}
         for one in outcomes:
             self._assignment.setdefault(one.worker, []).extend(one.numbers)

@@ -6,7 +6,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
-from widemargin.distributed.cluster_rows import ClusterRows
 from widemargin.distributed.estimator import OnCluster, on_cluster
 from widemargin.distributed.matrix import DistributedQP, GatheredMatrix
 from widemargin.distributed.statements import ClassStatement, RegressionStatement
@@ -18,7 +17,7 @@ from widemargin.solvers.newton.smoothed import MAX_COLUMNS
 class _LinearOnCluster(OnCluster):
     """Linear models whose objective is a sum over rows."""
 
-    def _fit_statements(self, rows: ClusterRows, statements: list) -> None:
+    def _fit_statements(self, rows, statements):
         """Solve a problem for each statement, and keep the solutions; those have no dual variables of rows."""
         constant = self.intercept_scaling if self._intercept is Intercept.PENALISED else 0.0
         matrix = rows.matrix(constant, self.scaling, self.max_memory)

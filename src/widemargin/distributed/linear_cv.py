@@ -61,15 +61,17 @@ class LinearSVCCV(ClassifierOnCluster, linear_cv.LinearSVCCV):
             raise ValueError("checkpoint is not for cross-validation on a cluster; use checkpoint=None.")
         linear.LinearSVC._check_parameters(self)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: None = None) -> Self:
         """Choose C by cross-validation, and keep the model for it that was fitted to all rows.
 
-        The arguments are those of `LinearSVC.fit`.
+        The arguments are those of `LinearSVC.fit`; `groups` must be None, since folds are made on the workers.
 
         Returns
         -------
         self
         """
+        if groups is not None:
+            raise ValueError("groups is not for rows on a cluster, whose folds are made on the workers; leave it out.")
         return self._fit_on((X, y, sample_weight, None), self._fit_rows)
 
     def _fit_rows(self, rows):

@@ -5,7 +5,9 @@ functions of rows. `DistributedQP` and `PairProblem` stand for the problem of ea
 risks that need the scores of all rows at one place: it brings them to the client, eight bytes for each row and pass.
 """
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse, vstack
@@ -45,7 +47,8 @@ class DistributedMatrix:
         Of rows in files: how many bytes of them are kept in memory, for each byte.
     """
 
-    is_in_memory, columns, most_problems = False, None, 16
+    is_in_memory, most_problems = False, 16
+    columns = values_or_none = None
 
     def __init__(self, group, facts, constant, scaling, memory_per_byte):
         self.place, self.n_parts, self.constant, self.scaling = group, len(facts), float(constant), scaling
@@ -55,14 +58,37 @@ class DistributedMatrix:
         self.is_sparse, self.source = any(one.is_sparse for one in facts), _Fingerprint(facts)
         self.parts = group.create(matrix_of, ROWS, self.constant, scaling, memory_per_byte)
         self.ref, self._ends = self.parts.ref, np.cumsum([0, *(one.n_rows for one in facts)])
-        found = group.each(matrix_facts, self.parts, THREADS)
-        self.longest_row = max(one.longest_row for one in found)
-        self.longest_sum = max(one.longest_sum for one in found) + (self.n_parts - 1).bit_length()
-        self.largest_norm = max(one.largest_norm for one in found)  # squared
-        self.squared_lengths = sum(one.squared_lengths for one in found) / max(1, self.n_rows)
+        self._facts = group.each_later(matrix_facts, self.parts, THREADS)
 
-    is_wide = property(lambda self: self.n_rows < self.n_columns, doc="Whether there are fewer rows than columns.")
-    is_centred = property(lambda self: self.scaling is not None and self.scaling.is_centred)
+    @property
+    def is_wide(self):
+        """Whether there are fewer rows than columns."""
+        return self.n_rows < self.n_columns
+
+    @property
+    def is_centred(self):
+        """Whether means are taken off the columns."""
+        return self.scaling is not None and self.scaling.is_centred
+
+    @property
+    def longest_row(self):
+        """Largest number of values of a row."""
+        return max(one.longest_row for one in self._facts())
+
+    @property
+    def longest_sum(self):
+        """Largest number of terms added sequentially in a sum over rows."""
+        return max(one.longest_sum for one in self._facts()) + (self.n_parts - 1).bit_length()
+
+    @property
+    def largest_norm(self):
+        """The largest |x_i|²."""
+        return max(one.largest_norm for one in self._facts())
+
+    @property
+    def squared_lengths(self):
+        """Mean of the squared number of stored values of a row."""
+        return sum(one.squared_lengths for one in self._facts()) / max(1, self.n_rows)
 
     def squared_norms(self, n_jobs=None):
         """Return None: the norms of rows are where the rows are."""
@@ -121,28 +147,41 @@ class GatheredMatrix(DistributedMatrix):
 class DistributedQP(DualQP):
     """The DualQP of each partition; the arrays of the fields are None here."""
 
-    parts: object = None  # what stands for the problems
-    facts: tuple = ()
+    parts: Any = None  # what stands for the problems
+    facts: Any = None  # a function that returns the ProblemFacts of all partitions
     factor: float = 1.0  # by which costs are multiplied
 
     @classmethod
     def of(cls, X, statement):
         """State a problem on all partitions."""
-        parts = X.place.create(stated, statement, ROWS, X)
-        return cls._of_parts(X, parts, statement.free_intercept)
+        return cls._of_parts(X, X.place.create(stated, statement, ROWS, X), statement.free_intercept)
 
     @classmethod
     def _of_parts(cls, X, parts, free_intercept, factor=1.0):
-        found = X.place.each(problem_facts, parts)
-        squared, hinges, checks, weights = zip(*found, strict=True)
-        facts = any(squared), all(hinges), checks, float(np.sum(weights))
         X.place.factors[parts.ref.name] = factor
+        facts = X.place.each_later(problem_facts, parts)
         return cls(X, None, None, None, None, None, free_intercept, parts, facts, factor)
 
-    ref = property(lambda self: self.parts.ref)
-    is_squared = property(lambda self: self.facts[0])
-    is_made_of_hinges = property(lambda self: self.facts[1])
-    total_weight = property(lambda self: self.facts[3])
+    @property
+    def ref(self):
+        """How commands name the problem of a partition."""
+        return self.parts.ref
+
+    @property
+    def is_squared(self):
+        """Whether losses are quadratic, at least in a part of their range."""
+        return any(one.is_squared for one in self.facts())
+
+    @property
+    def is_made_of_hinges(self):
+        """Whether the losses are sums of hinges, or all sums of squared hinges."""
+        return all(one.is_made_of_hinges for one in self.facts())
+
+    @property
+    def total_weight(self):
+        """The sum of the weights of all hinges."""
+        return math.fsum(one.weight for one in self.facts())
+
     is_sum_over_rows = True
 
     def scaled(self, factor):
@@ -169,38 +208,37 @@ class DistributedQP(DualQP):
 
     def check(self, squared_norms):
         """Raise ValueError if numbers of the problem are not valid or may overflow."""
-        place = self.X.place
-        at_zero = float(place.total(_objective_at_zero, self, THREADS))
-        sums = place.total(_magnitudes, self, at_zero, THREADS)
-        magnitudes.check_magnitudes(*sums, *place.largest(_largest, self, THREADS))
+        facts, norm = self.facts(), math.sqrt(self.X.largest_norm)
+        target, epsilon, bound, inverse_curvature = np.max([one.largest for one in facts], axis=0)
+        with np.errstate(over="ignore"):
+            residual = target + epsilon + norm * np.sqrt(2.0 * sum(one.objective_at_zero for one in facts))
+            slope = max(bound, residual * inverse_curvature)  # of an infinite norm, too
+            n_rows = self.X.n_rows
+            magnitudes.check_magnitudes(n_rows * slope * norm, n_rows * slope * residual, slope, norm)
 
     def checksum(self):
         """Return a number that differs if targets or costs of rows differ."""
-        return hash(self.facts[2]) & 0xFFFFFFFF
-
-
-def _objective_at_zero(problem, n_jobs):
-    return magnitudes.checked_objective_at_zero(problem, problem.X.squared_norms(n_jobs))
-
-
-def _magnitudes(problem, at_zero, n_jobs):
-    return magnitudes.magnitudes(problem, problem.X.squared_norms(n_jobs), at_zero)
-
-
-def _largest(problem, n_jobs):
-    return magnitudes.largest(problem, problem.X.squared_norms(n_jobs))
+        return hash(tuple(self.X.place.each(DualQP.checksum, self))) & 0xFFFFFFFF
 
 
 @dataclass(frozen=True, eq=False)
 class PairProblem(RiskProblem):
     """The RiskProblem of each partition, for pairs of rows of the same query."""
 
-    parts: object = None
+    parts: Any = None  # what stands for the problems
     C: float = 1.0
 
     is_sum_over_rows = is_squared = False
-    ref = property(lambda self: self.parts.ref)
-    scale = property(lambda self: self.C)
+
+    @property
+    def ref(self):
+        """How commands name the problem of a partition."""
+        return self.parts.ref
+
+    @property
+    def scale(self):
+        """The factor by which the risk multiplies a mean loss."""
+        return self.C
 
     @classmethod
     def of(cls, X, statement):

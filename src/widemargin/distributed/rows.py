@@ -114,14 +114,16 @@ class NewtonRows(RecordedRows):
     def evaluate(self, h):
         """As `RowState.evaluate`; a free intercept is searched by sums over all rows."""
         if not self.problem.free_intercept:
-            return self.group._ask(RowState.evaluate, (self.ref, h), "sum", True)
+            found, self._band = self.group._ask(_evaluated, (self.ref, h), "sum", True)
+            return found
         shift = self._best_intercept(h)
         self.shift_scores(shift)
         found = self.group._ask(RowState.evaluate_unbalanced, (self.ref, h), "each", True)
         loss, imbalance = math.fsum(one[0] for one in found), math.fsum(one[1] for one in found)
         farthest = int(np.argmax([one[2] for one in found]))
-        arguments = (ROWS, self.ref, farthest, imbalance)
-        return loss, self.group._ask(_balance, arguments, "sum", True), shift
+        arguments = (ROWS, self.ref, farthest, imbalance, h)
+        sums, self._band = self.group._ask(_balanced, arguments, "sum", True)
+        return loss, sums, shift
 
     def _best_intercept(self, h):
         return zero_of_sum(lambda shift: self.intercept_derivatives(shift, h), h, self.problem.total_weight)
@@ -131,6 +133,11 @@ class NewtonRows(RecordedRows):
         shift = -float(self.weighted_direction()) / intercept_curvature
         self.shift_direction(shift)
         return shift
+
+    def predict_and_search(self, h, *terms):
+        """As `RowState.predict_and_search`; the derivatives of the whole step come with the prediction."""
+        sums, found = self.group._ask(_predicted, (self.ref, h), "sum", True)
+        return sums, line_search(lambda k: found if k == 1.0 else self.derivatives(k, h), h, *terms)
 
     def line_search(self, h, *terms):
         """As `RowState.line_search`."""
@@ -151,8 +158,9 @@ class NewtonRows(RecordedRows):
         return line_search_by_bisection(slope_at, *terms)
 
     def recentre(self, h):
-        """As `RowState.recentre`."""
-        return mean_distance(*self.recentre_sums(h))
+        """As `RowState.recentre`; the result came with the last evaluation, so that no pass is needed."""
+        self.group._defer(RowState.recentre_sums, (self.ref, h), None)
+        return mean_distance(*self._band)
 
     def kept_dual(self):
         """Return what stands for the dual variables that were kept."""
@@ -164,22 +172,34 @@ class NewtonRows(RecordedRows):
             states, directions, half_widths, _ = arguments
             mine = states.index(self.ref)
             return "set_direction", (directions[mine], half_widths[mine])
-        if function is _balance:
-            return "_balance", arguments[2:]
-        return super().own_call(function, arguments)
+        if function is _balanced:
+            return "_balanced", arguments[2:]
+        if function is _predicted:
+            return "predict", ()
+        return ("evaluate", arguments[1:]) if function is _evaluated else super().own_call(function, arguments)
 
     def repeat(self, name, arguments):
         """As in RecordedRows."""
-        if name == "_balance":
-            farthest, imbalance = arguments
-            self.group._defer(_balance, (ROWS, self.ref, int(farthest), imbalance), None)
+        if name == "_balanced":
+            self.group._defer(_balanced, (ROWS, self.ref, *arguments), None)
         else:
             super().repeat(name, arguments)
 
 
-def _balance(rows, state, farthest, imbalance):
+def _evaluated(state, h):
+    """Return the results of `evaluate`, and of `band_sums`, which a change of the half width needs."""
+    return state.evaluate(h), state.band_sums(h)
+
+
+def _predicted(state, h):
+    """Return the results of `predict`, and the derivatives at the end of the step."""
+    slope = state.derivatives(1.0, h)
+    return state.predict(), slope
+
+
+def _balanced(rows, state, farthest, imbalance, h):
     """Make the dual variables of all partitions sum to zero, by one of the partition where there is most room."""
-    return state.balance(imbalance if rows.number == farthest else 0.0)
+    return state.balance(imbalance if rows.number == farthest else 0.0), state.band_sums(h)
 
 
 class CuttingRows(RecordedRows):

@@ -97,7 +97,7 @@ def partitions_of(
     if isinstance(X, BlockFiles):
         tasks = _tasks_of_files(client, X, (y, weight, qid), numeric)
     elif is_dask_collection(X):
-        blocks = _blocks_of(X)
+        blocks = blocks_of(X)
         belongings = [_aligned(one, X, len(blocks), name) for one, name in ((y, "y"), (weight, "sample_weight"),
                                                                            (qid, "qid"))]  # fmt: skip
         tasks = [(number, *parts) for number, parts in enumerate(zip(blocks, *belongings, strict=True))]
@@ -113,7 +113,7 @@ def partitions_of(
     return client.compute(tasks)
 
 
-def _blocks_of(X):
+def blocks_of(X):
     """Return the blocks of a Dask array or data frame, as delayed objects."""
     if not isinstance(X, da.Array):
         return list(X.to_delayed())

@@ -17,6 +17,7 @@ from widemargin.data.matrix import Matrix
 from widemargin.models.cutting_plane.queries import query_ends
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import RiskProblem, checksum_of
+from widemargin.problems.magnitudes import checked_objective_at_zero
 from widemargin.problems.ranking import PairRisk
 from widemargin.problems.row_loss import RowLoss
 from widemargin.problems.row_risk import hinges_of
@@ -41,8 +42,8 @@ def facts_of(rows, as_labels):
     """Return the RowFacts of a partition; with `as_labels`, its distinct labels, and the rows of positive weight."""
     X, y, weight = rows.X, rows.y, rows.weight
     used = slice(None) if weight is None else weight > 0.0
-    labels = np.unique(y) if as_labels else np.array([])
-    counts = _counts(y[used], labels) if as_labels else np.array([])
+    labels, counts = np.unique(y, return_counts=True) if as_labels else (np.array([]), np.array([]))
+    counts = counts if weight is None or not as_labels else _counts(y[used], labels)
     n_stored = X.nnz if issparse(X) else X.shape[0] * X.shape[1]
     names = None
     n_bytes = X.nbytes if isinstance(X, np.ndarray) else 0
@@ -187,11 +188,30 @@ def fold_of_rows(label, n_folds):
     return fold
 
 
+class ProblemFacts(NamedTuple):
+    """What the client knows of the problem of a partition: kinds of losses, and sums and largest numbers.
+
+    `weight` is the sum of the weights of all hinges, `objective_at_zero` that of the losses at w = 0, or a bound of it;
+    `largest` are |target|, epsilon, the finite bounds of dual variables, and 1 / curvature.
+    """
+
+    is_squared: bool
+    is_made_of_hinges: bool
+    weight: float
+    objective_at_zero: float
+    largest: np.ndarray
+
+
 def problem_facts(problem):
-    """Return whether losses are squared, whether they are made of hinges, their checksum, and the sum of weights."""
+    """Return the ProblemFacts of a partition, after a check of its numbers; norms are checked by the client."""
+    at_zero = checked_objective_at_zero(problem, np.zeros(0))
     is_hinges, is_squared = problem.is_made_of_hinges, problem.is_squared
     weight = float(np.abs(hinges_of(problem, is_squared).signed_weight).sum()) if is_hinges else 0.0
-    return is_squared, is_hinges, problem.checksum(), weight
+    bound = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
+    curved = problem.curvature[problem.curvature > 0.0]
+    largest = [np.abs(problem.target), problem.epsilon, bound[np.isfinite(bound)], 1.0 / curved]
+    numbers = np.array([part.max(initial=0.0) for part in largest])
+    return ProblemFacts(is_squared, is_hinges, weight, at_zero, numbers)
 
 
 def sample_of(rows, problem, share, seed):

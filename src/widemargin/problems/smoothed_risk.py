@@ -112,6 +112,11 @@ class SmoothedRisk:
         """Set the centres to u at scores s; return the sum of min(u, 1 − u) over the band, and the number of hinges."""
         return self._sum(_recentre, s, h)
 
+    def band_sums(self, s, h):
+        """Return what `recentre` would, and leave the centres as they are."""
+        tasks = [(self._hinges, self._centre.copy(), self.squared, *ends, s, h) for ends in [(0, len(s))]]
+        return np.sum(run(_recentre, tasks, 1), axis=0)
+
     def derivatives(self, s, t, k, h):
         """Return the first and second derivative of R(s + k t) by k, R the sum of smoothed losses."""
         return self._sum(_derivatives, s, t, k, h)

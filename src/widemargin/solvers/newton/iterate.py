@@ -125,9 +125,8 @@ class Iterate:
     def move(self, d):
         """Move to the minimum along d, whose scores `rows` have; then adapt damping and half width."""
         shift = self.rows.centre_direction(self._intercept_curvature) if self._intercept_curvature > 0.0 else 0.0
-        bound, v = self._predict()
         line = self.h, float(d @ d), float(self._w @ d), float(self._g @ d)
-        k = self.rows.line_search(*line)
+        bound, v, k = self._predict_and_search(line)
         if self._free and k < _LONG_STEP:  # the step may be longer if the intercept changes along it
             k = self.rows.line_search_with_intercept(*line)
         self._w = self._w + k * d
@@ -164,14 +163,15 @@ class Iterate:
         """Return whether the gap is mostly due to the smoothing: ½|g|² is the duality gap of the smoothed problem."""
         return self._requested_h > _MIN_HALF_WIDTH and 0.5 * float(g @ g) < _STEP_GAP_FRACTION * gap
 
-    def _predict(self):
-        """Take the dual variables predicted after the step; return their dual objective and X'b.
+    def _predict_and_search(self, line):
+        """Take the dual variables predicted after the step; return their dual objective and X'b, and the step length.
 
         With a free intercept the current ones are kept, since the sum of the predicted ones is not zero.
         """
         if self._free:
-            return self._bound, self._vector
-        return self._update_dual(self.rows.predict()), self._vector
+            return self._bound, self._vector, self.rows.line_search(*line)
+        sums, k = self.rows.predict_and_search(*line)
+        return self._update_dual(sums), self._vector, k
 
     def _evaluate(self):
         """Compute intercept, dual variables, gradient and both objectives at the current scores."""

@@ -151,6 +151,10 @@ class RowState:
         """Return the step length, as `SmoothedRisk.line_search_with_intercept` does."""
         return self._risk.line_search_with_intercept(self._s, self._t, h, *terms)
 
+    def predict_and_search(self, h, *terms):
+        """Return the results of `predict` and of `line_search`."""
+        return self.predict(), self.line_search(h, *terms)
+
     def derivatives(self, k, h):
         """Return the first and second derivative of the smoothed losses at s + k t by k."""
         return self._risk.derivatives(self._s, self._t, k, h)
@@ -174,6 +178,10 @@ class RowState:
     def recentre_sums(self, h):
         """Take the dual variables as centres of the bands; return the two sums that `mean_distance` takes."""
         return self._risk.recentre(self._s, h)
+
+    def band_sums(self, h):
+        """Return the sums of `recentre_sums`, and leave the centres as they are."""
+        return self._risk.band_sums(self._s, h)
 
     def change_costs(self, problem, factor):
         """Continue with a problem that differs only in its costs, and forget the kept dual variables.
