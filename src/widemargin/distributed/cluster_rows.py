@@ -56,7 +56,10 @@ class ClusterRows:
             self.n_rows, self.n_features = sum(one.n_rows for one in self.facts), self.facts[0].n_features
             self.names = self.facts[0].names
             self._check()
-            self.classes, self.counts = _joined_labels(self.facts) if as_labels else (np.array([]), np.array([]))
+            self.classes: np.ndarray = np.array([])
+            self.counts: np.ndarray = np.array([])
+            if as_labels:
+                self.classes, self.counts = _joined_labels(self.facts)
         except BaseException:
             self.close()
             raise

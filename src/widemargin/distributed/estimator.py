@@ -29,12 +29,13 @@ def on_cluster(cls: Any) -> Any:
     signature = inspect.signature(ordinary.__init__)
     client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Client | None)
 
-    def __init__(self, *arguments: Any, client: Client | None = None, **parameters: Any) -> None:
+    def initialise(self: Any, *arguments: Any, client: Client | None = None, **parameters: Any) -> None:
         ordinary.__init__(self, *arguments, **parameters)
         self.client = client
 
-    __init__.__signature__ = signature.replace(parameters=[*signature.parameters.values(), client])
-    cls.__init__ = __init__
+    parameters = [*signature.parameters.values(), client]
+    vars(initialise).update(__signature__=signature.replace(parameters=parameters), __name__="__init__")
+    cls.__init__ = initialise
     cls._ordinary = ordinary
     cls._parameter_constraints = {**ordinary._parameter_constraints, "client": [Client, None]}
     return cls

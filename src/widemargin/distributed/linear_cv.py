@@ -61,7 +61,7 @@ class LinearSVCCV(ClassifierOnCluster, linear_cv.LinearSVCCV):
             raise ValueError("checkpoint is not for cross-validation on a cluster; use checkpoint=None.")
         linear.LinearSVC._check_parameters(self)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose C by cross-validation, and keep the model for it that was fitted to all rows.
 
         The arguments are those of `LinearSVC.fit`; `groups` must be None, since folds are made on the workers.

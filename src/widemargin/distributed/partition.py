@@ -86,7 +86,8 @@ class Partition:
         self._forget()
 
     def _forget(self) -> None:
-        self._lock, self._objects, self._last = threading.Lock(), {}, 0
+        self._lock, self._last = threading.Lock(), 0
+        self._objects: dict[str, Any] = {}
 
     def __reduce__(self):
         return Partition, (self.rows,)

@@ -6,7 +6,7 @@ are computed where Dask decides, from the graph of the collections, and computed
 
 import glob
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -203,11 +203,12 @@ def partition_of_file(number: int, path: str, start: int, stop: int, numeric: bo
     return Partition(PartitionRows(number, blocks, y, blocks.weight, blocks.qid))
 
 
-def partition_of_tuple(number: int, block: Sequence, numeric: bool) -> Partition:
+def partition_of_tuple(number: int, block: Any, numeric: bool) -> Partition:
     """Return the Partition of a delayed block (X, y[, sample_weight[, qid]])."""
     if not isinstance(block, tuple | list) or not 2 <= len(block) <= 4:
         raise ValueError(f"Partition {number}: a block must be (X, y[, sample_weight[, qid]]), got {type(block)}.")
-    return checked_partition(number, *block, *[None] * (4 - len(block)), numeric)
+    X, y, weight, qid = (list(block) + [None, None])[:4]
+    return checked_partition(number, X, y, weight, qid, numeric)
 
 
 def checked_partition(number: int, X: Any, y: Any, weight: Any, qid: Any, numeric: bool) -> Partition:

@@ -36,6 +36,7 @@ from widemargin.models.crammer_singer import check_crammer_singer
 from widemargin.models.inputs import check_class_weight, class_factors, encode_labels, narrowed, scaled_rows
 from widemargin.models.scoring import ScoresRowBlocks
 from widemargin.models.sklearn_private import Interval, StrOptions
+from widemargin.models.unsupported import refuse_unsupported
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import Intercept
 from widemargin.problems.multiclass import CrammerSinger
@@ -231,11 +232,7 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
     def _check_parameters(self):
         """Raise ValueError if a parameter, or a combination of them, is not valid."""
         super()._check_parameters()
-        given = f"Unsupported set of arguments: penalty={self.penalty!r}, loss={self.loss!r}, dual={self.dual!r}."
-        if self.penalty == "l1":
-            raise ValueError(f"{given} penalty='l1' is not available: it has no certificate. Use penalty='l2'.")
-        if self.loss == "hinge" and self.dual is False:
-            raise ValueError(f"{given} loss='hinge' needs dual=True or dual='auto', as in scikit-learn.")
+        refuse_unsupported(self)
         check_class_weight(self.class_weight)
 
     def _check_data(self, X, y, sample_weight):
@@ -475,11 +472,7 @@ class LinearSVR(ScoresRowBlocks, RegressorMixin, LinearModel):
     def _check_parameters(self):
         """Raise ValueError if a parameter, or a combination of them, is not valid."""
         super()._check_parameters()
-        if self.loss == "epsilon_insensitive" and self.dual is False:
-            raise ValueError(
-                f"Unsupported set of arguments: loss={self.loss!r}, dual={self.dual!r}. loss='epsilon_insensitive' "
-                "needs dual=True or dual='auto', as in scikit-learn."
-            )
+        refuse_unsupported(self)
 
     def _check_data(self, X, y, sample_weight):
         """Return the rows, the targets and one weight for each row."""
