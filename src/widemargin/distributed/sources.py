@@ -207,7 +207,7 @@ def partition_of_tuple(number: int, block: Any, numeric: bool) -> Partition:
     """Return the Partition of a delayed block (X, y[, sample_weight[, qid]])."""
     if not isinstance(block, tuple | list) or not 2 <= len(block) <= 4:
         raise ValueError(f"Partition {number}: a block must be (X, y[, sample_weight[, qid]]), got {type(block)}.")
-    X, y, weight, qid = (list(block) + [None, None])[:4]
+    X, y, weight, qid = [*block, None, None][:4]
     return checked_partition(number, X, y, weight, qid, numeric)
 
 
