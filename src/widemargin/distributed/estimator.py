@@ -15,9 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.distributed.cluster_rows import ClusterRows
 from widemargin.distributed.failures import ClusterFailure
+from widemargin.distributed.group import Group
 from widemargin.distributed.sources import BlockFiles, local_path, rows_of_file
 from widemargin.errors import ClusterError
 from widemargin.models.base import WeightedModel
+from widemargin.solvers.contract import Status
 
 
 def on_cluster(cls: type) -> type:
@@ -42,6 +44,7 @@ class OnCluster:
 
     _ordinary: type
     client: Client | None
+    _group: Group | None = None  # during a fit
 
     def _fit_on(self, data: tuple, keep: Callable[[ClusterRows], None], *, as_labels: bool = True) -> Self:
         """Call `keep` with the rows of the data on the cluster; return self.
@@ -52,7 +55,7 @@ class OnCluster:
         group = None
         try:
             with ClusterRows(self.client, data, as_labels=as_labels, n_jobs=self.n_jobs) as rows:
-                group = rows.group
+                group = self._group = rows.group
                 self._set_features(rows)
                 keep(rows)
         except KeyboardInterrupt as error:
@@ -60,9 +63,18 @@ class OnCluster:
             if not isinstance(failure, ClusterFailure):
                 raise
             raise ClusterError(f"{failure} There is no model yet.") from failure
+        finally:
+            self._group = None
         if group.failure is not None:
             raise ClusterError(f"{group.failure} The model is the best one so far: gap {self.gap_:.1e}.")
         return self
+
+    def _warn(self, solutions, X=None):
+        """Set `status_`, and warn as the ordinary estimator does, unless a ClusterError will say why the fit ended."""
+        if self._group is None or self._group.failure is None:
+            super()._warn(solutions, X)
+        else:
+            self.status_ = Status.INTERRUPTED.value
 
     def _set_features(self, rows):
         """Set the number of features, and their names."""
