@@ -165,7 +165,7 @@ def _tasks_of_files(client, files, belongings, numeric):
     """Return the tasks of row-block files: ranges of rows of about the same number of bytes."""
     if any(one is not None for one in belongings):
         raise ValueError("y, sample_weight and qid of row-block files are those of the files; leave them out.")
-    sizes = client.gather([client.submit(rows_of_file, path, pure=False) for path in files.paths])
+    sizes = _sizes_of(client, files.paths)
     tasks, token = [], tokenize(files)
     for path, (n_rows, n_bytes, ends) in zip(files.paths, sizes, strict=True):
         n_parts = max(1, min(len(ends), round(n_bytes / _BYTES_PER_PARTITION)))
@@ -175,6 +175,16 @@ def _tasks_of_files(client, files, belongings, numeric):
             task = delayed(partition_of_file, pure=False)
             tasks.append(task(number, path, start, stop, numeric, dask_key_name=f"{task.key}-{token}-{number}"))
     return tasks
+
+
+def _sizes_of(client, paths):
+    """Return `rows_of_file` of all files, as workers see them."""
+    futures = [client.submit(rows_of_file, path, pure=False) for path in paths]
+    try:
+        return client.gather(futures)
+    finally:  # an exception refers to the futures for as long as somebody keeps it
+        for future in futures:
+            future.release()
 
 
 # --- On the workers ---------------------------------------------------------------------------------------------------
