@@ -2,6 +2,7 @@
 
 import inspect
 import os
+from copy import copy
 from typing import Any
 
 import dask
@@ -9,18 +10,20 @@ import dask.array as da
 import numpy as np
 from dask import delayed
 from dask.base import is_dask_collection
-from distributed import Client
 from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from distributed import Client
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.distributed.cluster_rows import ClusterRows
 from widemargin.distributed.failures import ClusterFailure
+from widemargin.distributed.group import Group
 from widemargin.distributed.sources import BlockFiles, blocks_of, local_path, rows_of_file
 from widemargin.errors import ClusterError
 from widemargin.models.base import WeightedModel
+from widemargin.solvers.contract import Status
 
 
 def on_cluster(cls: Any) -> Any:
@@ -46,6 +49,7 @@ class OnCluster:
 
     _ordinary: type
     client: Client | None
+    _group: Group | None = None  # during a fit
 
     def _fit_on(self, data, keep, *, as_labels=True):
         """Call `keep` with the rows of the data on the cluster; return self.
@@ -56,7 +60,7 @@ class OnCluster:
         group = None
         try:
             with ClusterRows(self.client, data, as_labels=as_labels, n_jobs=self.n_jobs) as rows:
-                group = rows.group
+                group = self._group = rows.group
                 self._set_features(rows)
                 keep(rows)
         except KeyboardInterrupt as error:
@@ -64,9 +68,18 @@ class OnCluster:
             if not isinstance(failure, ClusterFailure):
                 raise
             raise ClusterError(f"{failure} There is no model yet.") from failure
+        finally:
+            self._group = None
         if group.failure is not None:
             raise ClusterError(f"{group.failure} The model is the best one so far: gap {self.gap_:.1e}.")
         return self
+
+    def _warn(self, solutions, X=None):
+        """Set `status_`, and warn as the ordinary estimator does, unless a ClusterError will say why the fit ended."""
+        if self._group is None or self._group.failure is None:
+            super()._warn(solutions, X)
+        else:
+            self.status_ = Status.INTERRUPTED.value
 
     def _set_features(self, rows):
         """Set the number of features, and their names."""
@@ -94,7 +107,7 @@ class OnCluster:
         else:
             parts = [delayed(_on_block)(model, method, block) for block in blocks_of(X)]
             lengths = list(X.chunks[0]) if isinstance(X, da.Array) else [np.nan] * len(parts)
-        meta = getattr(model, method)(np.zeros((1, model.n_features_in_)))[:0]
+        meta = _of_no_rows(model, method)
         arrays = [
             da.from_delayed(part, (length, *meta.shape[1:]), meta=meta)
             for part, length in zip(parts, lengths, strict=True)
@@ -143,10 +156,14 @@ def _belongings(path):
 
 def _on_block(model: WeightedModel, method: str, X: Any) -> Any:
     """Return a method of a model on a block of rows; for an empty block, no values."""
-    X = X if hasattr(X, "indptr") else np.asarray(X)
-    if X.shape[0] == 0:
-        return getattr(model, method)(np.zeros((1, model.n_features_in_)))[:0]
-    return getattr(model, method)(X)
+    return getattr(model, method)(X) if X.shape[0] else _of_no_rows(model, method)
+
+
+def _of_no_rows(model, method):
+    """Return what a method of a model returns for no rows."""
+    nameless = copy(model)
+    vars(nameless).pop("feature_names_in_", None)
+    return getattr(nameless, method)(np.zeros((1, model.n_features_in_)))[:0]
 
 
 def _on_file(model: WeightedModel, method: str, path: str) -> Any:

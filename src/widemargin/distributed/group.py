@@ -20,7 +20,6 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 from distributed import Client, Future, get_worker
-
 from widemargin.distributed.failures import ClusterFailure, Overseer
 from widemargin.distributed.partition import (
     COMBINATIONS,
@@ -35,6 +34,7 @@ from widemargin.distributed.partition import (
 )
 from widemargin.distributed.placement import Assignment, assigned, balanced
 from widemargin.distributed.tree_sum import joined, root
+from widemargin.distributed.worker_process import end_quickly
 
 _MAX_THREADS = 64  # of the client, which wait for results of different problems
 _COMMANDS_BEFORE_PRUNING = 1000
@@ -43,6 +43,7 @@ _COMMANDS_BEFORE_PRUNING = 1000
 def run_batch(partitions: list[Partition], n_partitions: int, batch: Batch, n_jobs: int | None) -> Outcome:
     """Execute a batch on partitions of a worker: the body of a task."""
     begun, worker = time.perf_counter(), get_worker()
+    end_quickly(worker)
     n_threads = worker.state.nthreads if n_jobs is None else max(1, min(n_jobs, worker.state.nthreads))
     results, incomplete = results_here(partitions, n_partitions, batch, n_threads)
     numbers = [one.rows.number for one in partitions]

@@ -16,9 +16,9 @@ import numpy as np
 from dask import delayed
 from dask.base import is_dask_collection, tokenize
 from dask.delayed import Delayed
-from distributed import Client, Future
 from scipy.sparse import issparse
 
+from distributed import Client, Future
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.data.structure import checked_csr
 from widemargin.distributed.partition import Partition, PartitionRows
@@ -113,6 +113,12 @@ def partitions_of(
     return client.compute(tasks)
 
 
+def names_of(X: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of a Dask data frame; None for other X, or names that are not strings."""
+    columns = tuple(getattr(X, "columns", ()))
+    return columns if columns and all(isinstance(name, str) for name in columns) else None
+
+
 def blocks_of(X):
     """Return the blocks of a Dask array or data frame, as delayed objects."""
     if not isinstance(X, da.Array):
@@ -159,7 +165,7 @@ def _tasks_of_files(client, files, belongings, numeric):
     """Return the tasks of row-block files: ranges of rows of about the same number of bytes."""
     if any(one is not None for one in belongings):
         raise ValueError("y, sample_weight and qid of row-block files are those of the files; leave them out.")
-    sizes = client.gather([client.submit(rows_of_file, path, pure=False) for path in files.paths])
+    sizes = _sizes_of(client, files.paths)
     tasks, token = [], tokenize(files)
     for path, (n_rows, n_bytes, ends) in zip(files.paths, sizes, strict=True):
         n_parts = max(1, min(len(ends), round(n_bytes / _BYTES_PER_PARTITION)))
@@ -169,6 +175,16 @@ def _tasks_of_files(client, files, belongings, numeric):
             task = delayed(partition_of_file, pure=False)
             tasks.append(task(number, path, start, stop, numeric, dask_key_name=f"{task.key}-{token}-{number}"))
     return tasks
+
+
+def _sizes_of(client, paths):
+    """Return `rows_of_file` of all files, as workers see them."""
+    futures = [client.submit(rows_of_file, path, pure=False) for path in paths]
+    try:
+        return client.gather(futures)
+    finally:  # an exception refers to the futures for as long as somebody keeps it
+        for future in futures:
+            future.release()
 
 
 # --- On the workers ---------------------------------------------------------------------------------------------------
@@ -193,7 +209,7 @@ def local_path(path):
     files, name = fsspec.core.url_to_fs(path)
     if "file" in (files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)):
         return name
-    return fsspec.openlocal_path(f"simplecache::{path}")
+    return fsspec.open_local(f"simplecache::{path}")
 
 
 def partition_of_file(number: int, path: str, start: int, stop: int, numeric: bool) -> Partition:
