@@ -70,7 +70,7 @@ class OnCluster:
         if rows.names is not None:
             self.feature_names_in_ = np.array(rows.names, dtype=object)
 
-    def tolocal_path(self) -> Any:
+    def to_local(self) -> Any:
         """Return the ordinary estimator with the same parameters and fitted attributes; it needs no cluster."""
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
         model = self._ordinary(**parameters)
@@ -80,7 +80,7 @@ class OnCluster:
     def _lazily(self, method: str, X: Any) -> Any:
         """Return a method of the ordinary estimator on X, as a Dask array if X is on the cluster."""
         check_is_fitted(self)
-        model = self.tolocal_path()
+        model = self.to_local()
         if isinstance(X, BlockFiles):
             parts = [delayed(_on_file)(model, method, path) for path in X.paths]
             lengths = [rows_of_file(path)[0] for path in X.paths]

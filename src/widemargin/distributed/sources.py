@@ -193,7 +193,7 @@ def local_path(path):
     files, name = fsspec.core.url_to_fs(path)
     if "file" in (files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)):
         return name
-    return fsspec.openlocal_path(f"simplecache::{path}")
+    return fsspec.open_local(f"simplecache::{path}")
 
 
 def partition_of_file(number: int, path: str, start: int, stop: int, numeric: bool) -> Partition:
