@@ -64,7 +64,8 @@ class Overseer:
         pending = list(futures)
         while pending:
             try:
-                pending = list(wait(pending, timeout=_SECONDS_BETWEEN_LOOKS).not_done)
+                with self._client.as_current():  # which need not be the default one, and `wait` asks for it
+                    pending = list(wait(pending, timeout=_SECONDS_BETWEEN_LOOKS).not_done)
             except TimeoutError:
                 self._check()
             except CancelledError as error:
