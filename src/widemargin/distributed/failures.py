@@ -11,7 +11,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 import dask
-from distributed import Client, Future, KilledWorker, wait
+from distributed import Client, Future, KilledWorker
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 _GRACE_SECONDS = 20.0  # of a cluster without a usable worker; dask.config: widemargin.grace-seconds
@@ -62,14 +62,14 @@ class Overseer:
             What a task has raised.
         """
         pending = list(futures)
-        while pending:
+        while pending:  # `distributed.wait` would wait at the default client, which may be another one
             try:
-                with self._client.as_current():  # which need not be the default one, and `wait` asks for it
-                    pending = list(wait(pending, timeout=_SECONDS_BETWEEN_LOOKS).not_done)
+                pending[0].exception(timeout=_SECONDS_BETWEEN_LOOKS)
             except TimeoutError:
                 self._check()
             except CancelledError as error:
                 raise ClusterFailure("The connection to the scheduler was lost, and with it the tasks.") from error
+            pending = [future for future in pending if not future.done()]
             self._raise_errors(futures, partitions)
         self._trouble = ""
 
