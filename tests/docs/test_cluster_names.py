@@ -5,12 +5,16 @@ import pydoc
 import re
 from pathlib import Path
 
+import dask.array as da
 import pytest
+from dask.utils import key_split
+from distributed import Client
+from distributed.diagnostics.plugin import SchedulerPlugin
 from sklearn.base import clone
+from tests.docs.test_docstrings import documented_in
 
 import widemargin
 import widemargin.dask
-from tests.docs.test_docstrings import documented_in
 
 ROOT = Path(__file__).parents[2]
 ESTIMATORS = {
@@ -22,7 +26,9 @@ _SECTIONS = {"Parameters", "Returns", "Raises", "Attributes", "Examples", "Notes
 def entries_of(docstring):
     """Return the unindented lines of each section of a docstring in numpydoc's form."""
     parts = re.split(r"^(\w[\w ]*)\n-+\n", docstring, flags=re.MULTILINE)
-    return {name: re.findall(r"^\S.*$", text, re.MULTILINE) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+    return {
+        name: re.findall(r"^\S.*$", text, re.MULTILINE) for name, text in zip(parts[1::2], parts[2::2], strict=True)
+    }
 
 
 def test_all_seven_are_there():
@@ -58,9 +64,9 @@ def test_the_docstring_is_in_numpydocs_form_and_refers_to_the_ordinary_class(nam
     assert [head.partition(" :")[0] for head in entries["Parameters"]] == ["**parameters", "client"]
     assert documented_in(inspect.getdoc(ESTIMATORS[name])) == ["client"]
     assert f"`widemargin.{name}`" in inspect.getdoc(ESTIMATORS[name])
-    assert "client=None" in pydoc.plain(pydoc.render_doc(ESTIMATORS[name])).replace(": 'Client | None' = ", "=").replace(
-        ": distributed.client.Client | None = ", "="
-    )
+    assert "client=None" in pydoc.plain(pydoc.render_doc(ESTIMATORS[name])).replace(
+        ": 'Client | None' = ", "="
+    ).replace(": distributed.client.Client | None = ", "=")
 
 
 @pytest.mark.parametrize("name", [*ESTIMATORS, "from_blocks"])
@@ -79,3 +85,20 @@ def test_functions_and_methods_document_what_they_take(name):
 @pytest.mark.parametrize("name", widemargin.dask.__all__)
 def test_every_name_is_in_the_reference(name):
     assert f"\n::: widemargin.dask.{name}\n" in (ROOT / "docs/reference/cluster.md").read_text(encoding="utf-8")
+
+
+def test_tasks_have_names_on_the_dashboard():
+    """Dask shows the words of a key up to the first that it takes for a number."""
+    rows = da.random.default_rng(0).standard_normal((400, 3), chunks=(100, 3))
+    seen = []
+
+    class Listener(SchedulerPlugin):
+        def transition(self, key, start, finish, *others, **more):
+            seen.append(key)
+
+    with Client(processes=False, dashboard_address=":0", n_workers=1, threads_per_worker=1) as client:
+        client.cluster.scheduler.add_plugin(Listener())
+        widemargin.dask.LinearSVC(loss="hinge", client=client).fit(rows, (rows[:, 0] > 0.1).astype(int))
+    shown = {key_split(key) for key in seen if str(key).startswith("widemargin-")}
+    assert {"widemargin-Facts-Of", "widemargin-Newton-System", "widemargin-Evaluate"} <= shown
+    assert "widemargin" not in shown

@@ -12,7 +12,7 @@ from widemargin.distributed.group import Group
 from widemargin.distributed.matrix import DistributedMatrix, GatheredMatrix
 from widemargin.distributed.partition import ROWS, PartitionRows
 from widemargin.distributed.rows import CuttingRows, NewtonRows
-from widemargin.distributed.sources import partitions_of
+from widemargin.distributed.sources import names_of, partitions_of
 from widemargin.distributed.statements import facts_of, label_numbers, row_belongings, statistics_of
 from widemargin.solvers.cutting_planes.plane_rows import PlaneRows
 from widemargin.solvers.newton.row_state import RowState
@@ -54,7 +54,7 @@ class ClusterRows:
         try:
             self.facts = self.group.each(facts_of, ROWS, as_labels)
             self.n_rows, self.n_features = sum(one.n_rows for one in self.facts), self.facts[0].n_features
-            self.names = self.facts[0].names
+            self.names = names_of(data[0]) or self.facts[0].names
             self._check()
             self.classes, self.counts = _joined_labels(self.facts) if as_labels else (np.array([]), np.array([]))
         except BaseException:

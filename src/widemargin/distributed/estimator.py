@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Self
 
 import dask.array as da
@@ -30,6 +31,7 @@ def on_cluster(cls: type) -> type:
         self.client = client
 
     __init__.__signature__ = signature.replace(parameters=[*signature.parameters.values(), client])
+    __init__.__qualname__, __init__.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
     cls.__init__ = __init__
     cls._ordinary = ordinary
     cls._parameter_constraints = {**ordinary._parameter_constraints, "client": [Client, None]}
@@ -92,7 +94,7 @@ class OnCluster:
             lengths = list(X.chunks[0]) if isinstance(X, da.Array) else [np.nan] * len(blocks)
         else:
             return getattr(model, method)(X)
-        meta = getattr(model, method)(np.zeros((1, model.n_features_in_)))[:0]
+        meta = _of_no_rows(model, method)
         arrays = [
             da.from_delayed(part, (length, *meta.shape[1:]), meta=meta)
             for part, length in zip(parts, lengths, strict=True)
@@ -110,10 +112,14 @@ class OnCluster:
 
 def _on_block(model: WeightedModel, method: str, X: Any) -> Any:
     """Return a method of a model on a block of rows; for an empty block, no values."""
-    X = X if hasattr(X, "indptr") else np.asarray(X)
-    if X.shape[0] == 0:
-        return getattr(model, method)(np.zeros((1, model.n_features_in_)))[:0]
-    return getattr(model, method)(X)
+    return getattr(model, method)(X) if X.shape[0] else _of_no_rows(model, method)
+
+
+def _of_no_rows(model, method):
+    """Return what a method of a model returns for no rows."""
+    nameless = copy(model)
+    vars(nameless).pop("feature_names_in_", None)
+    return getattr(nameless, method)(np.zeros((1, model.n_features_in_)))[:0]
 
 
 def _on_file(model: WeightedModel, method: str, path: str) -> Any:

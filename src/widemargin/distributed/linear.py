@@ -72,7 +72,7 @@ class LinearSVC(ClassifierOnCluster, linear.LinearSVC):
     >>> import dask.array as da
     >>> from distributed import Client
     >>> from widemargin.dask import LinearSVC
-    >>> client = Client(processes=False, dashboard_address=None)
+    >>> client = Client(processes=False, dashboard_address=":0")
     >>> X = da.random.default_rng(0).standard_normal((1000, 3), chunks=(250, 3))
     >>> model = LinearSVC(client=client).fit(X, (X[:, 0] > 0).astype(int))
     >>> model.gap_ <= 1e-4, model.predict(X).compute().shape

@@ -113,6 +113,12 @@ def partitions_of(
     return client.compute(tasks)
 
 
+def names_of(X: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of a Dask data frame; None for other X, or names that are not strings."""
+    columns = tuple(getattr(X, "columns", ()))
+    return columns if columns and all(isinstance(name, str) for name in columns) else None
+
+
 def _blocks_of(X):
     """Return the blocks of a Dask array or data frame, as delayed objects."""
     if not isinstance(X, da.Array):

@@ -1,4 +1,4 @@
-"""Row-block files on a Dask cluster in workflows: the files are read by the workers, and the model is an ordinary one."""
+"""Row-block files on a Dask cluster in workflows: the workers read the files, and the model is an ordinary one."""
 
 import errno
 import glob

@@ -41,8 +41,8 @@ from widemargin.workflows.result_text import columns, kernel_facts, model_words,
 
 _MAX_CLASSES_SHOWN = 8
 _FACTS_SHOWN = (
-    "rows", "features", "queries", "workers", "classes", "measure", "machine", "kernel", "solver", "sweeps", "steps", "iterations",
-    "planes", "objective", "gap", "seconds", "status", "model",
+    "rows", "features", "queries", "workers", "classes", "measure", "machine", "kernel", "solver", "sweeps", "steps",
+    "iterations", "planes", "objective", "gap", "seconds", "status", "model",
 )  # fmt: skip
 
 
