@@ -1,5 +1,7 @@
 """`LinearSVC` and `LinearSVR` on a cluster: the models of the ordinary estimators, by objectives in exact arithmetic."""
 
+from itertools import pairwise
+
 import dask
 import dask.array as da
 import dask.dataframe as dd
@@ -193,6 +195,6 @@ def test_empty_partitions_partitions_of_one_class_and_of_one_row(client, rng):
 def _with_empty(values, cuts):
     """Return an array as a Dask array with blocks of given lengths, some of them empty."""
     ends = np.cumsum([0, *cuts])
-    parts = [values[start:stop] for start, stop in zip(ends, ends[1:], strict=False)]
+    parts = [values[start:stop] for start, stop in pairwise(ends)]
     made = [da.from_delayed(dask.delayed(part), part.shape, part.dtype) for part in parts]
     return da.concatenate(made)

@@ -12,7 +12,7 @@ from widemargin._runtime.interrupts import remembering_interrupts
 from widemargin._runtime.version import __version__
 from widemargin.cli.commands import check, convert, demo, easy, grid, predict, report, scale, subset, train
 from widemargin.cli.messages import OPTIONS, CommandError, UsageError, explain_os_error, say, warnings_as_lines
-from widemargin.errors import FormatError
+from widemargin.errors import ClusterError, FormatError
 from widemargin.workflows.errors import ArgumentError, FileError, spelling
 
 COMMANDS = {
@@ -112,7 +112,7 @@ def _run(words):
         except (UsageError, ArgumentError) as error:
             say("error", error)
             return _WRONG_USAGE
-        except (CommandError, FileError, FormatError) as error:
+        except (CommandError, FileError, FormatError, ClusterError) as error:
             say("error", error)
             return _FAILED
         except MemoryError:

@@ -61,6 +61,7 @@ OPTIONS = {  # of the command line, by the arguments of the library that they st
     "text=True": "--text",
     "checkpoint": "--checkpoint",
     "max_memory": "--max-memory",
+    "dask": "--dask",
     "n_features": "--n-features",
     "dtype": "--float32",
     "extend=N": "--extend N",

@@ -46,15 +46,14 @@ class RankSVM(_PlanesOnCluster, ranking.RankSVM):
     The rows of a query must be in one partition. Without queries all rows are ranked against each other, and their
     scores come to the client in every iteration.
 
+    The fitted attributes are those of `widemargin.RankSVM`, as arrays in this process.
+
     Parameters
     ----------
-    Those of `widemargin.RankSVM`, and
+    **parameters
+        Those of `widemargin.RankSVM`, with the same defaults.
     client : distributed.Client or None, default=None
         The cluster; None is the client that was made last in this process.
-
-    Attributes
-    ----------
-    Those of `widemargin.RankSVM`, as arrays in this process.
     """
 
     def fit(self, X: Any, y: Any = None, qid: Any = None) -> Self:
@@ -126,15 +125,14 @@ class OrdinalSVC(_PlanesOnCluster, ranking.OrdinalSVC):
 
     The scores of all rows come to the client in every iteration, eight bytes for each row.
 
+    The fitted attributes are those of `widemargin.OrdinalSVC`, as arrays in this process.
+
     Parameters
     ----------
-    Those of `widemargin.OrdinalSVC`, and
+    **parameters
+        Those of `widemargin.OrdinalSVC`, with the same defaults.
     client : distributed.Client or None, default=None
         The cluster; None is the client that was made last in this process.
-
-    Attributes
-    ----------
-    Those of `widemargin.OrdinalSVC`, as arrays in this process.
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -179,15 +177,14 @@ class ROCAreaSVC(_BinaryPlanesOnCluster, ranking.ROCAreaSVC):
 
     The scores of all rows come to the client in every iteration, eight bytes for each row.
 
+    The fitted attributes are those of `widemargin.ROCAreaSVC`, as arrays in this process.
+
     Parameters
     ----------
-    Those of `widemargin.ROCAreaSVC`, and
+    **parameters
+        Those of `widemargin.ROCAreaSVC`, with the same defaults.
     client : distributed.Client or None, default=None
         The cluster; None is the client that was made last in this process.
-
-    Attributes
-    ----------
-    Those of `widemargin.ROCAreaSVC`, as arrays in this process.
     """
 
 
@@ -197,13 +194,12 @@ class MeasureSVC(_BinaryPlanesOnCluster, measure.MeasureSVC):
 
     The scores of all rows come to the client in every iteration, eight bytes for each row.
 
+    The fitted attributes are those of `widemargin.MeasureSVC`, as arrays in this process.
+
     Parameters
     ----------
-    Those of `widemargin.MeasureSVC`, and
+    **parameters
+        Those of `widemargin.MeasureSVC`, with the same defaults.
     client : distributed.Client or None, default=None
         The cluster; None is the client that was made last in this process.
-
-    Attributes
-    ----------
-    Those of `widemargin.MeasureSVC`, as arrays in this process.
     """

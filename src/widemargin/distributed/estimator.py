@@ -38,6 +38,7 @@ def on_cluster(cls: Any) -> Any:
 
     parameters = [*signature.parameters.values(), client]
     vars(initialise).update(__signature__=signature.replace(parameters=parameters), __name__="__init__")
+    initialise.__qualname__, initialise.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
     cls.__init__ = initialise
     cls._ordinary = ordinary
     cls._parameter_constraints = {**ordinary._parameter_constraints, "client": [Client, None]}

@@ -250,8 +250,9 @@ class Group:
 
     def _outcomes(self, batch, assignment):
         """Run a batch on partitions, one task for each worker; return the Outcomes."""
-        verb = batch.commands[-1].function
-        verb = getattr(verb, "__qualname__", type(verb).__name__).replace("_", "-").strip("-")
+        verb = next(one.function for one in reversed(batch.commands) if one.result is not None)
+        verb = getattr(verb, "__name__", type(verb).__name__).strip("_")
+        verb = verb.title().replace("_", "-")  # Dask would take "evaluate" for a hexadecimal number, and not show it
         futures = [
             self._client.submit(
                 run_batch, [self._partitions[number] for number in numbers], self.n_partitions, batch, self._n_jobs,

@@ -55,26 +55,23 @@ class ClassifierOnCluster(_LinearOnCluster):
 class LinearSVC(ClassifierOnCluster, linear.LinearSVC):
     """Linear support vector classification of rows on a Dask cluster, with the same certificate.
 
+    The fitted attributes are those of `widemargin.LinearSVC`, as arrays in this process, except `dual_coef_`.
+
     Parameters
     ----------
-    Those of `widemargin.LinearSVC`, and
+    **parameters
+        Those of `widemargin.LinearSVC`, with the same defaults. `n_jobs` is the number of threads of each
+        worker, by default all that it has, and `max_memory` is what each worker keeps of rows in files. Solvers that
+        need all rows in one process ("dcd", "avsf", "climb", "sbm") and `multi_class="crammer_singer"` are refused.
     client : distributed.Client or None, default=None
         The cluster; None is the client that was made last in this process.
-
-    `n_jobs` is the number of threads of each worker, by default all that it has. Solvers that need all rows in one
-    process ("dcd", "avsf", "climb", "sbm") and `multi_class="crammer_singer"` are refused by name. `max_memory` is what
-    each worker keeps of rows in files.
-
-    Attributes
-    ----------
-    Those of `widemargin.LinearSVC`, as arrays in this process, except `dual_coef_`.
 
     Examples
     --------
     >>> import dask.array as da
     >>> from distributed import Client
     >>> from widemargin.dask import LinearSVC
-    >>> client = Client(processes=False, dashboard_address=None)
+    >>> client = Client(processes=False, dashboard_address=":0")
     >>> X = da.random.default_rng(0).standard_normal((1000, 3), chunks=(250, 3))
     >>> model = LinearSVC(client=client).fit(X, (X[:, 0] > 0).astype(int))
     >>> model.gap_ <= 1e-4, model.predict(X).compute().shape
@@ -113,15 +110,14 @@ class LinearSVC(ClassifierOnCluster, linear.LinearSVC):
 class LinearSVR(_LinearOnCluster, linear.LinearSVR):
     """Linear support vector regression of rows on a Dask cluster, with the same certificate.
 
+    The fitted attributes are those of `widemargin.LinearSVR`, as arrays in this process, except `dual_coef_`.
+
     Parameters
     ----------
-    Those of `widemargin.LinearSVR`, and
+    **parameters
+        Those of `widemargin.LinearSVR`, with the same defaults.
     client : distributed.Client or None, default=None
         The cluster; None is the client that was made last in this process.
-
-    Attributes
-    ----------
-    Those of `widemargin.LinearSVR`, as arrays in this process, except `dual_coef_`.
     """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -36,18 +36,15 @@ from widemargin.solvers.newton.smoothed import MAX_COLUMNS, NewtonPath
 class LinearSVCCV(ClassifierOnCluster, linear_cv.LinearSVCCV):
     """Linear classification of rows on a Dask cluster, with C chosen by cross-validation.
 
+    The fitted attributes are those of `widemargin.LinearSVCCV`, as arrays in this process.
+
     Parameters
     ----------
-    Those of `widemargin.LinearSVCCV`, and
+    **parameters
+        Those of `widemargin.LinearSVCCV`, with the same defaults. `cv` is the number of folds, by default five.
+        `scoring` is a name, or made by `make_scorer`, and must need predictions only; `checkpoint` must be None.
     client : distributed.Client or None, default=None
         The cluster; None is the client that was made last in this process.
-
-    `cv` is the number of folds, by default five. `scoring` is a name, or made by `make_scorer`, and must need
-    predictions only.
-
-    Attributes
-    ----------
-    Those of `widemargin.LinearSVCCV`, as arrays in this process.
     """
 
     C = 1.0  # multiplies the costs in `_class_costs`; the values of the path are factors

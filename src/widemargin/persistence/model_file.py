@@ -51,7 +51,8 @@ def save_model(
     ----------
     model : any estimator of widemargin
         A fitted model of one of these classes, not of a subclass. Its kernel must not be a Python function, which no
-        format can store. For a LinearSVCCV or LinearSVRCV the selected model is saved, a LinearSVC or LinearSVR.
+        format can store. For a LinearSVCCV or LinearSVRCV the selected model is saved, a LinearSVC or LinearSVR. For an
+        estimator of `widemargin.dask`, the ordinary estimator is saved, without its client.
     path : str or path
         File to write; any suffix is allowed.
     format : {"widemargin", "liblinear", "libsvm", "svmlight"}, default="widemargin"
@@ -82,6 +83,8 @@ def save_model(
     OSError
         If the file cannot be written; an existing file is then unchanged.
     """
+    if hasattr(model, "to_local"):  # of widemargin.dask, which is not imported here
+        model = model.to_local()
     if hasattr(model, "chosen"):  # a LinearSVCCV or LinearSVRCV
         model = model.chosen()
     if ESTIMATORS.get(type(model).__name__) is not type(model):

@@ -58,11 +58,9 @@ def open_training_blocks(model, paths, options):
     note_queries(name, blocks.qid, wanted=isinstance(model, RankSVM))
     if blocks.layout.has_weight and not isinstance(model, LinearModel):
         warn_caller(f"{name} has weights of rows, which {type(model).__name__} does not use", FileNote)
-    if has_words and (not is_classifier(model) or options.format in _LARGEST_LABELS):
-        what = f"a model file of {spelled('format')} {options.format}" if is_classifier(model) else "the task"
-        raise FileError(f"{name}: labels are words, such as {str(y[0])!r}, and {what} needs numbers")
+    check_words(model, y if has_words else None, name, options.format)
     if is_classifier(model):
-        y = y if has_words else _check_classes(model, y, name, options.format)
+        y = y if has_words else check_classes(model, y, name, options.format)
     return TrainingFile(blocks, y, blocks.shape[1], qid=blocks.qid)
 
 
@@ -79,10 +77,17 @@ def read_training_rows(model, data, options):
         X, y, qid = read_rows(data, n_features=options.n_features, dtype=options.dtype, zero_based=options.zero_based)
         note_queries(data, qid, wanted=isinstance(model, RankSVM))
         rows = TrainingFile(X, y, X.shape[1], qid=qid)
-    return rows._replace(y=_check_classes(model, y, name_of(data), options.format)) if is_classifier(model) else rows
+    return rows._replace(y=check_classes(model, y, name_of(data), options.format)) if is_classifier(model) else rows
 
 
-def _check_classes(model, y, name, form):
+def check_words(model, words, name, form):
+    """Raise a FileError if labels are words, and the model or its file needs numbers; `words` is None for numbers."""
+    if words is not None and (not is_classifier(model) or form in _LARGEST_LABELS):
+        what = f"a model file of {spelled('format')} {form}" if is_classifier(model) else "the task"
+        raise FileError(f"{name}: labels are words, such as {str(words[0])!r}, and {what} needs numbers")
+
+
+def check_classes(model, y, name, form):
     """Return class labels as integers; FileError if the labels or the class weights are not valid."""
     broken = np.flatnonzero((y != np.round(y)) | (np.abs(y) > _LARGEST_EXACT_INTEGER))
     if len(broken):

@@ -10,14 +10,25 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator, clone, is_classifier
 
+from widemargin.errors import ClusterError
 from widemargin.evaluation.predictions import cross_predict, cross_validation_lines, fit, measure
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.machines import machine_of
 from widemargin.solvers.contract import Status
 from widemargin.solvers.registry import counts_of
 from widemargin.workflows.block_files import block_paths, is_block_file, memory_in_words, name_of_files, refuse_blocks
+from widemargin.workflows.cluster import cluster_files, fit_on_cluster
 from widemargin.workflows.errors import ArgumentError, spelled
-from widemargin.workflows.files import AnyPath, Source, as_path, as_source, check_target, name_of, naming_the_file
+from widemargin.workflows.files import (
+    AnyPath,
+    Source,
+    as_path,
+    as_source,
+    check_target,
+    name_of,
+    naming_the_file,
+    write_model,
+)
 from widemargin.workflows.model_rows import (
     ReadOptions,
     certified_gap,
@@ -30,8 +41,8 @@ from widemargin.workflows.result_text import columns, kernel_facts, model_words,
 
 _MAX_CLASSES_SHOWN = 8
 _FACTS_SHOWN = (
-    "rows", "features", "queries", "classes", "measure", "machine", "kernel", "solver", "sweeps", "steps", "iterations",
-    "planes", "objective", "gap", "seconds", "status", "model",
+    "rows", "features", "queries", "workers", "classes", "measure", "machine", "kernel", "solver", "sweeps", "steps",
+    "iterations", "planes", "objective", "gap", "seconds", "status", "model",
 )  # fmt: skip
 
 
@@ -85,6 +96,7 @@ def train_file(
     n_features: int | None = None,
     zero_based: str | bool = "auto",
     dtype: DTypeLike = np.float64,
+    dask: Any = None,
 ) -> TrainedFile:
     """Fit an estimator to the rows of a file, and write the model to another file.
 
@@ -111,6 +123,11 @@ def train_file(
         Of text, whether indices count from 0; "auto" is True if index 0 occurs.
     dtype : {numpy.float64, numpy.float32}, default=numpy.float64
         Of text, the type of the values; single precision takes half the memory.
+    dask : str, distributed.Client or None, default=None
+        Where a linear machine is fitted to row-block files, which the workers of a Dask cluster read: the address of a
+        scheduler such as "tcp://HOST:8786", a client, or "local" for processes on this machine, as many as the
+        `n_jobs` of the estimator says, by default one for each core. Of another cluster, `n_jobs` is the number of
+        threads of each worker. Paths may have a protocol of fsspec, such as "s3://". None is this process.
 
     Returns
     -------
@@ -125,6 +142,8 @@ def train_file(
         If the labels do not suit the estimator, or the format cannot represent the model.
     OSError
         If a file cannot be read or written.
+    ClusterError
+        If the cluster cannot be reached, or cannot go on. The best model so far is written, if there is one.
 
     Examples
     --------
@@ -136,9 +155,12 @@ def train_file(
     ('linear SVC, squared hinge loss', 3)
     """
     source, model = as_source(data), clone(estimator)
-    paths, options = block_paths(source), ReadOptions(format, n_features, zero_based, dtype)
+    options, output = ReadOptions(format, n_features, zero_based, dtype), as_path(output)
+    if dask is not None:
+        return _train_on_cluster(model, source, output, options, dask)
+    paths = block_paths(source)
     source = source if paths is None else name_of_files(paths)
-    target = choose_target(source if paths is None or len(paths) == 1 else paths, as_path(output))
+    target = choose_target(source if paths is None or len(paths) == 1 else paths, output)
     _check_outputs(model, target, paths or [source])
     if paths is None:
         _refuse_max_memory(model, source)
@@ -149,11 +171,38 @@ def train_file(
     with memory_in_words(paths or [name_of(source)]):
         naming_the_file(source, fit, model, rows.X, rows.y, rows.qid)
     seconds = time.perf_counter() - started
-    if model.status_ == Status.INTERRUPTED.value and np.max(model.n_iter_) == 0:
-        raise KeyboardInterrupt  # an existing model must not be replaced by one without a single iteration
+    _refuse_no_iteration(model)
     write_trained_model(model, target, format, rows)
+    facts = {"rows": rows.X.shape[0], "features": rows.n_columns}
+    if isinstance(model, RankSVM):
+        facts["queries"] = 1 if rows.qid is None else len(np.unique(rows.qid))
+    return _trained(model, target, facts | _facts(model, rows.y), seconds)
+
+
+def _train_on_cluster(model, data, output, options, dask):
+    """Fit a model to row-block files on a cluster, as `train_file` does."""
+    files = cluster_files(model, data, dask, options)
+    target = choose_target(files.paths[0] if len(files.paths) == 1 else files.paths, output)
+    _check_outputs(model, target, files.paths)
+    model, facts, error = fit_on_cluster(model, files, dask, options)
+    _refuse_no_iteration(model)
+    write_model(model, target, options.format)
+    if error is not None:
+        raise ClusterError(f"{error} It is in {target}.") from error
+    seconds = facts.pop("seconds")
+    return _trained(model, target, facts | _facts(model, None), seconds)
+
+
+def _refuse_no_iteration(model):
+    """Raise KeyboardInterrupt if Ctrl-C came before the first iteration: a file must not be replaced by that model."""
+    if model.status_ == Status.INTERRUPTED.value and np.max(model.n_iter_) == 0:
+        raise KeyboardInterrupt
+
+
+def _trained(model, target, facts, seconds):
+    """Return the TrainedFile of a model."""
     outcome = {"seconds": seconds, "status": model.status_, "model": target}
-    return TrainedFile(model, target, model_words(model), _facts(model, rows) | outcome)
+    return TrainedFile(model, target, model_words(model), facts | outcome)
 
 
 def _check_outputs(model, target, sources):
@@ -178,14 +227,10 @@ def _refuse_max_memory(model, source):
         )
 
 
-def _facts(model, rows):
-    """Return a dict of facts about a model that was fitted to rows."""
-    facts = {"rows": rows.X.shape[0], "features": rows.n_columns}
-    if isinstance(model, RankSVM):
-        facts["queries"] = 1 if rows.qid is None else len(np.unique(rows.qid))
-    if is_classifier(model):
-        facts["classes"] = model.classes_.tolist()
-    of_machine = kernel_facts(model, rows.y) if machine_of(model) is not None else _linear_facts(model)
+def _facts(model, y):
+    """Return a dict of facts about a model that was fitted to rows with targets y."""
+    facts = {"classes": model.classes_.tolist()} if is_classifier(model) else {}
+    of_machine = kernel_facts(model, y) if machine_of(model) is not None else _linear_facts(model)
     return facts | of_machine | {"gap": certified_gap(model)}
 
 

@@ -11,8 +11,13 @@ from widemargin.workflows.train import cross_validate_file, train_file
 def run(tokens):
     """Train, or cross-validate with -v; return the exit status."""
     parser = make_parser(data="DATA...")
+    parser.set_defaults(jobs=None)
     options = parser.parse(translate_letters(tokens))
     options.files = _data_and_target(options.files)
+    if options.dask is not None and options.n_folds is not None:
+        parser.error("--dask is for training, and -v measures in this process; leave one of them out")
+    if options.jobs is None and options.dask is None:
+        options.jobs = 1
     model = make_model(parser, options)
     return _train(model, options) if options.n_folds is None else _cross_validate(model, options)
 
@@ -26,7 +31,7 @@ def _data_and_target(files):
 def _train(model, options):
     """Train and write the model, and print a summary; return the exit status."""
     with reporting(options):
-        trained = train_file(model, *options.files, **reading_options(options))
+        trained = train_file(model, *options.files, **reading_options(options), dask=options.dask)
     stream = sys.stderr if trained.output == "-" else sys.stdout
     if options.json:
         print_json(trained.to_dict(), stream)

@@ -69,6 +69,7 @@ examples:
   xzcat big.xz | widemargin train --format liblinear - big.model
   widemargin train --max-memory 3G --checkpoint run.ckpt big.arrow big.model
   widemargin train --scaling standard part-1.arrow part-2.arrow parts.model
+  widemargin train --dask local 'part-*.arrow' parts.model
 
 Without an option of kernel machines the model is linear: the intercept is penalised with the other weights, and -e is a
 relative duality gap. Any of LIBSVM's letters -s -t -d -g -r -n -m -h -b, or their long names, selects a kernel machine
@@ -84,6 +85,8 @@ With -v, all rows of a query are in one fold; ROC area, PRBEP, precision@K and r
 Row-block files, which widemargin convert writes, are recognised by their content and are for linear machines without
 -v. DATA may be several of them, or a pattern in quotes such as 'part-*.arrow'. Rows that fit into --max-memory are
 loaded, others are read from disk in every pass. After kill -9 or Ctrl-C, the same command goes on from --checkpoint.
+With --dask the rows are those of the workers: -j is the number of threads of each, by default all, --max-memory is what
+each keeps, and paths may have a protocol, such as s3://. A worker that dies costs time only. MODEL is an ordinary one.
 
 exit status:
   0  success, also if a warning says that the solver stopped before it reached the tolerance
@@ -103,7 +106,10 @@ def make_parser(command="train", description=_DESCRIPTION, examples=_EXAMPLES, d
     kernel_options.add_kernel_options(
         _adding(parser.add_argument_group("kernel machines (each of these asks for one)"))
     )
-    _add_solver_options(parser.add_argument_group("how, and how far"))
+    solver_options = parser.add_argument_group("how, and how far")
+    _add_solver_options(solver_options)
+    if command == "train":
+        _add_cluster_option(solver_options)
     _add_file_options(parser.add_argument_group("files and messages"))
     return parser
 
@@ -166,6 +172,12 @@ def _add_solver_options(group):
         metavar="K",
         help="K-fold cross-validation; train writes no model then",
     )
+
+
+def _add_cluster_option(group):
+    group.add_argument("--dask", metavar="ADDRESS", help="linear, row-block files: train on the Dask cluster with the "
+        "scheduler at this address, such as tcp://HOST:8786, whose workers read the files; or local for a process on "
+        "each core, or -j N processes")  # fmt: skip
 
 
 def _add_file_options(group):
