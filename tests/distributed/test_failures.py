@@ -7,9 +7,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from distributed import Client, LocalCluster
 from tests.distributed.clusters import assert_nothing_left, blocks, classes_of, cluster_of, kill, process_ids
 
-from distributed import Client, LocalCluster
 from widemargin.dask import ClusterError, LinearSVC, RankSVM
 from widemargin.distributed.failures import Overseer
 

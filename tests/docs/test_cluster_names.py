@@ -8,13 +8,13 @@ from pathlib import Path
 import dask.array as da
 import pytest
 from dask.utils import key_split
+from distributed import Client
 from distributed.diagnostics.plugin import SchedulerPlugin
 from sklearn.base import clone
 from tests.docs.test_docstrings import documented_in
 
 import widemargin
 import widemargin.dask
-from distributed import Client
 
 ROOT = Path(__file__).parents[2]
 ESTIMATORS = {

@@ -6,10 +6,10 @@ import sys
 import dask.array as da
 import numpy as np
 import pytest
+from distributed import Client
 
 import widemargin
 import widemargin.dask
-from distributed import Client
 from widemargin import load_model, save_model
 from widemargin.dask import LinearSVC, LinearSVCCV, LinearSVR, MeasureSVC, OrdinalSVC, RankSVM, ROCAreaSVC
 

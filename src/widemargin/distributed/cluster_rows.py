@@ -3,8 +3,8 @@
 from typing import Any, Self
 
 import numpy as np
-
 from distributed import Client, default_client
+
 from widemargin.data.blocks.memory import bytes_of
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.distributed.failures import Overseer, all_workers
@@ -48,10 +48,12 @@ class ClusterRows:
 
     def __init__(self, client: Client | None, data: tuple, *, as_labels: bool, n_jobs: int | None) -> None:
         self._client = client_of(client)
-        Overseer(self._client).workers()
+        overseer = Overseer(self._client)
+        overseer.workers()
         partitions = partitions_of(self._client, *data, numeric=not as_labels)
         self.group = Group(self._client, partitions, n_jobs, _PROXIES)
         try:
+            overseer.wait(partitions, ())  # so that it is known where they are
             self.facts = self.group.each(facts_of, ROWS, as_labels)
             self.n_rows, self.n_features = sum(one.n_rows for one in self.facts), self.facts[0].n_features
             self.names = names_of(data[0]) or self.facts[0].names

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dask.system import CPU_COUNT
+from distributed import Client, LocalCluster, WorkerPlugin
 from sklearn.base import BaseEstimator
 
-from distributed import Client, LocalCluster, WorkerPlugin
 from widemargin._runtime import progress
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.distributed.cutting_plane import MeasureSVC, OrdinalSVC, RankSVM, ROCAreaSVC
@@ -24,7 +24,7 @@ from widemargin.errors import ClusterError
 
 LOCAL = "local"
 _SECONDS_TO_CONNECT = 8
-_ESTIMATORS = {
+_ESTIMATORS: dict[str, Any] = {
     kind.__name__: kind for kind in (LinearSVC, LinearSVR, LinearSVCCV, RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC)
 }
 

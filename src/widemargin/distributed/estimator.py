@@ -10,12 +10,12 @@ import dask.array as da
 import numpy as np
 from dask import delayed
 from dask.base import is_dask_collection
+from distributed import Client
 from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from distributed import Client
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.distributed.cluster_rows import ClusterRows
 from widemargin.distributed.failures import ClusterFailure
