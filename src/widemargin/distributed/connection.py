@@ -24,7 +24,7 @@ from widemargin.errors import ClusterError
 
 LOCAL = "local"
 _SECONDS_TO_CONNECT = 8
-_ESTIMATORS = {
+_ESTIMATORS: dict[str, Any] = {
     kind.__name__: kind for kind in (LinearSVC, LinearSVR, LinearSVCCV, RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC)
 }
 
