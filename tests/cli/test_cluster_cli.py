@@ -14,6 +14,8 @@ import psutil
 import pytest
 
 from widemargin import LinearSVC, RankSVM, load_model, open_blocks, write_blocks
+from widemargin.errors import ClusterError
+from widemargin.workflows.cluster import ClusterFit
 
 PATIENCE = 60.0  # seconds, to tell a hang from a busy machine
 SECONDS_TO_LIVE = "180"  # of a scheduler or worker without anybody, should a test end without ending it
@@ -217,3 +219,21 @@ def test_a_file_that_only_its_name_makes_a_pattern_is_read(address, call, parts,
     (tmp_path / "part-0.arrow").rename(tmp_path / "part[0].arrow")
     assert call("train", "-q", "--dask", address, "part[0].arrow", "model") == (0, "", "")
     assert load_model(tmp_path / "model").n_features_in_ == open_blocks(tmp_path / "part[0].arrow").shape[1]
+
+
+def test_if_the_cluster_fails_the_best_model_so_far_is_written(call, parts, tmp_path, monkeypatch):
+    so_far = LinearSVC().fit(*parts)
+
+    def failing(*_):
+        return ClusterFit(
+            so_far,
+            {"seconds": 1.0},
+            ClusterError("No worker for 20 seconds. The model is the best one so far: gap 1.0e-02."),
+        )
+
+    monkeypatch.setattr("widemargin.workflows.train.fit_on_cluster", failing)
+    status, out, err = call("train", "--dask", "local", "part-*.arrow", "model")
+    assert (status, out) == (1, "")
+    assert err.endswith("The model is the best one so far: gap 1.0e-02. model holds it.\n")
+    assert err.count("\n") == 1
+    assert np.array_equal(load_model(tmp_path / "model").coef_, so_far.coef_)

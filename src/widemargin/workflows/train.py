@@ -188,7 +188,7 @@ def _train_on_cluster(model, data, output, options, dask):
     _refuse_no_iteration(model)
     write_model(model, target, options.format)
     if error is not None:
-        raise ClusterError(f"{error} It is in {target}.") from error
+        raise ClusterError(f"{error} {target} holds it.") from error
     seconds = facts.pop("seconds")
     return _trained(model, target, facts | _facts(model, None), seconds)
 
