@@ -21,6 +21,7 @@ from typing import Any
 
 from distributed import Client, Future, get_worker
 
+from widemargin._runtime.threads import n_threads as threads_asked
 from widemargin.distributed.failures import ClusterFailure, Overseer
 from widemargin.distributed.partition import (
     COMBINATIONS,
@@ -45,7 +46,7 @@ def run_batch(partitions: list[Partition], n_partitions: int, batch: Batch, n_jo
     """Execute a batch on partitions of a worker: the body of a task."""
     begun, worker = time.perf_counter(), get_worker()
     end_quickly(worker)
-    n_threads = worker.state.nthreads if n_jobs is None else max(1, min(n_jobs, worker.state.nthreads))
+    n_threads = worker.state.nthreads if n_jobs is None else min(worker.state.nthreads, threads_asked(n_jobs))
     results, incomplete = results_here(partitions, n_partitions, batch, n_threads)
     numbers = [one.rows.number for one in partitions]
     return Outcome(results, incomplete, time.perf_counter() - begun, worker.address, numbers)
