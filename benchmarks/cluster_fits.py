@@ -159,7 +159,16 @@ def _objective(parameters, X, y, model):
 
 def run_killed(page, options, facts):
     """Kill one of three workers at random moments of fits; count those that end with the same bits."""
-    columns = ["fits", "same bits", "undisturbed, s", "median cost, s", "largest cost, s", "moments", "others"]
+    columns = [
+        "fits",
+        "killed before the end",
+        "same bits",
+        "undisturbed, s",
+        "median cost, s",
+        "largest cost, s",
+        "moments",
+        "others",
+    ]
     rng = np.random.default_rng(0)
     with local_cluster(WORKERS_OF_KILLS) as client:
         blocks = covertype_on(client, options.folder, max(1, round(COPIES_OF_KILLS * options.scale)), 6)
@@ -172,8 +181,8 @@ def run_killed(page, options, facts):
     costs = [one["seconds"] - seconds for one in trials if one["bits"] == bits]
     others = "; ".join(one["bits"] for one in trials if one["bits"] != bits)
     page.put("killed", columns, [
-        len(trials), same, f"{seconds:.2f}", f"{median(costs):.2f}" if costs else "–",
-        f"{max(costs):.2f}" if costs else "–",
+        len(trials), sum(one["is_in_time"] for one in trials), same, f"{seconds:.2f}",
+        f"{median(costs):.2f}" if costs else "–", f"{max(costs):.2f}" if costs else "–",
         f"{min(one['moment'] for one in trials):.2f} to {max(one['moment'] for one in trials):.2f} s", others or "none",
     ], n_key=1)  # fmt: skip
     return {"undisturbed": seconds, "bits": bits, "trials": trials}

@@ -10,6 +10,7 @@ the network, and c and e what bytes cost, the sums of the client included. The s
 """
 
 from dataclasses import dataclass, replace
+from statistics import median
 
 import numpy as np
 
@@ -105,7 +106,7 @@ def _measured_costs(page):
 def _checked(page, passes, costs, n_workers):
     """Repeat the passes of the fit with sleeping workers; return predicted and measured seconds."""
     columns = ["workers", "rows", "trips", "sleeping, s", "latency, predicted s", "all, predicted s", "all, measured s",
-               "measured / predicted"]  # fmt: skip
+               "measured / predicted", "median trip, predicted ms", "measured ms"]  # fmt: skip
     n_rows = n_workers * ROWS_PER_SIMULATED_WORKER
     seconds = [one.seconds(n_rows, n_workers) for one in passes]
     latencies = [costs.latency(n_workers, one.bytes_sent, one.bytes_back) for one in passes]
@@ -116,6 +117,7 @@ def _checked(page, passes, costs, n_workers):
     page.put("check", columns, [
         n_workers, f"{n_rows:.0e}", len(passes), f"{sum(seconds):.2f}", f"{sum(latencies):.2f}",
         f"{sum(predicted):.2f}", f"{sum(measured):.2f}", f"{sum(measured) / sum(predicted):.2f}",
+        f"{1e3 * median(predicted):.0f}", f"{1e3 * median(measured):.0f}",
     ], n_key=1)  # fmt: skip
     return {"workers": n_workers, "predicted": predicted, "measured": measured}
 

@@ -8,6 +8,7 @@ sleep; they have connections of their own. Both end when the scheduler is closed
 """
 
 import asyncio
+import logging
 import sys
 
 from distributed import Scheduler, Worker
@@ -31,6 +32,7 @@ async def work(address, n_workers):
 
 
 if __name__ == "__main__":
+    logging.getLogger("distributed").setLevel(logging.ERROR)  # workers that leave at the end are no news
     if sys.argv[1] == "scheduler":
         asyncio.run(schedule())
     else:
