@@ -22,6 +22,7 @@ WORKERS, ROWS = (10, 30, 100, 300, 1000), (10**8, 10**9, 10**10)
 ROWS_PER_SIMULATED_WORKER = 2_000_000
 TRIPS, SIZE, WORKERS_FOR_BYTES = 25, 1 << 20, 10
 SET = "covertype, repeated"
+SAMPLE = "sample_of"  # the pass that brings a sample of rows to the client
 MEMORY_OF_WORKER = 64e9  # bytes of rows; beyond it, rows are read from a disk in each pass, which is not modelled
 
 
@@ -42,11 +43,19 @@ class Costs:
 
 @dataclass(frozen=True)
 class Pass:
-    """A trip of the measured fit: seconds for a row and thread, and the bytes to and from one worker."""
+    """A trip of the measured fit: seconds for a row and thread, and the bytes to and from one worker.
+
+    The sample of rows that the client fits first has a fixed size: each worker returns its share of `shared_bytes`.
+    """
 
     seconds_per_row: float
     bytes_sent: int
-    bytes_back: int
+    bytes_from_each: int
+    shared_bytes: int
+
+    def bytes_back(self, n_workers):
+        """Return the bytes that come from one of so many workers."""
+        return self.bytes_from_each + self.shared_bytes // n_workers
 
     def seconds(self, n_rows, n_workers):
         """Return the seconds of a worker for its share of the rows."""
@@ -67,9 +76,12 @@ def run_model(page, options, facts):
 
 def _passes(local):
     """Return the Passes of the measured fit."""
-    n = local["n_workers"]
-    return [Pass(trip["slowest"] * n / local["rows"], trip["bytes_sent"], trip["bytes_back"] // n)
-            for trip in local["trips"]]  # fmt: skip
+    n, passes = local["n_workers"], []
+    for trip in local["trips"]:
+        is_sample = trip["verb"] == SAMPLE
+        sizes = (0, trip["bytes_back"]) if is_sample else (trip["bytes_back"] // n, 0)
+        passes.append(Pass(trip["slowest"] * n / local["rows"], trip["bytes_sent"], *sizes))
+    return passes
 
 
 # --- Measured ---------------------------------------------------------------------------------------------------------
@@ -109,9 +121,9 @@ def _checked(page, passes, costs, n_workers):
                "measured / predicted", "median trip, predicted ms", "measured ms"]  # fmt: skip
     n_rows = n_workers * ROWS_PER_SIMULATED_WORKER
     seconds = [one.seconds(n_rows, n_workers) for one in passes]
-    latencies = [costs.latency(n_workers, one.bytes_sent, one.bytes_back) for one in passes]
+    latencies = [costs.latency(n_workers, one.bytes_sent, one.bytes_back(n_workers)) for one in passes]
     with simulation(n_workers) as simulated:
-        measured = [simulated.trip(wait, one.bytes_sent, one.bytes_back)
+        measured = [simulated.trip(wait, one.bytes_sent, one.bytes_back(n_workers))
                     for wait, one in zip(seconds, passes, strict=True)]  # fmt: skip
     predicted = [wait + latency for wait, latency in zip(seconds, latencies, strict=True)]
     page.put("check", columns, [
@@ -128,7 +140,7 @@ def _checked(page, passes, costs, n_workers):
 def _predicted(page, passes, costs, n_workers):
     """Write the predicted seconds of the fit for each number of rows, and how much of them is latency."""
     columns = ["workers", *(f"{n_rows:.0e} rows, s" for n_rows in ROWS), "latency of all trips, s"]
-    latency = sum(costs.latency(n_workers, one.bytes_sent, one.bytes_back) for one in passes)
+    latency = sum(costs.latency(n_workers, one.bytes_sent, one.bytes_back(n_workers)) for one in passes)
     seconds = [latency + sum(one.seconds(n_rows, n_workers) for one in passes) for n_rows in ROWS]
     bytes_per_row = 4 * 54  # covertype: 54 columns of float32
     cells = [f"{one:,.0f}{'' if n_rows * bytes_per_row / n_workers <= MEMORY_OF_WORKER else '†'}"

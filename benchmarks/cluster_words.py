@@ -57,7 +57,8 @@ SECTIONS = {
         "Predicted fits on large clusters",
         "The same fit, with as many trips, on workers of one thread. Seconds = time per row × rows / workers + "
         "latency of all trips, with b the processor time of client and scheduler only. † the rows of a worker "
-        "take more than 64 GB, so that they would be read from a disk in each pass, which is not in the model.\n\n"
+        "take more than 64 GB, so that they would be read from a disk in each pass, which is not in the model. "
+        "Each worker returns as many bytes as in the measured fit; the sample for the warm start has a fixed size.\n\n"
         "Where the design ends: the client submits a task to each worker, the scheduler answers for each, and "
         "the sums of all workers come to the client, in every trip. All three grow with the number of workers, "
         "and the time of the rows falls with it, so that more workers than about the square root of (time of "
