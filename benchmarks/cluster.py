@@ -19,7 +19,7 @@ from benchmarks.cluster_words import INTRODUCTION, SECTIONS
 from benchmarks.page import Page, machine, versions
 
 ROOT = Path(__file__).parents[1]
-PAGE, PICTURE, FACTS = ROOT / "benchmarks/results/cluster.md", ROOT / "docs/cluster.png", "cluster.json"
+PAGE, PICTURE, FACTS = ROOT / "benchmarks/results/cluster.md", ROOT / "docs/cluster.png", "cluster-{:g}.json"
 RUNS = {"local": run_local, "bits": run_bits, "killed": run_killed, "peers": run_peers, "model": run_model}
 WRITES = {"model": ["costs", "check", "model"]}  # sections, where they are not one of the same name
 
@@ -28,7 +28,7 @@ def main():
     options = _options()
     options.folder.mkdir(parents=True, exist_ok=True)
     page = Page(PAGE, INTRODUCTION, SECTIONS, dry=options.dry)
-    facts_file = options.folder / FACTS
+    facts_file = options.folder / FACTS.format(options.scale)
     facts = json.loads(facts_file.read_text()) if facts_file.exists() else {}
     words = f"{machine()}; {versions('widemargin', 'numpy', 'numba', 'dask', 'distributed', 'scikit-learn')}; one run"
     for name in options.only:
