@@ -48,6 +48,7 @@ bench: $(VENV)/.installed-bench  ## the benchmark tables (some hours; needs the 
 	$(BIN)/python -m benchmarks.cutting_planes
 	$(BIN)/python -m benchmarks.grid
 	$(BIN)/python -m benchmarks.larger_than_memory
+	$(BIN)/python -m benchmarks.cluster
 
 # One marker per set of extras; installing again is cheap and only happens when pyproject.toml changed.
 $(VENV)/.installed-%: pyproject.toml | $(VENV)

@@ -15,7 +15,7 @@ POSITIONS, LETTERS = 141, 4
 _MOTIF_WIDTH = 8.0  # standard deviation, in positions, of the window in which letters matter
 _NOISE = 1.0
 _POSITIVE_DEVIATIONS = 2.054  # above the mean, beyond which 2% of a normal distribution lie
-_ROWS_PER_BLOCK = 1 << 16
+ROWS_PER_BLOCK = 1 << 16
 
 
 def splice_blocks(n_rows, seed=0):
@@ -26,8 +26,8 @@ def splice_blocks(n_rows, seed=0):
     threshold = motif.mean(axis=1).sum() + _POSITIVE_DEVIATIONS * np.sqrt(motif.var(axis=1).sum() + _NOISE**2)
     matters = np.flatnonzero(window > 1e-6)
     first_columns = LETTERS * np.arange(POSITIONS, dtype=np.int32)
-    for start in range(0, n_rows, _ROWS_PER_BLOCK):
-        n = min(_ROWS_PER_BLOCK, n_rows - start)
+    for start in range(0, n_rows, ROWS_PER_BLOCK):
+        n = min(ROWS_PER_BLOCK, n_rows - start)
         letters = rng.integers(0, LETTERS, (n, POSITIONS), dtype=np.uint8)
         scores = _NOISE * rng.standard_normal(n)
         for position in matters:
@@ -43,7 +43,7 @@ def ranking_blocks(n_rows, seed=0, n_columns=136, rows_per_query=100):
     """Generate blocks (X, y, qid): float32 rows, relevance 0 to 4 by a noisy linear function, queries of 100 rows."""
     rng = np.random.default_rng(seed)
     w = rng.standard_normal(n_columns) / np.sqrt(n_columns)
-    queries_per_block = _ROWS_PER_BLOCK // rows_per_query
+    queries_per_block = ROWS_PER_BLOCK // rows_per_query
     for first in range(0, n_rows // rows_per_query, queries_per_block):
         n_queries = min(queries_per_block, n_rows // rows_per_query - first)
         n = n_queries * rows_per_query
@@ -57,8 +57,8 @@ def wide_blocks(n_rows, seed=0, n_columns=1_000_000, values_per_row=100):
     """Generate blocks (X, y): rows of unit length whose columns are drawn as words are, the label by a sparse w."""
     rng = np.random.default_rng(seed)
     w = rng.standard_normal(n_columns) * (rng.random(n_columns) < 0.1)
-    for start in range(0, n_rows, _ROWS_PER_BLOCK):
-        n = min(_ROWS_PER_BLOCK, n_rows - start)
+    for start in range(0, n_rows, ROWS_PER_BLOCK):
+        n = min(ROWS_PER_BLOCK, n_rows - start)
         columns = (n_columns * rng.random((n, values_per_row)) ** 3).astype(np.int32)
         columns.sort(axis=1)
         values = rng.random((n, values_per_row), dtype=np.float32)

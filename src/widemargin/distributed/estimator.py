@@ -20,6 +20,7 @@ from widemargin.data.blocks.reader import open_blocks
 from widemargin.distributed.cluster_rows import ClusterRows
 from widemargin.distributed.failures import ClusterFailure
 from widemargin.distributed.group import Group
+from widemargin.distributed.partition import THREADS
 from widemargin.distributed.sources import BlockFiles, blocks_of, local_path, rows_of_file
 from widemargin.errors import ClusterError
 from widemargin.models.base import WeightedModel
@@ -81,6 +82,10 @@ class OnCluster:
             super()._warn(solutions, X)
         else:
             self.status_ = Status.INTERRUPTED.value
+
+    def _limits(self, report, n_tasks):
+        """Return the settings of every solver; on a worker, threads are those that it has for a task."""
+        return {**super()._limits(report, n_tasks), "n_jobs": THREADS}
 
     def _set_features(self, rows):
         """Set the number of features, and their names."""

@@ -29,7 +29,7 @@ from widemargin.distributed.statements import (
 from widemargin.problems import magnitudes
 from widemargin.problems.formulations import DualQP, RiskProblem
 
-_MAX_SAMPLE_VALUES = 1 << 22  # of the rows that the client fits first, as a warm start: some tens of megabytes
+_MAX_SAMPLE_VALUES = 1 << 24  # of the rows that the client fits first, as a warm start: about a hundred megabytes
 
 
 class DistributedMatrix:

@@ -26,8 +26,14 @@ class Ref(NamedTuple):
 
 ROWS = Ref("rows")
 """The rows themselves, a `PartitionRows`."""
-THREADS = Ref("threads")
-"""The number of threads that a worker has for a task."""
+
+
+class WorkerThreads(int):
+    """A number of threads that stands, as an argument of a command, for those that a worker has for the task."""
+
+
+THREADS = WorkerThreads(-1)
+"""All cores in this process, and all threads of the task on a worker."""
 
 
 class Command(NamedTuple):
@@ -86,7 +92,7 @@ class Partition:
         self._forget()
 
     def _forget(self) -> None:
-        self._lock, self._last = threading.Lock(), 0
+        self._lock, self._last, self._n_threads = threading.Lock(), 0, 1
         self._objects: dict[str, Any] = {}
 
     def __reduce__(self):
@@ -107,7 +113,7 @@ class Partition:
         with self._lock:
             if batch.is_whole:
                 self._objects = {}
-            self._objects |= {ROWS.name: self.rows, THREADS.name: n_threads}
+            self._objects[ROWS.name], self._n_threads = self.rows, n_threads
             self._last = -1  # if a command fails, the objects are of no use
             results = [self._call(command) for command in batch.commands]
             self._last = batch.commands[-1].number
@@ -129,7 +135,7 @@ class Partition:
             return found if argument.attribute is None else getattr(found, argument.attribute)
         if isinstance(argument, list):
             return [self._resolved(one) for one in argument]
-        return argument
+        return self._n_threads if isinstance(argument, WorkerThreads) else argument
 
 
 def drop(name: str) -> None:

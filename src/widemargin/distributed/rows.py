@@ -19,9 +19,13 @@ from widemargin.problems.line_search import (
     zero_by_kinks,
     zero_by_newton,
 )
-from widemargin.problems.smoothed_risk import line_search, line_search_by_bisection, mean_distance, zero_of_sum
+from widemargin.problems.smoothed_risk import SLOPE_REDUCTION, line_search_by_bisection, mean_distance, zero_of_sum
 from widemargin.solvers.cutting_planes.plane_rows import PlaneRows
 from widemargin.solvers.newton.row_state import RowState, set_directions
+
+_MAX_PASSES = 30  # of a line search
+_STEPS_PER_PASS = 7
+_FACTORS = 2.0 ** np.arange(1, _STEPS_PER_PASS + 1)  # by which a step length is multiplied
 
 
 class KeptDual:
@@ -137,11 +141,31 @@ class NewtonRows(RecordedRows):
     def predict_and_search(self, h, *terms):
         """As `RowState.predict_and_search`; the derivatives of the whole step come with the prediction."""
         sums, found = self.group._ask(_predicted, (self.ref, h), "sum", True)
-        return sums, line_search(lambda k: found if k == 1.0 else self.derivatives(k, h), h, *terms)
+        return sums, self._searched(h, float(found[0]), *terms)
 
     def line_search(self, h, *terms):
         """As `RowState.line_search`."""
-        return line_search(lambda k: self.derivatives(k, h), h, *terms)
+        return self._searched(h, float(self.derivatives(1.0, h)[0]), *terms)
+
+    def _searched(self, h, last, curvature, slope, initial_slope):
+        """Return a k near the minimiser of φ, as `line_search` of `smoothed_risk`; `last` is the slope of R at k = 1.
+
+        Each pass has the slopes of several k, so that few are needed.
+        """
+        ks, slopes = np.array([0.0, 1.0]), np.array([initial_slope, last + slope + curvature])
+        for _ in range(_MAX_PASSES):
+            best = int(np.argmin(np.abs(slopes[1:]))) + 1
+            n_left = int(np.count_nonzero(slopes < 0.0))  # φ is convex: the slopes ascend
+            if abs(slopes[best]) <= SLOPE_REDUCTION * abs(initial_slope) or not n_left > 0:
+                break
+            low, high = ks[n_left - 1], ks[n_left] if n_left < len(ks) else np.inf
+            if high - low <= SLOPE_REDUCTION**2 * low:
+                break
+            new = low * _FACTORS if np.isinf(high) else np.linspace(low, high, _STEPS_PER_PASS + 2)[1:-1]
+            found = self.group._ask(_slopes, (self.ref, new, h), "sum") + slope + curvature * new
+            order = np.argsort(np.concatenate([ks, new]), kind="stable")
+            ks, slopes = np.concatenate([ks, new])[order], np.concatenate([slopes, found])[order]
+        return float(ks[best])
 
     def line_search_with_intercept(self, h, *terms):
         """As `RowState.line_search_with_intercept`."""
@@ -189,6 +213,11 @@ class NewtonRows(RecordedRows):
 def _evaluated(state, h):
     """Return the results of `evaluate`, and of `band_sums`, which a change of the half width needs."""
     return state.evaluate(h), state.band_sums(h)
+
+
+def _slopes(state, ks, h):
+    """Return the first derivatives of the smoothed losses at several step lengths."""
+    return np.array([state.derivatives(k, h)[0] for k in ks])
 
 
 def _predicted(state, h):

@@ -6,6 +6,7 @@ are computed where Dask decides, from the graph of the collections, and computed
 
 import glob
 import os
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,13 +15,14 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from dask import delayed
-from dask.base import is_dask_collection, tokenize
+from dask.base import is_dask_collection
 from dask.delayed import Delayed
 from distributed import Client, Future
 from scipy.sparse import issparse
 
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.data.structure import checked_csr
+from widemargin.distributed.failures import all_workers
 from widemargin.distributed.partition import Partition, PartitionRows
 from widemargin.models.inputs import finite_targets, refuse_missing
 
@@ -95,8 +97,8 @@ def partitions_of(
         If X and what belongs to its rows are divided differently.
     """
     if isinstance(X, BlockFiles):
-        tasks = _tasks_of_files(client, X, (y, weight, qid), numeric)
-    elif is_dask_collection(X):
+        return _partitions_of_files(client, X, (y, weight, qid), numeric)
+    if is_dask_collection(X):
         blocks = blocks_of(X)
         belongings = [_aligned(one, X, len(blocks), name) for one, name in ((y, "y"), (weight, "sample_weight"),
                                                                            (qid, "qid"))]  # fmt: skip
@@ -161,20 +163,26 @@ def _refuse_separate(y, weight, qid):
         )
 
 
-def _tasks_of_files(client, files, belongings, numeric):
-    """Return the tasks of row-block files: ranges of rows of about the same number of bytes."""
+def _partitions_of_files(client, files, belongings, numeric):
+    """Return the futures of the Partitions of row-block files: ranges of rows of about the same number of bytes.
+
+    Adjacent partitions are proposed to the same worker, which can then add their sums.
+    """
     if any(one is not None for one in belongings):
         raise ValueError("y, sample_weight and qid of row-block files are those of the files; leave them out.")
-    sizes = _sizes_of(client, files.paths)
-    tasks, token = [], tokenize(files)
-    for path, (n_rows, n_bytes, ends) in zip(files.paths, sizes, strict=True):
+    ranges = []
+    for path, (n_rows, n_bytes, ends) in zip(files.paths, _sizes_of(client, files.paths), strict=True):
         n_parts = max(1, min(len(ends), round(n_bytes / _BYTES_PER_PARTITION)))
         cuts = [0, *(ends[len(ends) * part // n_parts - 1] for part in range(1, n_parts)), n_rows]
-        for start, stop in pairwise(cuts):
-            number = len(tasks)
-            task = delayed(partition_of_file, pure=False)
-            tasks.append(task(number, path, start, stop, numeric, dask_key_name=f"{task.key}-{token}-{number}"))
-    return tasks
+        ranges += [(path, *pair) for pair in pairwise(cuts)]
+    workers, token = sorted(all_workers(client)), uuid.uuid4().hex
+    return [
+        client.submit(
+            partition_of_file, number, *one, numeric, pure=False, key=f"widemargin-partition-{token}-{number}",
+            workers=[workers[len(workers) * number // len(ranges)]], allow_other_workers=True,
+        )
+        for number, one in enumerate(ranges)
+    ]  # fmt: skip
 
 
 def _sizes_of(client, paths):

@@ -26,7 +26,7 @@ from widemargin.problems.losses import hinge_argument
 from widemargin.problems.row_risk import BLOCK_ROWS, hinges_of, ranges_of
 
 _MAX_STEPS = 100  # of a line search
-_SLOPE_REDUCTION = 1e-2  # slope at the end of a line search, relative to the slope at its start
+SLOPE_REDUCTION = 1e-2  # slope at the end of a line search, relative to the slope at its start
 _ZERO_SUM = 1e-13  # sum of the dual variables that counts as zero, relative to the sum of all weights
 
 
@@ -166,16 +166,16 @@ def line_search(derivatives, h, curvature, slope, initial_slope):
 
     `derivatives(k)` returns R'(k) and R''(k). `initial_slope` is φ'(0), by which the accuracy is set.
     """
-    tolerance = _SLOPE_REDUCTION * abs(initial_slope)
+    tolerance = SLOPE_REDUCTION * abs(initial_slope)
     return zero_of_slope(derivatives, h, 1.0, tolerance=tolerance, slope=slope, curvature=curvature)
 
 
 def line_search_by_bisection(slope_at, curvature, slope, initial_slope):
     """Return k as `line_search` does, from R' alone."""
-    low, high, k, tolerance = 0.0, np.inf, 1.0, _SLOPE_REDUCTION * abs(initial_slope)
+    low, high, k, tolerance = 0.0, np.inf, 1.0, SLOPE_REDUCTION * abs(initial_slope)
     for _ in range(_MAX_STEPS):
         first = slope_at(k) + slope + curvature * k
-        if abs(first) <= tolerance or high - low <= _SLOPE_REDUCTION * low:
+        if abs(first) <= tolerance or high - low <= SLOPE_REDUCTION * low:
             break
         low, high = (k, high) if first < 0.0 else (low, k)
         k = 2.0 * low if np.isinf(high) else 0.5 * (low + high)
