@@ -1,5 +1,7 @@
 """`RankSVM`, `OrdinalSVC`, `ROCAreaSVC` and `MeasureSVC` on a cluster: the models of the ordinary estimators."""
 
+from itertools import pairwise
+
 import dask
 import dask.array as da
 import numpy as np
@@ -82,7 +84,7 @@ def test_models_of_all_rows_are_those_of_the_ordinary_estimators(name, options, 
 def test_delayed_blocks_of_queries(client, rng):
     X, y, qid, lengths = queries_of(rng)
     ends = np.cumsum([0, *lengths])
-    parts = [slice(*pair) for pair in zip(ends, ends[1:], strict=False)]
+    parts = [slice(*pair) for pair in pairwise(ends)]
     delayed = [dask.delayed((X[one], y[one], None, qid[one])) for one in parts]
     model = on_cluster.RankSVM(client=client).fit(delayed)
     collections = [da.from_array(one, chunks=(lengths, *one.shape[1:])) for one in (X, y, qid)]

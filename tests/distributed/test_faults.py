@@ -8,7 +8,16 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from tests.distributed.clusters import assert_nothing_left, blocks, classes_of, cluster_of, kill, process_ids, same_bits
+from tests.distributed.clusters import (
+    assert_nothing_left,
+    blocks,
+    classes_of,
+    cluster_of,
+    kill,
+    process_ids,
+    same_bits,
+    workers_never_replaced,
+)
 
 from widemargin.dask import LinearSVC, LinearSVCCV, RankSVM
 from widemargin.distributed.failures import Overseer
@@ -100,21 +109,18 @@ def test_workers_killed_at_twenty_random_moments_cost_nothing_but_time(hurt, mod
 
 
 def test_two_workers_killed_one_after_the_other_and_never_replaced(models, monkeypatch):
-    with cluster_of(3) as client:
-        for nanny in client.cluster.workers.values():
-            nanny.auto_restart = False
-        first, second = list(process_ids(client).values())[:2]
+    with cluster_of(1) as client, workers_never_replaced(client, 2) as processes:
         ordinary, waits = Overseer.wait, []
 
         def wait(self, futures, partitions):
             waits.append(len(futures))
             if len(waits) in (3, 8):
-                kill(first if len(waits) == 3 else second)
+                processes[len(waits) // 8].kill()
             return ordinary(self, futures, partitions)
 
         monkeypatch.setattr(Overseer, "wait", wait)
         assert same_bits(fit_newton(client), models["newton"])
-        assert len(process_ids(client)) == 1
+        assert (waits[0], waits[-1]) == (3, 1)
         assert_nothing_left(client)
 
 
@@ -142,8 +148,6 @@ def test_two_fits_at_once_on_one_cluster(client, models):
     for one in threads:
         one.join()
     assert all(same_bits(found[name], models[name]) for name in ("newton", "ocas"))
-
-
 
 
 def test_a_killed_worker_with_another_default_client_and_delayed_blocks(hurt, monkeypatch, tmp_path):

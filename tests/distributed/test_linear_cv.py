@@ -53,7 +53,10 @@ def test_several_classes_by_cutting_planes(client, rng):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"cv": [(0, 1)]}, "cv must be a number of folds"), ({"checkpoint": "state"}, "checkpoint is not for cross-valid")],
+    [
+        ({"cv": [(0, 1)]}, "cv must be a number of folds"),
+        ({"checkpoint": "state"}, "checkpoint is not for cross-valid"),
+    ],
 )
 def test_what_cross_validation_does_not_do_on_a_cluster_is_refused(options, message, client, rng):
     with pytest.raises(ValueError, match=message):

@@ -83,11 +83,12 @@ def test_a_partition_that_travels_arrives_without_objects_and_says_so():
 
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_results_are_sums_by_nodes_largest_or_of_each(n_threads):
-    commands = [Command(k, np.sum, (Ref("rows", "X"),), result=how) for k, how in enumerate(("sum", "largest", "each"), 1)]
+    commands = [
+        Command(k, np.sum, (Ref("rows", "X"),), result=how) for k, how in enumerate(("sum", "largest", "each"), 1)
+    ]
     results, incomplete = results_here([partition(k) for k in (0, 1, 2)], 3, batch(*commands), n_threads)
     assert incomplete == []
     assert results == [{(2, 0): 99.0}, {(2, 0): 63.0}, {(0, 0): 3.0, (0, 1): 33.0, (0, 2): 63.0}]
-
 
 
 @st.composite
