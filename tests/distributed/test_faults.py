@@ -20,7 +20,9 @@ from tests.distributed.clusters import (
 )
 
 from widemargin.dask import LinearSVC, LinearSVCCV, RankSVM
+from widemargin.distributed import group
 from widemargin.distributed.failures import Overseer
+from widemargin.distributed.placement import balanced
 
 IS_NIGHTLY = os.environ.get("WIDEMARGIN_NIGHTLY", "") not in ("", "0")
 
@@ -166,3 +168,31 @@ def test_a_killed_worker_with_another_default_client_and_delayed_blocks(hurt, mo
     n_again = len(list(tmp_path.iterdir())) - n_reads
     assert n_reads == 4
     assert 4 < n_again < 8, "only the rows of the lost worker are read once more"
+
+
+def slow_down():
+    """Make each pass of a worker last a tenth of a second longer for each of its partitions."""
+    ordinary = group.results_here
+
+    def slow(partitions, *arguments):
+        time.sleep(0.1 * len(partitions))
+        return ordinary(partitions, *arguments)
+
+    group.results_here = slow
+
+
+def test_a_much_slower_worker_gives_its_partitions_away(models, monkeypatch):
+    seen = []
+
+    def seen_balanced(assignment, seconds):
+        found = balanced(assignment, seconds)
+        seen.extend([assignment, found])
+        return found
+
+    monkeypatch.setattr(group, "balanced", seen_balanced)
+    with cluster_of(2) as client:
+        slow = min(client.scheduler_info()["workers"])
+        client.run(slow_down, workers=[slow])
+        assert same_bits(fit_newton(client), models["newton"])
+    assert len(seen[0][slow]) > 2
+    assert len(seen[-1][slow]) == 1
