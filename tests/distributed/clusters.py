@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 import dask.array as da
 import numpy as np
-
 from distributed import Client, LocalCluster
 
 OURS = ("widemargin-", "checked_partition", "partition_of_tuple", "partition_of_file", "rows_of_file", "array-")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import dask.array as da
 import numpy as np
-
 from distributed import Client
+
 from widemargin.dask import LinearSVC, RankSVM
 from widemargin.solvers import checkpoint
 

@@ -4,10 +4,10 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from distributed import Client
 from scipy.sparse import csr_matrix
 from tests.distributed.clusters import blocks, classes_of
 
-from distributed import Client
 from widemargin import RowLoss
 from widemargin.dask import LinearSVC, LinearSVR, RankSVM, from_blocks
 

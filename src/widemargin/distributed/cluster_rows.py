@@ -3,8 +3,8 @@
 from typing import Any, Self
 
 import numpy as np
-
 from distributed import Client, default_client
+
 from widemargin.data.blocks.memory import bytes_of
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.distributed.failures import Overseer

@@ -9,9 +9,9 @@ import dask.array as da
 import numpy as np
 from dask import delayed
 from dask.base import is_dask_collection
+from distributed import Client
 from sklearn.utils.validation import check_is_fitted
 
-from distributed import Client
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.distributed.cluster_rows import ClusterRows
 from widemargin.distributed.failures import ClusterFailure

@@ -11,7 +11,6 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 import dask
-
 from distributed import Client, Future, KilledWorker
 
 _SECONDS_BETWEEN_LOOKS = 1.0

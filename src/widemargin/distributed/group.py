@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 from distributed import Client, Future, get_worker
+
 from widemargin.distributed.failures import ClusterFailure, Overseer
 from widemargin.distributed.partition import (
     COMBINATIONS,

@@ -16,9 +16,9 @@ import numpy as np
 from dask import delayed
 from dask.base import is_dask_collection, tokenize
 from dask.delayed import Delayed
+from distributed import Client, Future
 from scipy.sparse import issparse
 
-from distributed import Client, Future
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.data.structure import checked_csr
 from widemargin.distributed.partition import Partition, PartitionRows
