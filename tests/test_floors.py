@@ -71,13 +71,14 @@ def test_warnings_and_prints_stay_in_their_rooms(path):
     assert not used & {"print", "sys.exit"} or room.startswith("cli/") or room == "__main__.py"
 
 
-@pytest.mark.parametrize("path", ROOMS, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_pyarrow_stays_in_its_room(path):
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_pyarrow_and_dask_stay_in_their_rooms(path):
     nodes = list(ast.walk(ast.parse(path.read_text())))
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
-    is_used = {"pyarrow", "xxhash"} & {name.partition(".")[0] for name in names}
-    assert not is_used or path.relative_to(SOURCE).as_posix().startswith("data/blocks/")
+    names, room = {name.partition(".")[0] for name in names}, path.relative_to(SOURCE).as_posix()
+    assert not {"pyarrow", "xxhash"} & names or room.startswith("data/blocks/")
+    assert not {"dask", "distributed", "fsspec"} & names or room.startswith("distributed/")
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
 
@@ -17,10 +19,26 @@ SECONDS_UNTIL_RELEASED = 10.0
 def cluster_of(n_workers, n_threads=1, **options):
     """A cluster of processes on this machine, and its client."""
     options = {"memory_limit": None, "dashboard_address": ":0", **options}  # any free port
-    with LocalCluster(n_workers=n_workers, threads_per_worker=n_threads, processes=True, **options) as cluster:
-        with Client(cluster, set_as_default=False) as client:
-            client.wait_for_workers(n_workers, timeout=60)
-            yield client
+    how = {"n_workers": n_workers, "threads_per_worker": n_threads, "processes": True, **options}
+    with LocalCluster(**how) as cluster, Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(n_workers, timeout=60)
+        yield client
+
+
+@contextmanager
+def workers_never_replaced(client, n_workers):
+    """More workers of a cluster, each a process that nobody starts anew."""
+    n_all = n_workers + len(client.scheduler_info()["workers"])
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address, "--no-nanny"]
+    command += ["--nthreads", "1", "--no-dashboard", "--memory-limit", "0"]
+    processes = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(n_workers)]
+    try:
+        client.wait_for_workers(n_all, timeout=60)
+        yield processes
+    finally:
+        for one in processes:
+            one.kill()
+            one.wait()
 
 
 def keys_left(client):

@@ -72,8 +72,8 @@ def test_fitted_attributes_are_plain_arrays_of_this_process(fitted):
     model, _, _ = fitted
     assert isinstance(model.coef_, np.ndarray)
     assert model.coef_.shape == (3, 3)
-    assert not [name for name, value in vars(model).items() if type(value).__module__.startswith(("dask", "distributed"))
-                and name != "client"]  # fmt: skip
+    rooms = {name: type(value).__module__ for name, value in vars(model).items() if name != "client"}
+    assert not [name for name, room in rooms.items() if room.startswith(("dask", "distributed"))]
 
 
 def test_the_process_of_a_worker_ends_at_once(rng):

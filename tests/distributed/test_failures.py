@@ -7,7 +7,6 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 from tests.distributed.clusters import assert_nothing_left, blocks, classes_of, cluster_of, kill, process_ids
 
 from widemargin.dask import ClusterError, LinearSVC, RankSVM
@@ -72,11 +71,10 @@ def test_workers_that_are_gone_for_good_leave_the_best_model_so_far(data):
 
 
 def test_a_lost_scheduler_leaves_the_best_model_so_far(data):
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
-        with Client(cluster, set_as_default=False) as client:
-            model = LinearSVC(client=client, callbacks=Trouble(cluster.close), **options())
-            assert_fails_soon(model, data, "scheduler.* The model is the best one so far: gap")
-            assert_usable(model, data)
+    with cluster_of(1) as client:
+        model = LinearSVC(client=client, callbacks=Trouble(client.cluster.close), **options())
+        assert_fails_soon(model, data, r"scheduler.* The model is the best one so far: gap")
+        assert_usable(model, data)
 
 
 def test_a_cluster_without_workers_is_told_before_anything_is_done(data):

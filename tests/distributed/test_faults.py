@@ -8,10 +8,21 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from tests.distributed.clusters import assert_nothing_left, blocks, classes_of, cluster_of, kill, process_ids, same_bits
+from tests.distributed.clusters import (
+    assert_nothing_left,
+    blocks,
+    classes_of,
+    cluster_of,
+    kill,
+    process_ids,
+    same_bits,
+    workers_never_replaced,
+)
 
 from widemargin.dask import LinearSVC, LinearSVCCV, RankSVM
+from widemargin.distributed import group
 from widemargin.distributed.failures import Overseer
+from widemargin.distributed.placement import balanced
 
 IS_NIGHTLY = os.environ.get("WIDEMARGIN_NIGHTLY", "") not in ("", "0")
 
@@ -100,21 +111,18 @@ def test_workers_killed_at_twenty_random_moments_cost_nothing_but_time(hurt, mod
 
 
 def test_two_workers_killed_one_after_the_other_and_never_replaced(models, monkeypatch):
-    with cluster_of(3) as client:
-        for nanny in client.cluster.workers.values():
-            nanny.auto_restart = False
-        first, second = list(process_ids(client).values())[:2]
+    with cluster_of(1) as client, workers_never_replaced(client, 2) as processes:
         ordinary, waits = Overseer.wait, []
 
         def wait(self, futures, partitions):
             waits.append(len(futures))
             if len(waits) in (3, 8):
-                kill(first if len(waits) == 3 else second)
+                processes[len(waits) // 8].kill()
             return ordinary(self, futures, partitions)
 
         monkeypatch.setattr(Overseer, "wait", wait)
         assert same_bits(fit_newton(client), models["newton"])
-        assert len(process_ids(client)) == 1
+        assert (waits[0], waits[-1]) == (3, 1)
         assert_nothing_left(client)
 
 
@@ -160,3 +168,31 @@ def test_a_killed_worker_with_another_default_client_and_delayed_blocks(hurt, mo
     n_again = len(list(tmp_path.iterdir())) - n_reads
     assert n_reads == 4
     assert 4 < n_again < 8, "only the rows of the lost worker are read once more"
+
+
+def slow_down():
+    """Make each pass of a worker last a tenth of a second longer for each of its partitions."""
+    ordinary = group.results_here
+
+    def slow(partitions, *arguments):
+        time.sleep(0.1 * len(partitions))
+        return ordinary(partitions, *arguments)
+
+    group.results_here = slow
+
+
+def test_a_much_slower_worker_gives_its_partitions_away(models, monkeypatch):
+    seen = []
+
+    def seen_balanced(assignment, seconds):
+        found = balanced(assignment, seconds)
+        seen.extend([assignment, found])
+        return found
+
+    monkeypatch.setattr(group, "balanced", seen_balanced)
+    with cluster_of(2) as client:
+        slow = min(client.scheduler_info()["workers"])
+        client.run(slow_down, workers=[slow])
+        assert same_bits(fit_newton(client), models["newton"])
+    assert len(seen[0][slow]) > 2
+    assert len(seen[-1][slow]) == 1

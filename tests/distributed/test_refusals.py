@@ -29,7 +29,7 @@ def test_a_value_that_is_not_finite_is_told_with_its_partition_and_row(bad, word
 def test_a_sparse_value_that_is_not_finite_is_told_with_its_partition(client, rows):
     X, y = rows
     X[230, 1] = np.nan
-    with pytest.raises(ValueError, match="Partition 2: .*NaN"):
+    with pytest.raises(ValueError, match=r"Partition 2: .*NaN"):
         LinearSVC(client=client).fit(blocks(X, n_rows=100)[0].map_blocks(csr_matrix), *blocks(y, n_rows=100))
 
 
@@ -74,7 +74,7 @@ def test_rows_without_two_classes_or_without_any_row(client, rows):
 
 
 def test_rows_in_this_process_are_refused_with_the_way_out(client, rows):
-    with pytest.raises(TypeError, match="got ndarray. For rows in this process, use the estimator of `widemargin` its"):
+    with pytest.raises(TypeError, match=r"got ndarray\. For rows in this process, use the estimator of `widemargin`"):
         LinearSVC(client=client).fit(*rows)
     with pytest.raises(ValueError, match="y has 299 values, and X has 300 rows"):
         LinearSVC(client=client).fit(*blocks(rows[0]), rows[1][:299])
@@ -102,7 +102,7 @@ def test_problems_that_need_all_rows_in_one_process_are_refused_by_name(client, 
 
 def test_no_client_is_told_before_anything_is_done(rows, monkeypatch):
     monkeypatch.setattr("distributed.client._global_clients", {})
-    with pytest.raises(ValueError, match="There is no Dask client: connect to a cluster by `distributed.Client"):
+    with pytest.raises(ValueError, match="There is no Dask client: connect to a cluster by `distributed"):
         LinearSVC().fit(*blocks(*rows))
 
 
