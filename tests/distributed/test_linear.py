@@ -3,8 +3,6 @@
 import os
 from itertools import pairwise, product
 
-from itertools import pairwise
-
 import dask
 import dask.array as da
 import dask.dataframe as dd
