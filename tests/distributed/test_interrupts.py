@@ -56,6 +56,8 @@ def test_ctrl_c_cancels_the_tasks_and_keeps_the_model(kind, line, client, tmp_pa
 def test_max_seconds_and_callbacks_stop_a_fit_with_the_model_so_far(client, rng):
     X, y = blocks(*classes_of(rng, 300, 4))
     options = {"solver": "ocas", "loss": "hinge", "C": 100.0, "tol": 1e-15, "max_iter": None, "client": client}
+    with pytest.warns(ConvergenceWarning, match="max_iter reached"):
+        LinearSVC(**{**options, "max_iter": 5}).fit(X, y)  # compiles
     begun = time.monotonic()
     with pytest.warns(ConvergenceWarning, match="max_seconds reached"):
         model = LinearSVC(max_seconds=0.7, **options).fit(X, y)

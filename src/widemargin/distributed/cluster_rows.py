@@ -53,7 +53,7 @@ class ClusterRows:
         partitions = partitions_of(self._client, *data, numeric=not as_labels)
         self.group = Group(self._client, partitions, n_jobs, _PROXIES)
         try:
-            overseer.wait(partitions, ())  # so that it is known where they are
+            overseer.wait_until_built(partitions)  # so that it is known where they are
             self.facts = self.group.each(facts_of, ROWS, as_labels)
             self.n_rows, self.n_features = sum(one.n_rows for one in self.facts), self.facts[0].n_features
             self.names = names_of(data[0]) or self.facts[0].names

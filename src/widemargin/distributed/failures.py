@@ -16,7 +16,7 @@ import dask
 from distributed import Client, Future, KilledWorker
 
 _SECONDS_BETWEEN_LOOKS = 1.0
-_SECONDS_OF_AN_ANSWER = 2.0  # for which the workers are taken to be those that the scheduler named
+_SECONDS_OF_AN_ANSWER = 0.5  # for which the workers are taken to be those that the scheduler named
 _GRACE_SECONDS = 20.0  # of a cluster without a usable worker; dask.config: widemargin.grace-seconds
 
 
@@ -46,7 +46,7 @@ class Overseer:
     def workers(self) -> dict[str, Any]:
         """Return what the scheduler says of each worker, by address, waiting for one if there is none.
 
-        The scheduler is asked again when its last answer is older than a second or two.
+        The scheduler is asked again when its last answer is older than half a second.
         """
         if time.monotonic() - self._looked < _SECONDS_OF_AN_ANSWER:
             return self._workers
@@ -66,6 +66,10 @@ class Overseer:
             return {}
         return all_workers(self._client)
 
+    def wait_until_built(self, partitions: Sequence[Future]) -> None:
+        """Return when all partitions are there; raise what `wait` raises."""
+        self._wait(partitions, ())
+
     def wait(self, futures: Sequence[Future], partitions: Sequence[Future]) -> None:
         """Return when all tasks are done.
 
@@ -76,6 +80,9 @@ class Overseer:
         Exception
             What a task has raised.
         """
+        self._wait(futures, partitions)
+
+    def _wait(self, futures, partitions):
         pending = list(futures)
         while pending:  # `distributed.wait` would wait at the default client, which may be another one
             try:

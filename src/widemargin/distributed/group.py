@@ -252,6 +252,15 @@ class Group:
 
     def _outcomes(self, batch, assignment):
         """Run a batch on partitions, one task for each worker; return the Outcomes."""
+        try:
+            return self._run_tasks(batch, assignment)
+        except Exception as error:
+            if self._client.status == "running":
+                raise
+            raise ClusterFailure("The connection to the scheduler has been lost.") from error
+
+    def _run_tasks(self, batch, assignment):
+        """Run a batch on partitions, one task for each worker; return the Outcomes."""
         verb = next(one.function for one in reversed(batch.commands) if one.result is not None)
         verb = getattr(verb, "__name__", type(verb).__name__).strip("_")
         verb = verb.title().replace("_", "-")  # Dask would take "evaluate" for a hexadecimal number, and not show it
@@ -267,7 +276,8 @@ class Group:
             self._overseer.wait(futures, self._partitions)
             return self._client.gather(futures, direct=False)
         except BaseException:
-            self._client.cancel(futures)
+            if self._client.status == "running":
+                self._client.cancel(futures)
             raise
         finally:
             for future in futures:
