@@ -20,7 +20,7 @@ from tests.distributed.clusters import (
 )
 
 from widemargin.dask import LinearSVC, LinearSVCCV, RankSVM
-from widemargin.distributed import group
+from widemargin.distributed import failures, group
 from widemargin.distributed.failures import Overseer
 from widemargin.distributed.placement import balanced
 
@@ -135,7 +135,7 @@ def test_workers_that_leave_and_join_during_a_fit(models, monkeypatch):
             client.cluster.scale(2)
             client.wait_for_workers(2, timeout=60)
 
-        monkeypatch.setattr("widemargin.distributed.failures._SECONDS_OF_AN_ANSWER", 0.0)
+        monkeypatch.setattr(failures, "_SECONDS_OF_AN_ANSWER", 0.0)
         waits = in_pass(monkeypatch, 4, joined)
         assert same_bits(fit_newton(client), models["newton"])
         assert 2 in waits[5:], f"the new worker got no partitions: {waits}"

@@ -17,6 +17,7 @@ from tests.distributed.clusters import blocks, classes_of, same_bits
 import widemargin
 from widemargin import RowLoss, write_blocks
 from widemargin.dask import LinearSVC, LinearSVR, from_blocks
+from widemargin.distributed import sources
 
 IS_NIGHTLY = os.environ.get("WIDEMARGIN_NIGHTLY", "") not in ("", "0")
 INTERCEPTS = {
@@ -165,7 +166,7 @@ def test_files_that_the_workers_read_give_the_model_of_their_rows(client, rng, t
 def test_large_files_are_divided_and_streamed_with_little_memory(client, rng, tmp_path, monkeypatch):
     X, y = classes_of(rng, 3000, 8)
     write_blocks(tmp_path / "all.arrow", [(X, y)], keep_order=True, block_bytes=20_000)
-    monkeypatch.setattr("widemargin.distributed.sources._BYTES_PER_PARTITION", 50_000)
+    monkeypatch.setattr(sources, "_BYTES_PER_PARTITION", 50_000)
     options = {"tol": 1e-6, "solver": "newton"}
     whole = LinearSVC(client=client, **options).fit(from_blocks(tmp_path / "all.arrow"))
     assert_same_model(whole, widemargin.LinearSVC(**options).fit(X, y), 1e-6)

@@ -100,5 +100,5 @@ def test_tasks_have_names_on_the_dashboard():
         client.cluster.scheduler.add_plugin(Listener())
         widemargin.dask.LinearSVC(loss="hinge", client=client).fit(rows, (rows[:, 0] > 0.1).astype(int))
     shown = {key_split(key) for key in seen if str(key).startswith("widemargin-")}
-    assert {"widemargin-Facts-Of", "widemargin-Newton-System", "widemargin-Evaluate"} <= shown
+    assert {"widemargin-Facts-Of", "widemargin-Newton-System", "widemargin-Evaluated"} <= shown
     assert "widemargin" not in shown
