@@ -190,6 +190,7 @@ def run_killed(page, options, facts):
 
 def _killed(client, blocks, parameters, moment, rng):
     """Fit while one worker is killed at a moment; return the bits, or the error, and the seconds."""
+    client.cluster.scale(WORKERS_OF_KILLS)  # a worker that was killed while it started is not started again
     client.wait_for_workers(WORKERS_OF_KILLS, timeout=_SECONDS_TO_WAIT_FOR_WORKERS)
     processes = client.run(os.getpid)
     victim = int(rng.choice(sorted(processes.values())))

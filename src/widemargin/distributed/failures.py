@@ -103,7 +103,7 @@ class Overseer:
         for future in futures:
             if future.status == "error":
                 raise _named(future.exception(), "A pass over the rows failed")
-            if future.status in ("cancelled", "lost"):
+            if future.status == "cancelled":  # one that is "lost" is computed again
                 raise ClusterFailure("The scheduler has dropped the tasks of the fit: it was restarted or closed.")
 
     def _check(self):
