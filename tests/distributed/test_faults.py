@@ -1,5 +1,6 @@
 """Workers that are killed, leave, join or are slow: the fit goes on, and ends with the same bits."""
 
+import operator
 import os
 import threading
 import time
@@ -37,8 +38,10 @@ def restarting():
 @pytest.fixture
 def hurt(restarting):
     """As `restarting`, with all workers there; after the test nothing of a fit may be left."""
+    restarting.cluster.scale(3)  # a worker that was killed while it started is not started again
     restarting.wait_for_workers(3, timeout=60)
     yield restarting
+    restarting.cluster.scale(3)
     restarting.wait_for_workers(3, timeout=60)
     assert_nothing_left(restarting)
 
@@ -98,6 +101,19 @@ def test_a_worker_killed_in_a_pass_costs_nothing_but_time(name, number, hurt, mo
     assert same_bits(FITS[name](hurt), models[name])
     assert len(waits) > number, "the fit was over before the worker was killed"
     assert victim not in process_ids(hurt).values()
+
+
+def test_a_worker_killed_while_partitions_are_built_costs_nothing_but_time(hurt, rng):
+    X, y = classes_of(rng, 240, 3)
+    parts = [
+        dask.delayed(operator.getitem)({None: (X[k::6], y[k::6])}, dask.delayed(time.sleep)(0.4 + 0.01 * k))
+        for k in range(6)
+    ]
+    expected = LinearSVC(client=hurt).fit(parts)
+    timer = threading.Timer(0.6, kill, [sorted(process_ids(hurt).values())[0]])
+    timer.start()
+    assert same_bits(LinearSVC(client=hurt).fit(parts), expected)
+    timer.join()
 
 
 @pytest.mark.skipif(not IS_NIGHTLY, reason="twenty fits: nightly")
