@@ -2,6 +2,7 @@
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 _BLUE, _GREEN, _RED = "#0072B2", "#009E73", "#D55E00"
 _COLOURS = (_BLUE, _GREEN, _RED)
@@ -41,6 +42,8 @@ def _draw_check(axes, model):
     ends = [min(min(one["predicted"]) for one in model["checks"]), max(max(one["measured"]) for one in model["checks"])]
     axes.plot(ends, ends, color="#808080", linewidth=1)
     axes.set(xscale="log", yscale="log", xlabel="predicted seconds of a trip", ylabel="measured, workers asleep")
+    axes.xaxis.set_minor_formatter(NullFormatter())  # labels of minor ticks would touch each other
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_title("The model against sleeping workers", fontsize=11)
 
 

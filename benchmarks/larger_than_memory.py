@@ -63,7 +63,7 @@ SECTIONS = {
     ),
 }
 INTRODUCTION = (
-    "# Data larger than memory\n\nMade by `python -m benchmarks.larger_than_memory`; every figure is of one run."
+    "# Data larger than memory\n\nMade by `python -m benchmarks.larger_than_memory`, each section in one run."
 )
 
 
