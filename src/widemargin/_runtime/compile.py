@@ -1,32 +1,107 @@
 """The decorators by which all compiled functions of the package are compiled, and their options.
 
-Machine code is cached on disk. Compiled functions release the GIL and are serial; threads are created outside of them,
-in `_runtime.threads`. No signatures are given, so that importing the package compiles nothing. Division follows NumPy:
-a division by zero gives an infinity, not an exception.
+Machine code is kept on disk, see `code_cache`. Compiled functions release the GIL and are serial; threads are created
+outside of them, in `_runtime.threads`. No signatures are given, so that importing the package compiles nothing.
+Division follows NumPy: a division by zero gives an infinity, not an exception.
+
+Importing the package does not import Numba either, which takes a third of a second. The decorators only take note of a
+function. What they return imports Numba, in `jit`, when it is first called, or when a compiled function that calls it
+is compiled. From then on the names in the modules of the package stand for Numba's own functions, so that later calls
+cost nothing more.
 
 Functions are compiled without Numba's reference counting (`_nrt=False`). They get all memory from the caller and
 allocate no arrays (views are fine). Reference counting costs two atomic operations per array and inner call, which on
 rows of a dozen values took three quarters of the time, and makes threads that share a matrix wait for each other.
-
-Private interfaces of Numba are used only in this file: the option `_nrt`, the classes of the cache,
-`dispatcher._cache`, and the intrinsic below. Tested with Numba 0.61.0 (llvmlite 0.44.0) and 0.68.1 (llvmlite 0.50.0).
-pyproject.toml also allows the versions between these, which are not tested, and no newer ones.
 """
 
+import sys
+import threading
 from contextlib import contextmanager
-
-import numba
-import numpy as np
-from llvmlite import ir
-from numba.core import caching, cgutils, event, types
-from numba.extending import intrinsic, overload
-
-from widemargin._runtime.warning import warn_once
+from functools import update_wrapper
+from importlib import import_module
 
 SUMS = frozenset({"reassoc", "contract"})
 """fastmath flags for sums: terms may be reordered and fused; NaN and infinities keep their meaning."""
 
-_OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
+_making = threading.RLock()
+_choices: list = []  # (function, choose) of `compiled_choice` that Numba does not know yet
+_listeners: list = []  # those of `before_compilation`, the outermost first
+_names_of: dict = {}  # by the id of a noted function, the (namespace, name) pairs of the package that hold it
+_n_modules_searched = 0  # of sys.modules, when `_names_of` was made
+
+
+class Noted:
+    """A function that Numba is to compile, or an instruction for compiled code, before Numba is imported.
+
+    Calls are passed on to the function that Numba makes of it, and so are all attributes, such as `stats`.
+
+    Parameters
+    ----------
+    function : function
+    make : callable
+        Called as make(jit, function), once; returns what Numba makes of the function.
+    """
+
+    def __init__(self, function, make):
+        update_wrapper(self, function)
+        self.py_func = function
+        self._make, self._made = make, None
+
+    def __call__(self, *arguments, **named):
+        made = self._made
+        return (self.made() if made is None else made)(*arguments, **named)
+
+    def made(self):
+        """Return what Numba makes of the function, and let the names in the package stand for it."""
+        with _making:
+            if self._made is None:
+                jit = _started()
+                self._made = self._make(jit, self.py_func)
+                for namespace, name in _names(self):
+                    if namespace.get(name) is self:
+                        namespace[name] = self._made
+            return self._made
+
+    @property
+    def _numba_type_(self):
+        """The type that Numba sees where compiled code names the function."""
+        return _started().type_of(self.made())
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.made(), name)
+
+    def __reduce__(self):
+        return _named, (self.__module__, self.__qualname__)
+
+
+def _named(module, name):
+    return getattr(import_module(module), name)
+
+
+def _started():
+    """Return the module `jit`, which imports Numba, after all choices known so far are registered there."""
+    from widemargin._runtime import jit
+
+    with _making:
+        while _choices:
+            jit.register_choice(*_choices.pop(0))
+    return jit
+
+
+def _names(noted):
+    """Return the (namespace, name) pairs of modules of the package, and of its own module, that hold a function."""
+    global _n_modules_searched
+    if len(sys.modules) != _n_modules_searched:
+        _n_modules_searched = len(sys.modules)
+        _names_of.clear()
+        for path, module in list(sys.modules.items()):
+            if path.startswith("widemargin."):
+                for name, value in list(vars(module).items()):
+                    if type(value) is Noted:
+                        _names_of.setdefault(id(value), []).append((vars(module), name))
+    return [*_names_of.get(id(noted), []), (noted.py_func.__globals__, noted.__name__)]
 
 
 def compiled(function=None, *, fastmath=frozenset()):
@@ -36,92 +111,25 @@ def compiled(function=None, *, fastmath=frozenset()):
     machine code does.
     """
 
-    def compile_with_cache(function):
-        if numba.config.DISABLE_JIT:
-            return np.errstate(divide="ignore", over="ignore", invalid="ignore")(function)
-        dispatcher = numba.njit(fastmath=set(fastmath) or False, **_OPTIONS)(function)
-        dispatcher._cache = _cache_of(function)
-        return dispatcher
+    def note(function):
+        return Noted(function, lambda jit, function: jit.compile_with_cache(function, fastmath))
 
-    return compile_with_cache if function is None else compile_with_cache(function)
+    return note if function is None else note(function)
 
 
-_ADVICE = (
-    "Every new process has to compile again. To keep compiled code, set the environment variable "
-    "NUMBA_CACHE_DIR to a folder that can be written."
-)
-
-
-def _cache_of(function):
-    """Return the disk cache of a function, or a cache that stores nothing if no folder is writable."""
-    try:
-        return _DiskCache(function)
-    except RuntimeError as error:  # Numba's "no locator available", raised while the package is imported
-        return _NoCache(str(error))
-
-
-class _DiskCache(caching.FunctionCache):
-    """Numba's disk cache, in which a disk error leads to a compilation and a warning instead of an exception.
-
-    Numba itself raises if an index file (.nbi) or a file of machine code (.nbc) cannot be read, as after a power
-    failure, and if a file cannot be written, as on a full disk.
-    """
-
-    def load_overload(self, sig, target_context):
-        """Return the machine code for the signature, or None if it is not in the cache or cannot be read."""
-        try:
-            return super().load_overload(sig, target_context)
-        except Exception as error:  # a damaged pickle can raise almost any exception
-            warn_once(f"A file of compiled code in {self.cache_path} cannot be read ({error!r}): compiling again.")
-            self._discard()
-            return None
-
-    def _discard(self):
-        """Empty the index, so that the next compilation replaces the damaged files."""
-        try:
-            self.flush()
-        except OSError as error:
-            self._keep_nothing(error)
-
-    def save_overload(self, sig, data):
-        """Write the machine code for the signature; if that fails, warn and disable the cache."""
-        try:
-            super().save_overload(sig, data)
-        except OSError as error:
-            self._keep_nothing(error)
-
-    def _keep_nothing(self, error):
-        self.disable()
-        warn_once(f"Compiled code cannot be kept in {self.cache_path} ({error}). {_ADVICE}")
-
-
-class _NoCache(caching.NullCache):
-    """Keeps compiled code in memory only, and warns of it when the first function is compiled, not on import."""
-
-    def __init__(self, reason):
-        self._reason = reason
-
-    def load_overload(self, sig, target_context):
-        """Return None, since nothing is stored; the first call warns and gives the reason."""
-        warn_once(f"Compiled code is kept in memory only ({self._reason}). {_ADVICE}", key="no cache folder")
+def instruction(function):
+    """Make an instruction for compiled code of a function that emits it (Numba's `intrinsic`)."""
+    return Noted(function, lambda jit, function: jit.intrinsic(function))
 
 
 def compiled_choice(function):
     """Choose the body that compiled code calls in place of `function` from the argument types (Numba's `overload`)."""
-    return overload(function, inline="always", jit_options=_OPTIONS)
 
+    def note(choose):
+        _choices.append((function, choose))
+        return choose
 
-class _Compilations(event.Listener):
-    """Calls two functions before and after each compilation; loading from the disk cache is not a compilation."""
-
-    def __init__(self, before, after):
-        self._before, self._after = before, after
-
-    def on_start(self, event):
-        self._before()
-
-    def on_end(self, event):
-        self._after()
+    return note
 
 
 def _nothing():
@@ -131,12 +139,14 @@ def _nothing():
 @contextmanager
 def before_compilation(call, then=_nothing):
     """Within the block, call `call()` before each compilation of a function, and `then()` after it."""
-    listener = _Compilations(call, then)
-    event.register("numba:compile", listener)
+    if "numba" in sys.modules:
+        _started()
+    listener = call, then
+    _listeners.append(listener)
     try:
         yield
     finally:
-        event.unregister("numba:compile", listener)
+        _listeners.remove(listener)
 
 
 @contextmanager
@@ -157,9 +167,11 @@ def prefetch(array, i):
     """Ask the processor to load the cache line of array[i] in advance; this has no effect on any result."""
 
 
-@intrinsic
+@instruction
 def _prefetch_line(typing_context, array, i):
     """Emit LLVM's prefetch instruction for the address of array[i] on the first axis: for reading, into all caches."""
+    from llvmlite import ir
+    from numba.core import cgutils, types
 
     def generate(context, builder, signature, arguments):
         array_type, index_type = signature.args
@@ -187,9 +199,10 @@ def count_bits(word):
     return int(word).bit_count()
 
 
-@intrinsic
+@instruction
 def _count_bits(typing_context, word):
     """Emit LLVM's instruction that counts bits."""
+    from numba.core import types
 
     def generate(context, builder, signature, arguments):
         return builder.ctpop(arguments[0])

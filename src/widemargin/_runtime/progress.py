@@ -31,8 +31,22 @@ _LONGEST_BRIEF = 61  # words beside a bar on 80 columns
 _MOST_LAST_LINES = 3  # of several problems, say one per class; of more only the worst is worth a last line
 
 _in_force = ContextVar("widemargin._runtime.progress", default=None)
+_open_reports: list["ProgressReport"] = []  # in any thread
+
+
+def _forget_reports():
+    """Take no report over into a forked child process, where the thread that draws does not exist."""
+    _in_force.set(None)
+    _open_reports.clear()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _in_force.set(None))  # the parent's thread does not draw there
+    os.register_at_fork(after_in_child=_forget_reports)
+
+
+def is_in_force():
+    """Return whether a report is open in any thread; one that is silent counts, too."""
+    return bool(_open_reports)
 
 
 def show_progress(stream: TextIO | None = None) -> "ProgressReport":
@@ -195,6 +209,7 @@ class ProgressReport:
     def __enter__(self):
         self._outer = _in_force.get()
         _in_force.set(self)
+        _open_reports.append(self)
         if self.verbose:
             from widemargin._runtime.progress_bars import screen_for  # rich takes 50 ms to import
 
@@ -207,6 +222,8 @@ class ProgressReport:
 
     def __exit__(self, *error):
         _in_force.set(self._outer)
+        if self in _open_reports:
+            _open_reports.remove(self)
         if self.verbose:
             self._write_last_lines(shown_only=not self._last_lines)
             self._over.set()

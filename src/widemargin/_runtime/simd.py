@@ -6,15 +6,10 @@
 
 Numba has no such type. Partial sums in an array would be loaded and stored at every step, which took four times as
 long. The Python bodies below define what each function does; in compiled code they are replaced by LLVM vector
-instructions.
+instructions, see `simd_instructions`, which is imported when something is compiled.
 """
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.core.datamodel import models, register_default
-from numba.extending import intrinsic
-
 from widemargin._runtime.compile import compiled_choice
 
 LANES = 32  # numbers in a vector
@@ -35,83 +30,22 @@ def put_lanes(sums, out, j):
     out[j] = sums
 
 
-class _LaneType(types.Type):
-    """The Numba type of a vector of LANES numbers."""
-
-    def __init__(self, number):
-        self.number = number
-        super().__init__(name=f"Lanes({number})")
-
-
-@register_default(_LaneType)
-class _LaneModel(models.PrimitiveModel):
-    """Represents a _LaneType as an LLVM vector."""
-
-    def __init__(self, manager, lane_type):
-        super().__init__(manager, lane_type, ir.VectorType(_machine_type(lane_type.number), LANES))
-
-
-def _machine_type(number):
-    return ir.FloatType() if number == types.float32 else ir.DoubleType()
-
-
-def _line_pointer(context, builder, array_type, array, index):
-    """Return the address of array[index], a row of LANES numbers, as a pointer to an LLVM vector."""
-    data = context.make_array(array_type)(context, builder, array)
-    line_bytes = builder.extract_value(data.strides, 0)
-    bytes_pointer = builder.bitcast(data.data, ir.IntType(8).as_pointer())
-    address = builder.gep(bytes_pointer, [builder.mul(index, line_bytes)])
-    return builder.bitcast(address, ir.VectorType(_machine_type(array_type.dtype), LANES).as_pointer())
-
-
-@intrinsic
-def _zero(typing_context, panel):
-    lane_type = _LaneType(panel.dtype)
-
-    def generate(context, builder, signature, arguments):
-        return ir.Constant(ir.VectorType(_machine_type(panel.dtype), LANES), None)
-
-    return lane_type(panel), generate
-
-
-@intrinsic
-def _add(typing_context, sums, x, panel, k):
-    def generate(context, builder, signature, arguments):
-        total, factor, _, index = arguments
-        index = context.cast(builder, index, k, types.intp)
-        line = builder.load(_line_pointer(context, builder, panel, arguments[2], index))
-        line.align = panel.dtype.bitwidth // 8
-        vector = ir.VectorType(_machine_type(panel.dtype), LANES)
-        first = builder.insert_element(ir.Constant(vector, ir.Undefined), factor, ir.Constant(ir.IntType(32), 0))
-        places = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
-        spread = builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), places)
-        product = builder.fmul(spread, line, flags=("contract",))
-        return builder.fadd(total, product, flags=("contract",))
-
-    return sums(sums, sums.number, panel, k), generate
-
-
-@intrinsic
-def _put(typing_context, sums, out, j):
-    def generate(context, builder, signature, arguments):
-        index = context.cast(builder, arguments[2], j, types.intp)
-        stored = builder.store(arguments[0], _line_pointer(context, builder, out, arguments[1], index))
-        stored.align = out.dtype.bitwidth // 8
-        return context.get_dummy_value()
-
-    return types.void(sums, out, j), generate
-
-
 @compiled_choice(no_lanes)
 def _compiled_no_lanes(panel):
-    return lambda panel: _zero(panel)
+    from widemargin._runtime.simd_instructions import zero
+
+    return lambda panel: zero(panel)
 
 
 @compiled_choice(add_line)
 def _compiled_add_line(sums, x, panel, k):
-    return lambda sums, x, panel, k: _add(sums, x, panel, k)
+    from widemargin._runtime.simd_instructions import add
+
+    return lambda sums, x, panel, k: add(sums, x, panel, k)
 
 
 @compiled_choice(put_lanes)
 def _compiled_put_lanes(sums, out, j):
-    return lambda sums, out, j: _put(sums, out, j)
+    from widemargin._runtime.simd_instructions import put
+
+    return lambda sums, out, j: put(sums, out, j)

@@ -9,13 +9,11 @@ import os
 import sys
 import warnings
 
-import numba
-
 from widemargin._runtime.threads import outer_frame
 
 # Frames of Numba are skipped too: its compiler may be on the stack between two frames of this package.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_INSIDE = tuple(folder + os.sep for folder in (_PACKAGE, os.path.dirname(os.path.abspath(numba.__file__))))
+_INSIDE = f"{_PACKAGE}{os.sep}"
 _issued_keys: set[tuple[object, ...]] = set()
 
 
@@ -29,7 +27,7 @@ def warn_caller(message, category=UserWarning):
         The class of the warning.
     """
     frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_INSIDE) and (further := outer_frame(frame)) is not None:
+    while _is_inside(frame) and (further := outer_frame(frame)) is not None:
         frame = further
     variables = frame.f_globals
     warnings.warn_explicit(
@@ -40,6 +38,11 @@ def warn_caller(message, category=UserWarning):
         module=variables.get("__name__", "<string>"),
         registry=variables.setdefault("__warningregistry__", {}),
     )
+
+
+def _is_inside(frame):
+    """Return whether a frame belongs to this package or to Numba."""
+    return frame.f_code.co_filename.startswith(_INSIDE) or frame.f_globals.get("__name__", "").startswith("numba.")
 
 
 def warn_once(message, key=None):

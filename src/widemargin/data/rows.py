@@ -7,7 +7,6 @@ Numba chooses by the type of `rows`; values may be float64, float32 or uint8, in
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
 from widemargin._runtime.compile import SUMS, compiled, compiled_choice, prefetch
 
@@ -33,7 +32,7 @@ class SparseRows(NamedTuple):
 
 def _is_sparse(rows):
     """Return whether the Numba type `rows` is that of SparseRows."""
-    return isinstance(rows, types.NamedTuple) and rows.instance_class is SparseRows
+    return getattr(rows, "instance_class", None) is SparseRows
 
 
 def row_dot(rows, i, w):

@@ -11,11 +11,8 @@ normal number, about −87 in single and −708 in double precision, are replace
 import math
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
-from widemargin._runtime.compile import compiled_choice
+from widemargin._runtime.compile import compiled_choice, instruction
 
 _LOG2E = 1.4426950408889634
 # The sum of the two is ln 2; the first has so few bits that its product with n is exact.
@@ -27,9 +24,12 @@ def fast_exp(x):
     return type(x)(math.exp(max(x, -87.0 if isinstance(x, np.float32) else -708.0)))
 
 
-@intrinsic
+@instruction
 def _bits(typing_context, x):
     """Return the bits of a floating point number as an integer of the same size."""
+    from llvmlite import ir
+    from numba.core import types
+
     integer = {types.float32: types.int32, types.float64: types.int64}[x]
 
     def generate(context, builder, signature, arguments):
@@ -38,9 +38,12 @@ def _bits(typing_context, x):
     return integer(x), generate
 
 
-@intrinsic
+@instruction
 def _from_bits(typing_context, i):
     """Return the floating point number that has these bits."""
+    from llvmlite import ir
+    from numba.core import types
+
     real = {types.int32: types.float32, types.int64: types.float64}[i]
 
     def generate(context, builder, signature, arguments):
@@ -88,4 +91,4 @@ def _exp64(x):
 
 @compiled_choice(fast_exp)
 def _typed_fast_exp(x):
-    return _exp32 if x is types.float32 else _exp64
+    return _exp32 if x.bitwidth == 32 else _exp64
