@@ -9,11 +9,21 @@ UserWarning
  └── ConvergenceWarning   (scikit-learn's) a solver stopped before it reached the requested tolerance
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sklearn.exceptions import ConvergenceWarning
+if TYPE_CHECKING:
+    from sklearn.exceptions import ConvergenceWarning
 
 __all__ = ["ClusterError", "ConvergenceWarning", "FormatError", "InfeasibleNuError"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return scikit-learn's ConvergenceWarning when it is first asked for: scikit-learn takes a second to import."""
+    if name != "ConvergenceWarning":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sklearn.exceptions import ConvergenceWarning
+
+    return ConvergenceWarning
 
 
 class ClusterError(RuntimeError):

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ from libsvm import svm
 from sklearn.datasets import load_iris
 
 import widemargin
-from widemargin.cli import main
 
 PAGES = Path(__file__).parents[2] / "docs" / "from"
 TWINS = ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "LinearSVC", "LinearSVR"]
@@ -128,5 +128,5 @@ def test_options_said_to_be_here_are_here(page, section, command):
 
 def options_of(command):
     """Return the options of a command, with LIBSVM's letters that argparse never sees."""
-    parser = inspect.getmodule(main.COMMANDS[command]).make_parser()
+    parser = import_module(f"widemargin.cli.commands.{command}").make_parser()
     return {*parser._option_string_actions, "-wi"}

@@ -48,7 +48,13 @@ def roots():
 
 
 def folder():
-    """Return the folder of compiled code, made if it is absent and marked as used now; OSError if none can be written."""
+    """Return the folder of compiled code, made if it is absent and marked as used now.
+
+    Raises
+    ------
+    OSError
+        If no folder can be written.
+    """
     return _folder(config.CACHE_DIR, digest_of_compiled_code())
 
 

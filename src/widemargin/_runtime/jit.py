@@ -1,4 +1,4 @@
-"""What needs Numba: functions are compiled, chosen by type, and listened to here. See `compile`, which imports this file.
+"""What needs Numba; see `compile`, which imports this file when something is first compiled or loaded.
 
 Private interfaces of Numba are used only here, in `code_cache` and in `code_key`: the option `_nrt`, the class of
 functions that Numba makes and its `_cache`, the classes of the cache, and what describes the processor. Tested with
@@ -30,7 +30,7 @@ class _Function(CPUDispatcher):
     """
 
     def get_call_template(self, args, kws):
-        """Return what Numba needs to know of a call with arguments of these types; constants have no type of their own."""
+        """Return what Numba needs to know of a call with arguments of these types, constants taken for numbers."""
         args = tuple(types.unliteral(argument) for argument in args)
         return super().get_call_template(args, {name: types.unliteral(argument) for name, argument in kws.items()})
 

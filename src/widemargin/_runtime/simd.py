@@ -10,6 +10,7 @@ instructions, see `simd_instructions`, which is imported when something is compi
 """
 
 import numpy as np
+
 from widemargin._runtime.compile import compiled_choice
 
 LANES = 32  # numbers in a vector

@@ -7,26 +7,16 @@ nothing was written, and 141 if the reader of a pipe has closed it.
 import difflib
 import os
 import sys
+from importlib import import_module
 
 from widemargin._runtime.interrupts import remembering_interrupts
 from widemargin._runtime.version import __version__
-from widemargin.cli.commands import check, convert, demo, easy, grid, predict, report, scale, subset, train
 from widemargin.cli.messages import OPTIONS, CommandError, UsageError, explain_os_error, say, warnings_as_lines
 from widemargin.errors import ClusterError, FormatError
 from widemargin.workflows.errors import ArgumentError, FileError, spelling
 
-COMMANDS = {
-    "train": train.run,
-    "predict": predict.run,
-    "easy": easy.run,
-    "grid": grid.run,
-    "scale": scale.run,
-    "report": report.run,
-    "check": check.run,
-    "subset": subset.run,
-    "convert": convert.run,
-    "demo": demo.run,
-}
+COMMANDS = ("train", "predict", "easy", "grid", "scale", "report", "check", "subset", "convert", "demo")
+"""Each is a file in `cli.commands`, which is imported when the command runs."""
 
 _FAILED, _WRONG_USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141  # exit status
 
@@ -148,7 +138,7 @@ def _dispatch(words):
     elif command == "--version":
         print(f"widemargin {__version__}")
     elif command in COMMANDS:
-        return COMMANDS[command](rest)
+        return import_module(f"widemargin.cli.commands.{command}").run(rest)
     else:
         near = difflib.get_close_matches(command, [*COMMANDS, "--help", "--version"], n=1)
         hint = f"; did you mean {near[0]}?" if near else ""

@@ -7,6 +7,7 @@ hold the solvers that take a DualQP, a RiskProblem and a KernelQP, as functions 
 from functools import partial
 
 from widemargin._runtime.place import HERE
+from widemargin._runtime.words import listed as listed
 from widemargin.problems.formulations import DualQP, Intercept, KernelQP, RiskProblem
 from widemargin.solvers.auto import AUTO
 from widemargin.solvers.coordinate_descent.avsf import AVSF
@@ -161,12 +162,6 @@ def counts_of(solver):
     named = [name for part in solver.split("; ") for name in part.partition(" (")[0].split(", then ")]
     counts = {spec.counts for spec in SPECS if spec.name in named}
     return counts.pop() if len(counts) == 1 else "iterations"
-
-
-def listed(names, shown=repr):
-    """Return names joined by commas and `or`, each formatted by the function `shown`, which by default adds quotes."""
-    texts = [shown(name) for name in names]
-    return " or ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def _solve(spec, problem, settings, start=None):

@@ -4,7 +4,6 @@ import sys
 
 from widemargin.cli.messages import add_output_options, print_json, reporting
 from widemargin.cli.options.parsing import ZERO_BASED, Parser, add_zero_based_option, whole
-from widemargin.workflows.check import check_file
 
 _DESCRIPTION = """\
 Check a file of SVM-light / LIBSVM text (plain, .gz, .bz2, .xz or .zst) or a row-block file: list all defects as
@@ -52,6 +51,8 @@ def run(tokens):
     """Check the file; return the exit status."""
     options = make_parser().parse(tokens)
     (data,) = options.files
+    from widemargin.workflows.check import check_file
+
     with reporting(options):
         found = check_file(data, limit=options.limit, task=options.task, zero_based=ZERO_BASED[options.zero_based])
     if options.json:

@@ -2,11 +2,8 @@
 
 import sys
 
-import numpy as np
-
 from widemargin.cli.messages import add_output_options, reporting, show_result
 from widemargin.cli.options.parsing import Parser, whole, yes_or_no
-from widemargin.workflows.convert import convert_file
 
 _COMPRESSIONS = {"none": None, "lz4": "lz4", "zstd": "zstd"}
 
@@ -67,13 +64,15 @@ def run(tokens):
     options = make_parser().parse(tokens)
     data, output = options.files
     names = ("label", "qid", "weight", "zero_based", "keep_order", "seed", "max_memory")
+    from widemargin.workflows.convert import convert_file
+
     with reporting(options):
         written = convert_file(
             data,
             output,
             columns=None if options.columns is None else options.columns.split(","),
             n_features=options.features,
-            dtype=np.float32 if options.float32 else None,
+            dtype="float32" if options.float32 else None,
             compression=_COMPRESSIONS[options.compression],
             **{name: getattr(options, name) for name in names},
         )

@@ -4,15 +4,14 @@ import sys
 
 from widemargin.cli.messages import add_progress_option, reporting
 from widemargin.cli.options.parsing import Parser
-from widemargin.workflows.demo import PICTURE_NAME, compare_solvers
 
 _DESCRIPTION = """\
 Train on three small data sets that come with scikit-learn, with several solvers and with scikit-learn's own
 (LIBLINEAR), and compare them in a table and a picture. Takes less than a minute, most of it compiling."""
 
-_EXAMPLES = f"""\
+_EXAMPLES = """\
 examples:
-  widemargin demo                    writes demo/{PICTURE_NAME}
+  widemargin demo                    writes demo/widemargin-demo.png
   widemargin demo --output pictures"""
 
 
@@ -28,6 +27,8 @@ def make_parser():
 def run(tokens):
     """Compare the solvers and print the table; return the exit status."""
     options = make_parser().parse(tokens)
+    from widemargin.workflows.demo import compare_solvers
+
     with reporting(options):
         compared = compare_solvers(options.output)
     print(compared.to_text(ruled=sys.stdout.isatty()))

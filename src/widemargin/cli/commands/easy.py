@@ -5,7 +5,6 @@ import sys
 
 from widemargin.cli.messages import add_output_options, print_json, wants_progress, warnings_afterwards
 from widemargin.cli.options.parsing import Parser, threads, whole
-from widemargin.workflows.easy import easy_files
 from widemargin.workflows.errors import DefectiveFile
 
 _DESCRIPTION = """\
@@ -73,6 +72,8 @@ def run(tokens):
         parser.error("--kernel rbf is not for --task rank: a RankSVM is linear; leave it out")
     if options.scale_targets and options.task not in (None, "regression"):
         parser.error("--scale-targets is for regression; leave it out")
+    from widemargin.workflows.easy import easy_files
+
     prints_steps = not (options.quiet or options.json)
     names = ("task", "kernel", "extend", "refine", "scale_targets", "n_folds", "seed", "resume", "overwrite")
     arguments = {name: getattr(options, name) for name in names}

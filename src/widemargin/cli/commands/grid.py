@@ -1,19 +1,12 @@
 """`widemargin grid`: choose parameters by cross-validation, and train with the best; see `grid_file`."""
 
 import argparse
+import math
 import sys
-
-import numpy as np
-from sklearn.base import is_regressor
-from sklearn.metrics import get_scorer_names
 
 from widemargin.cli.messages import print_json, wants_progress, warnings_afterwards
 from widemargin.cli.options import model as model_options
 from widemargin.cli.options.parsing import positive, translate_letters, whole
-from widemargin.models.cutting_plane.ranking import RankSVM
-from widemargin.models.kernel.one_class import OneClassSVM
-from widemargin.selection.parameter_ranges import default_grid
-from widemargin.workflows.grid import grid_file
 
 _DESCRIPTION = """\
 Score the points of a parameter grid by cross-validation, and train a model on all rows of DATA with the best point. By
@@ -76,7 +69,7 @@ def make_parser():
         metavar="N",
         help="then refine the grid around the best point N times (default: 0)",
     )
-    add("--scoring", choices=get_scorer_names(), metavar="NAME", help="scikit-learn's name of the score "
+    add("--scoring", type=_score, metavar="NAME", help="scikit-learn's name of the score "
         "(default: accuracy, or neg_mean_squared_error for regression)")  # fmt: skip
     add("--scale-targets", action="store_true", help="regression: search with targets scaled to mean 0 and standard "
         "deviation 1, which is then the unit of C and epsilon; the model predicts in the units of DATA")  # fmt: skip
@@ -95,12 +88,24 @@ def make_parser():
     return parser
 
 
+def _score(text):
+    """Return the name of a score of scikit-learn, which is imported only if one is given."""
+    from sklearn.metrics import get_scorer_names
+
+    names = get_scorer_names()
+    if text not in names:
+        raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(map(repr, names))})")
+    return text
+
+
 def run(tokens):
     """Search, train and write the model; return the exit status."""
     parser = make_parser()
     options = parser.parse(translate_letters(_translate_grid_py(tokens)))
     model, grid = _machine_and_grid(parser, options)
     arguments = {name: getattr(options, name) for name in _ARGUMENTS}
+    from widemargin.workflows.grid import grid_file
+
     with warnings_afterwards(notes=not options.quiet):
         found = grid_file(
             model, *options.files, grid=grid, **arguments, n_jobs=options.jobs, plots=options.plot,
@@ -141,12 +146,9 @@ def _machine_and_grid(parser, options):
     elif options.task in (None, "classification", "regression") and not set(given) & _OPTIONS_THAT_SELECT_A_MACHINE:
         options.kernel = "rbf"
     model = model_options.make_model(parser, options)
-    if isinstance(model, OneClassSVM):
-        parser.error("a one-class machine has no labels to be scored by; choose nu, and train")
-    if options.scale_targets and not is_regressor(model):
-        parser.error("--scale-targets is for regression; leave it out or add --task regression")
-    if options.scoring is not None and isinstance(model, RankSVM):
-        parser.error("--scoring is not for --task rank, whose score is the mean concordance over queries; leave it out")
+    _check_machine(parser, options, model)
+    from widemargin.selection.parameter_ranges import default_grid
+
     grid = {name: values for name, values in default_grid(model).items() if name not in fixed}
     for option, name in _AXES.items():
         if given[option] is not None:
@@ -159,6 +161,21 @@ def _machine_and_grid(parser, options):
     if not grid:
         parser.error("nothing is left to try: every parameter is fixed; use train -v")
     return model, grid
+
+
+def _check_machine(parser, options, model):
+    """Refuse a machine that cannot be scored, and options of the search that do not apply to it."""
+    from sklearn.base import is_regressor
+
+    from widemargin.models.cutting_plane.ranking import RankSVM
+    from widemargin.models.kernel.one_class import OneClassSVM
+
+    if isinstance(model, OneClassSVM):
+        parser.error("a one-class machine has no labels to be scored by; choose nu, and train")
+    if options.scale_targets and not is_regressor(model):
+        parser.error("--scale-targets is for regression; leave it out or add --task regression")
+    if options.scoring is not None and isinstance(model, RankSVM):
+        parser.error("--scoring is not for --task rank, whose score is the mean concordance over queries; leave it out")
 
 
 def _check_parameter(parser, model, name, option, fixed):
@@ -174,11 +191,11 @@ def _powers(text):
         return []
     try:
         begin, end, step = map(float, text.split(","))
-        count = int(np.floor((end - begin) / step + 1e-9)) + 1
-        values = (2.0 ** (begin + step * np.arange(count))).tolist()
+        count = math.floor((end - begin) / step + 1e-9) + 1
+        values = [2.0 ** (begin + step * k) for k in range(count)]
     except (ValueError, ZeroDivisionError, OverflowError) as error:
         raise argparse.ArgumentTypeError(f"must be BEGIN,END,STEP or null, got {text!r}") from error
-    if count < 1 or not np.isfinite(values).all():
+    if count < 1 or not all(map(math.isfinite, values)):
         raise argparse.ArgumentTypeError(f"{text!r} has no values: STEP must lead from BEGIN to END")
     return values
 

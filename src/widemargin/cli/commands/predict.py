@@ -3,9 +3,7 @@
 import sys
 
 from widemargin.cli.messages import add_output_options, reporting, show_result
-from widemargin.cli.options.parsing import ZERO_BASED, Parser, add_zero_based_option, switch
-from widemargin.persistence.svmlight import TASKS
-from widemargin.workflows.predict import predict_file
+from widemargin.cli.options.parsing import SVMLIGHT_TASKS, ZERO_BASED, Parser, add_zero_based_option, switch
 
 _DESCRIPTION = """\
 Predict a label for each row of DATA with MODEL (of widemargin, LIBSVM, LIBLINEAR or SVM-light), one per line of
@@ -52,7 +50,7 @@ def make_parser():
         help="write decision values after each label, and their names in the first line")  # fmt: skip
     add("-b", type=switch, default=False, dest="probability", metavar="0|1",
         help="1: write probabilities after each label, of a model trained with -b 1 (default: 0)")  # fmt: skip
-    add("--task", choices=list(TASKS), help="what a model of SVM-light's text is for, which does not say unless "
+    add("--task", choices=SVMLIGHT_TASKS, help="what a model of SVM-light's text is for, which does not say unless "
         "widemargin wrote it (default: classification)")  # fmt: skip
     add_zero_based_option(parser)
     add_output_options(parser, quiet="print nothing but warnings and errors")
@@ -63,6 +61,8 @@ def run(tokens):
     """Predict the rows; return the exit status."""
     options = make_parser().parse(tokens)
     data, model_path, output = options.files
+    from widemargin.workflows.predict import predict_file
+
     with reporting(options):
         found = predict_file(
             data, model_path, output, scores=options.scores, probability=options.probability, task=options.task,

@@ -4,9 +4,7 @@ import shlex
 import sys
 
 from widemargin.cli.messages import add_output_options, reporting, show_result
-from widemargin.cli.options.parsing import ZERO_BASED, Parser, add_zero_based_option
-from widemargin.persistence.svmlight import TASKS
-from widemargin.workflows.report import report_file
+from widemargin.cli.options.parsing import SVMLIGHT_TASKS, ZERO_BASED, Parser, add_zero_based_option
 
 _DESCRIPTION = """\
 Write a page of HTML about MODEL (of widemargin, LIBSVM, LIBLINEAR or SVM-light) and its predictions on DATA. The page
@@ -38,7 +36,7 @@ def make_parser():
     add("-o", "--output", metavar="FILE", help="file of the page (default: MODEL.html in the current directory)")
     add("--grid", metavar="FILE", help="results file of a grid search, which is shown as a figure")
     add("--title", help="the heading of the page (default: the names of the files)")
-    add("--task", choices=list(TASKS), help="task of a model in SVM-light's text, which contains it only if "
+    add("--task", choices=SVMLIGHT_TASKS, help="task of a model in SVM-light's text, which contains it only if "
         "widemargin wrote the file (default: classification)")  # fmt: skip
     add_zero_based_option(parser, "; the page numbers features likewise, from 1 unless this is yes")
     add_output_options(parser, quiet="print nothing but warnings and errors")
@@ -49,6 +47,8 @@ def run(tokens):
     """Write the page; return the exit status."""
     options = make_parser().parse(tokens)
     model_path, data = options.files
+    from widemargin.workflows.report import report_file
+
     with reporting(options):
         report = report_file(
             model_path, data, options.output, grid=options.grid, title=options.title, task=options.task,

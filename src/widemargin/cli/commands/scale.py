@@ -4,7 +4,6 @@ import sys
 
 from widemargin.cli.messages import CommandError, add_output_options, reporting, show_result
 from widemargin.cli.options.parsing import Parser, number
-from widemargin.workflows.scale import scale_file
 
 _DESCRIPTION = """\
 Scale each feature of DATA to [-1, 1], to [LOWER, UPPER], or to unit variance; "-" is standard input. The ranges are
@@ -71,6 +70,8 @@ def run(tokens):
     """Scale the file; return the exit status."""
     options = make_parser().parse(tokens)
     (data,) = options.files
+    from widemargin.workflows.scale import scale_file
+
     names = ("lower", "upper", "labels", "save", "restore", "method", "center", "keep_zeros")
     try:
         with reporting(options):

@@ -5,7 +5,6 @@ import sys
 
 from widemargin.cli.messages import add_output_options, reporting, show_result
 from widemargin.cli.options.parsing import Parser, whole
-from widemargin.workflows.subset import subset_file
 
 _METHODS = {"0": "stratified", "1": "random", "stratified": "stratified", "random": "random"}
 
@@ -57,6 +56,8 @@ def run(tokens):
     data, number, subset, rest = options.files
     number, subset = _read_number(parser, number), "-" if subset is None else subset
     method = None if options.method is None else _METHODS[options.method]
+    from widemargin.workflows.subset import subset_file
+
     with reporting(options):
         taken = subset_file(
             data, number, subset, rest, method=method, by_query=options.by_query, seed=options.seed, text=options.text

@@ -5,7 +5,6 @@ import sys
 from widemargin.cli.messages import print_json, reporting, say
 from widemargin.cli.options.model import hint, make_model, make_parser, reading_options
 from widemargin.cli.options.parsing import translate_letters
-from widemargin.workflows.train import cross_validate_file, train_file
 
 
 def run(tokens):
@@ -30,6 +29,8 @@ def _data_and_target(files):
 
 def _train(model, options):
     """Train and write the model, and print a summary; return the exit status."""
+    from widemargin.workflows.train import train_file
+
     with reporting(options):
         trained = train_file(model, *options.files, **reading_options(options), dask=options.dask)
     stream = sys.stderr if trained.output == "-" else sys.stdout
@@ -48,6 +49,8 @@ def _cross_validate(model, options):
     data, target = options.files
     if target is not None:
         say("warning", f"{target} is not written: -v only measures")
+    from widemargin.workflows.train import cross_validate_file
+
     with reporting(options):
         measured = cross_validate_file(
             model, data, n_folds=options.n_folds, seed=options.seed, **reading_options(options)

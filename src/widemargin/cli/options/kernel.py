@@ -6,9 +6,9 @@ message says what the option applies to.
 
 import argparse
 
-from widemargin.cli.options import parsing
+from widemargin._runtime.words import listed
+from widemargin.cli.options import parsing, solver_names
 from widemargin.models.kernel.machines import KERNELS, MACHINES
-from widemargin.solvers.registry import KERNEL_SOLVERS, listed
 
 _KERNEL_OPTIONS = (  # any of these selects a kernel machine
     "svm_type", "kernel_type", "kernel", "nu", "gamma", "degree", "coef0",
@@ -106,7 +106,7 @@ def make_kernel_model(parser, options, selecting):
     linear = [parser.name(dest) for dest in _LINEAR_ONLY if hasattr(options, dest)]
     if options.format in ("liblinear", "svmlight"):
         linear.append(f"--format {options.format}")
-    if vars(options).get("solver", "auto") not in KERNEL_SOLVERS:
+    if vars(options).get("solver", "auto") not in solver_names.KERNEL:
         linear.append(f"--solver {options.solver}")
     if linear:
         parser.error(

@@ -2,23 +2,16 @@
 
 import argparse
 from functools import partial
+from importlib import import_module
 
-import numpy as np
-
+from widemargin._runtime.words import listed
 from widemargin.cli.messages import add_output_options
 from widemargin.cli.options import kernel as kernel_options
-from widemargin.cli.options import parsing
+from widemargin.cli.options import parsing, solver_names
 from widemargin.cli.options.parsing import Parser
 from widemargin.data.blocks.memory import bytes_of
-from widemargin.models.cutting_plane.measure import MeasureSVC
-from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
-from widemargin.models.kernel.machines import machine_of
-from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.problems.formulations import DualQP, Intercept, RiskProblem
-from widemargin.problems.measures import parsed
-from widemargin.solvers.registry import KERNEL_SOLVERS, LINEAR_SOLVERS, RISK_SOLVERS, listed, names_of
 
-_TASKS = {"classification": LinearSVC, "regression": LinearSVR}
+_TASKS = {"classification": "linear.LinearSVC", "regression": "linear.LinearSVR"}  # estimators, in widemargin.models
 _LOSSES = {
     "hinge": "classification",
     "squared_hinge": "classification",
@@ -26,7 +19,12 @@ _LOSSES = {
     "squared_epsilon_insensitive": "regression",
 }
 _ONLY_FOR = {"epsilon": "regression", "class_weight": "classification", "multi_class": "classification"}
-_CUTTING_PLANE_TASKS = {"rank": RankSVM, "ordinal": OrdinalSVC, "rocarea": ROCAreaSVC, "measure": MeasureSVC}
+_CUTTING_PLANE_TASKS = {
+    "rank": "cutting_plane.ranking.RankSVM",
+    "ordinal": "cutting_plane.ranking.OrdinalSVC",
+    "rocarea": "cutting_plane.ranking.ROCAreaSVC",
+    "measure": "cutting_plane.measure.MeasureSVC",
+}
 _FORMATS_OF_TASK = {"rank": ("widemargin", "svmlight"), "ordinal": ("widemargin",)}  # the others have those of rank
 _OF_LARGE_DATA = ("scaling", "max_memory", "checkpoint")
 _CUTTING_PLANE_OPTIONS = ("C", "tol", "stopping", "solver", "max_iter", "max_seconds", *_OF_LARGE_DATA)
@@ -142,7 +140,7 @@ def _add_problem_options(group):
 
 
 def _add_solver_options(group):
-    add, solvers = _adding(group), list({**LINEAR_SOLVERS, **KERNEL_SOLVERS})
+    add, solvers = _adding(group), list(dict.fromkeys([*solver_names.LINEAR, *solver_names.KERNEL]))
     add("-e", "--tol", type=parsing.non_negative, help="linear: requested relative duality gap (default: 1e-4, for "
         "rank, ordinal, rocarea and measure 1e-3); kernel machines: largest violation of an optimality condition "
         "(default: 1e-3)")  # fmt: skip
@@ -193,6 +191,8 @@ def _add_file_options(group):
 
 def reading_options(options):
     """Return the options of train and grid about reading DATA and the format of MODEL, as arguments of the library."""
+    import numpy as np
+
     return {
         "format": options.format,
         "n_features": options.n_features,
@@ -215,6 +215,8 @@ def make_model(parser, options):
 
 def hint(model, options):
     """Return a hint for users who know the same options from other programs, or ""."""
+    from widemargin.models.kernel.machines import machine_of
+
     if machine_of(model) is not None:
         return kernel_options.kernel_hint(options)
     if options.task in _CUTTING_PLANE_TASKS or _LINEAR_CHOICES & set(vars(options)):
@@ -224,7 +226,7 @@ def hint(model, options):
 
 def _make_linear_model(parser, options):
     given = {**_LINEAR_DEFAULTS, **vars(options)}
-    if given["solver"] not in LINEAR_SOLVERS:
+    if given["solver"] not in solver_names.LINEAR:
         _refuse_kernel(parser, f"--solver {given['solver']}")
     if options.format == "libsvm":
         _refuse_kernel(parser, "--format libsvm")
@@ -246,7 +248,13 @@ def _make_linear_model(parser, options):
     parameters |= {"fit_intercept": bias > 0, "intercept_scaling": abs(bias)}
     if "class_weight" in given:
         parameters["class_weight"] = parsing.join_weights(parser, given["class_weight"])
-    return _TASKS[task](**parameters)
+    return _estimator(_TASKS[task])(**parameters)
+
+
+def _estimator(place):
+    """Return the class of an estimator from its place in widemargin.models."""
+    module, _, name = place.rpartition(".")
+    return getattr(import_module(f"widemargin.models.{module}"), name)
 
 
 def _check_intercept_and_stopping(parser, given):
@@ -254,15 +262,15 @@ def _check_intercept_and_stopping(parser, given):
     solver = given["solver"]
     if "penalize_intercept" in given:
         name = parser.name("penalize_intercept")
-        takers = names_of(DualQP, intercept=Intercept.FREE)
+        takers = solver_names.names_of(solver_names.LINEAR, free_intercept=True)
         if solver not in takers:
             parser.error(f"{name} needs --solver {listed(takers, str)}, got {solver}; leave one of them out")
         if "bias" in given:
             parser.error(f"{parser.name('bias')} is for an intercept with a penalty; leave it or {name} out")
         if given.get("multi_class") == "crammer_singer":
             parser.error(f"{name} is not for --multi-class crammer_singer; leave one of them out")
-    intercept = Intercept.FREE if "penalize_intercept" in given else None
-    _check_stopping(parser, given["stopping"], solver, intercept=intercept)
+    names = solver_names.LINEAR
+    _check_stopping(parser, given["stopping"], solver, names, free_intercept="penalize_intercept" in given)
 
 
 def _refuse_kernel(parser, name):
@@ -280,6 +288,8 @@ def _memory(text):
 
 def _measure_name(text):
     """Return the name of a measure; ArgumentTypeError if it does not exist."""
+    from widemargin.problems.measures import parsed
+
     try:
         parsed(text)
     except ValueError as error:
@@ -296,20 +306,20 @@ def _make_cutting_plane_model(parser, options):
             parser.error(f"{parser.name(dest)} is not for --task {task}; leave it out")
     if options.format not in _FORMATS_OF_TASK.get(task, _FORMATS_OF_TASK["rank"]):
         parser.error(f"--format {options.format} has no place for --task {task}; leave it out")
-    if given.get("solver", "ocas") not in RISK_SOLVERS:
-        parser.error(f"--solver {options.solver} is not for --task {task}; use {' or '.join(RISK_SOLVERS)}")
-    _check_stopping(parser, given.get("stopping"), given.get("solver", "ocas"), RiskProblem)
+    if given.get("solver", "ocas") not in solver_names.RISK:
+        parser.error(f"--solver {options.solver} is not for --task {task}; use {' or '.join(solver_names.RISK)}")
+    _check_stopping(parser, given.get("stopping"), given.get("solver", "ocas"), solver_names.RISK)
     parameters = {dest: given[dest] for dest in takes if dest in given and dest != "bias"}
     if "bias" in given:
         if options.bias == 0:
             parser.error("--bias must not be 0: positive for an intercept, negative for none")
         parameters |= {"fit_intercept": options.bias > 0, "intercept_scaling": abs(options.bias)}
-    return _CUTTING_PLANE_TASKS[task](n_jobs=options.jobs, **parameters)
+    return _estimator(_CUTTING_PLANE_TASKS[task])(n_jobs=options.jobs, **parameters)
 
 
-def _check_stopping(parser, stopping, solver, formulation=DualQP, intercept=None):
-    """Refuse a stopping rule that the solver does not have."""
-    others = names_of(formulation, stopping=stopping, intercept=intercept)
+def _check_stopping(parser, stopping, solver, solvers, *, free_intercept=False):
+    """Refuse a stopping rule that the solver, one of `solvers`, does not have."""
+    others = solver_names.names_of(solvers, stopping=stopping, free_intercept=free_intercept)
     if stopping is None or solver in others:
         return
     if not others:

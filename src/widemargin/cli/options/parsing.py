@@ -13,6 +13,8 @@ import re
 from widemargin.cli.messages import UsageError
 
 ZERO_BASED = {"auto": "auto", "yes": True, "no": False}  # values of --zero-based, and what the library calls them
+SVMLIGHT_TASKS = ("classification", "regression", "rank")
+"""What a model of SVM-light's text may be for, as `persistence.svmlight` has it, which takes a second to import."""
 _CLASS_WEIGHT = re.compile(r"-w(?P<label>.+)")
 _NEGATIVE = re.compile(r"-(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$")
 _SHRINKING = {"0": "no", "1": "yes"}

@@ -1,27 +1,31 @@
 """The kernel machines and the kernels in the order of LIBSVM's options -s and -t, with the parameters of each."""
 
+from importlib import import_module
 from typing import NamedTuple
-
-from widemargin.models.kernel.one_class import OneClassSVM
-from widemargin.models.kernel.svc import SVC, NuSVC
-from widemargin.models.kernel.svr import SVR, NuSVR
 
 
 class Machine(NamedTuple):
-    """One of LIBSVM's types of SVM: its name, estimator and task, and the parameters that only some types have."""
+    """One of LIBSVM's types of SVM: its name, where its estimator is, its task, and the parameters
+    that only some types have."""
 
     name: str
-    estimator: type
+    place: str
     task: str
     takes: frozenset
 
+    @property
+    def estimator(self) -> type:
+        """The class, imported when it is first asked for."""
+        module, _, name = self.place.rpartition(".")
+        return getattr(import_module(f"widemargin.models.kernel.{module}"), name)
+
 
 MACHINES = [  # by LIBSVM's -s
-    Machine("C-SVC", SVC, "classification", frozenset({"C", "class_weight"})),
-    Machine("nu-SVC", NuSVC, "classification", frozenset({"nu", "class_weight"})),
-    Machine("one-class SVM", OneClassSVM, "oneclass", frozenset({"nu"})),
-    Machine("epsilon-SVR", SVR, "regression", frozenset({"C", "epsilon"})),
-    Machine("nu-SVR", NuSVR, "regression", frozenset({"C", "nu"})),
+    Machine("C-SVC", "svc.SVC", "classification", frozenset({"C", "class_weight"})),
+    Machine("nu-SVC", "svc.NuSVC", "classification", frozenset({"nu", "class_weight"})),
+    Machine("one-class SVM", "one_class.OneClassSVM", "oneclass", frozenset({"nu"})),
+    Machine("epsilon-SVR", "svr.SVR", "regression", frozenset({"C", "epsilon"})),
+    Machine("nu-SVR", "svr.NuSVR", "regression", frozenset({"C", "nu"})),
 ]
 KERNELS = {  # by LIBSVM's -t
     "linear": frozenset(),
