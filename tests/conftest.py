@@ -1,17 +1,14 @@
-"""Fixtures for all rooms; compiled code is cached by a hash of the sources, so that no stale loop is ever tested."""
+"""Fixtures for all rooms; compiled code is kept in the project, by a digest of the sources, so that none is stale."""
 
 import os
 import signal
 from pathlib import Path
 
-from tests.cache_folder import digest_of_compiled_code, remove_unused, used_now
-
 _ROOT = Path(__file__).parents[1]
 
-# Set before anything imports numba. Processes that tests start inherit the folder, and leave the others alone.
-if "NUMBA_CACHE_DIR" not in os.environ:
-    os.environ["NUMBA_CACHE_DIR"] = str(used_now(digest_of_compiled_code()))
-    remove_unused()
+# Set before anything imports numba. Processes that tests start inherit the folder. It stands in the project and not in
+# the system's temporary folder, where a second user of the machine could not write.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".numba_cache"))
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and all they start; tests of Ctrl-C need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -37,6 +37,7 @@ from .workflows.report import report_file
 from .workflows.scale import scale_file
 from .workflows.subset import subset_file
 from .workflows.train import cross_validate_file, train_file
+from .workflows.warmup import WarmedUp, warmup
 
 __version__: str
 
@@ -63,6 +64,7 @@ __all__ = [
     "RowBlocks",
     "RowLoss",
     "SvmlightBlocks",
+    "WarmedUp",
     "WrittenBlocks",
     "c_path",
     "certificates",
@@ -88,6 +90,7 @@ __all__ = [
     "show_progress",
     "subset_file",
     "train_file",
+    "warmup",
     "write_blocks",
     "write_ranges",
     "write_svmlight",

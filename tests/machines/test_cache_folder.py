@@ -114,11 +114,10 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
-def test_a_damaged_file_of_compiled_code_is_replaced(damage, suffix, load, tmp_path):
+def test_a_damaged_file_of_compiled_code_is_replaced(damage, load, tmp_path):
     load()(3)
-    [path] = (tmp_path / "cache").rglob(f"*.{suffix}")
+    [path] = (tmp_path / "cache").rglob("*.nbc")
     path.write_bytes(damage(path.read_bytes()))
     with pytest.warns(UserWarning, match=r"A file of compiled code in .*cannot be read.*compiling again"):
         assert load()(3) == 6

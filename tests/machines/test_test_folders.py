@@ -2,36 +2,23 @@
 
 import os
 import re
-import time
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from tests import cache_folder
 from tests.report.browser.conftest import _may_install
 
 TESTS = Path(__file__).parents[1]
 
 
-def test_compiled_code_of_tests_is_kept_in_the_project(monkeypatch, tmp_path):
-    assert TESTS.parent / ".numba_cache" == cache_folder.FOLDERS
-    folder = cache_folder.used_now(cache_folder.digest_of_compiled_code(), tmp_path)
-    assert folder.is_dir()
-    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "0" if os.environ.get("NUMBA_BOUNDSCHECK") == "1" else "1")
-    assert cache_folder.digest_of_compiled_code() != folder.name
-
-
-def test_unused_folders_are_removed_except_the_last_few_and_those_of_today(tmp_path):
-    days_ago = {"a": 9, "b": 8, "c": 7, "d": 6, "e": 5, "now": 0}
-    for name, days in days_ago.items():
-        folder = cache_folder.used_now(name, tmp_path)
-        (folder / "code.nbc").touch()
-        os.utime(folder, (then := time.time() - 86_400 * days, then))
-    cache_folder.remove_unused(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "d", "e", "now"]
-    for name in "fghijk":
-        cache_folder.used_now(name, tmp_path)
-    cache_folder.remove_unused(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [*"fghijk", "now"]
+def test_compiled_code_of_tests_is_kept_in_the_project():
+    script = "import os, tests.conftest; print(os.environ['NUMBA_CACHE_DIR'])"
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, cwd=TESTS.parent, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == str(TESTS.parent / ".numba_cache")
 
 
 def test_no_test_uses_a_fixed_name_in_the_shared_temporary_folder():

@@ -28,6 +28,7 @@ from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
 from widemargin._runtime.code_key import PACKAGE, digest_of_compiled_code, key_of
+from widemargin._runtime.shipped_code import FOLDER, find
 from widemargin._runtime.warning import warn_once
 
 FOLDERS_KEPT = 4
@@ -107,6 +108,15 @@ class CodeCache(caching.NullCache):
 
     def load_overload(self, sig, target_context):
         """Return the machine code for the signature, or None if it is not on disk or cannot be read."""
+        target_context.refresh()
+        return self._load_shipped(sig, target_context) or self._load_kept(sig, target_context)
+
+    def _load_shipped(self, sig, target_context):
+        processor = target_context.codegen().magic_tuple()
+        content = find(self._function, sig, digest_of_compiled_code(), processor)
+        return None if content is None else _read_or_tell(content, target_context, FOLDER)
+
+    def _load_kept(self, sig, target_context):
         path = self._path(sig, target_context)
         if path is None:
             return None
@@ -115,11 +125,8 @@ class CodeCache(caching.NullCache):
         except FileNotFoundError:
             return None
         except OSError as error:
-            return self._tell_unreadable(path, error)
-        try:
-            return read(content, target_context)
-        except Exception as error:  # a damaged file can raise almost any exception
-            return self._tell_unreadable(path, error)
+            return _tell_unreadable(path.parent, error)
+        return _read_or_tell(content, target_context, path.parent)
 
     def save_overload(self, sig, data):
         """Write the machine code for the signature; if that fails, warn and write no more."""
@@ -136,7 +143,6 @@ class CodeCache(caching.NullCache):
         """Return the path of the file for a signature; None, after a warning, if no folder can be written."""
         if not self._is_enabled:
             return None
-        target_context.refresh()
         try:
             place = folder()
         except OSError as error:
@@ -146,9 +152,17 @@ class CodeCache(caching.NullCache):
         key = key_of(self._function, sig, target_context.codegen().magic_tuple())
         return place / f"{self._function.__name__}-{key}.nbc"
 
-    @staticmethod
-    def _tell_unreadable(path, error):
-        warn_once(f"A file of compiled code in {path.parent} cannot be read ({error!r}): compiling again.")
+
+def _read_or_tell(content, target_context, place):
+    """Return what Numba compiled from the bytes of a file in a folder; None, after a warning, if they are damaged."""
+    try:
+        return read(content, target_context)
+    except Exception as error:  # a damaged file can raise almost any exception
+        return _tell_unreadable(place, error)
+
+
+def _tell_unreadable(place, error):
+    warn_once(f"A file of compiled code in {place} cannot be read ({error!r}): compiling again.")
 
 
 def written(result):

@@ -25,8 +25,9 @@ def digest_of_sources():
             content = path.read_bytes()
             digest.update(f"{path.relative_to(PACKAGE).as_posix()} {len(content)}\n".encode())
             digest.update(content)
-    versions = [f"{name} {version(name)}" for name in ("numba", "llvmlite", "numpy")]
-    digest.update(f"{versions} {sys.implementation.cache_tag} {sys.platform} {sys.maxsize}".encode())
+    numpy = version("numpy").split(".")[:2]  # on which the types of results depend
+    words = [version("numba"), version("llvmlite"), *numpy, sys.implementation.cache_tag, sys.platform, sys.maxsize]
+    digest.update(" ".join(map(str, words)).encode())
     return digest.hexdigest()[:24]
 
 
@@ -36,9 +37,15 @@ def digest_of_compiled_code():
 
 
 def settings_of_numba():
-    """Return the environment variables of Numba that change compiled code, as a text; "" if none is set."""
+    """Return what changes compiled code beside the sources, as a text; "" if all is as it usually is.
+
+    That are environment variables of Numba, and Intel's library of vectorised functions, which Numba uses if it is
+    installed.
+    """
+    from numba.core import config
+
     names = sorted(name for name in os.environ if name.startswith("NUMBA_") and name not in _WITHOUT_EFFECT)
-    return " ".join(f"{name}={os.environ[name]}" for name in names)
+    return " ".join([f"{name}={os.environ[name]}" for name in names] + ["SVML"] * bool(config.USING_SVML))
 
 
 def key_of(function, signature, processor):

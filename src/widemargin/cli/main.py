@@ -15,7 +15,7 @@ from widemargin.cli.messages import OPTIONS, CommandError, UsageError, explain_o
 from widemargin.errors import ClusterError, FormatError
 from widemargin.workflows.errors import ArgumentError, FileError, spelling
 
-COMMANDS = ("train", "predict", "easy", "grid", "scale", "report", "check", "subset", "convert", "demo")
+COMMANDS = ("train", "predict", "easy", "grid", "scale", "report", "check", "subset", "convert", "warmup", "demo")
 """Each is a file in `cli.commands`, which is imported when the command runs."""
 
 _FAILED, _WRONG_USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141  # exit status
@@ -35,6 +35,7 @@ commands:
   check     list all defects of a data file, summarise its rows, and warn about what looks wrong
   subset    divide the rows of a file into a random subset and the rest
   convert   write data of any size as a row-block file, for training on more than memory holds
+  warmup    compile ahead of the first fit, for images of containers and continuous integration
   demo      compare solvers on small data sets in a table and a picture
 
 options:
@@ -54,6 +55,7 @@ examples:
   widemargin subset heart_scale 0.8 heart.train heart.test
   widemargin report heart.model heart_scale.t -o heart.html
   widemargin convert --max-memory 3G huge.svm.xz huge.arrow
+  widemargin warmup
   widemargin demo
 
 LIBSVM's options have the same meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, and -b -q for predict.

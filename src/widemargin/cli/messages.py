@@ -73,6 +73,7 @@ OPTIONS = {  # of the command line, by the arguments of the library that they st
     'kernel="rbf"': "--kernel rbf",
     "scale_targets=True": "--scale-targets",
     "by_query=True": "--by-query",
+    "estimators": "--only",
     "method of a subset": "-s/--method",
     "subset": "SUBSET",
     "rest": "REST",
