@@ -37,7 +37,7 @@ from .workflows.report import report_file
 from .workflows.scale import scale_file
 from .workflows.subset import subset_file
 from .workflows.train import cross_validate_file, train_file
-from .workflows.warmup import WarmedUp, warmup
+from .workflows.warmup import warmup
 
 __version__: str
 
@@ -64,7 +64,6 @@ __all__ = [
     "RowBlocks",
     "RowLoss",
     "SvmlightBlocks",
-    "WarmedUp",
     "WrittenBlocks",
     "c_path",
     "certificates",

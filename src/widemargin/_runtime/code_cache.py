@@ -8,6 +8,7 @@ never run each other's code. The folders are
     the folder of the package, in __pycache__      if it can be written,
     the user's folder for such files               otherwise, as ~/.cache/widemargin.
 
+Files are read from all of these, so that a folder which was filled by `widemargin warmup` may be read-only afterwards.
 A file is written under another name and renamed, so that processes which do the same at the same time do no harm. A
 file that cannot be read is compiled again, and a folder that cannot be written costs a warning. Folders that were not
 used for a day are removed, except the most recent ones, when a new folder is made.
@@ -49,7 +50,7 @@ def roots():
 
 
 def folder():
-    """Return the folder of compiled code, made if it is absent and marked as used now.
+    """Return the folder in which compiled code is written, made if it is absent and marked as used now.
 
     Raises
     ------
@@ -76,6 +77,13 @@ def _folder(cache_dir, digest):
             remove_unused(root)
         return place
     raise OSError(errors[-1].errno, f"no folder can be written: {errors[-1]}")
+
+
+@cache
+def _mark_as_used(place):
+    """Set the time of a folder to now, once for each process; a folder that cannot be written is never removed."""
+    with suppress(OSError):
+        os.utime(place)
 
 
 def remove_unused(root):
@@ -117,40 +125,39 @@ class CodeCache(caching.NullCache):
         return None if content is None else _read_or_tell(content, target_context, FOLDER)
 
     def _load_kept(self, sig, target_context):
-        path = self._path(sig, target_context)
-        if path is None:
-            return None
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            return _tell_unreadable(path.parent, error)
-        return _read_or_tell(content, target_context, path.parent)
+        name, digest = self._name(sig, target_context), digest_of_compiled_code()
+        for root in roots():
+            place = root / f"{_PREFIX}{digest}"
+            try:
+                content = (place / name).read_bytes()
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                return _tell_unreadable(place, error)
+            _mark_as_used(place)
+            return _read_or_tell(content, target_context, place)
+        return None
 
     def save_overload(self, sig, data):
         """Write the machine code for the signature; if that fails, warn and write no more."""
-        path = self._path(sig, data.target_context)
-        if path is None or data.library.has_dynamic_globals:
+        if not self._is_enabled or data.library.has_dynamic_globals:
             return
-        try:
-            _replace(path, written(data))
-        except OSError as error:
-            self._is_enabled = False
-            warn_once(f"Compiled code cannot be kept in {path.parent} ({error}). {_ADVICE}", key="cannot be kept")
-
-    def _path(self, sig, target_context):
-        """Return the path of the file for a signature; None, after a warning, if no folder can be written."""
-        if not self._is_enabled:
-            return None
         try:
             place = folder()
         except OSError as error:
             self._is_enabled = False
             warn_once(f"Compiled code is kept in memory only ({error}). {_ADVICE}", key="no cache folder")
-            return None
+            return
+        try:
+            _replace(place / self._name(sig, data.target_context), written(data))
+        except OSError as error:
+            self._is_enabled = False
+            warn_once(f"Compiled code cannot be kept in {place} ({error}). {_ADVICE}", key="cannot be kept")
+
+    def _name(self, sig, target_context):
+        """Return the name of the file for a signature and this processor."""
         key = key_of(self._function, sig, target_context.codegen().magic_tuple())
-        return place / f"{self._function.__name__}-{key}.nbc"
+        return f"{self._function.__name__}-{key}.nbc"
 
 
 def _read_or_tell(content, target_context, place):

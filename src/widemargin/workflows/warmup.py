@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,8 +133,7 @@ def _wanted(estimators):
 
 def _work_off(todo, n_processes, advance):
     """Run all tasks of a queue by so many processes; return the number of functions that they compiled."""
-    counts: list[int] = []
-    errors: list[str] = []
+    counts, errors = [], []
     workers = [_start_worker() for _ in range(n_processes)]
     threads = [
         threading.Thread(target=_feed, args=(worker, todo, counts, errors, advance), daemon=True) for worker in workers
@@ -185,7 +185,7 @@ def serve() -> None:
     for line in sys.stdin:
         group, kind, dtype = json.loads(line)
         compiled: list[None] = []
-        with before_compilation(lambda compiled=compiled: compiled.append(None)):  # type: ignore[misc]
+        with before_compilation(partial(compiled.append, None)):
             run(group, kind == "sparse", dtype)
         answers.write(f"{len(compiled)}\n")
         answers.flush()

@@ -19,10 +19,10 @@ _EXAMPLES = """\
 examples:
   widemargin warmup
   widemargin warmup --only SVC --only files
-  NUMBA_CACHE_DIR=/opt/compiled widemargin warmup    in a Dockerfile, see the page "The first seconds"
 
 Compiled code is kept in NUMBA_CACHE_DIR if that is set, otherwise beside the package or, if that cannot be written, in
-the home folder. It is used by the same version of widemargin, Numba, NumPy and Python on the same kind of processor.
+the home folder; in a Dockerfile, set NUMBA_CACHE_DIR before this command runs. The code is used by the same version of
+widemargin, Numba, NumPy and Python on the same kind of processor.
 
 exit status:
   0  done      1  the folder cannot be written, or a process failed      2  wrong usage"""
