@@ -16,7 +16,7 @@ HOMES = {
     "_negative_number_matcher": "cli/options/parsing.py",
     "_option_string_actions": "cli/options/parsing.py",
     "_actions": "cli/options/parsing.py",
-    "_nrt": "_runtime/compile.py",
+    "_nrt": "_runtime/jit.py",
 }
 """Where each private name of another package is used."""
 

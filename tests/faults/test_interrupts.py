@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numba.core import event
 
+import widemargin._runtime.jit  # noqa: F401 (which listens to Numba)
 from widemargin._runtime.interrupts import insisting_interrupts, remembering_interrupts
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows

@@ -16,16 +16,17 @@ rows of a dozen values took three quarters of the time, and makes threads that s
 
 import sys
 import threading
-from contextlib import contextmanager
 from functools import update_wrapper
 from importlib import import_module
+
+from widemargin._runtime.compile_events import announcing_compilation as announcing_compilation
+from widemargin._runtime.compile_events import before_compilation as before_compilation
 
 SUMS = frozenset({"reassoc", "contract"})
 """fastmath flags for sums: terms may be reordered and fused; NaN and infinities keep their meaning."""
 
 _making = threading.RLock()
 _choices: list = []  # (function, choose) of `compiled_choice` that Numba does not know yet
-_listeners: list = []  # those of `before_compilation`, the outermost first
 _names_of: dict = {}  # by the id of a noted function, the (namespace, name) pairs of the package that hold it
 _n_modules_searched = 0  # of sys.modules, when `_names_of` was made
 
@@ -96,11 +97,10 @@ def _names(noted):
     if len(sys.modules) != _n_modules_searched:
         _n_modules_searched = len(sys.modules)
         _names_of.clear()
-        for path, module in list(sys.modules.items()):
-            if path.startswith("widemargin."):
-                for name, value in list(vars(module).items()):
-                    if type(value) is Noted:
-                        _names_of.setdefault(id(value), []).append((vars(module), name))
+        modules = [vars(module) for path, module in list(sys.modules.items()) if path.startswith("widemargin.")]
+        for namespace in modules:
+            for name in [name for name, value in namespace.items() if type(value) is Noted]:
+                _names_of.setdefault(id(namespace[name]), []).append((namespace, name))
     return [*_names_of.get(id(noted), []), (noted.py_func.__globals__, noted.__name__)]
 
 
@@ -130,37 +130,6 @@ def compiled_choice(function):
         return choose
 
     return note
-
-
-def _nothing():
-    """Do nothing."""
-
-
-@contextmanager
-def before_compilation(call, then=_nothing):
-    """Within the block, call `call()` before each compilation of a function, and `then()` after it."""
-    if "numba" in sys.modules:
-        _started()
-    listener = call, then
-    _listeners.append(listener)
-    try:
-        yield
-    finally:
-        _listeners.remove(listener)
-
-
-@contextmanager
-def announcing_compilation(tell):
-    """Within the block, call `tell()` once, before the first compilation, so that the wait can be explained."""
-    announced = []
-
-    def first():
-        if not announced:
-            announced.append(True)
-            tell()
-
-    with before_compilation(first):
-        yield
 
 
 def prefetch(array, i):

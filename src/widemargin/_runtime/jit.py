@@ -12,8 +12,8 @@ from numba.core import event, types
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.extending import intrinsic, overload
 
-from widemargin._runtime import compile as noted
 from widemargin._runtime.code_cache import CodeCache
+from widemargin._runtime.compile_events import listeners
 from widemargin._runtime.compile_notice import Notice
 
 __all__ = ["compile_with_cache", "intrinsic", "register_choice", "type_of"]
@@ -64,13 +64,13 @@ class _Listener(event.Listener):
         self._notice = Notice()
 
     def on_start(self, event):
-        for before, _ in noted._listeners:
+        for before, _ in list(listeners):
             before()
         self._notice.begin(event.data)
 
     def on_end(self, event):
         self._notice.end()
-        for _, after in reversed(noted._listeners):
+        for _, after in reversed(listeners):
             after()
 
 

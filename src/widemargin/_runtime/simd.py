@@ -12,8 +12,7 @@ instructions, see `simd_instructions`, which is imported when something is compi
 import numpy as np
 
 from widemargin._runtime.compile import compiled_choice
-
-LANES = 32  # numbers in a vector
+from widemargin._runtime.lanes import LANES as LANES
 
 
 def no_lanes(panel):

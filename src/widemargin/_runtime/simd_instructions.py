@@ -5,7 +5,7 @@ from numba.core import types
 from numba.core.datamodel import models, register_default
 from numba.extending import intrinsic
 
-from widemargin._runtime.simd import LANES
+from widemargin._runtime.lanes import LANES
 
 
 class _LaneType(types.Type):

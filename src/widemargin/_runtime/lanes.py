@@ -1,0 +1,3 @@
+"""The length of the vectors of `simd`."""
+
+LANES = 32  # numbers in a vector
