@@ -25,7 +25,7 @@ class _Function(CPUDispatcher):
     """A function compiled by Numba, once for arguments of the same types.
 
     Numba itself also compiles a function that compiled code calls once for each constant among the arguments. LLVM
-    inserts constants anyway where it inlines the call, and of the 54 functions of a first LinearSVC.fit 15 were such
+    inserts constants anyway where it inlines the call, and of the 54 functions of a first LinearSVC.fit 7 were such
     copies.
     """
 
