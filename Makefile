@@ -58,7 +58,7 @@ $(VENV)/.installed-%: pyproject.toml | $(VENV)
 $(OLDEST)/.installed: pyproject.toml
 	$(PYTHON) -m venv --clear $(OLDEST)
 	$(PYTHON) tests/machines/oldest.py > $(OLDEST)/constraints.txt
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/constraints.txt \
+	WIDEMARGIN_BUILD_CODE=none $(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/constraints.txt \
 		--editable ".[test]"
 	touch $@
 
@@ -67,4 +67,4 @@ $(VENV):
 	$(PYTHON) -m venv $(VENV)
 
 clean:  ## remove the environments and everything that was built
-	rm -rf $(VENV) $(OLDEST) demo site .pytest_cache .ruff_cache .mypy_cache .hypothesis .numba_cache
+	rm -rf $(VENV) $(OLDEST) demo site .pytest_cache .ruff_cache .mypy_cache .hypothesis .numba_cache src/widemargin/_code

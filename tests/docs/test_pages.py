@@ -25,7 +25,7 @@ from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
-ILLUSTRATIONS = {"none", "bibtex"}
+ILLUSTRATIONS = {"none", "bibtex", "dockerfile", "yaml"}  # tests/workflows/test_warmup.py runs the Dockerfile
 PROGRAMS = {"widemargin", "cat", "cut", "grep", "head", "sort", "wc", "xzcat"}
 NOT_RUN = {  # installing and building, and programs of others
     "pip", "make", "svm-train", "svm-predict", "train", "predict", "svm_learn", "svm_rank_learn", "svm_rank_classify",
