@@ -51,7 +51,7 @@ def run_pages(options):
 
 def _command(name, options):
     command = [sys.executable, "-m", "benchmarks.machinery.runner", name, "--wait", str(options.wait)]
-    command += [f"--{flag}" for flag in ("quick", "force", "fresh") if getattr(options, flag)]
+    command += [f"--{flag}" for flag in ("quick", "force", "fresh", "full") if getattr(options, flag)]
     return [*command, *(["--only", *options.only] if options.only else [])]
 
 

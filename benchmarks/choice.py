@@ -11,7 +11,6 @@ from widemargin import LinearSVC
 from widemargin.data.matrix import Matrix
 from widemargin.problems.classification import LOSSES
 from widemargin.solvers.coordinate_descent.climb import height
-from widemargin.solvers.coordinate_descent.state import Coordinates
 
 SOLVERS = ["dcd", "avsf", "climb", "auto"]
 COSTS = (1.0, 10.0, 1000.0)
@@ -51,7 +50,7 @@ def choice_table(page, names, options):
             LinearSVC(fit_intercept=False, solver=solver, max_iter=2).fit(X, sign)
         for loss in LOSSES:
             for C in COSTS:
-                high = height(Coordinates(LOSSES[loss](Matrix(X), sign, np.full(len(sign), C))))
+                high = height(LOSSES[loss](Matrix(X), sign, np.full(len(sign), C)))
                 runners = {one: _runner(X, sign, options.limit, loss=loss, C=C, solver=one) for one in SOLVERS}
                 found = take_turns(runners, options.repeats, often=1, patience=0.5)
                 seconds = {solver: one for solver, (_, one) in found.items()}

@@ -25,11 +25,11 @@ PAGES = {  # in the order in which they are made: the short ones first
         "benchmarks.small", 5, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
     ),
     "nested-threads": Entry(
-        "benchmarks.nested_threads", 4, 0.4, "searches around estimators that have threads do not oversubscribe"
+        "benchmarks.nested", 4, 0.4, "searches around estimators that have threads do not oversubscribe"
     ),
     "linear": Entry(
         "benchmarks.linear.page",
-        22,
+        20,
         1.0,
         "all linear solvers over a grid of C against LIBLINEAR and svmocas; the grid with folds; sweeps; threads",
         _ONE_BLAS_THREAD,
@@ -49,7 +49,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         _ONE_BLAS_THREAD,
     ),
     "kernel": Entry(
-        "benchmarks.kernel.page", 44, 2.0, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
+        "benchmarks.kernel.page", 40, 2.0, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
     ),
     "cluster": Entry(
         "benchmarks.cluster.page", 10, 0.6, "fits on a Dask cluster: ratio to one process, same bits, killed workers"
@@ -58,7 +58,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         "benchmarks.larger.page", 12, 0.6, "fifteen million rows from disk under 3 GB; ranking; a million columns"
     ),
     "kernel-large": Entry(
-        "benchmarks.kernel.large", 20, 0.9, "exact kernel machines on covertype up to a million rows, and on mnist"
+        "benchmarks.kernel.large", 26, 0.9, "exact kernel machines on covertype up to a million rows, and on mnist"
     ),
 }
 MOST_MINUTES, MOST_QUICK_MINUTES = 180, 10  # of all pages together

@@ -37,7 +37,7 @@ SECTIONS = {
         "LinearSVC runs with local[2], rows cached, without standardisation, regParam = 1 / (C n); its fits are "
         "repeated with 10, 20, 30, 50, 100, 200 and 300 iterations, and the first that is within 10⁻³ of the "
         "optimum counts. "
-        'dask-ml has no SVM; `Incremental(SGDClassifier(loss="hinge"))` is the nearest, on two workers, for 30 '
+        'dask-ml has no SVM; `Incremental(SGDClassifier(loss="hinge"))` is the nearest, on two workers, for 15 '
         "seconds. The ratio is the time to be within 10⁻³, or all of its time, divided by that of our fit on "
         "two workers.",
     ),

@@ -1,8 +1,8 @@
 """How busy the machine is with the work of others: processor time of all, less that of our own processes.
 
 The share of others is given in cores: 0.5 is half of one core. Time that a hypervisor gave to other machines is work
-of others too. Our own processes are this one, its children and theirs; children that lose their parent stay ours (Linux's
-subreaper). Only Linux tells what is needed; elsewhere the share is None, and a page says that it was not measured.
+of others too. Our own processes are this one, its children and theirs; children that lose their parent stay ours
+(Linux's subreaper). Only Linux tells what is needed; elsewhere the share is None, and a page says that it was not measured.
 """
 
 import ctypes
@@ -60,10 +60,10 @@ def _processor_seconds():
         user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
     except (OSError, ValueError):
         return None
-    return (user + nice + system + irq + softirq + steal) / _TICK, _own_ticks(_processes()) / _TICK
+    return (user + nice + system + irq + softirq + steal) / _TICK, _own_ticks(processes()) / _TICK
 
 
-def _processes():
+def processes():
     """Return (parent, ticks of itself and of its children that have ended, name) by process."""
     found = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -76,25 +76,25 @@ def _processes():
     return found
 
 
-def _own(processes):
+def own_processes(found):
     """Return the numbers of this process and its descendants."""
     own, grown = {os.getpid()}, True
     while grown:
-        more = {number for number, (parent, _, _) in processes.items() if parent in own} - own
+        more = {number for number, (parent, _, _) in found.items() if parent in own} - own
         own, grown = own | more, bool(more)
     return own
 
 
-def _own_ticks(processes):
-    return sum(processes[number][1] for number in _own(processes) if number in processes)
+def _own_ticks(found):
+    return sum(found[number][1] for number in own_processes(found) if number in found)
 
 
 def _busiest(second=0.5, n_shown=3):
     """Return the names of the processes that use the processor most, ours left out."""
-    before = _processes()
+    before = processes()
     time.sleep(second)
-    after = _processes()
-    own = _own(after)
+    after = processes()
+    own = own_processes(after)
     spent = {
         number: ticks - before[number][1]
         for number, (_, ticks, _) in after.items()

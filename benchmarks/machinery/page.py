@@ -23,13 +23,19 @@ _ATTEMPTS = 3  # at a unit in which others are busy
 class Table:
     """A part of a page that is measured unit by unit: `run(page, cases, options)`, which iterates over `page.each`.
 
-    `quick` are the cases of a quick run; `share` says how much of the page's minutes it may take.
+    `quick` are the cases of a quick run; `share` says how much of the page's minutes it may take. `full` are further
+    cases that only `--full` measures, however long they take.
     """
 
     run: Callable
     cases: list
     quick: list
     share: float = 1.0
+    full: list = field(default_factory=list)
+
+    def chosen(self, how):
+        """Return the cases of a run."""
+        return self.quick if how.quick else [*self.cases, *self.full]
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,7 @@ class How:
     force: bool = False
     only: tuple = ()  # parts of the names of units
     patience: float = 120.0  # seconds of waiting for a quiet machine
+    full: bool = False
 
 
 class Page:
@@ -69,7 +76,7 @@ class Page:
         self.options = SimpleNamespace(**frame.options | (frame.quick_options if how.quick else {}), quick=how.quick)
         self.records = Records(self._build / name)
         self.facts, self._sections, self._units = {}, {}, []
-        self.left_out, self.missing = [], []
+        self.left_out, self.left_to_full, self.missing = [], [], []
         self._unit = None
         self._lost = {}  # seconds of units that had to be repeated, by table
 
@@ -84,7 +91,9 @@ class Page:
                 self.facts |= self.records.units[unit]["facts"]
             elif self.how.only and not any(text in unit for text in self.how.only):
                 self.missing.append(unit)
-            elif self._spent(table) >= self._budget(table):
+            elif case in self.frame.tables[table].full and not self.how.full:
+                self.left_to_full.append(unit)
+            elif self._spent(table) >= self._budget(table) and not self.how.full:
                 self.left_out.append(unit)
             else:
                 yield from self._attempts(table, unit, case)
@@ -191,7 +200,7 @@ class Page:
         """Measure what is not there yet, and write the page; return its path."""
         for name, table in self.frame.tables.items():
             print(f"{self.name}, {name}: at most {self._budget(name) / 60:.1f} minutes", flush=True)
-            table.run(self, table.quick if self.how.quick else table.cases, self.options)
+            table.run(self, table.chosen(self.how), self.options)
         if self.frame.finish is not None:
             self.frame.finish(self)
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -231,6 +240,8 @@ class Page:
             words.append(f"**Others used the machine during**: {', '.join(self.busy_units)}.")
         if self.left_out:
             words.append(f"Left out, since the minutes were used up: {', '.join(self.left_out)}.")
+        if self.left_to_full:
+            words.append(f"Left to `--full`: {', '.join(self.left_to_full)}.")
         if self.missing:
             words.append(f"**Not measured yet**: {', '.join(self.missing)}.")
         return "\n".join(filter(None, words))

@@ -23,6 +23,7 @@ def add_options(parser):
     parser.add_argument("--force", action="store_true", help="on a busy machine too; into build/benchmarks, and marked")
     parser.add_argument("--only", nargs="+", default=[], metavar="TEXT", help="units whose name contains a text")
     parser.add_argument("--wait", type=float, default=120.0, help="seconds of waiting for a quiet machine")
+    parser.add_argument("--full", action="store_true", help="the cases that take hours too")
     parser.add_argument("--fresh", action="store_true", help="forget what was measured of this state")
 
 
@@ -37,7 +38,7 @@ def main(arguments=None):
     entry = PAGES[options.name]
     frame = importlib.import_module(entry.module).PAGE
     minutes = entry.quick_minutes if options.quick else entry.minutes
-    how = How(minutes, options.quick, options.force, tuple(options.only), options.wait)
+    how = How(minutes, options.quick, options.force, tuple(options.only), options.wait, options.full)
     page = Page(options.name, frame, how)
     if options.fresh:
         page.records.clear()
