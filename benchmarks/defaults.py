@@ -52,10 +52,11 @@ _COLUMNS = [
 _INTRODUCTION = """\
 # Default calls
 
-Made by `python -m benchmarks run defaults`: `LinearSVC(loss=...)` and `LinearSVR(loss=...)` with everything else default, on the
-training part of every shared set and on those that come with scikit-learn, against scikit-learn's estimator of the
-same name and loss with its defaults. The ratio is scikit-learn's time over ours. "its objective" is scikit-learn's over
-ours, less 1; both are computed by the benchmark. Ranking sets are taken as regressions of the relevance."""
+Made by `python -m benchmarks run defaults`: `LinearSVC(loss=...)` and `LinearSVR(loss=...)` with everything else
+default, on the training part of every shared set and on those that come with scikit-learn, against scikit-learn's
+estimator of the same name and loss with its defaults. The ratio is scikit-learn's time over ours. "its objective" is
+scikit-learn's over ours, less 1; both are computed by the benchmark. Ranking sets are taken as regressions of the
+relevance."""
 _SECTIONS = {
     "summary": ("Summary", "Cells by loss and scaling."),
     "defaults": ("All cells", "Cells that do not converge or are slower than scikit-learn's are in bold."),

@@ -5,6 +5,7 @@ not faster. An excerpt is some columns of one table. Both stand between markers,
 """
 
 import fnmatch
+import re
 import statistics
 from dataclasses import dataclass, field
 
@@ -116,7 +117,17 @@ def excerpt(name, folder=RESULTS):
     rows = tables(page, folder).get(section, [])
     there = list(rows[0]) if rows else []
     columns = [name for column in columns or there for name in fnmatch.filter(there, column)]
-    return _markdown(columns, [[row[column] for column in columns] for row in rows]) if columns else _NOT_MADE
+    if not columns:
+        return _NOT_MADE
+    table = _markdown(columns, [[row[column] for column in columns] for row in rows])
+    return f"{table}\n\nFrom [{page}](benchmarks/results/{page}.md#{_anchor(page, section, folder)})."
+
+
+def _anchor(page, section, folder):
+    """Return the anchor of the heading of a section."""
+    before, _, _ = (folder / f"{page}.md").read_text(encoding="utf-8").partition(f"<!-- {section} -->")
+    heading = next((line for line in before.splitlines()[::-1] if line.startswith("#")), "#").lstrip("# ").lower()
+    return re.sub(r"[^\w -]", "", heading).replace(" ", "-")
 
 
 def _markdown(columns, rows):

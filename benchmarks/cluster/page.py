@@ -1,6 +1,7 @@
 """Fits on a Dask cluster: against one process, the same bits, killed workers, Spark, and a model of large clusters.
 
-Files, and the environments of the peers, are made in the build folder when they are not there. A quick run has less data.
+Files, and the environments of the peers, are made in the build folder when they are not there. A quick run has less
+data.
 """
 
 from benchmarks.cluster.fits import WORKERS_OF_BITS, bits_table, killed_table, local_table

@@ -17,7 +17,6 @@ class Case:
     C: float
     gamma: float | None = None  # None: 1 / (n_features · variance), as a number, the same for everybody
     epsilon: float = 0.1
-    is_hard: bool = False
 
     @property
     def kind(self):
@@ -37,7 +36,7 @@ class Case:
 
     def hard(self):
         """Return the case with a large C."""
-        return replace(self, C=self.C / 10 if self.kind == "one-class" else self.C * 100, is_hard=True)
+        return replace(self, C=self.C / 10 if self.kind == "one-class" else self.C * 100)
 
 
 def scale_gamma(X):

@@ -28,11 +28,11 @@ _ENVIRONMENT = {"OMP_NUM_THREADS": str(THREADS), "OPENBLAS_NUM_THREADS": "1"}
 _COLUMNS = ["set", "rows", "who", "seconds", "support vectors", "gap", "peak GB", "accuracy", "status", "theirs / ours"]
 _INTRODUCTION = f"""# The largest exact kernel machines
 
-Made by `python -m benchmarks run kernel-large`; `--full` adds a million rows, and peers for up to an hour. The rbf kernel,
-float32 rows, eps 10⁻³, a cache of {CACHE:g} MB, {THREADS} threads (scikit-learn has one). Covertype: C = 10, gamma = 1,
-{HELD_OUT:,} rows held out; a million rows are covertype and as many rows of it again as are needed, with normal noise of
-deviation {NOISE:g}. mnist: C = 10, gamma = 0.02, ten classes. One fit each. *(extrapolated)*: not measured; seconds ~
-rows^exponent, fitted to the sizes that this package finished."""
+Made by `python -m benchmarks run kernel-large`; `--full` adds a million rows, and peers for up to an hour. The rbf
+kernel, float32 rows, eps 10⁻³, a cache of {CACHE:g} MB, {THREADS} threads (scikit-learn has one). Covertype: C = 10,
+gamma = 1, {HELD_OUT:,} rows held out; a million rows are covertype and as many rows of it again as are needed, with
+normal noise of deviation {NOISE:g}. mnist: C = 10, gamma = 0.02, ten classes. One fit each. *(extrapolated)*: not
+measured; seconds ~ rows^exponent, fitted to the sizes that this package finished."""
 _SECTIONS = {
     "large": ("Seconds", "Accuracy is that of the rows held out, or of mnist's test set."),
     "exponents": (

@@ -1,8 +1,9 @@
 """Kernel machines: widemargin against scikit-learn, LIBSVM and scikit-learn-intelex, in the same run.
 
 The rbf kernel, the same eps (KKT violation) and cache for everybody. Each library has a process of its own. A fit that
-exceeds the limit is ended; a fit in which something is compiled does not count. Predictions, and the minimum of our time,
-are measured with the models of the same fits. Objectives are computed by `objective` from everybody's dual variables.
+exceeds the limit is ended; a fit in which something is compiled does not count. Predictions, and the minimum of our
+time, are measured with the models of the same fits. Objectives are computed by `objective` from everybody's dual
+variables.
 """
 
 import numpy as np
@@ -92,29 +93,26 @@ OpenBLAS.""",
 
 def training_table(page, cases, options, section="training"):
     """Everybody fits and predicts every case; then the quality of the models, and our seconds against the minimum."""
-    for case in page.each(section, _variants(cases), _name):
-        with Field(case.set, _contenders(case)) as field:
-            fits = Fits(field, case, options)
-            put_training(page, section, fits)
-            put_quality(page, fits)
-            if section == "training":
-                put_minimum(page, fits)
-                if preparation(case.set).dense and not case.is_hard:
-                    put_prediction(page, Predictions(fits))
+    for case in page.each(section, cases, _name):
+        with Field(case.set) as field:
+            put_case(page, section, Fits(field, case, options))
+            if case.set in HARD:  # LIBSVM with one thread, which would reach the limit, is left out
+                labels = [label for label in field.contenders if label != "LIBSVM, 1 thread"]
+                put_case(page, section, Fits(field, case.hard(), options, labels))
 
 
 def _name(case):
-    return f"{case.set}, {'nu' if case.kind == 'one-class' else 'C'} {case.C:g}"
+    return case.set
 
 
-def _variants(cases):
-    """Return the cases, and those with a large C after all others."""
-    return [*cases, *(case.hard() for case in cases if case.set in HARD)]
-
-
-def _contenders(case):
-    """Return who takes part; LIBSVM with one thread is left out where everybody reaches the limit."""
-    return {label: one for label, one in CONTENDERS.items() if not (case.is_hard and label == "LIBSVM, 1 thread")}
+def put_case(page, section, fits):
+    """Put all that is told of everybody's fits."""
+    put_training(page, section, fits)
+    put_quality(page, fits)
+    if section == "training":
+        put_minimum(page, fits)
+        if preparation(fits.case.set).dense:
+            put_prediction(page, Predictions(fits))
 
 
 def put_training(page, section, fits):

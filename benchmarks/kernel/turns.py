@@ -46,10 +46,10 @@ class Turns:
 class Fits(Turns):
     """Everybody fits. `fits` are the first ones, with the models."""
 
-    def __init__(self, field, case, options):
+    def __init__(self, field, case, options, labels=None):
         super().__init__(field, options)
         self.case, self._asked = case, asked_of(case, options)
-        self.take(field.contenders, self._fit)
+        self.take(labels or field.contenders, self._fit)
         self.fits = {label: fit for label, (fit, _) in self.found.items() if fit.model is not None}
 
     def _fit(self, label):

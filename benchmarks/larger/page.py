@@ -32,9 +32,9 @@ SECTIONS = {
     ),
     "rows": (
         "Seconds against rows",
-        "The same fit, C = 0.01, of the first rows of the file: from disk under the same limit, and in memory. Sizes that fit into"
-        " the limit are read once, larger ones in every pass, so that the exponent of the time in rows is that of two"
-        " kinds of fits.",
+        "The same fit, C = 0.01, of the first rows of the file: from disk under the same limit, and in memory. Sizes"
+        " that fit into the limit are read once, larger ones in every pass, so that the exponent of the time in rows is"
+        " that of two kinds of fits.",
     ),
     "proportional": (
         "Seconds against rows, memory in proportion",
@@ -181,8 +181,8 @@ def wide_table(page, sizes, options):
             f"{ours['passes']:.1f}", f"{ours['bytes'] / 1e9:.1f}", f"{ours['peak'] / 1e9:.2f}",
         ])  # fmt: skip
         theirs = _asked({"do": "liblinear", "n_rows": n // 10, "C": 1.0}, path, LIMIT)
-        page.put("wide", columns, ["LIBLINEAR, -s 1 -e 0.01", theirs["rows"], f"{theirs['seconds']:.0f}",
-                                   f"{theirs['objective']:.6g}", "–", "–", "–", f"{theirs['peak'] / 1e9:.2f}"])  # fmt: skip
+        cells = [theirs["rows"], f"{theirs['seconds']:.0f}", f"{theirs['objective']:.6g}", "–", "–", "–"]
+        page.put("wide", columns, ["LIBLINEAR, -s 1 -e 0.01", *cells, f"{theirs['peak'] / 1e9:.2f}"])
 
 
 def finish(page):

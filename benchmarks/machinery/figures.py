@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 SHORT_FIT, VERY_SHORT_FIT = 0.5, 0.05  # seconds: the first fit does not count; there are many
 PATIENCE = 8.0  # seconds: longer fits are not repeated
-HOW = """Seconds are medians, everybody taking turns; ±: half of the range between the quartiles, in percent of the median; a
-figure without ± is that of one fit (fits that take long are not repeated). `>`: the time limit was reached, or a ratio
-is at least so much."""
+HOW = """Seconds are medians, everybody taking turns; ±: half of the range between the quartiles, in percent of the
+median; a figure without ± is that of one fit (fits that take long are not repeated). `>`: the time limit was reached,
+or a ratio is at least so much."""
 
 
 class Seconds(float):

@@ -2,7 +2,8 @@
 
 The share of others is given in cores: 0.5 is half of one core. Time that a hypervisor gave to other machines is work
 of others too. Our own processes are this one, its children and theirs; children that lose their parent stay ours
-(Linux's subreaper). Only Linux tells what is needed; elsewhere the share is None, and a page says that it was not measured.
+(Linux's subreaper). Only Linux tells what is needed; elsewhere the share is None, and a page says that it was not
+measured.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """The records of a page: one line of JSON for each unit that was measured, in a file of its state.
 
-A file holds the records of one state only, since its name is made from the state. A run that was killed has at most lost
-the unit that it was measuring: a line that is cut off is left out, and the next run measures that unit again.
+A file holds the records of one state only, since its name is made from the state. A run that was killed has at most
+lost the unit that it was measuring: a line that is cut off is left out, and the next run measures that unit again.
 """
 
 import json

@@ -102,7 +102,7 @@ def threads_table(page, names, options):
 def pairs_table(page, names, options):
     """Seconds of the same number of turns: ROC area against hinge, many ranks against two."""
     for name in page.each("pairs", names):
-        X, sign = part(name)
+        _, sign = part(name)
         for solver in ("ocas", "svmperf"):
             for n_jobs in (1, 2):
                 limits = {"solver": solver, "max_iter": _TURNS, "tol": 0.0, "n_jobs": n_jobs}

@@ -1,7 +1,6 @@
 """A page of two units that measures nothing, in folders of its own."""
 
 import pytest
-
 from benchmarks.machinery import page as page_module
 from benchmarks.machinery import records as records_module
 from benchmarks.machinery.page import Frame, How, Page, Table

@@ -3,7 +3,6 @@
 import math
 
 import pytest
-
 from benchmarks.machinery.figures import Seconds, Timed, Told, ratio, read, shown, take_turns
 
 
@@ -46,9 +45,7 @@ def test_contenders_take_turns_and_the_first_short_one_does_not_count():
 
         return run
 
-    found = take_turns(
-        {"a": runner("a", [0.4, 0.2, 0.1]), "b": runner("b", [9.0])}, repeats=1, often=1, patience=8.0
-    )
+    found = take_turns({"a": runner("a", [0.4, 0.2, 0.1]), "b": runner("b", [9.0])}, repeats=1, often=1, patience=8.0)
     assert order[:2] == ["a", "b"]
     assert order.count("b") == 1
     assert found["a"][1].times == (0.2, 0.1)

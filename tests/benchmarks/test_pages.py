@@ -4,7 +4,6 @@ import importlib.util
 import time
 
 import pytest
-
 from benchmarks.machinery.load import MachineBusyError
 from benchmarks.machinery.page import sections_of
 from benchmarks.pages import MOST_MINUTES, MOST_QUICK_MINUTES, PAGES

@@ -1,7 +1,6 @@
 """The tables of README.md and docs/benchmarks.md are those that are made from the pages."""
 
 import pytest
-
 from benchmarks.summary import EXCERPTS, HEADLINES, TARGETS, excerpt, headline_row, made, path_of_results
 
 PAGE = """# A page
