@@ -19,7 +19,7 @@ class Entry:
 PAGES = {  # in the order in which they are made: the short ones first
     "reading": Entry("benchmarks.reading", 4, 0.4, "reading and writing text against scikit-learn, equal to the bit"),
     "first-seconds": Entry(
-        "benchmarks.first_seconds", 8, 1.3, "import, --version and first fits in new processes against scikit-learn"
+        "benchmarks.first_seconds", 8, 1.0, "import, --version and first fits in new processes against scikit-learn"
     ),
     "small": Entry(
         "benchmarks.small", 5, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
@@ -40,11 +40,11 @@ PAGES = {  # in the order in which they are made: the short ones first
     "defaults": Entry(
         "benchmarks.defaults", 14, 0.4, "every default call on every set converges, and how fast against scikit-learn"
     ),
-    "grid": Entry("benchmarks.grid", 14, 1.0, "grids of C and gamma with folds against GridSearchCV"),
+    "grid": Entry("benchmarks.grid", 14, 0.4, "grids of C and gamma with folds against GridSearchCV"),
     "cutting-planes": Entry(
         "benchmarks.planes.page",
         14,
-        0.6,
+        0.3,
         "cutting planes against the OCAS program and QP libraries; the figures of the papers",
         _ONE_BLAS_THREAD,
     ),
@@ -52,10 +52,10 @@ PAGES = {  # in the order in which they are made: the short ones first
         "benchmarks.kernel.page", 40, 2.0, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
     ),
     "cluster": Entry(
-        "benchmarks.cluster.page", 10, 0.6, "fits on a Dask cluster: ratio to one process, same bits, killed workers"
+        "benchmarks.cluster.page", 10, 1.0, "fits on a Dask cluster: ratio to one process, same bits, killed workers"
     ),
     "larger-than-memory": Entry(
-        "benchmarks.larger.page", 12, 0.6, "fifteen million rows from disk under 3 GB; ranking; a million columns"
+        "benchmarks.larger.page", 12, 0.8, "fifteen million rows from disk under 3 GB; ranking; a million columns"
     ),
     "kernel-large": Entry(
         "benchmarks.kernel.large", 26, 0.9, "exact kernel machines on covertype up to a million rows, and on mnist"

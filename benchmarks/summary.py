@@ -7,7 +7,7 @@ not faster. An excerpt is some columns of one table. Both stand between markers,
 import fnmatch
 import re
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from benchmarks.machinery.figures import read
 from benchmarks.machinery.page import RESULTS, sections_of
@@ -23,7 +23,7 @@ class Headline:
     page: str
     section: str
     column: str
-    where: dict = field(default_factory=dict)  # columns and the values that rows must have
+    where: tuple = ()  # pairs of a column and the value that rows must have
     is_ours_above: bool = False  # the column is ours / theirs
 
 
@@ -38,15 +38,17 @@ HEADLINES = [
     Headline("kernel, small sets, all threads: LIBSVM", "kernel", "small", "LIBSVM / ours, * threads"),
     Headline("kernel, small sets, all threads: intelex", "kernel", "small", "intelex / ours, * threads"),
     Headline("kernel, prediction, all threads: intelex", "kernel", "prediction", "intelex / ours, * threads"),
-    Headline("kernel, 6,250 rows to a million: LIBSVM", "kernel-large", "large", "theirs / ours", {"who": "LIBSVM"}),
-    Headline("kernel, 6,250 rows to a million: intelex", "kernel-large", "large", "theirs / ours", {"who": "intelex"}),
+    Headline("kernel, 6,250 rows to a million: LIBSVM", "kernel-large", "large", "theirs / ours", (("who", "LIBSVM"),)),
+    Headline(
+        "kernel, 6,250 rows to a million: intelex", "kernel-large", "large", "theirs / ours", (("who", "intelex"),)
+    ),
     Headline("50 to 4,435 rows, default calls: scikit-learn", "small", "small", "scikit-learn / ours"),
     Headline("50 to 4,435 rows, default calls: intelex", "small", "small", "intelex / ours"),
     Headline("grids of C and gamma: GridSearchCV", "grid", "grid", "GridSearchCV / grid_search"),
     Headline("cutting planes: the OCAS program", "cutting-planes", "ocas-program", "2 threads: theirs / ours"),
     Headline("reading text: scikit-learn", "reading", "reading", "scikit-learn / ours"),
     Headline("writing text: scikit-learn", "reading", "writing", "scikit-learn / ours"),
-    Headline("import: sklearn.svm", "first-seconds", "commands", "ours / scikit-learn", {"what": "import"}, True),
+    Headline("import: sklearn.svm", "first-seconds", "commands", "ours / scikit-learn", (("what", "import"),), True),
 ]
 EXCERPTS = {  # name of the marker: page, section, columns; all columns if there are none
     "linear sums": ("linear", "sums", ["set", "auto", "LIBLINEAR", "svmocas", "LIBLINEAR / auto", "auto / best own"]),
@@ -86,7 +88,7 @@ def tables(page, folder=RESULTS):
 def headline_row(headline, folder=RESULTS):
     """Return the cells of a headline; None if its page has no such figures."""
     rows = tables(headline.page, folder).get(headline.section, [])
-    chosen = [row for row in rows if all(row.get(name) == value for name, value in headline.where.items())]
+    chosen = [row for row in rows if all(row.get(name) == value for name, value in headline.where)]
     told = [one for one in (read(row[name]) for row in chosen for name in fnmatch.filter(row, headline.column)) if one]
     if headline.is_ours_above:
         told = [one._replace(value=1.0 / one.value) for one in told]
@@ -107,8 +109,23 @@ def _short(value):
 def headlines(folder=RESULTS):
     """Return the table of all headlines, in Markdown."""
     columns = ["against", "median ratio", "smallest", "largest", "not slower in", "page"]
-    rows = [row for row in (headline_row(one, folder) for one in HEADLINES) if row is not None]
-    return _markdown(columns, rows) if rows else _NOT_MADE
+    found = {one: row for one in HEADLINES if (row := headline_row(one, folder)) is not None}
+    if not found:
+        return _NOT_MADE
+    pages = dict.fromkeys(one.page for one in found)
+    return f"{_markdown(columns, list(found.values()))}\n\n{_states([*pages], folder)}"
+
+
+def _states(pages, folder):
+    """Return in words the commits that pages are of."""
+    commits = {}
+    for page in pages:
+        told = re.search(r"\*\*This run\.\*\* Commit ([^;]+);", (folder / f"{page}.md").read_text(encoding="utf-8"))
+        commits.setdefault(told[1] if told else None, []).append(page)
+    if list(commits) == [None]:
+        return "These pages are older than the records of commits."
+    parts = [f"{', '.join(several)}: {commit or 'not recorded'}" for commit, several in commits.items()]
+    return f"All pages are of commit {next(iter(commits))}." if len(parts) == 1 else f"Commits. {'; '.join(parts)}."
 
 
 def excerpt(name, folder=RESULTS):

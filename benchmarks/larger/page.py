@@ -21,7 +21,7 @@ COSTS = (1e-4, 1e-2, 1.0)
 OCAS_SECONDS, OCAS_CORES = 671, 16  # Franc and Sonnenburg 2009, 15,028,326 rows
 LARGEST_IN_MEMORY = 4_000_000
 SIZES = [1_000_000, 2_000_000, 4_000_000, 8_000_000]
-QUICK_ROWS = 400_000
+QUICK_ROWS = 1_000_000
 SECTIONS = {
     "splice": (
         "Fifteen million rows under three gigabytes",

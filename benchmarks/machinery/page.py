@@ -131,7 +131,8 @@ class Page:
 
     def _budget(self, table):
         tables = self.frame.tables
-        return 60.0 * self.how.minutes * tables[table].share / sum(one.share for one in tables.values())
+        shares = sum(one.share for one in tables.values() if one.chosen(self.how))
+        return 60.0 * self.how.minutes * tables[table].share / shares
 
     def put(self, section, columns, cells, n_key=2):
         """Put a row into the table of a section, in place of one with the same first `n_key` cells."""
@@ -199,8 +200,9 @@ class Page:
     def run(self):
         """Measure what is not there yet, and write the page; return its path."""
         for name, table in self.frame.tables.items():
-            print(f"{self.name}, {name}: at most {self._budget(name) / 60:.1f} minutes", flush=True)
-            table.run(self, table.chosen(self.how), self.options)
+            if cases := table.chosen(self.how):
+                print(f"{self.name}, {name}: at most {self._budget(name) / 60:.1f} minutes", flush=True)
+                table.run(self, cases, self.options)
         if self.frame.finish is not None:
             self.frame.finish(self)
         self.path.parent.mkdir(parents=True, exist_ok=True)
