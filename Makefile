@@ -5,7 +5,7 @@ VENV   := .venv
 OLDEST := .venv-oldest
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-oldest test-nightly lint docs bench clean
+.PHONY: help demo test test-oldest test-nightly lint docs bench bench-quick clean
 
 help:  ## list the targets; so does make without one
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -39,16 +39,11 @@ lint: $(VENV)/.installed-test  ## check the style of the code, and change nothin
 docs: $(VENV)/.installed-docs  ## the documentation site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-bench: $(VENV)/.installed-bench  ## the benchmark tables (some hours; needs the shared data sets)
-	$(BIN)/python -m benchmarks.reading
-	$(BIN)/python -m benchmarks.linear_dual
-	$(BIN)/python -m benchmarks.linear
-	$(BIN)/python -m benchmarks.defaults
-	$(BIN)/python -m benchmarks.kernel
-	$(BIN)/python -m benchmarks.cutting_planes
-	$(BIN)/python -m benchmarks.grid
-	$(BIN)/python -m benchmarks.larger_than_memory
-	$(BIN)/python -m benchmarks.cluster
+bench: $(VENV)/.installed-bench  ## every page of benchmarks/results, at most 3 hours; a run that was ended goes on
+	$(BIN)/python -m benchmarks run
+
+bench-quick: $(VENV)/.installed-bench  ## every headline ratio, at most 10 minutes, into build/benchmarks/quick
+	$(BIN)/python -m benchmarks run --quick
 
 # One marker per set of extras; installing again is cheap and only happens when pyproject.toml changed.
 $(VENV)/.installed-%: pyproject.toml | $(VENV)

@@ -1,87 +1,80 @@
-"""Which solver, when: every solver on every kind of data, and what `auto` chose.
+"""Which solver, when: every solver on every kind of data, and what `auto` chose."""
 
-    python -m benchmarks.choice        some minutes; writes results/choice.md
-
-Seconds to a certified relative gap of 1e-3, without intercept, one thread, the shorter of two runs. A run that
-exceeds the limit is marked >, with the gap it had reached.
-"""
-
-import argparse
-import time
-import warnings
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.datasets import binary
+from benchmarks.machinery.figures import ratio, read, seconds_of, shown, take_turns
+from benchmarks.machinery.page import Frame, Table
 from widemargin import LinearSVC
 from widemargin.data.matrix import Matrix
 from widemargin.problems.classification import LOSSES
 from widemargin.solvers.coordinate_descent.climb import height
-from widemargin.solvers.coordinate_descent.state import Coordinates
 
-RESULT = Path(__file__).parent / "results" / "choice.md"
 SOLVERS = ["dcd", "avsf", "climb", "auto"]
-SETS = ["a9a", "w8a", "ijcnn1", "covtype.libsvm.binary.scale", "usps", "satimage.scale", "letter.scale", "dna.scale",
-        "splice", "mushrooms", "german.numer_scale", "phishing", "news20", "20news.bigram.binary",
-        "lasvm-reuters-money-fx", "svmlight-example1"]  # fmt: skip
+COSTS = (1.0, 10.0, 1000.0)
+SETS = ["german.numer_scale", "svmlight-example1", "splice", "dna.scale", "mushrooms", "phishing", "satimage.scale",
+        "usps", "letter.scale", "lasvm-reuters-money-fx", "a9a", "w8a", "ijcnn1", "news20", "20news.bigram.binary",
+        "covtype.libsvm.binary.scale"]  # fmt: skip
+_COLUMNS = ["set", "loss", "C", "n/d", "height", *SOLVERS, "auto took", "auto / best"]
+_INTRODUCTION = """# Which solver, when
+
+Made by `python -m benchmarks run choice`: seconds to a certified relative gap of 1e-3, without intercept, one thread.
+*Height* is the quantity by which `auto` chooses between coordinate descent and `climb`. A run that exceeds the limit is
+marked `>`, and counts as the limit. *Best* is the best of the first three."""
+_SECTIONS = {"summary": ("Summary", "Cells by loss."), "choice": ("All cells", "")}
 
 
-def timed(X, sign, solver, loss, C, limit):
-    """Return the seconds as shown, the seconds, and the model."""
-    best, model = np.inf, None
-    for seed in range(2):
-        model = LinearSVC(loss=loss, C=C, fit_intercept=False, solver=solver, tol=1e-3, max_iter=None,
-                          max_seconds=limit, random_state=seed)  # fmt: skip
-        begun = time.perf_counter()
-        model.fit(X, sign)
-        best = min(best, time.perf_counter() - begun)
-        if best > 0.5:
-            break
-    shown = f"{best:.3g}" if model.status_ == "converged" else f">{limit:.0f} ({model.gap_:.0e})"
-    return shown, best, model
+class Fit(NamedTuple):
+    """A fit: its seconds, infinite at the limit, and the solver that ran."""
+
+    seconds: float
+    solver: str
 
 
-def row(name, loss, C, limit):
-    """Return one line of the table, and how much slower than the best solver `auto` was."""
-    X, sign = binary(name)
-    high = height(Coordinates(LOSSES[loss](Matrix(X), sign, np.full(len(sign), C))))
-    results = {solver: timed(X, sign, solver, loss, C, limit) for solver in SOLVERS}
-    best = min(results[solver][1] for solver in SOLVERS[:3])
-    lost = results["auto"][1] / best
-    cells = " | ".join(results[solver][0] for solver in SOLVERS)
-    chosen = results["auto"][2].solver_
-    return (
-        f"| {name} | {X.shape[0] / X.shape[1]:.2g} | {loss} | {C:g} | {high:.2g} | {cells} | {chosen} | {lost:.2f} |",
-        lost,
-    )
+def _runner(X, sign, limit, **parameters):
+    def run():
+        model = LinearSVC(fit_intercept=False, tol=1e-3, max_iter=None, max_seconds=limit, random_state=0, **parameters)
+        seconds, _ = seconds_of(model.fit, X, sign)
+        return Fit(seconds if model.status_ == "converged" else np.inf, model.solver_)
+
+    return run
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--limit", type=float, default=3.0, help="seconds for one fit")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    lines = [
-        "| set | n/d | loss | C | height | " + " | ".join(SOLVERS) + " | auto took | auto / best |",
-        "|---|--:|---|--:|--:|--:|--:|--:|--:|---|--:|",
-    ]
-    lost = []
-    for name in SETS:
-        for solver in SOLVERS[:2]:  # compile first
-            LinearSVC(fit_intercept=False, solver=solver, max_iter=2).fit(*binary(name))
+def choice_table(page, names, options):
+    """Measure every solver on a set with each loss and C."""
+    for name in page.each("choice", names):
+        X, sign = binary(name)
+        for solver in SOLVERS[:3]:  # compile first
+            LinearSVC(fit_intercept=False, solver=solver, max_iter=2).fit(X, sign)
         for loss in LOSSES:
-            for C in (1.0, 10.0, 1000.0):
-                line, ratio = row(name, loss, C, options.limit)
-                lines.append(line)
-                lost.append(ratio)
-                print(line, flush=True)
-    lost = np.array(lost)
-    near, fair = (lost <= 1.1).mean(), (lost <= 1.5).mean()
-    summary = f"`auto` within 1.1x of the best in {near:.0%} of cells, within 1.5x in {fair:.0%}."
-    print(summary)
-    RESULT.write_text("\n".join([f"# Which solver, when\n\n`python -m benchmarks.choice`\n\n{summary}\n", *lines, ""]))
+            for C in COSTS:
+                high = height(LOSSES[loss](Matrix(X), sign, np.full(len(sign), C)))
+                runners = {one: _runner(X, sign, options.limit, loss=loss, C=C, solver=one) for one in SOLVERS}
+                found = take_turns(runners, options.repeats, often=1, patience=0.5)
+                seconds = {solver: one for solver, (_, one) in found.items()}
+                best = min(min(seconds[solver] for solver in SOLVERS[:3]), options.limit)
+                cells = [name, loss, f"{C:g}", f"{X.shape[0] / X.shape[1]:.2g}", f"{high:.2g}"]
+                cells += [shown(seconds[solver], options.limit) for solver in SOLVERS]
+                cells += [found["auto"][0].solver, ratio(min(seconds["auto"], options.limit), best)]
+                page.put("choice", _COLUMNS, cells, n_key=3)
 
 
-if __name__ == "__main__":
-    main()
+def finish(page):
+    """Add how near `auto` is to the best."""
+    for loss in LOSSES:
+        lost = np.array([read(row[-1]).value for row in page.rows("choice") if row[1] == loss])
+        if len(lost):
+            cells = [loss, len(lost), f"{(lost <= 1.1).mean():.0%}", f"{(lost <= 1.5).mean():.0%}", f"{lost.max():.2f}"]
+            page.put("summary", ["loss", "cells", "within 1.1 of the best", "within 1.5", "largest"], cells, n_key=1)
+
+
+PAGE = Frame(
+    _INTRODUCTION,
+    _SECTIONS,
+    {"choice": Table(choice_table, SETS, SETS[:2])},
+    options={"limit": 2.0, "repeats": 2},
+    quick_options={"limit": 0.5, "repeats": 1},
+    finish=finish,
+)

@@ -1,20 +1,16 @@
 """Every default call on every set: does it converge, and is it faster than scikit-learn's?
 
-    python -m benchmarks.defaults [--sets NAME ...] [--limit SECONDS] [--resume] [--dry]
-
 LinearSVC(loss=...) and LinearSVR(loss=...), everything else default, on the training part of every shared set and on
 the sets that come with scikit-learn, as they are and standardised, with all four losses (regressions of labels on
 classification sets too). scikit-learn's estimator of the same name has the same loss and its own defaults
-(dual="auto"). Each cell runs in a process of its own, which is ended at the limit; compilation is done before. One
+(dual="auto"). Each package runs in a process of its own, which is ended at the limit; compilation is done before. One
 thread each.
 """
 
-import argparse
 import multiprocessing
-import time
 import warnings
 from functools import cache
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import sklearn.datasets
@@ -24,9 +20,9 @@ from threadpoolctl import threadpool_limits
 
 import widemargin
 from benchmarks.datasets import FOLDER, load
-from benchmarks.page import Page, machine, versions
+from benchmarks.machinery.figures import ratio, read, seconds_of, shown, take_turns
+from benchmarks.machinery.page import Frame, Table
 
-_PATH = Path(__file__).parent / "results" / "defaults.md"
 BUNDLED = {
     "iris": sklearn.datasets.load_iris,
     "wine": sklearn.datasets.load_wine,
@@ -47,20 +43,20 @@ LOSSES = {
 }
 _DENSE = 0.5  # part of entries that are stored: sets above it are used as arrays
 _MOST_CENTRED = 1000  # columns; wider sets are divided by deviations only, and stay sparse
-_REPEATS, _ENOUGH_SECONDS = 5, 2.0
+_SHORT = 0.2  # seconds
 _SLOWER = 1.1  # times the other's seconds, and 1 ms more, is clearly slower
 _COLUMNS = [
     "set", "scaling", "loss", "rows", "features", "converged", "gap", "seconds", "steps", "solver",
-    "scikit-learn's seconds", "ratio", "its objective", "it warned",
+    "scikit-learn's seconds", "scikit-learn / ours", "its objective", "it warned",
 ]  # fmt: skip
 _INTRODUCTION = """\
 # Default calls
 
-`python -m benchmarks.defaults`: `LinearSVC(loss=...)` and `LinearSVR(loss=...)` with everything else default, on the
-training part of every shared set and on those that come with scikit-learn, against scikit-learn's estimator of the
-same name and loss with its defaults. Seconds are medians of up to five fits after the first, compilation apart. The
-ratio is scikit-learn's time over ours. "its objective" is scikit-learn's over ours, less 1; both are computed by the
-benchmark. > marks a fit that was ended at the limit. Ranking sets are taken as regressions of the relevance."""
+Made by `python -m benchmarks run defaults`: `LinearSVC(loss=...)` and `LinearSVR(loss=...)` with everything else
+default, on the training part of every shared set and on those that come with scikit-learn, against scikit-learn's
+estimator of the same name and loss with its defaults. The ratio is scikit-learn's time over ours. "its objective" is
+scikit-learn's over ours, less 1; both are computed by the benchmark. Ranking sets are taken as regressions of the
+relevance."""
 _SECTIONS = {
     "summary": ("Summary", "Cells by loss and scaling."),
     "defaults": ("All cells", "Cells that do not converge or are slower than scikit-learn's are in bold."),
@@ -124,39 +120,49 @@ def objective(model, X, y):
     return 0.5 * float((W**2).sum() + (b**2).sum()) + float((loss**power).sum())
 
 
-def measure(package, loss, X, y):
-    """Return a dict of what came out of the default call."""
-    make = getattr(package, LOSSES[loss])
-    seconds, warned = [], False
-    while not seconds or (len(seconds) <= _REPEATS and sum(seconds) < _ENOUGH_SECONDS):
-        model = make(loss=loss, random_state=len(seconds))
-        with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
-            warnings.simplefilter("always")
-            begun = time.perf_counter()
-            model.fit(X, y)
-            seconds.append(time.perf_counter() - begun)
-        warned = warned or any("onverge" in f"{one.category.__name__}{one.message}" for one in caught)
-    seconds = float(np.median(seconds[1:] or seconds))
-    record = {"seconds": seconds, "warned": warned, "steps": int(model.n_iter_), "objective": objective(model, X, y)}
-    if package is widemargin:
-        record |= {"converged": model.status_ == "converged", "gap": model.gap_, "solver": model.solver_}
-    return record
+class Outcome(NamedTuple):
+    """What came out of a default call; `seconds` are infinite if it was ended at the limit."""
+
+    seconds: float
+    objective: float = np.nan
+    warned: bool = False
+    converged: bool = False
+    gap: float = np.nan
+    steps: int = 0
+    solver: str = ""
 
 
-def limited(limit, *arguments):
-    """Return `measure` of the arguments, from a process of its own; None if it takes longer than the limit."""
+def measure(package, loss, X, y, limit):
+    """Return the Outcome of a default call, in a process of its own that is ended at the limit."""
     context = multiprocessing.get_context("fork")  # the rows and what is compiled are there already
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=lambda: sender.send(measure(*arguments)))
+    process = context.Process(target=lambda: sender.send(_called(package, loss, X, y)))
     process.start()
     sender.close()
     try:
-        return receiver.recv() if receiver.poll(limit) else None
+        return receiver.recv() if receiver.poll(limit) else Outcome(np.inf)
     except EOFError:
-        raise RuntimeError(f"The fit of {arguments[1]} by {arguments[0].__name__} ended its process.") from None
+        raise RuntimeError(f"The fit of {loss} by {package.__name__} ended its process.") from None
     finally:
         process.kill()
         process.join()
+
+
+def _called(package, loss, X, y):
+    """Fit twice if it is short, so that caches are warm, and return the Outcome of the second."""
+    make, seconds = getattr(package, LOSSES[loss]), 0.0
+    for _ in range(2):
+        if seconds > _SHORT:
+            break
+        model = make(loss=loss, random_state=0)
+        with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
+            warnings.simplefilter("always")
+            seconds, _ = seconds_of(model.fit, X, y)
+    warned = any("onverge" in f"{one.category.__name__}{one.message}" for one in caught)
+    outcome = Outcome(seconds, objective(model, X, y), warned, steps=int(model.n_iter_))
+    if package is widemargin:
+        outcome = outcome._replace(converged=model.status_ == "converged", gap=model.gap_, solver=model.solver_)
+    return outcome
 
 
 def warm_up(X, y, losses):
@@ -171,76 +177,74 @@ def warm_up(X, y, losses):
                 getattr(widemargin, LOSSES[loss])(loss=loss, max_seconds=10.0).fit(X[few], y[few])
 
 
-def row(name, scaling, loss, limit, X, y):
-    """Return the cells of a table row."""
-    ours, theirs = (limited(limit, package, loss, X, y) for package in (widemargin, sklearn.svm))
-    head = [name, scaling, loss, X.shape[0], X.shape[1]]
-    peer = [f"> {limit:.0f}", "", "", ""] if theirs is None else [_time(theirs["seconds"])]
-    if ours is None:
-        mine = ["**no**", "", f"**> {limit:.0f}**", "", ""]
-        return head + mine + (peer if theirs is None else [*peer, "", "", _yes(theirs["warned"])])
-    slower = theirs is not None and ours["seconds"] > _SLOWER * theirs["seconds"] + 0.001
-    mine = [
-        "yes" if ours["converged"] else "**no**", f"{ours['gap']:.1e}",
-        f"**{_time(ours['seconds'])}**" if slower else _time(ours["seconds"]), ours["steps"], ours["solver"],
-    ]  # fmt: skip
-    if theirs is None:
-        return [*head, *mine, peer[0], f"> {limit / ours['seconds']:.1f}", "", ""]
-    apart = theirs["objective"] / ours["objective"] - 1.0 if ours["objective"] else 0.0
-    return [*head, *mine, *peer, f"{theirs['seconds'] / ours['seconds']:.2f}", f"{apart:+.1e}", _yes(theirs["warned"])]
-
-
-def _yes(value):
-    return "yes" if value else "no"
-
-
-def _time(seconds):
-    return f"{seconds:.4f}" if seconds < 1.0 else f"{seconds:.2f}"
-
-
-# --- The page -------------------------------------------------------------------------------------------------------
-
-
-def summarise(page):
-    """Write how many cells converge, and how many are faster, for each loss and scaling."""
-    table = page.rows("defaults")
-    for loss in LOSSES:
-        for scaling in SCALINGS:
-            mine = [dict(zip(_COLUMNS, line, strict=True)) for line in table if line[1:3] == [scaling, loss]]
-            if not mine:
-                continue
-            warned = sum(one["it warned"] == "yes" or one["scikit-learn's seconds"].startswith(">") for one in mine)
-            counts = [
-                len(mine),
-                sum(one["converged"] == "yes" for one in mine),
-                sum("**" not in one["seconds"] for one in mine),
-                warned,
-            ]
-            columns = ["loss", "scaling", "cells", "converged", "not slower", "scikit-learn warned or was ended"]
-            page.put("summary", columns, [loss, scaling, *counts])
-
-
-def main():
-    """Measure, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=names())
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds of one cell (default: 60)")
-    parser.add_argument("--resume", action="store_true", help="leave out the cells that the page has")
-    parser.add_argument("--dry", action="store_true", help="print only")
-    options = parser.parse_args()
-    page = Page(_PATH, _INTRODUCTION, _SECTIONS, options.dry)
-    for name in options.sets:
+def defaults_table(page, names, options):
+    """Both packages on every set, taking turns."""
+    for name in page.each("defaults", names):
         losses = [loss for loss, estimator in LOSSES.items() if name not in REGRESSION or estimator == "LinearSVR"]
         for scaling in SCALINGS:
-            there = [line[2] for line in page.rows("defaults") if line[:2] == [name, scaling]] if options.resume else []
-            if wanted := [loss for loss in losses if loss not in there]:
-                X, y = prepared(name, scaling)
-                warm_up(X, y, wanted)
-                for loss in wanted:
-                    page.put("defaults", _COLUMNS, row(name, scaling, loss, options.limit, X, y), n_key=3)
-    summarise(page)
-    page.note("defaults", f"{machine()}, {versions('widemargin', 'scikit-learn', 'numpy', 'numba')}")
+            X, y = prepared(name, scaling)
+            warm_up(X, y, losses)
+            for loss in losses:
+                put_cell(page, (name, scaling, loss), X, y, options)
 
 
-if __name__ == "__main__":
-    main()
+def put_cell(page, where, X, y, options):
+    """Put the row of one call."""
+    runners = {
+        package: lambda package=package: measure(package, where[2], X, y, options.limit)
+        for package in (widemargin, sklearn.svm)
+    }
+    found = take_turns(runners, options.repeats, often=1, patience=0.5)
+    (ours, mine), (theirs, peer) = found[widemargin], found[sklearn.svm]
+    slower = mine > _SLOWER * peer + 0.001
+    seconds, is_ended = shown(mine, options.limit), np.isinf(mine)
+    cells = [*where, *X.shape, "yes" if ours.converged else "**no**", "–" if is_ended else f"{ours.gap:.1e}"]
+    cells += [
+        f"**{seconds}**" if slower or is_ended else seconds,
+        ours.steps,
+        ours.solver or "–",
+        shown(peer, options.limit),
+    ]
+    cells += [ratio(peer, mine, options.limit), _apart(ours, theirs), "yes" if theirs.warned else "no"]
+    page.put("defaults", _COLUMNS, cells, n_key=3)
+
+
+def _apart(ours, theirs):
+    if np.isnan(ours.objective + theirs.objective) or not ours.objective:
+        return "–"
+    return f"{theirs.objective / ours.objective - 1.0:+.1e}"
+
+
+def finish(page):
+    """Add how many cells converge, and how many are not slower, for each loss and scaling."""
+    columns = [
+        "loss",
+        "scaling",
+        "cells",
+        "converged",
+        "not slower",
+        "scikit-learn warned or was ended",
+        "median ratio",
+    ]
+    table = [dict(zip(_COLUMNS, row, strict=True)) for row in page.rows("defaults")]
+    for loss in LOSSES:
+        for scaling in SCALINGS:
+            mine = [one for one in table if (one["loss"], one["scaling"]) == (loss, scaling)]
+            if not mine:
+                continue
+            warned = [one["it warned"] == "yes" or one["scikit-learn's seconds"].startswith(">") for one in mine]
+            ratios = [read(one["scikit-learn / ours"]) for one in mine]
+            cells = [len(mine), sum(one["converged"] == "yes" for one in mine)]
+            cells += [sum("**" not in one["seconds"] for one in mine), sum(warned)]
+            cells += [f"{np.median([one.value for one in ratios if one]):.2f}"]
+            page.put("summary", columns, [loss, scaling, *cells])
+
+
+PAGE = Frame(
+    _INTRODUCTION,
+    _SECTIONS,
+    {"defaults": Table(defaults_table, names(), ["iris", "breast_cancer", "heart_scale"])},
+    options={"limit": 5.0, "repeats": 3},
+    quick_options={"limit": 3.0, "repeats": 2},
+    finish=finish,
+)

@@ -42,6 +42,20 @@ def _in_root(path):
     return path.relative_to(ROOT).as_posix()
 
 
+def on_config(config):
+    """Put the pages of results that there are into the navigation, by their headings."""
+    for section in config.nav:
+        if "Benchmarks" in section:
+            first, last = section["Benchmarks"]
+            pages = [path for path in _placed() if path.startswith("benchmarks/results/")]
+            section["Benchmarks"] = [first, *({_heading(path): _placed()[path]} for path in pages), last]
+    return config
+
+
+def _heading(path):
+    return (ROOT / path).read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+
+
 def on_files(files, config):
     """Add the pages whose text stands outside `docs/`."""
     for path, place in _placed().items():

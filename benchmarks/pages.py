@@ -1,0 +1,64 @@
+"""All pages: what each proves, and the minutes that it may take. `python -m benchmarks` prints this table."""
+
+from dataclasses import dataclass, field
+
+_ONE_BLAS_THREAD = {"OPENBLAS_NUM_THREADS": "1"}  # its threads would go on spinning into the next fit
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A page: the module that has its frame, its minutes, those of a quick run, and what it proves."""
+
+    module: str
+    minutes: float
+    quick_minutes: float
+    proves: str
+    environment: dict = field(default_factory=dict)
+
+
+PAGES = {  # in the order in which they are made: the short ones first
+    "reading": Entry("benchmarks.reading", 4, 0.4, "reading and writing text against scikit-learn, equal to the bit"),
+    "first-seconds": Entry(
+        "benchmarks.first_seconds", 8, 1.0, "import, --version and first fits in new processes against scikit-learn"
+    ),
+    "small": Entry(
+        "benchmarks.small", 5, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
+    ),
+    "nested-threads": Entry(
+        "benchmarks.nested", 4, 0.4, "searches around estimators that have threads do not oversubscribe"
+    ),
+    "linear": Entry(
+        "benchmarks.linear.page",
+        20,
+        1.0,
+        "all linear solvers over a grid of C against LIBLINEAR and svmocas; the grid with folds; sweeps; threads",
+        _ONE_BLAS_THREAD,
+    ),
+    "choice": Entry(
+        "benchmarks.choice", 6, 0.3, "what `auto` chooses is near the best of our solvers", _ONE_BLAS_THREAD
+    ),
+    "defaults": Entry(
+        "benchmarks.defaults", 14, 0.4, "every default call on every set converges, and how fast against scikit-learn"
+    ),
+    "grid": Entry("benchmarks.grid", 14, 0.4, "grids of C and gamma with folds against GridSearchCV"),
+    "cutting-planes": Entry(
+        "benchmarks.planes.page",
+        14,
+        0.3,
+        "cutting planes against the OCAS program and QP libraries; the figures of the papers",
+        _ONE_BLAS_THREAD,
+    ),
+    "kernel": Entry(
+        "benchmarks.kernel.page", 40, 2.0, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
+    ),
+    "cluster": Entry(
+        "benchmarks.cluster.page", 10, 1.0, "fits on a Dask cluster: ratio to one process, same bits, killed workers"
+    ),
+    "larger-than-memory": Entry(
+        "benchmarks.larger.page", 12, 0.8, "fifteen million rows from disk under 3 GB; ranking; a million columns"
+    ),
+    "kernel-large": Entry(
+        "benchmarks.kernel.large", 26, 0.9, "exact kernel machines on covertype up to a million rows, and on mnist"
+    ),
+}
+MOST_MINUTES, MOST_QUICK_MINUTES = 180, 10  # of all pages together

@@ -1,0 +1,184 @@
+"""The summary of all pages: tables of README.md and docs/benchmarks.md, made from the pages and nothing else.
+
+A headline is the column of ratios of one table: its median, smallest and largest, and in how many cells the others are
+not faster. An excerpt is some columns of one table. Both stand between markers, `<!-- made: NAME -->`.
+"""
+
+import fnmatch
+import re
+import statistics
+from dataclasses import dataclass
+
+from benchmarks.machinery.figures import read
+from benchmarks.machinery.page import RESULTS, sections_of
+from benchmarks.machinery.records import BUILD
+from benchmarks.machinery.state import ROOT
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A column of ratios, theirs / ours, with what it compares."""
+
+    words: str
+    page: str
+    section: str
+    column: str
+    where: tuple = ()  # pairs of a column and the value that rows must have
+    is_ours_above: bool = False  # the column is ours / theirs
+
+
+HEADLINES = [
+    Headline("linear, sums over C: LIBLINEAR", "linear", "sums", "LIBLINEAR / auto"),
+    Headline("linear, every C: LIBLINEAR", "linear", "grid", "LIBLINEAR / auto"),
+    Headline("linear, a path of C with folds: GridSearchCV", "linear", "path", "as it comes / c_path, 2 threads"),
+    Headline("linear, default calls: scikit-learn", "defaults", "defaults", "scikit-learn / ours"),
+    Headline("kernel, 1 thread: scikit-learn", "kernel", "training", "scikit-learn / ours, 1 thread"),
+    Headline("kernel, all threads: LIBSVM", "kernel", "training", "LIBSVM / ours, * threads"),
+    Headline("kernel, all threads: intelex", "kernel", "training", "intelex / ours, * threads"),
+    Headline("kernel, small sets, all threads: LIBSVM", "kernel", "small", "LIBSVM / ours, * threads"),
+    Headline("kernel, small sets, all threads: intelex", "kernel", "small", "intelex / ours, * threads"),
+    Headline("kernel, prediction, all threads: intelex", "kernel", "prediction", "intelex / ours, * threads"),
+    Headline("kernel, 6,250 rows to a million: LIBSVM", "kernel-large", "large", "theirs / ours", (("who", "LIBSVM"),)),
+    Headline(
+        "kernel, 6,250 rows to a million: intelex", "kernel-large", "large", "theirs / ours", (("who", "intelex"),)
+    ),
+    Headline("50 to 4,435 rows, default calls: scikit-learn", "small", "small", "scikit-learn / ours"),
+    Headline("50 to 4,435 rows, default calls: intelex", "small", "small", "intelex / ours"),
+    Headline("grids of C and gamma: GridSearchCV", "grid", "grid", "GridSearchCV / grid_search"),
+    Headline("cutting planes: the OCAS program", "cutting-planes", "ocas-program", "2 threads: theirs / ours"),
+    Headline("reading text: scikit-learn", "reading", "reading", "scikit-learn / ours"),
+    Headline("writing text: scikit-learn", "reading", "writing", "scikit-learn / ours"),
+    Headline("import: sklearn.svm", "first-seconds", "commands", "ours / scikit-learn", (("what", "import"),), True),
+]
+EXCERPTS = {  # name of the marker: page, section, columns; all columns if there are none
+    "linear sums": ("linear", "sums", ["set", "auto", "LIBLINEAR", "svmocas", "LIBLINEAR / auto", "auto / best own"]),
+    "linear goals": ("linear", "summary", []),
+    "linear path": ("linear", "path", ["set", "rows", "c_path, 2 threads", "GridSearchCV as it comes",
+                                       "as it comes / c_path, 2 threads", "to 1e-3 / c_path, 2 threads"]),
+    "defaults": ("defaults", "summary", []),
+    "choice": ("choice", "summary", []),
+    "kernel": ("kernel", "training", ["set", "parameters", "rows", "ours, 1 thread", "ours, * threads", "scikit-learn",
+                                      "LIBSVM, * threads", "intelex"]),
+    "kernel prediction": ("kernel", "prediction", ["set", "rows", "ours, * threads", "scikit-learn", "intelex"]),
+    "kernel large": ("kernel-large", "large", ["set", "rows", "who", "seconds", "support vectors", "peak GB",
+                                               "theirs / ours"]),
+    "small": ("small", "summary", []),
+    "first commands": ("first-seconds", "commands", []),
+    "first fits": ("first-seconds", "fits", []),
+    "nested threads": ("nested-threads", "nested", []),
+    "grid": ("grid", "grid", ["set", "rows", "classes", "grid_search", "GridSearchCV", "GridSearchCV / grid_search"]),
+    "cutting planes": ("cutting-planes", "ocas-program", ["set", "C", "svmocas, 2 threads", "ours, 2 threads",
+                                                          "2 threads: theirs / ours"]),
+    "larger than memory": ("larger-than-memory", "splice", ["C", "seconds", "OCAS, 16 cores", "gap", "passes",
+                                                            "peak GB"]),
+    "cluster": ("cluster", "local", ["set", "rows", "1 process × 2 threads, s", "2 × 1 on the cluster, s", "ratio"]),
+    "killed workers": ("cluster", "killed", []),
+    "reading": ("reading", "reading", ["file", "MB", "ours", "scikit-learn", "scikit-learn / ours", "ours, MB/s"]),
+}  # fmt: skip
+TARGETS = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
+_NOT_MADE = "This page has not been made yet."
+
+
+def tables(page, folder=RESULTS):
+    """Return the tables of a page by section; none if the page is not there."""
+    path = folder / f"{page}.md"
+    return sections_of(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def headline_row(headline, folder=RESULTS):
+    """Return the cells of a headline; None if its page has no such figures."""
+    rows = tables(headline.page, folder).get(headline.section, [])
+    chosen = [row for row in rows if all(row.get(name) == value for name, value in headline.where)]
+    told = [one for one in (read(row[name]) for row in chosen for name in fnmatch.filter(row, headline.column)) if one]
+    if headline.is_ours_above:
+        told = [one._replace(value=1.0 / one.value) for one in told]
+    if not told:
+        return None
+    told.sort(key=lambda one: one.value)
+    median = statistics.median(one.value for one in told)
+    faster = sum(one.value >= 1.0 for one in told)
+    page = f"[{headline.page}](benchmarks/results/{headline.page}.md)"
+    bounds = [f"{one.bound}{_short(one.value)}" for one in (told[0], told[-1])]
+    return [headline.words, _short(median), *bounds, f"{faster} of {len(told)}", page]
+
+
+def _short(value):
+    return f"{value:.0f}" if value >= 20 else f"{value:.1f}" if value >= 2 else f"{value:.2f}"
+
+
+def headlines(folder=RESULTS):
+    """Return the table of all headlines, in Markdown."""
+    columns = ["against", "median ratio", "smallest", "largest", "not slower in", "page"]
+    found = {one: row for one in HEADLINES if (row := headline_row(one, folder)) is not None}
+    if not found:
+        return _NOT_MADE
+    pages = dict.fromkeys(one.page for one in found)
+    return f"{_markdown(columns, list(found.values()))}\n\n{_states([*pages], folder)}"
+
+
+def _states(pages, folder):
+    """Return in words the commits that pages are of."""
+    commits = {}
+    for page in pages:
+        told = re.search(r"\*\*This run\.\*\* Commit ([^;]+);", (folder / f"{page}.md").read_text(encoding="utf-8"))
+        commits.setdefault(told[1] if told else None, []).append(page)
+    if list(commits) == [None]:
+        return "These pages are older than the records of commits."
+    parts = [f"{', '.join(several)}: {commit or 'not recorded'}" for commit, several in commits.items()]
+    return f"All pages are of commit {next(iter(commits))}." if len(parts) == 1 else f"Commits. {'; '.join(parts)}."
+
+
+def excerpt(name, folder=RESULTS):
+    """Return the table of an excerpt, in Markdown."""
+    page, section, columns = EXCERPTS[name]
+    rows = tables(page, folder).get(section, [])
+    there = list(rows[0]) if rows else []
+    columns = [name for column in columns or there for name in fnmatch.filter(there, column)]
+    if not columns:
+        return _NOT_MADE
+    table = _markdown(columns, [[row[column] for column in columns] for row in rows])
+    return f"{table}\n\nFrom [{page}](benchmarks/results/{page}.md#{_anchor(page, section, folder)})."
+
+
+def _anchor(page, section, folder):
+    """Return the anchor of the heading of a section."""
+    before, _, _ = (folder / f"{page}.md").read_text(encoding="utf-8").partition(f"<!-- {section} -->")
+    heading = next((line for line in before.splitlines()[::-1] if line.startswith("#")), "#").lstrip("# ").lower()
+    return re.sub(r"[^\w -]", "", heading).replace(" ", "-")
+
+
+def _markdown(columns, rows):
+    rule = ["---", *["--:"] * (len(columns) - 1)]
+    lines = ["| " + " | ".join(cells) + " |" for cells in (columns, *rows)]
+    return "\n".join([lines[0], "|" + "|".join(rule) + "|", *lines[1:]])
+
+
+def made(text, folder=RESULTS, path_of_results="benchmarks/results"):
+    """Return a text with everything between markers made anew from the pages."""
+    for name in ["headlines", *EXCERPTS]:
+        begin, end = f"<!-- made: {name} -->", f"<!-- /made: {name} -->"
+        if begin in text:
+            content = headlines(folder) if name == "headlines" else excerpt(name, folder)
+            content = content.replace("(benchmarks/results", f"({path_of_results}")
+            head, _, rest = text.partition(begin)
+            text = f"{head}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
+    return text
+
+
+def path_of_results(target):
+    """Return the way from a text to the pages."""
+    return "benchmarks/results" if target.parent == ROOT else "../benchmarks/results"
+
+
+def main(quick=False):
+    """Write README.md and docs/benchmarks.md; after a quick run, a file beside its pages. Return the exit code."""
+    if quick:
+        target = BUILD / "quick" / "summary.md"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(headlines(BUILD / "quick") + "\n")
+        print(f"{headlines(BUILD / 'quick')}\nwritten: {target}")
+        return 0
+    for target in TARGETS:
+        target.write_text(made(target.read_text(encoding="utf-8"), RESULTS, path_of_results(target)), encoding="utf-8")
+        print(f"written: {target}")
+    return 0

@@ -1,0 +1,59 @@
+"""The tables of README.md and docs/benchmarks.md are those that are made from the pages."""
+
+import pytest
+from benchmarks.summary import EXCERPTS, HEADLINES, TARGETS, excerpt, headline_row, made, path_of_results
+
+PAGE = """# A page
+
+<!-- grid -->
+| set | rows | classes | grid_search | GridSearchCV | GridSearchCV / grid_search |
+|---|--:|--:|--:|--:|--:|
+| a | 10 | 2 | 2 ±1% | 8 ±2% | 4.00 |
+| b | 20 | 2 | 3 | 1.5 | 0.50 |
+| c | 30 | 2 | 1 | >30 | >30 |
+<!-- /grid -->
+"""
+
+
+@pytest.fixture
+def results(tmp_path):
+    (tmp_path / "grid.md").write_text(PAGE)
+    return tmp_path
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda path: path.name)
+def test_the_numbers_of_a_text_are_those_of_the_pages(target):
+    text = target.read_text(encoding="utf-8")
+    assert "<!-- made: headlines -->" in text
+    assert made(text, path_of_results=path_of_results(target)) == text, "run `python -m benchmarks summary`"
+
+
+def test_a_headline_is_made_from_the_column_of_its_page(results):
+    headline = next(one for one in HEADLINES if one.page == "grid")
+    assert headline_row(headline, results)[1:5] == ["4.0", "0.50", ">30", "2 of 3"]
+
+
+def test_an_excerpt_has_the_cells_of_its_page(results):
+    lines = excerpt("grid", results).splitlines()
+    assert lines[2] == "| a | 10 | 2 | 2 ±1% | 8 ±2% | 4.00 |"
+    assert len(lines) == 5
+
+
+def test_only_what_is_between_markers_changes(results):
+    text = "before\n<!-- made: grid -->\nold\n<!-- /made: grid -->\nafter"
+    new = made(text, results)
+    assert new.startswith("before\n<!-- made: grid -->\n| set |")
+    assert new.endswith("<!-- /made: grid -->\nafter")
+    assert "old" not in new
+    assert made(new, results) == new
+
+
+def test_a_page_that_is_not_there_is_said_to_be_not_made(tmp_path):
+    assert excerpt("small", tmp_path) == "This page has not been made yet."
+
+
+def test_every_marker_of_a_text_has_an_excerpt():
+    names = {"headlines", *EXCERPTS}
+    for target in TARGETS:
+        found = [part.partition(" -->")[0] for part in target.read_text(encoding="utf-8").split("<!-- made: ")[1:]]
+        assert set(found) <= names
