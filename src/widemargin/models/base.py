@@ -148,14 +148,18 @@ class SolvedModel(BaseEstimator):
             tasks = range(n_problems)
             groups = [tasks[first : first + group_size] for first in tasks[::group_size]]
             with insisting_interrupts(settings.interrupt):
-                is_serial = in_turn or group_size > 1 or (self.n_jobs is None and self.callbacks is not None)
-                n_jobs = 1 if is_serial else self.n_jobs
+                n_jobs = 1 if in_turn or group_size > 1 else self._n_jobs_over_problems
                 solved = run(solve, groups, n_jobs, settings.interrupt)
         results = [result for group in solved for result in group]
         refuse_not_finite(results)
         if checkpoint is not None and all(result.status is Status.CONVERGED for result in results):
             checkpoint.remove(n_problems)
         return results
+
+    @property
+    def _n_jobs_over_problems(self):
+        """`n_jobs` of threads that solve a problem each; callbacks come from several threads only if asked for."""
+        return 1 if self.n_jobs is None and self.callbacks is not None else self.n_jobs
 
     def _announcing(self, report):
         """Return a context in which a verbose report says that functions are being compiled, when they are."""

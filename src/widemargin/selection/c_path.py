@@ -421,7 +421,7 @@ class _Paths:
             return [NewtonPath(problems[here], settings[here]) for here in groups], 1
         name = "ocas" if model.solver == "auto" and problems[0].free_intercept else model.solver
         paths = [WarmStartPath(*one, name) for one in zip(problems, settings, strict=True)]
-        return paths, model.n_jobs if X.is_in_memory else 1
+        return paths, model._n_jobs_over_problems if X.is_in_memory else 1
 
     def _suits_newton(self, problem, settings):
         """Return whether newton is what "auto" takes on this path."""
