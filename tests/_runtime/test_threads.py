@@ -1,6 +1,9 @@
 """The pool of threads: order, errors, nesting, and ranges that do not depend on the number of threads."""
 
 import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -8,7 +11,9 @@ import joblib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
+from widemargin._runtime import threads
 from widemargin._runtime.threads import n_threads, run, split, stream
 
 
@@ -149,3 +154,100 @@ def test_n_jobs_has_joblibs_meaning(n_jobs, expected):
 def test_no_jobs_at_all_are_refused():
     with pytest.raises(ValueError, match=r"n_jobs must be a number of threads.*got 0"):
         n_threads(0)
+
+
+# --- Without n_jobs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def four_cores(monkeypatch):
+    """A machine with four cores, whatever this one has."""
+    monkeypatch.setattr(threads, "_n_cores", lambda: 4)
+    monkeypatch.setattr(threads, "_openmp_limit", lambda: 64)
+
+
+def _default_threads():
+    return n_threads(None)
+
+
+def test_without_n_jobs_all_cores_are_used(four_cores):
+    assert n_threads(None) == 4
+    meeting = threading.Barrier(2, timeout=10)
+    run(lambda _: meeting.wait(), [(0,), (1,)], None)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_without_n_jobs_a_worker_of_joblib_uses_one_thread(backend, four_cores):
+    calls = (joblib.delayed(_default_threads)() for _ in range(2))
+    assert joblib.Parallel(n_jobs=2, backend=backend)(calls) == [1, 1]
+
+
+def test_a_worker_of_joblib_has_the_threads_that_it_asks_for():
+    calls = (joblib.delayed(n_threads)(3) for _ in range(2))
+    assert joblib.Parallel(n_jobs=2)(calls) == [3, 3]
+
+
+def test_without_n_jobs_the_number_of_a_joblib_context_is_used(four_cores):
+    with joblib.parallel_config(n_jobs=3):
+        assert n_threads(None) == 3
+    assert n_threads(None) == 4
+
+
+def test_without_n_jobs_a_process_of_multiprocessing_uses_one_thread():
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(_default_threads) == 1
+
+
+def test_without_n_jobs_a_thread_of_a_dask_worker_is_the_only_one(four_cores):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(n_threads(None)), name="Dask-Default-Threads-1-1")
+    thread.start()
+    thread.join()
+    assert found == [1]
+
+
+def test_without_n_jobs_a_limit_of_threadpoolctl_is_respected(monkeypatch):
+    import sklearn.utils._openmp_helpers  # noqa: F401
+
+    monkeypatch.setattr(threads, "_n_cores", lambda: 4)
+    with threadpool_limits(1):
+        assert n_threads(None) == 1
+        assert n_threads(2) == 2
+
+
+@pytest.mark.parametrize("imports", ["", "import sklearn.utils._openmp_helpers"])
+@pytest.mark.parametrize(("value", "expected"), [("1", 1), ("2", 2), ("3,1", 3)])
+def test_without_n_jobs_the_environment_variable_of_openmp_is_respected(value, expected, imports):
+    program = (
+        f"{imports}\nfrom widemargin._runtime import threads\n"
+        "threads._n_cores = lambda: 8\nprint(threads.n_threads(None))"
+    )
+    environment = {**os.environ, "OMP_NUM_THREADS": value}
+    found = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert int(found.stdout) == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the affinity of processes is not known here")
+def test_without_n_jobs_the_affinity_of_the_process_is_respected():
+    program = (
+        "import os\nfrom widemargin._runtime.threads import n_threads\nbefore = n_threads(None)\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nprint(before, n_threads(None))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.split()[1] == "1"
+
+
+def test_without_n_jobs_callers_in_several_threads_share_the_cores(monkeypatch):
+    monkeypatch.setattr(threads, "_default_threads", lambda: 3)
+    begun, may_end = threading.Barrier(3, timeout=10), threading.Event()
+
+    def wait(_):
+        begun.wait()
+        may_end.wait(10)
+
+    first = threading.Thread(target=run, args=(wait, [(0,), (1,)], None))
+    first.start()
+    begun.wait()  # two of three cores are in use
+    assert len(set(run(lambda _: threading.get_ident(), [(k,) for k in range(8)], None))) == 1
+    may_end.set()
+    first.join()

@@ -4,15 +4,18 @@ The ranges depend only on the amount of work, never on the number of threads. Su
 to the last bit for any number of threads.
 """
 
+import multiprocessing
 import os
 import sys
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import pairwise
 
 from joblib import cpu_count, effective_n_jobs
+from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
@@ -21,12 +24,14 @@ _inside = threading.local()
 _blas = None  # threadpoolctl's controller of the BLAS threads
 _blas_limit = None  # the limit in force while any block of `single_threaded_blas` is open
 _blas_blocks = 0  # number of open blocks
+_n_at_work = 0  # threads that calls of `run` with several threads have in use
+_DASK_THREADS = "Dask-"  # what the names of the threads of a Dask worker begin with
 
 
 def _forget_pool():
     """Drop the pool in a forked child process, where the threads of the parent do not exist."""
-    global _pool, _lock
-    _pool, _lock = None, threading.Lock()
+    global _pool, _lock, _n_at_work
+    _pool, _lock, _n_at_work = None, threading.Lock(), 0
 
 
 if hasattr(os, "register_at_fork"):
@@ -68,14 +73,53 @@ def single_threaded_blas():
 def n_threads(n_jobs):
     """Return the number of threads for `n_jobs`.
 
-    The meaning is that of joblib, except that a positive or negative number is also honoured in daemon processes,
-    where joblib would allow one worker only.
+    A positive number is that many threads, −1 all cores, −2 all but one. None is the number that a joblib context
+    sets or, without one, all cores: those that the affinity of the process and the limits of its container allow, and
+    no more than OMP_NUM_THREADS or a limit of `threadpoolctl` allows OpenMP. Within workers of joblib or Dask and
+    other processes that multiprocessing has started, None is 1, because the other workers use the other cores.
     """
     if n_jobs is None:
-        return effective_n_jobs(None)
+        return _default_threads()
     if n_jobs == 0:
         raise ValueError("n_jobs must be a number of threads, −1 for all cores, or None, got 0.")
     return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
+
+
+def _default_threads():
+    """Return the number of threads for n_jobs=None."""
+    backend, n_asked = get_active_backend()
+    if n_asked is not None:
+        return effective_n_jobs(None)
+    if backend.nesting_level or multiprocessing.parent_process() is not None:
+        return 1
+    if threading.current_thread().name.startswith(_DASK_THREADS):
+        return 1
+    return max(1, min(_n_cores(), _openmp_limit()))
+
+
+def _n_cores():
+    """Return the number of cores that this process may use."""
+    if not hasattr(os, "sched_getaffinity"):
+        return _joblib_cores(0)
+    return _joblib_cores(len(os.sched_getaffinity(0)))
+
+
+@lru_cache(maxsize=1)
+def _joblib_cores(n_cores_of_affinity):
+    """Return joblib's count of cores, which reads files; it is made again when the affinity changes."""
+    return cpu_count()
+
+
+def _openmp_limit():
+    """Return how many threads OpenMP would use: OMP_NUM_THREADS, or what `threadpoolctl` has set since.
+
+    scikit-learn knows, if it has been imported; if not, there is only the environment variable.
+    """
+    helpers = sys.modules.get("sklearn.utils._openmp_helpers")
+    if helpers is not None and helpers._openmp_parallelism_enabled():
+        return helpers._openmp_effective_n_threads(None, False)
+    number = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(number) if number.isdecimal() and int(number) > 0 else sys.maxsize
 
 
 def split(total, n_parts):
@@ -85,21 +129,40 @@ def split(total, n_parts):
     return list(pairwise(edges))
 
 
-def run(function, argument_lists, n_jobs=None, interrupt=None):
+def run(function, argument_lists, n_jobs=1, interrupt=None):
     """Return [function(*arguments) for arguments in argument_lists], in order, on at most `n_jobs` threads.
 
-    `n_jobs` has the meaning of joblib (None is 1 unless a joblib context sets another default, -1 is all cores). The
-    calling thread is one of the workers. A call from inside a worker runs serially, because the outer call already
-    uses the cores. After an exception no further task is started, and the exception is raised here. If an event is
-    given as `interrupt`, Ctrl-C during the wait for other threads sets the event and waits on: the functions are
-    expected to check the event and return early.
+    `n_jobs` is that of `n_threads`; with None, only cores are used that calls from other threads of the caller leave
+    free. Handing a task to another thread takes 20 to 80 microseconds: who passes None has made sure that the tasks
+    take longer. The calling thread is one of the workers. A call from inside a worker runs serially, because the outer
+    call already uses the cores. After an exception no further task is started, and the exception is raised here. If an
+    event is given as `interrupt`, Ctrl-C during the wait for other threads sets the event and waits on: the functions
+    are expected to check the event and return early.
     """
     argument_lists = list(argument_lists)
     serial = len(argument_lists) <= 1 or getattr(_inside, "worker", False)
-    n_workers = 1 if serial else min(n_threads(n_jobs), len(argument_lists))
+    n_workers = 1 if serial else min(n_threads(n_jobs) - (_n_at_work if n_jobs is None else 0), len(argument_lists))
     if n_workers <= 1:
         return [function(*arguments) for arguments in argument_lists]
+    with _at_work(n_workers):
+        return _run_on(n_workers, function, argument_lists, interrupt)
 
+
+@contextmanager
+def _at_work(n_workers):
+    """Count threads as being at work within the block."""
+    global _n_at_work
+    with _lock:
+        _n_at_work += n_workers
+    try:
+        yield
+    finally:
+        with _lock:
+            _n_at_work -= n_workers
+
+
+def _run_on(n_workers, function, argument_lists, interrupt):
+    """Do what `run` does on so many threads."""
     results = [None] * len(argument_lists)
     todo = iter(range(len(argument_lists)))
     todo_lock = threading.Lock()

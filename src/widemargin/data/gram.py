@@ -20,16 +20,19 @@ _NANOSECONDS_PER_OUTER_PRODUCT_ENTRY = 0.7
 _NANOSECONDS_PER_BLOCK_COLUMN, _NANOSECONDS_PER_BLOCK_ENTRY = 9.0, 0.03
 _NANOSECONDS_PER_DENSE_BLOCK = 3e5  # for making a block of sparse rows dense
 _ROWS_PER_BLOCK = 1 << 10  # rows that BLAS multiplies at a time
-_ENTRIES_WORTH_THREADS = 1 << 20  # entries of outer products from which on threads save time
+_ENTRIES_WORTH_PARTS = 1 << 20  # entries of outer products from which on the rows are divided into parts
+_NANOSECONDS_WORTH_THREADS = 3e5  # of work, from which on threads save time
 _MAX_PARTS = 4  # parts of the rows that threads work on; each has a Gram matrix of its own
 
 
-def gram(X, q, n_jobs=None):
+def gram(X, q, n_jobs=1):
     """Return the lower half of X'diag(q)X for a Matrix; q must be nonnegative, and rows with q = 0 are not read."""
-    add = adder(X, np.count_nonzero(q))
+    n_chosen = np.count_nonzero(q)
+    add = adder(X, n_chosen)
     entries = X.n_rows * (X.squared_lengths if add is add_outer_products else X.n_columns**2)
-    parts = split(X.n_rows, _MAX_PARTS if entries >= _ENTRIES_WORTH_THREADS else 1)
+    parts = split(X.n_rows, _MAX_PARTS if entries >= _ENTRIES_WORTH_PARTS else 1)
     sums = np.zeros((len(parts), X.n_columns, X.n_columns))
+    n_jobs = n_jobs if n_chosen * row_cost(X) >= _NANOSECONDS_WORTH_THREADS else 1
     run(add, [(X.rows, q, *ends, out) for ends, out in zip(parts, sums, strict=True)], n_jobs)
     return sums.sum(axis=0) if len(sums) > 1 else sums[0]
 

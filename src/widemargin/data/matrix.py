@@ -140,45 +140,43 @@ class Matrix:
         self.rows = SparseRows(data, indices.view(np.uint32), indptr.view(np.uint64), self.constant)
         self.n_stored = X.nnz
 
-    def scores(self, w: Floats, n_jobs: int | None = None, out: Floats | None = None, likely: Any = None) -> Floats:
+    def scores(self, w: Floats, n_jobs: int | None = 1, out: Floats | None = None, likely: Any = None) -> Floats:
         """Return X w in float64, one number per row; it is written to `out` if given. Threads share the rows.
 
         `likely` tells a matrix on disk which rows to keep in memory; here all are.
         """
         w = np.ascontiguousarray(w, dtype=np.float64)
         out = np.empty(self.n_rows) if out is None else out
-        run(set_scores, [(self.rows, w, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
+        run(set_scores, [(self.rows, w, start, stop, out) for start, stop in self.ranges()], self.threads(n_jobs))
         return out
 
-    def scores_of_all(
-        self, W: Floats, n_jobs: int | None = None, out: Floats | None = None, likely: Any = None
-    ) -> Floats:
+    def scores_of_all(self, W: Floats, n_jobs: int | None = 1, out: Floats | None = None, likely: Any = None) -> Floats:
         """Return W X', a row of scores X w for each row w of W, in one pass over X; the rest as in `scores`."""
         out = np.empty((len(W), self.n_rows)) if out is None else out
-        run(set_all_scores, [(self.rows, W, *ends, out) for ends in self.ranges()], self._threads(n_jobs))
+        run(set_all_scores, [(self.rows, W, *ends, out) for ends in self.ranges()], self.threads(n_jobs))
         return out
 
-    def combine(self, c: Floats, n_jobs: int | None = None) -> Floats:
+    def combine(self, c: Floats, n_jobs: int | None = 1) -> Floats:
         """Return X'c in float64, one number per column; the same to the last bit for any number of threads."""
         c = np.ascontiguousarray(c, dtype=np.float64)
         ranges = self._combine_ranges()
         parts = np.zeros((len(ranges), self.n_columns))
         arguments = [(self.rows, c, *ends, part) for ends, part in zip(ranges, parts, strict=True)]
-        run(add_combination, arguments, self._threads(n_jobs))
+        run(add_combination, arguments, self.threads(n_jobs))
         return parts.sum(axis=0) if len(parts) > 1 else parts[0]
 
-    def scores_and_combination(self, w: Floats, c: Floats, n_jobs: int | None = None) -> tuple[Floats, Floats]:
+    def scores_and_combination(self, w: Floats, c: Floats, n_jobs: int | None = 1) -> tuple[Floats, Floats]:
         """Return `scores(w)` and `combine(c)`; a matrix on disk takes one pass for both."""
         return self.scores(w, n_jobs), self.combine(c, n_jobs)
 
-    def gram(self, q: Floats, n_jobs: int | None = None) -> Floats:
+    def gram(self, q: Floats, n_jobs: int | None = 1) -> Floats:
         """Return the lower half of X'diag(q)X; q must be nonnegative, and rows with q = 0 are not read."""
         return gram(self, q, n_jobs)
 
-    def squared_norms(self, n_jobs: int | None = None) -> Floats:
+    def squared_norms(self, n_jobs: int | None = 1) -> Floats:
         """Return the squared Euclidean norm of each row, the constant column included."""
         out = np.empty(self.n_rows)
-        run(set_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self._threads(n_jobs))
+        run(set_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self.threads(n_jobs))
         return out
 
     @property
@@ -237,7 +235,8 @@ class Matrix:
         """Divide the rows for `combine`, into so few ranges that their separate sums cost little compared with X."""
         return self.ranges(max(1, self.n_stored // (4 * max(1, self.n_columns))))
 
-    def _threads(self, n_jobs):
+    def threads(self, n_jobs: int | None) -> int | None:
+        """Return n_jobs, or 1 if a pass over the rows takes so little time that threads are not worth it."""
         return n_jobs if self.n_stored >= _VALUES_WORTH_THREADS else 1
 
     def ranges(self, max_ranges: int = _MAX_RANGES) -> list[tuple[int, int]]:

@@ -13,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
-from sklearn.utils import check_random_state
 
 from widemargin._runtime.progress import reporting
 from widemargin.distributed.estimator import on_cluster
@@ -22,7 +21,7 @@ from widemargin.distributed.matrix import DistributedQP
 from widemargin.distributed.partition import ROWS, THREADS
 from widemargin.distributed.statements import confusion_of
 from widemargin.models import linear
-from widemargin.models.base import refuse_not_finite
+from widemargin.models.base import refuse_not_finite, seed_of
 from widemargin.problems.formulations import Intercept
 from widemargin.selection import linear_cv
 from widemargin.selection.c_path import CPath, checked_values
@@ -83,7 +82,7 @@ class LinearSVCCV(ClassifierOnCluster, linear_cv.LinearSVCCV):
 
     def _solved_path(self, matrix, problems, score):
         """Return the values of C, the solutions of all rows, and the scores and gaps of the folds, for each C."""
-        n, seed = self._n_outputs, check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        n, seed = self._n_outputs, seed_of(self.random_state)
         grid = useful_range(problems[:n]) if self.Cs is None else checked_values(self.Cs)
         values, wholes, scores, gaps = [], [], [], []
         with reporting(self.verbose) as report, report.solving(len(grid), "values of C") as solving:

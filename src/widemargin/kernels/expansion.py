@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 
 from widemargin._runtime.threads import run, single_threaded_blas, split
 from widemargin.data.products import InnerProducts, squared_norms
+from widemargin.kernels.rows import ENTRIES_WORTH_THREADS
 
 _KERNEL_VALUES_PER_CALL = 1 << 22  # at most, in one call of a kernel function K(A, B)
 _PANELS_PER_TASK = 4  # panels of rows in one task of the thread pool
@@ -96,7 +97,7 @@ def _by_tiles(expansion, Z, out, n_jobs, advance):
 
     n_tasks = -(-Z.shape[0] // (_PANELS_PER_TASK * products.panel_rows))
     with single_threaded_blas():
-        run(score, split(Z.shape[0], n_tasks), n_jobs)
+        run(score, split(Z.shape[0], n_tasks), n_jobs if Z.shape[0] * n_support >= ENTRIES_WORTH_THREADS else 1)
 
 
 def _by_weights(expansion, Z, out, n_jobs, advance):

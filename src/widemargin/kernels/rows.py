@@ -21,6 +21,7 @@ from widemargin.data.products import InnerProducts, squared_norms
 _CHEAP_NANOSECONDS = 4.0  # a kernel is cheap if an inner product takes less
 _PANELS_IN_MEMORY = 16  # panels of rows that exist at the same time
 _COLUMNS_PER_TASK = 8192  # columns of the kernel matrix in one task of the thread pool
+ENTRIES_WORTH_THREADS = 1 << 16  # kernel values from which on threads save time: some tenths of a millisecond of work
 
 
 class KernelRows:
@@ -125,7 +126,8 @@ class KernelRows:
             here = slice(k * step, (k + 1) * step)
             panel = _PanelRows(values, self._norms[rows[here]], slots[here])
             tasks += [(panel, columns, out, *ends) for ends in ranges]
-        run(self._fill_panel, tasks, self.n_jobs)
+        n_entries = len(rows) * columns.n_columns
+        run(self._fill_panel, tasks, self.n_jobs if n_entries >= ENTRIES_WORTH_THREADS else 1)
 
     def _fill_panel(self, panel, columns, out, start, stop):
         """Fill the columns from start to stop of the rows of a panel."""

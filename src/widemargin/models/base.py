@@ -11,11 +11,13 @@ problems are not in memory at the same time.
 Solvers do not warn. A Solution has a status, and `SolvedModel._warn` warns if it is not `Status.CONVERGED`.
 """
 
+import inspect
 import os
 import threading
 import time
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -41,7 +43,7 @@ from widemargin.data.fingerprint import fingerprint
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.argument_types import Checkpoint, MaxMemory, Scaling
 from widemargin.models.inputs import checked_rows, checked_weights
-from widemargin.models.sklearn_private import Interval, StrOptions
+from widemargin.models.sklearn_private import Interval, StrOptions, make_constraint
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.solvers.checkpoint import CheckpointFile
 from widemargin.solvers.contract import Settings, Status
@@ -58,6 +60,7 @@ _ADVICE = {
 POSITIVE = Interval(Real, 0.0, np.finfo(np.float64).max, closed="right")
 """A parameter that must be positive and finite, such as C."""
 _MAX_INTEGER_BITS = 1023  # of an integer parameter; any such integer is less than the largest double
+_VALUES_WORTH_THREADS = 1 << 14  # stored values of X from which on problems of several classes are solved by threads
 _MAX_PROBLEMS_IN_GROUP = 16  # problems that a solver takes together, if it saves passes over X by that
 _NAME_OF_CRITERION = {"gap": "gap", "kkt": "KKT violation", "violation": "violation of the planes"}
 _LINEAR_SPECS = specs_of(DualQP)
@@ -89,12 +92,16 @@ class SolvedModel(BaseEstimator):
 
     def _validate_params(self):
         """Raise ValueError if a parameter violates its constraint, or is an integer beyond double precision."""
-        for name, value in self.get_params(deep=False).items():
+        for name, default, constraints in _parameters_of(type(self)):
+            value = getattr(self, name)
+            if value is default:
+                continue
             if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
                 raise ValueError(
                     f"{name} must be a number within double precision, got one of {value.bit_length()} bits."
                 )
-        super()._validate_params()
+            if not any(constraint.is_satisfied_by(value) for constraint in constraints):
+                super()._validate_params()  # scikit-learn has the words
 
     def _solve(self, solve_group, problems, starts, group_size=1, *, checkpoint=None, in_turn=False):
         """Solve problems, several at the same time if there are threads for it; return their results in order.
@@ -113,10 +120,11 @@ class SolvedModel(BaseEstimator):
         checkpoint : CheckpointFile or None
             Where solvers keep their state; removed when all have converged.
         in_turn : bool
-            Whether groups are solved one after the other even if they consist of one problem: rows on disk are not read
-            by several solvers at the same time, and memory is counted for one group.
+            Whether groups are solved one after the other even if they consist of one problem: small problems, which
+            threads would make slower, and rows on disk, which are not read by several solvers at the same time, so
+            that memory is counted for one group.
         """
-        seed = check_random_state(getattr(self, "random_state", None)).randint(np.iinfo(np.int32).max)
+        seed = seed_of(getattr(self, "random_state", None))
         begun = time.perf_counter()
         n_problems = len(problems)
         with reporting(self.verbose) as report, self._announcing(report), report.solving(n_problems) as solving:
@@ -140,13 +148,18 @@ class SolvedModel(BaseEstimator):
             tasks = range(n_problems)
             groups = [tasks[first : first + group_size] for first in tasks[::group_size]]
             with insisting_interrupts(settings.interrupt):
-                n_jobs = 1 if in_turn or group_size > 1 else self.n_jobs
+                n_jobs = 1 if in_turn or group_size > 1 else self._n_jobs_over_problems
                 solved = run(solve, groups, n_jobs, settings.interrupt)
         results = [result for group in solved for result in group]
         refuse_not_finite(results)
         if checkpoint is not None and all(result.status is Status.CONVERGED for result in results):
             checkpoint.remove(n_problems)
         return results
+
+    @property
+    def _n_jobs_over_problems(self):
+        """`n_jobs` of threads that solve a problem each; callbacks come from several threads only if asked for."""
+        return 1 if self.n_jobs is None and self.callbacks is not None else self.n_jobs
 
     def _announcing(self, report):
         """Return a context in which a verbose report says that functions are being compiled, when they are."""
@@ -357,7 +370,8 @@ class LinearModel(WeightedModel):
         by_weights = spec.starts_from is Start.WEIGHTS
         last = self._last_weights(n_problems, X) if by_weights else self._last_dual_variables(n_problems, X.n_rows)
         starts = [None] * n_problems if last is None else list(last)
-        options = {"checkpoint": self._checkpoint_file(X), "in_turn": X.most_problems == 1 or not X.is_in_memory}
+        in_turn = X.most_problems == 1 or not X.is_in_memory or X.n_stored < _VALUES_WORTH_THREADS
+        options = {"checkpoint": self._checkpoint_file(X), "in_turn": in_turn}
         if n_problems > 1 and spec.together is not None:
             first, settings = problems[0](), Settings(stopping=self.stopping, checkpoint=options["checkpoint"])
             check(spec, first, settings)
@@ -390,6 +404,29 @@ class LinearModel(WeightedModel):
             self.dual_coef_ = np.ascontiguousarray(np.vstack([solution.beta.T for solution in solutions]))
         else:
             vars(self).pop("dual_coef_", None)
+
+
+@cache
+def _parameters_of(model):
+    """Return name, default value and constraints of each parameter of an estimator.
+
+    A valid default need not be checked again in each fit: with scikit-learn's inspection of signatures, that takes
+    longer than a small fit. In place of a default that is not valid, there is an object that no value is.
+    """
+    signature, found = inspect.signature(model.__init__), []
+    for name in model._get_param_names():
+        constraints = [make_constraint(one) for one in model._parameter_constraints.get(name, [object])]
+        default = signature.parameters[name].default
+        is_valid = any(constraint.is_satisfied_by(default) for constraint in constraints)
+        found.append((name, default if is_valid else object(), constraints))
+    return found
+
+
+def seed_of(random_state):
+    """Return the seed of the solvers: an integer as it is, otherwise a number drawn from the random state."""
+    if isinstance(random_state, Integral):
+        return int(random_state)  # a RandomState would take a tenth of the time of a small fit
+    return check_random_state(random_state).randint(np.iinfo(np.int32).max)
 
 
 def refuse_not_finite(found):

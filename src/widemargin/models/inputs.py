@@ -19,6 +19,8 @@ from widemargin.data.structure import checked_csr
 from widemargin.models.sklearn_private import _check_sample_weight, _num_samples
 
 _LABEL_KINDS = "iubU"  # kinds of dtype whose values are valid class labels without a further check
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+_OPTIONS_OF_PLAIN_ARRAYS = {"accept_sparse", "order", "reset"}  # of `checked_rows`, which `_is_plain` knows
 
 
 def checked_rows(model, X, *y, y_numeric=False, **options):
@@ -38,6 +40,11 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
     """
     if isinstance(X, RowBlocks):
         return _checked_blocks(model, X, *y, y_numeric=y_numeric, reset=options.get("reset", True))
+    if options.keys() <= _OPTIONS_OF_PLAIN_ARRAYS and _is_plain(model, X, *y, y_numeric=y_numeric, **options):
+        if options.get("reset", True):
+            vars(model).pop("feature_names_in_", None)
+            model.n_features_in_ = X.shape[1]
+        return (X, y[0].astype(np.float64) if y_numeric else y[0]) if y else X
     for targets in y:
         refuse_missing(targets, "y")
     if issparse(X):
@@ -48,6 +55,23 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
         return validate_data(model, X, **options)
     X, targets = validate_data(model, X, *y, y_numeric=y_numeric, **options)
     return X, finite_targets(targets) if y_numeric else targets
+
+
+def _is_plain(model, X, *y, y_numeric, reset=True, order=None, accept_sparse="csr"):
+    """Return whether `validate_data` would return X and y as they are: ordinary arrays of finite numbers that fit.
+
+    Everything else is left to scikit-learn, whose checks take longer than a small fit.
+    """
+    is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.size > 0 and X.dtype in _FLOATS
+    if not is_matrix or (order == "C" and not X.flags.c_contiguous):
+        return False
+    if not reset and (hasattr(model, "feature_names_in_") or X.shape[1] != model.n_features_in_):
+        return False
+    kinds = "biuf" if y_numeric else "biufU"
+    if not all(type(one) is np.ndarray and one.shape == X.shape[:1] and one.dtype.kind in kinds for one in y):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return all(array.dtype.kind != "f" or bool(np.isfinite(array.sum())) for array in (X, *y))
 
 
 def _checked_blocks(model, blocks, *y, y_numeric, reset):
@@ -117,7 +141,7 @@ def encode_labels(y):
     ValueError
         If y has fewer than two classes, or does not consist of class labels.
     """
-    if y.dtype.kind not in _LABEL_KINDS or y.ndim != 1:  # the check would be a fifth of the time of a small fit
+    if y.ndim != 1 or not (y.dtype.kind in _LABEL_KINDS or _are_whole(y)):  # the check would take as long as a fit
         check_classification_targets(y)
     try:
         classes = np.unique(y)
@@ -128,6 +152,11 @@ def encode_labels(y):
     if len(classes) == 2:
         return classes, (y == classes[1]).astype(np.intp)  # much faster than a binary search
     return classes, np.searchsorted(classes, y)
+
+
+def _are_whole(y):
+    """Return whether an array holds floating point numbers that are integers, as class labels may."""
+    return y.dtype.kind == "f" and bool((np.floor(y) == y).all() and np.isfinite(y).all())
 
 
 def refuse_missing(values, name):
@@ -165,7 +194,7 @@ def checked_weights(sample_weight, X, *, non_negative):
     if sample_weight is None and isinstance(X, RowBlocks):
         return np.broadcast_to(1.0, len(X))  # vectors over rows are what memory is short of
     if sample_weight is None:
-        return np.ones(_num_samples(X))
+        return np.ones(X.shape[0] if hasattr(X, "shape") else _num_samples(X))
     refuse_missing(sample_weight, "sample_weight")
     given = np.asarray(sample_weight)
     if given.dtype.kind == "c" or given.ndim > 1 or given.size == 0:

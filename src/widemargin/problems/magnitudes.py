@@ -16,6 +16,7 @@ which number it is and what to do. No solver therefore meets an infinity or a Na
 import numpy as np
 
 _MAX_MAGNITUDE = 1e300  # of any number that a solver computes; the largest double is 1.8e308
+_MODERATE = 1e30
 _ADVICE = "Scale the features, or lower C or the weights of rows and classes."
 
 
@@ -33,8 +34,25 @@ def check_rows(problem, squared_norms):
     ValueError
         If a number of the problem is not valid, or a bound could overflow.
     """
+    if _are_moderate(problem, squared_norms):
+        return
     objective_at_zero = checked_objective_at_zero(problem, squared_norms)
     check_magnitudes(*magnitudes(problem, squared_norms, objective_at_zero), *largest(problem, squared_norms))
+
+
+def _are_moderate(problem, squared_norms):
+    """Return whether all numbers are valid and so moderate that no bound overflows; a quick check of most problems.
+
+    With M = 1e30 and n rows, F(0) <= n M³, |w| <= 2 √n M^1.5, residuals are at most about √n M², slopes √n M³ and a
+    cutting plane n^1.5 M^3.5.
+    """
+    costs = max(problem.upper.max(initial=0.0), -problem.lower.min(initial=0.0))
+    has_slopes = costs <= _MODERATE or problem.curvature.min(initial=np.inf) >= 1.0 / _MODERATE
+    has_sides = problem.lower.max(initial=-np.inf) <= 0.0 <= problem.upper.min(initial=np.inf)
+    numbers = problem.epsilon, problem.curvature, squared_norms
+    are_valid = all(part.min(initial=0.0) >= 0.0 and part.max(initial=0.0) <= _MODERATE for part in numbers)
+    largest_target = max(problem.target.max(initial=0.0), -problem.target.min(initial=0.0))
+    return bool(has_slopes and has_sides and are_valid and largest_target <= _MODERATE)
 
 
 def checked_objective_at_zero(problem, squared_norms):

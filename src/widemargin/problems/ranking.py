@@ -28,7 +28,7 @@ _RUN = 16  # rows that are sorted by insertion before runs are merged
 _BYTES_OF_WORKSPACE = 2 * 8 + 6 * 4  # for each row of the largest group, see _Workspace
 
 
-def pair_risk(rank, ends, C, n_jobs=None):
+def pair_risk(rank, ends, C, n_jobs=1):
     """Return the risk of all ordered pairs within groups; see PairRisk for the arguments.
 
     Rows of one group with two ranks have a TwoRankRisk, other rows of one group a OneGroupRisk, and several groups a
@@ -60,11 +60,12 @@ class TwoRankRisk(BracketedStep):
 
     n_vectors = 1 + SORTER_VECTORS
 
-    def __init__(self, higher, C, n_jobs=None):
+    def __init__(self, higher, C, n_jobs=1):
         self._rows = [np.flatnonzero(higher), np.flatnonzero(~higher)]
         self._sorters = [Sorter(len(rows)) for rows in self._rows]
         self.n_pairs = len(self._rows[0]) * len(self._rows[1])
-        self.scale, self._weight, self._n_jobs = float(C), float(C) / self.n_pairs, n_jobs
+        self.scale, self._weight = float(C), float(C) / self.n_pairs
+        self._n_jobs = n_jobs if len(higher) > _ROWS_PER_TASK else 1
 
     def subgradient(self, s):
         """Return (R(s), c)."""
@@ -97,10 +98,11 @@ class OneGroupRisk(BracketedStep):
 
     n_vectors = SORTER_VECTORS + 1.5
 
-    def __init__(self, rank, C, n_jobs=None):
+    def __init__(self, rank, C, n_jobs=1):
         self._rank, sizes = rank.astype(np.int32), np.bincount(rank)
         self.n_pairs = (len(rank) ** 2 - sum(size**2 for size in sizes.tolist())) // 2
-        self.scale, self._weight, self._n_jobs = float(C), float(C) / max(1, self.n_pairs), n_jobs
+        self.scale, self._weight = float(C), float(C) / max(1, self.n_pairs)
+        self._n_jobs = n_jobs if len(rank) > _ROWS_PER_TASK else 1
         self._sorter = Sorter(len(rank))
         self._counts, self._trees = np.empty((2, len(rank)), np.int32), np.zeros((2, len(sizes) + 1), np.int32)
 
@@ -158,7 +160,7 @@ class PairRisk(BracketedStep):
         C.
     """
 
-    def __init__(self, rank, ends, C, n_jobs=None):
+    def __init__(self, rank, ends, C, n_jobs=1):
         n_rows, n_groups = len(rank), len(ends) - 1
         self._ends, self._largest, self._n_jobs = ends, int(np.diff(ends).max(initial=0)), n_jobs
         self._tasks = split(n_groups, min(n_groups, -(-n_rows // _ROWS_PER_TASK)))

@@ -77,7 +77,7 @@ class RowRisk:
     n_jobs : int or None
     """
 
-    def __init__(self, problem, n_jobs=None):
+    def __init__(self, problem, n_jobs=1):
         self.squared = problem.is_squared
         self._hinges = hinges_of(problem, self.squared)
         self._n, self._n_jobs = len(problem.target), n_jobs

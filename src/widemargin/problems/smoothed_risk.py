@@ -55,7 +55,7 @@ class SmoothedRisk:
 
     STATE = ("_centre",)  # what a checkpoint keeps
 
-    def __init__(self, problem, n_jobs=None):
+    def __init__(self, problem, n_jobs=1):
         self.squared = problem.is_squared
         self._n_jobs, self._ranges, self._ones = n_jobs, ranges_of(len(problem.target)), None
         self._problem, self._hinges = problem, hinges_of(problem, self.squared)

@@ -22,7 +22,6 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
@@ -33,7 +32,7 @@ from widemargin._runtime.warning import warn_caller
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.argument_types import RowsOrBlocks
-from widemargin.models.base import refuse_not_finite
+from widemargin.models.base import refuse_not_finite, seed_of
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.scoring import targets_of
 from widemargin.problems.formulations import DualQP, Intercept
@@ -221,7 +220,7 @@ class _Paths:
             raise ValueError("sample_weight is zero for every row that a fold trains on.")
         self._n_problems = self._n_outputs * (1 + len(folds))
         self._interrupt, self._begun = threading.Event(), time.perf_counter()
-        seed = check_random_state(model.random_state).randint(np.iinfo(np.int32).max)
+        seed = seed_of(model.random_state)
         self._record, self._checkpoints = PathRecord(int(seed)), PathCheckpoints(checkpoint)
         self.solutions = []
 
@@ -404,7 +403,7 @@ class _Paths:
         each = list(zip(problems, solutions, settings, strict=True))
         n = len(each) if is_small(problems[0]) else sum(one.task < self._n_outputs for one in settings)
         tasks = [(problem.scaled(C), solution, own_settings) for problem, solution, own_settings in each[:n]]
-        n_jobs = self._model.n_jobs if self._X.is_in_memory else 1
+        n_jobs = self._model.n_jobs if self._X.is_in_memory and not is_small(problems[0]) else 1
         return run(finished, tasks, n_jobs) + [with_penalised_intercept(*one[:2]) for one in each[n:]]
 
     def _paths(self, problems, settings):
@@ -422,7 +421,7 @@ class _Paths:
             return [NewtonPath(problems[here], settings[here]) for here in groups], 1
         name = "ocas" if model.solver == "auto" and problems[0].free_intercept else model.solver
         paths = [WarmStartPath(*one, name) for one in zip(problems, settings, strict=True)]
-        return paths, model.n_jobs if X.is_in_memory else 1
+        return paths, model._n_jobs_over_problems if X.is_in_memory else 1
 
     def _suits_newton(self, problem, settings):
         """Return whether newton is what "auto" takes on this path."""

@@ -95,7 +95,7 @@ def grid_search(
     refit : bool, default=True
         Whether to fit a model to all rows with the best parameters.
     n_jobs : int or None, default=None
-        Threads; −1 for all cores.
+        Threads; None and −1 are all cores, but None is one within workers of joblib or Dask.
     memory : float, default=2000
         Megabytes available for kernel matrices that are shared by all folds; if one needs more, each fit computes its
         own kernel values.

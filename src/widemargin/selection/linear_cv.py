@@ -118,11 +118,11 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
     max_seconds : float or None, default=None
         Stop after about this many seconds; the path may then end before its last C.
     n_jobs : int or None, default=None
-        Number of threads, over classes or, where the solver allows it, over rows. None is 1 unless in a joblib context;
-        -1 is all cores. The model does not depend on it.
+        Number of threads, over classes or, where the solver allows it, over rows. None is all cores where the
+        work is worth it, and one within workers of joblib or Dask; -1 is all cores. The model does not depend on it.
     callbacks : callable or list of callables, default=None
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
-        classes and threads they are called from several threads.
+        classes and `n_jobs` above 1 they are called from several threads.
     scaling : {"standard", "maxabs"}, default=None
         How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1, of
         all rows, held-out ones included. `coef_` and `intercept_` are those of unscaled features.
@@ -298,11 +298,11 @@ class LinearSVRCV(_CrossValidatedC, LinearSVR):
     max_seconds : float or None, default=None
         Stop after about this many seconds; the path may then end before its last C.
     n_jobs : int or None, default=None
-        Number of threads, over classes or, where the solver allows it, over rows. None is 1 unless in a joblib context;
-        -1 is all cores. The model does not depend on it.
+        Number of threads, over classes or, where the solver allows it, over rows. None is all cores where the
+        work is worth it, and one within workers of joblib or Dask; -1 is all cores. The model does not depend on it.
     callbacks : callable or list of callables, default=None
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
-        classes and threads they are called from several threads.
+        classes and `n_jobs` above 1 they are called from several threads.
     scaling : {"standard", "maxabs"}, default=None
         How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1, of
         all rows, held-out ones included. `coef_` and `intercept_` are those of unscaled features.

@@ -32,7 +32,7 @@ class Combination:
 
     STATE = ("c", "vector", "_n_updates", "n_read", "size")
 
-    def __init__(self, X, n_jobs=None, norms=None):
+    def __init__(self, X, n_jobs=1, norms=None):
         self._X, self._norms, self._n_jobs, self._ranges = X, norms, n_jobs, ranges_of(X.n_rows)
         self.c, self._change = np.zeros((2, X.n_rows))
         self.vector, self._n_updates, self.n_read, self.size = np.zeros(X.n_columns), 0, 0.0, 0.0

@@ -113,7 +113,7 @@ def easy_files(
     refine: int = 0,
     scale_targets: bool = False,
     n_folds: int = 5,
-    n_jobs: int | None = 1,
+    n_jobs: int | None = None,
     seed: int = 0,
     resume: bool = False,
     overwrite: bool = False,
@@ -147,8 +147,8 @@ def easy_files(
         For regression, whether to search with targets scaled to mean 0 and standard deviation 1.
     n_folds : int, default=5
         Number of folds of the search.
-    n_jobs : int, default=1
-        Number of threads; −1 is one per core.
+    n_jobs : int or None, default=None
+        Number of threads; None and −1 are one per core.
     seed : int, default=0
         Seed of the folds.
     resume, overwrite : bool, default=False

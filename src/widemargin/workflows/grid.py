@@ -165,7 +165,7 @@ def grid_file(
     extend: int = 0,
     refine: int = 0,
     scale_targets: bool = False,
-    n_jobs: int | None = 1,
+    n_jobs: int | None = None,
     memory: float = 2000.0,
     results: AnyPath | None = None,
     resume: bool = False,
@@ -209,8 +209,8 @@ def grid_file(
     scale_targets : bool, default=False
         For regression, whether to search with targets scaled to mean 0 and standard deviation 1, so that C and epsilon
         are in units of the standard deviation. The model predicts in the units of the data.
-    n_jobs : int, default=1
-        Number of threads; −1 is one per core.
+    n_jobs : int or None, default=None
+        Number of threads; None and −1 are one per core.
     memory : float, default=2000
         Megabytes available for kernel matrices that are shared by all folds.
     results : path, default=None

@@ -51,7 +51,7 @@ def make_parser():
         help="refine the grid around the best point N times (default: 0)",
     )
     add("-v", type=whole(2), default=5, dest="n_folds", metavar="K", help="number of folds of the search (default: 5)")
-    add("-j", "--jobs", type=threads, default=1, metavar="N", help="threads; -1 for all cores (default: 1)")
+    add("-j", "--jobs", type=threads, metavar="N", help="threads (default: all cores where that saves time)")
     add("--seed", type=whole(0), default=0, metavar="N", help="the same seed gives the same folds (default: 0)")
     add("--resume", action="store_true", help="continue the search of an earlier run")
     add("--overwrite", action="store_true", help="replace the results of an earlier search")

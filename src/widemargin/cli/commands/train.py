@@ -10,13 +10,10 @@ from widemargin.cli.options.parsing import translate_letters
 def run(tokens):
     """Train, or cross-validate with -v; return the exit status."""
     parser = make_parser(data="DATA...")
-    parser.set_defaults(jobs=None)
     options = parser.parse(translate_letters(tokens))
     options.files = _data_and_target(options.files)
     if options.dask is not None and options.n_folds is not None:
         parser.error("--dask is for training, and -v measures in this process; leave one of them out")
-    if options.jobs is None and options.dask is None:
-        options.jobs = 1
     model = make_model(parser, options)
     return _train(model, options) if options.n_folds is None else _cross_validate(model, options)
 

@@ -161,7 +161,7 @@ def _add_solver_options(group):
         help="linear: keep the state of the solver in FILE now and then, and go on from it if it is there; FILE is "
         "removed when the fit has converged")  # fmt: skip
     add = group.add_argument
-    add("-j", "--jobs", type=parsing.threads, default=1, metavar="N", help="threads; -1 for all cores (default: 1)")
+    add("-j", "--jobs", type=parsing.threads, metavar="N", help="threads (default: all cores where that saves time)")
     add("--seed", type=parsing.whole(0), default=0, metavar="N", help="the same seed gives the same model (default: 0)")
     add(
         "-v",

@@ -56,7 +56,7 @@ class ResidentMatrix(StreamedMatrix):
         X.has_canonical_format = True
         return X
 
-    def squared_norms(self, n_jobs: int | None = None) -> Floats:
+    def squared_norms(self, n_jobs: int | None = 1) -> Floats:
         """Return the squared Euclidean norm of each row, the constant column included."""
         out = np.empty(self.n_rows)
 

@@ -91,7 +91,7 @@ class StreamedMatrix:
         return longest + self.blocks.n_blocks + (0 if self.scaling is None else 2)
 
     def scores(
-        self, w: Floats, n_jobs: int | None = None, out: Floats | None = None, likely: Callable | None = None
+        self, w: Floats, n_jobs: int | None = 1, out: Floats | None = None, likely: Callable | None = None
     ) -> Floats:
         """Return X w in float64, one number per row; it is written to `out` if given.
 
@@ -109,7 +109,7 @@ class StreamedMatrix:
         return out
 
     def scores_of_all(
-        self, W: Floats, n_jobs: int | None = None, out: Floats | None = None, likely: Callable | None = None
+        self, W: Floats, n_jobs: int | None = 1, out: Floats | None = None, likely: Callable | None = None
     ) -> Floats:
         """Return W X', a row of scores X w for each row w of W, in one pass over X; the rest as in `scores`."""
         out = np.empty((len(W), self.n_rows)) if out is None else out
@@ -127,7 +127,7 @@ class StreamedMatrix:
         if likely is not None and k not in self._resident:
             self._store.keep(k, block.rows, stop - start, likely(start, stop))
 
-    def combine(self, c: Floats, n_jobs: int | None = None) -> Floats:
+    def combine(self, c: Floats, n_jobs: int | None = 1) -> Floats:
         """Return X'c in float64, one number per column; the same to the last bit for any number of threads."""
         total = self._sum_over(np.ascontiguousarray(c, dtype=np.float64), (self._n_raw,), add_combination, n_jobs)
         return self._scaled_combination(total)
@@ -136,7 +136,7 @@ class StreamedMatrix:
         """Return X'c from the same sum over rows as they are in the file."""
         return total if self.scaling is None else self.scaling.forward(total, self.constant)
 
-    def scores_and_combination(self, w: Floats, c: Floats, n_jobs: int | None = None) -> tuple[Floats, Floats]:
+    def scores_and_combination(self, w: Floats, c: Floats, n_jobs: int | None = 1) -> tuple[Floats, Floats]:
         """Return `scores(w)` and `combine(c)`, the same to the last bit, in one pass."""
         out, weights, numbers = np.empty(self.n_rows), self._weights(w), range(self.blocks.n_blocks)
         c, total = np.ascontiguousarray(c, dtype=np.float64), OrderedSum(numbers, np.zeros(self._n_raw))
@@ -150,12 +150,12 @@ class StreamedMatrix:
         self._pass(work, numbers, n_jobs)
         return out, self._scaled_combination(total.total)
 
-    def gram(self, q: Floats, n_jobs: int | None = None) -> Floats:
+    def gram(self, q: Floats, n_jobs: int | None = 1) -> Floats:
         """Return the lower half of X'diag(q)X; q must be nonnegative, and rows with q = 0 are not read."""
         total = self._sum_over(q, (self._n_raw, self._n_raw), adder(self, np.count_nonzero(q)), n_jobs)
         return total if self.scaling is None else self.scaling.of_gram(total, self.constant)
 
-    def squared_norms(self, n_jobs: int | None = None) -> Floats:
+    def squared_norms(self, n_jobs: int | None = 1) -> Floats:
         """Return a bound of the squared norm of each row, the constant column included: the largest of all."""
         largest = self.blocks.summary.largest_norm if self.scaling is None else self.scaling.norm_bound
         return np.broadcast_to(largest + self.constant**2, self.n_rows)

@@ -55,7 +55,8 @@ class MeasureSVC(BinaryPlaneModel):
     max_seconds : float or None, default=None
         Stop after about this many seconds and keep the best model found until then.
     n_jobs : int or None, default=None
-        Number of threads over rows. None is 1 unless in a joblib context; -1 is all cores.
+        Number of threads over rows. None is all cores where the work is worth it, and one within workers of joblib or
+        Dask; -1 is all cores.
     verbose : int, default=0
         1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
     callbacks : callable or list of callables, default=None

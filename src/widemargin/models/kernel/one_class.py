@@ -75,7 +75,8 @@ class OneClassSVM(OutlierMixin, KernelModel):
     max_seconds : float or None, default=None
         Stop after about this many seconds and keep the best model found until then.
     n_jobs : int or None, default=None
-        Number of threads. None is 1 unless in a joblib context; -1 is all cores.
+        Number of threads. None is all cores where the work is worth it, and one within workers of joblib or Dask; -1 is
+        all cores.
     callbacks : callable or list of callables, default=None
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit.
 

@@ -85,7 +85,7 @@ class MulticlassCoordinates:
         arguments = [
             (self.X.rows, self.label, self.cost, self.w, *ends, np.empty(self.w.shape[1])) for ends in self.X.ranges()
         ]
-        loss = sum(run(_loss, arguments, self.n_jobs))
+        loss = sum(run(_loss, arguments, self.X.threads(self.n_jobs)))
         dual_terms = self.beta[np.arange(self.label.size), self.label].sum()
         return self.half_norm(), loss, dual_terms
 

@@ -69,7 +69,7 @@ class Coordinates:
         The factor by which the costs of the problem are multiplied at present; see `set_costs`.
     """
 
-    def __init__(self, problem, start=None, n_jobs=None):
+    def __init__(self, problem, start=None, n_jobs=1):
         self.problem, self.X, self.n_jobs = problem, problem.X, n_jobs
         self.scale = np.abs(problem.target).max()
         self.norms = problem.X.squared_norms(n_jobs)
@@ -119,7 +119,7 @@ class Coordinates:
             loss, dual_terms = _measure_at_zero(self.rows)
         else:
             arguments = [(self.X.rows, self.rows, self.w, *ends) for ends in self.X.ranges()]
-            loss, dual_terms = np.sum(run(measure_rows, arguments, self.n_jobs), axis=0)
+            loss, dual_terms = np.sum(run(measure_rows, arguments, self.X.threads(self.n_jobs)), axis=0)
         return self.half_norm(), loss, dual_terms
 
 

@@ -21,7 +21,7 @@ _SPARSE_MAX_DENSITY = 0.5  # fraction of nonzero values below which planes are s
 _MIN_VALUES_PER_ROW = 4  # planes with more nonzero values than this times the number of rows are stored by rows
 
 
-def plane_store_for(first, X, n_jobs=None):
+def plane_store_for(first, X, n_jobs=1):
     """Return an empty store that suits planes of X with as many nonzero values as the first plane."""
     if len(first) <= _DENSE_MAX_COLUMNS:
         return DensePlanes(len(first))

@@ -14,6 +14,7 @@ from widemargin._runtime.threads import run, split
 
 UNIT_ROUNDOFF = 2.0**-53
 _COLUMNS_PER_TASK = 8192  # of the thread pool
+_ENTRIES_WORTH_THREADS = 1 << 19  # kernel values from which on threads save time, a tenth of a millisecond of work
 _BLOCK_COLUMNS = 1024  # of the sums, which stay in the processor's cache
 _SPLITTER = 2.0**27 + 1.0  # multiplication by it splits a number into two halves of 26 bits
 MAX_EXACT_FACTOR = 2.0**480  # exact products of factors up to this size do not overflow
@@ -41,6 +42,7 @@ def _in_tasks(add, values, slots, weights, sums, n_jobs):
     n_columns = len(sums[0])
     slots = np.ascontiguousarray(slots, dtype=np.int64)
     ranges = split(n_columns, -(-n_columns // _COLUMNS_PER_TASK))
+    n_jobs = n_jobs if n_columns * len(slots) >= _ENTRIES_WORTH_THREADS else 1
     run(add, [(values, slots, weights, start, stop, *sums) for start, stop in ranges], n_jobs)
 
 
