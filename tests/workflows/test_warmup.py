@@ -21,7 +21,7 @@ USUAL_FITS = """
 import json, sys, warnings
 import numpy as np
 from numba.core.event import install_recorder
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, random_array
 from sklearn.datasets import make_classification
 import widemargin as wm
 
@@ -53,15 +53,40 @@ FITS = {
     "ROCAreaSVC": lambda X: wm.ROCAreaSVC().fit(X, y).decision_function(X),
     "MeasureSVC": lambda X: wm.MeasureSVC(measure="f1").fit(X, y).predict(X),
 }
+LARGE = {  # some functions are for many rows only, or for many columns
+    "LinearSVC": lambda X, y: wm.LinearSVC().fit(X, y).predict(X),
+    "LinearSVC, C = 100": lambda X, y: wm.LinearSVC(C=100.0, loss="hinge").fit(X, y),
+    "LinearSVR": lambda X, y: wm.LinearSVR().fit(X, y.astype(float)),
+    "SVC": lambda X, y: wm.SVC().fit(X, y).predict(X),
+    "SVC, small cache": lambda X, y: wm.SVC(cache_size=2.0).fit(X, y),
+    "SVR": lambda X, y: wm.SVR().fit(X[:2500], y[:2500].astype(float)).predict(X),
+    "OneClassSVM": lambda X, y: wm.OneClassSVM(nu=0.1).fit(X).predict(X),
+    "RankSVM": lambda X, y: wm.RankSVM().fit(X, y, qid=np.arange(len(y)) // 100),
+    "ROCAreaSVC": lambda X, y: wm.ROCAreaSVC().fit(X, y),
+}
 compiled = {}
+
+
+def count(name, fit, *arguments):
+    with install_recorder("numba:compile") as recorder:
+        fit(*arguments)
+    names = [event.data["dispatcher"].py_func.__qualname__ for _, event in recorder.buffer if event.is_start]
+    if names:
+        compiled[name] = names
+
+
 for dtype in (np.float64, np.float32):
     for make in (np.ascontiguousarray, csr_matrix):
         for name, fit in FITS.items():
-            with install_recorder("numba:compile") as recorder:
-                fit(make(X.astype(dtype)))
-            names = [event.data["dispatcher"].py_func.__qualname__ for _, event in recorder.buffer if event.is_start]
-            if names:
-                compiled[f"{name}, {make.__name__} {dtype.__name__}"] = names
+            count(f"{name}, {make.__name__} {dtype.__name__}", fit, make(X.astype(dtype)))
+rng = np.random.default_rng(0)
+X = rng.standard_normal((4000, 40))
+y = np.where(X[:, 0] + rng.standard_normal(4000) > 0.0, 1, -1)
+texts = random_array((5000, 30_000), density=0.001, format="csr", random_state=0)
+topics = np.where(texts[:, :3000].sum(axis=1) > 1.5, 1, -1)
+for name, fit in LARGE.items():
+    count(f"{name}, many rows", fit, X, y)
+    count(f"{name}, texts", fit, csr_matrix(texts), topics)
 print(json.dumps(compiled))
 """
 
