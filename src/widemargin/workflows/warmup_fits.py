@@ -86,7 +86,7 @@ def _linear_svr(rows, more):
 def _linear_cv(rows, more):
     LinearSVCCV(cv=3).fit(rows.X, rows.two)
     LinearSVRCV(cv=3).fit(rows.X, rows.targets)
-    LinearSVCCV(cv=3, Cs=3).fit(more.X, more.two)
+    LinearSVCCV(cv=3, Cs=[0.1, 1.0]).fit(more.X, more.two)
 
 
 def _svc(rows, more):
