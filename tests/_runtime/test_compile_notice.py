@@ -25,7 +25,7 @@ def seen_on_terminal(tiny, script):
         pass
     os.close(ours)
     assert process.wait(60) == 0
-    return seen.decode()
+    return seen.decode().replace("\x1b[0m", "")  # which colorama, imported by Numba, writes at the end
 
 
 def test_on_a_terminal_a_line_says_what_is_compiled_and_is_erased(tiny):

@@ -121,7 +121,10 @@ class CodeCache(caching.NullCache):
 
     def _load_shipped(self, sig, target_context):
         processor = target_context.codegen().magic_tuple()
-        content = find(self._function, sig, digest_of_compiled_code(), processor)
+        try:
+            content = find(self._function, sig, digest_of_compiled_code(), processor)
+        except zlib.error as error:
+            return _tell_unreadable(FOLDER, error)
         return None if content is None else _read_or_tell(content, target_context, FOLDER)
 
     def _load_kept(self, sig, target_context):

@@ -39,7 +39,10 @@ def path_of(folder, digest, kind):
 
 def kinds_for_this_processor():
     """Return the kinds of files whose code runs here, the best first."""
-    has = {name for name, is_there in binding.get_host_cpu_features().items() if is_there}
+    try:
+        has = {name for name, is_there in binding.get_host_cpu_features().items() if is_there}
+    except RuntimeError:  # LLVM does not know on this platform
+        has = set()
     is_x86 = binding.get_process_triple().startswith("x86_64")
     return [HOST, *(level for level, needs in LEVELS.items() if is_x86 and needs <= has)]
 
