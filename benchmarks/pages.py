@@ -34,6 +34,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         "all linear solvers over a grid of C against LIBLINEAR and svmocas; the grid with folds; sweeps; threads",
         _ONE_BLAS_THREAD,
     ),
+    "benchopt": Entry("benchmarks.curves", 3, 0.4, "the objective against time, by benchopt", _ONE_BLAS_THREAD),
     "choice": Entry(
         "benchmarks.choice", 6, 0.3, "what `auto` chooses is near the best of our solvers", _ONE_BLAS_THREAD
     ),

@@ -55,6 +55,7 @@ EXCERPTS = {  # name of the marker: page, section, columns; all columns if there
     "linear goals": ("linear", "summary", []),
     "linear path": ("linear", "path", ["set", "rows", "c_path, 2 threads", "GridSearchCV as it comes",
                                        "as it comes / c_path, 2 threads", "to 1e-3 / c_path, 2 threads"]),
+    "benchopt": ("benchopt", "curves", []),
     "defaults": ("defaults", "summary", []),
     "choice": ("choice", "summary", []),
     "kernel": ("kernel", "training", ["set", "parameters", "rows", "ours, 1 thread", "ours, * threads", "scikit-learn",
