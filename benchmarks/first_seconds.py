@@ -1,7 +1,8 @@
 """The first seconds: import, `--version`, and first fits, each in a new process, against scikit-learn.
 
 A first fit is measured with an empty cache of compiled code, with and without the code that comes with the package,
-again in a second process that finds the cache, and after `widemargin warmup`. Everything is timed in the new process, the whole process from outside.
+again in a second process that finds the cache, and after `widemargin warmup`. Everything is timed in the new process,
+the whole process from outside.
 """
 
 import json
@@ -59,9 +60,9 @@ _SECTIONS = {
     "fits": (
         "First fits",
         """Seconds of `fit` and `predict` on 1,000 rows of 20 columns in a new process, importing left out. *Empty
-cache*: nothing was compiled before; the package may bring compiled code, which *no shipped code* turns off. *Second process*: the next one, which
-finds the cache of the first. *After warmup*: after `widemargin warmup` into an empty cache. *Whole process*: with
-importing, empty cache.""",
+cache*: nothing was compiled before; the package may bring compiled code, which *no shipped code* turns off. *Second
+process*: the next one, which finds the cache of the first. *After warmup*: after `widemargin warmup` into an empty
+cache. *Whole process*: with importing, empty cache.""",
     ),
     "warmup": ("Warming up", "`widemargin warmup` into an empty cache: seconds, all cores."),
 }
