@@ -24,7 +24,7 @@ EXCESSES = [1e-2, 1e-4, 1e-6, 1e-8]
 _SMALLEST = 1e-12  # excess that is drawn
 _INTRODUCTION = """# Curves by benchopt
 
-Made by `python -m benchmarks run benchopt`, with the files of [benchmarks/benchopt](../benchopt): a solver and a data
+Made by `python -m benchmarks run benchopt`, with the files of `benchmarks/benchopt`: a solver and a data
 set in the interface of benchopt's `benchmark_linear_svm_binary_classif_no_intercept`, and an objective and peers of
 our own. One thread. Each point of a curve is a call from the beginning, ours with a smaller tolerance, LIBLINEAR and
 SGD with more iterations.
