@@ -109,7 +109,7 @@ def _short(value):
 
 def headlines(folder=RESULTS):
     """Return the table of all headlines, in Markdown."""
-    columns = ["against", "median ratio", "smallest", "largest", "not slower in", "page"]
+    columns = ["against", "median ratio", "smallest", "largest", "we are not slower in", "page"]
     found = {one: row for one in HEADLINES if (row := headline_row(one, folder)) is not None}
     if not found:
         return _NOT_MADE
