@@ -166,7 +166,7 @@ PAGE = Frame(
     _INTRODUCTION,
     _SECTIONS,
     {
-        "commands": Table(command_table, list(COMMANDS), ["import", "widemargin --version"], 1),
+        "commands": Table(command_table, list(COMMANDS), ["import and name an estimator", "widemargin --version"], 1),
         "fits": Table(fit_table, list(FITS), ["LinearSVC, dense", "SVC, with predict"], 7),
     },
     options={"repeats": 9, "first_repeats": 3, "warmup": True},

@@ -27,6 +27,7 @@ class Headline:
     is_ours_above: bool = False  # the column is ours / theirs
 
 
+_IMPORT = (("what", "import and name an estimator"),)
 HEADLINES = [
     Headline("linear, sums over C: LIBLINEAR", "linear", "sums", "LIBLINEAR / auto"),
     Headline("linear, every C: LIBLINEAR", "linear", "grid", "LIBLINEAR / auto"),
@@ -48,7 +49,7 @@ HEADLINES = [
     Headline("cutting planes: the OCAS program", "cutting-planes", "ocas-program", "2 threads: theirs / ours"),
     Headline("reading text: scikit-learn", "reading", "reading", "scikit-learn / ours"),
     Headline("writing text: scikit-learn", "reading", "writing", "scikit-learn / ours"),
-    Headline("import: sklearn.svm", "first-seconds", "commands", "ours / scikit-learn", (("what", "import"),), True),
+    Headline("importing SVC: scikit-learn", "first-seconds", "commands", "ours / scikit-learn", _IMPORT, True),
 ]
 EXCERPTS = {  # name of the marker: page, section, columns; all columns if there are none
     "linear sums": ("linear", "sums", ["set", "auto", "LIBLINEAR", "svmocas", "LIBLINEAR / auto", "auto / best own"]),
