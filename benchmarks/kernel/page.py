@@ -113,10 +113,11 @@ def put_case(page, section, fits):
 
 def put_training(page, section, fits):
     """Put everybody's seconds."""
-    columns = ["set", "parameters", "rows", OURS, OURS_ALL, *PEERS, "scikit-learn / ours, 1 thread"]
+    labels = list(_contenders(section))
+    columns = ["set", "parameters", "rows", *labels, "scikit-learn / ours, 1 thread"]
     columns += [f"{peer} / ours, {ALL}" for peer in ("scikit-learn", "LIBSVM", "intelex")]
     cells = [fits.case.set, fits.case.shown(), len(kernel_set(fits.case.set)[1])]
-    cells += [fits.shown(label) for label in (OURS, OURS_ALL, *PEERS)] + [fits.ratio("scikit-learn", OURS)]
+    cells += [fits.shown(label) for label in labels] + [fits.ratio("scikit-learn", OURS)]
     page.put(
         section, columns, [*cells, *(fits.ratio(peer, OURS_ALL) for peer in ("scikit-learn", "LIBSVM", "intelex"))]
     )
