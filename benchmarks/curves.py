@@ -22,6 +22,8 @@ OBJECTIVE = "SVM Binary*"  # benchopt takes parentheses in a pattern for paramet
 COSTS = [0.1, 10.0]
 EXCESSES = [1e-2, 1e-4, 1e-6, 1e-8]
 _SMALLEST = 1e-12  # excess that is drawn
+_SOONEST = 2e-4  # seconds; before, nobody has computed anything
+_PEERS = ("LIBLINEAR (scikit-learn)", "SGD (scikit-learn)")
 _INTRODUCTION = """# Curves by benchopt
 
 Made by `python -m benchmarks run benchopt`, with the files of `benchmarks/benchopt`: a solver and a data
@@ -33,7 +35,7 @@ SGD with more iterations.
 _SECTIONS = {
     "curves": (
         "Seconds until the objective is good",
-        """Seconds until the objective is within so much, relative, of the best that anybody found; – if it never was.
+        """Seconds until the objective is within so much, relative, of the best that anybody found; – if it never was. *Diverged*: benchopt left it out.
 *At last*: the excess at the end of the curve.""",
     )
 }
@@ -53,6 +55,8 @@ def curves_table(page, costs, options):
                 row = [data, f"{C:g}", _short(solver), *cells, f"{curve[-1][1]:.0e}", len(curve)]
                 page.put("curves", columns, row, n_key=3)
                 drawn[_short(solver)] = curve
+            for solver in set(_PEERS) - set(drawn):
+                page.put("curves", columns, [data, f"{C:g}", solver, *["–"] * len(EXCESSES), "diverged", 0], n_key=3)
             page.keep(f"{data}, C = {C:g}", drawn)
 
 
@@ -100,7 +104,7 @@ def finish(page):
     for axes, (name, curves) in zip(panels, page.facts.items(), strict=False):
         for label, curve in curves.items():
             place = labels.index(label)
-            seconds, excess = np.array(curve).T
+            seconds, excess = np.array([point for point in curve if point[0] >= _SOONEST]).T
             style = {"color": COLOURS[place], "marker": MARKERS[place], "markersize": 4, "linewidth": 1.6}
             axes.plot(seconds, np.maximum(excess, _SMALLEST), **style)
         axes.set(xlabel="seconds", ylim=(_SMALLEST, None))

@@ -6,13 +6,14 @@ import numpy as np
 from sklearn.svm import LinearSVC
 
 from benchopt import BaseSolver
+from benchopt.stopping_criterion import SufficientProgressCriterion
 
 
 class Solver(BaseSolver):
     """LinearSVC(loss="hinge", dual=True, fit_intercept=False)."""
 
     name = "LIBLINEAR (scikit-learn)"
-    sampling_strategy = "iteration"
+    stopping_criterion = SufficientProgressCriterion(strategy="iteration", patience=15)  # it does not fall steadily
     requirements = ["scikit-learn"]
 
     def set_objective(self, X, y, C):
