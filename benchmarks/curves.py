@@ -35,8 +35,8 @@ SGD with more iterations.
 _SECTIONS = {
     "curves": (
         "Seconds until the objective is good",
-        """Seconds until the objective is within so much, relative, of the best that anybody found; – if it never was. *Diverged*: benchopt left it out.
-*At last*: the excess at the end of the curve.""",
+        """Seconds until the objective is within so much, relative, of the best that anybody found; – if it never was.
+*Diverged*: benchopt left it out. *At last*: the excess at the end of the curve.""",
     )
 }
 

@@ -3,10 +3,10 @@
 import warnings
 
 import numpy as np
+from benchopt.stopping_criterion import SufficientProgressCriterion
 from sklearn.svm import LinearSVC
 
 from benchopt import BaseSolver
-from benchopt.stopping_criterion import SufficientProgressCriterion
 
 
 class Solver(BaseSolver):
