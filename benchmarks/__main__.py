@@ -42,8 +42,7 @@ def run_pages(options):
         print(f"=== {name}: {_end(code)} after {(time.perf_counter() - begun) / 60:.1f} minutes", flush=True)
         if code == BUSY:
             break
-    if options.quick or not any(ends.values()):
-        write_summary(quick=options.quick)
+    write_summary(quick=options.quick)
     failed = [name for name in names if ends.get(name) != 0]
     print(f"\nnot made: {', '.join(failed)}; the same command goes on" if failed else "\nall pages are made")
     return max(ends.values(), key=abs)

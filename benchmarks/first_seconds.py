@@ -1,7 +1,8 @@
 """The first seconds: import, `--version`, and first fits, each in a new process, against scikit-learn.
 
-A first fit is measured with an empty cache of compiled code, again in a second process that finds the cache, and after
-`widemargin warmup`. Everything is timed in the new process, the whole process from outside.
+A first fit is measured with an empty cache of compiled code, with and without the code that comes with the package,
+again in a second process that finds the cache, and after `widemargin warmup`. Everything is timed in the new process,
+the whole process from outside.
 """
 
 import json
@@ -33,6 +34,7 @@ fitted = time.perf_counter()
 model.predict(X)
 print(json.dumps([imported - begun, fitted - ready, time.perf_counter() - fitted]))
 """
+_WITHOUT_SHIPPED_CODE = {"WIDEMARGIN_SHIPPED_CODE": "no"}
 FITS = {  # estimator, whether rows are sparse, seconds of fit and predict that are asked for
     "LinearSVC, dense": ("LinearSVC", False, 2.0),
     "LinearSVC, CSR": ("LinearSVC", True, 2.0),
@@ -58,9 +60,9 @@ _SECTIONS = {
     "fits": (
         "First fits",
         """Seconds of `fit` and `predict` on 1,000 rows of 20 columns in a new process, importing left out. *Empty
-cache*: nothing was compiled before, beyond what the installed package brings. *Second process*: the next one, which
-finds the cache of the first. *After warmup*: after `widemargin warmup` into an empty cache. *Whole process*: with
-importing, empty cache.""",
+cache*: nothing was compiled before; the package may bring compiled code, which *no shipped code* turns off. *Second
+process*: the next one, which finds the cache of the first. *After warmup*: after `widemargin warmup` into an empty
+cache. *Whole process*: with importing, empty cache.""",
     ),
     "warmup": ("Warming up", "`widemargin warmup` into an empty cache: seconds, all cores."),
 }
@@ -73,19 +75,20 @@ class Process(NamedTuple):
     whole: float
 
 
-def run_python(arguments, folder=None):
+def run_python(arguments, folder=None, is_shipped=True):
     """Return the seconds of a new Python process, and what it printed; compiled code is cached in `folder`."""
     environment = dict(os.environ) | ({} if folder is None else {"NUMBA_CACHE_DIR": folder})
+    environment |= {} if is_shipped else _WITHOUT_SHIPPED_CODE
     command = [sys.executable, *arguments]
     run = subprocess.run
     return seconds_of(run, command, env=environment, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def first_fit(package, label, folder=None):
+def first_fit(package, label, folder=None, is_shipped=True):
     """Return the Process of a first fit and predict."""
     estimator, is_sparse, _ = FITS[label]
     code = _FIT.format(package=package, estimator=estimator, is_sparse=is_sparse, has_ranks=estimator == "RankSVM")
-    whole, done = run_python(["-c", code], folder)
+    whole, done = run_python(["-c", code], folder, is_shipped)
     _, fit, predict = json.loads(done.stdout.splitlines()[-1])
     return Process(fit + predict, whole)
 
@@ -106,7 +109,15 @@ def command_table(page, names, options):
 
 def fit_table(page, labels, options):
     """Put the seconds of first fits; everybody takes turns, each empty cache is a folder of its own."""
-    columns = ["what", "empty cache", "second process", "after warmup", "scikit-learn", "goal"]
+    columns = [
+        "what",
+        "empty cache, no shipped code",
+        "empty cache",
+        "second process",
+        "after warmup",
+        "scikit-learn",
+        "goal",
+    ]
     columns += ["whole process, empty cache", "whole process, scikit-learn"]
     for label in page.each("fits", labels):
         warm = _warmed() if options.warmup else None
@@ -115,20 +126,23 @@ def fit_table(page, labels, options):
         with ExitStack() as folders:
             runners = _fit_runners(label, folders, warm and warm[0].name)
             found = take_turns(runners, options.first_repeats, often=1)
-        cells = [shown(found[who][1] if who in found else None) for who in ("empty", "second", "warm", "theirs")]
+        cells = [
+            shown(found[who][1] if who in found else None) for who in ("bare", "empty", "second", "warm", "theirs")
+        ]
         whole = [f"{found[who][0].whole:.3g}" if who in found else "–" for who in ("empty", "theirs")]
         page.put("fits", columns, [label, *cells, f"{FITS[label][2]:g}", *whole], n_key=1)
 
 
 def _fit_runners(label, folders, warm):
-    """Return the runners of a first fit: empty cache, the process after it, after warmup, scikit-learn."""
+    """Return the runners of a first fit: empty cache twice, the process after it, after warmup, scikit-learn."""
     latest = []
 
-    def empty():
+    def empty(is_shipped):
         latest.append(folders.enter_context(tempfile.TemporaryDirectory()))
-        return first_fit("widemargin", label, latest[-1])
+        return first_fit("widemargin", label, latest[-1], is_shipped)
 
-    runners = {"empty": empty, "second": lambda: first_fit("widemargin", label, latest[-1])}
+    runners = {"bare": lambda: empty(False), "empty": lambda: empty(True)}
+    runners["second"] = lambda: first_fit("widemargin", label, latest[-1])
     if warm is not None:
         runners["warm"] = lambda: first_fit("widemargin", label, warm)
     if label != "RankSVM":
@@ -152,7 +166,7 @@ PAGE = Frame(
     _INTRODUCTION,
     _SECTIONS,
     {
-        "commands": Table(command_table, list(COMMANDS), ["import", "widemargin --version"], 1),
+        "commands": Table(command_table, list(COMMANDS), ["import and name an estimator", "widemargin --version"], 1),
         "fits": Table(fit_table, list(FITS), ["LinearSVC, dense", "SVC, with predict"], 7),
     },
     options={"repeats": 9, "first_repeats": 3, "warmup": True},

@@ -17,15 +17,15 @@ class Entry:
 
 
 PAGES = {  # in the order in which they are made: the short ones first
-    "reading": Entry("benchmarks.reading", 4, 0.4, "reading and writing text against scikit-learn, equal to the bit"),
+    "reading": Entry("benchmarks.reading", 3, 0.4, "reading and writing text against scikit-learn, equal to the bit"),
     "first-seconds": Entry(
-        "benchmarks.first_seconds", 8, 1.0, "import, --version and first fits in new processes against scikit-learn"
+        "benchmarks.first_seconds", 7, 1.0, "import, --version and first fits in new processes against scikit-learn"
     ),
     "small": Entry(
         "benchmarks.small", 5, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
     ),
     "nested-threads": Entry(
-        "benchmarks.nested", 4, 0.4, "searches around estimators that have threads do not oversubscribe"
+        "benchmarks.nested", 3, 0.4, "searches around estimators that have threads do not oversubscribe"
     ),
     "linear": Entry(
         "benchmarks.linear.page",
@@ -34,8 +34,9 @@ PAGES = {  # in the order in which they are made: the short ones first
         "all linear solvers over a grid of C against LIBLINEAR and svmocas; the grid with folds; sweeps; threads",
         _ONE_BLAS_THREAD,
     ),
+    "benchopt": Entry("benchmarks.curves", 3, 0.4, "the objective against time, by benchopt", _ONE_BLAS_THREAD),
     "choice": Entry(
-        "benchmarks.choice", 6, 0.3, "what `auto` chooses is near the best of our solvers", _ONE_BLAS_THREAD
+        "benchmarks.choice", 5, 0.3, "what `auto` chooses is near the best of our solvers", _ONE_BLAS_THREAD
     ),
     "defaults": Entry(
         "benchmarks.defaults", 14, 0.4, "every default call on every set converges, and how fast against scikit-learn"
@@ -49,7 +50,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         _ONE_BLAS_THREAD,
     ),
     "kernel": Entry(
-        "benchmarks.kernel.page", 40, 2.0, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
+        "benchmarks.kernel.page", 44, 2.0, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
     ),
     "cluster": Entry(
         "benchmarks.cluster.page", 10, 1.0, "fits on a Dask cluster: ratio to one process, same bits, killed workers"

@@ -27,9 +27,9 @@ PAGE = Frame(
     {
         "local": Table(local_table, ["covertype, repeated", "splice stand-in"], ["covertype, repeated"], 2.5),
         "bits": Table(bits_table, WORKERS_OF_BITS, WORKERS_OF_BITS[:2], 1.5),
-        "killed": Table(killed_table, [10], [], 2),
+        "killed": Table(killed_table, [10], [1], 2),
         "peers": Table(peers_table, COSTS, [], 3),
-        "model": Table(model_table, ["covertype, repeated"], [], 1),
+        "model": Table(model_table, ["covertype, repeated"], ["covertype, repeated"], 1),
     },
     options={"folder": FOLDER, "scale": 1.0},
     quick_options={"scale": 0.1},

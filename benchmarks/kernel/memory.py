@@ -22,6 +22,7 @@ from benchmarks.kernel.turns import asked_of
 from benchmarks.machinery.worker import Worker
 
 CASE, CACHE = Case("covtype.libsvm.binary.scale:100000", 1.0, 10.0), 200.0
+QUICK = Case("svmguide1", 10.0, 1.0)
 _MODULES = {OURS: "widemargin", OURS_ALL: "widemargin", "scikit-learn": "sklearn.svm", "intelex": "sklearnex.svm"}
 _JOBS = {OURS: {"n_jobs": 1}, OURS_ALL: {"n_jobs": THREADS}, "intelex": {"n_jobs": THREADS}}
 _MEGABYTE = 2**20

@@ -21,7 +21,6 @@ CURVES = {  # column of the table: colour, marker
     OURS_ALL: ("#56B4E9", "v"),
     SMO: ("#009E73", "s"),
     "scikit-learn": ("#D55E00", "D"),
-    "LIBSVM, 1 thread": ("#E69F00", "^"),
     "intelex": ("#CC79A7", "P"),
 }
 

@@ -205,13 +205,13 @@ PAGE = Frame(
     {
         "splice": Table(splice_table, COSTS, [0.01], 5),
         "rows": Table(rows_table, SIZES, [QUICK_ROWS // 4], 1.5),
-        "proportional": Table(proportional_table, SIZES, [], 1.5),
-        "sgd": Table(sgd_table, [0.01], [], 1),
-        "ranking": Table(ranking_table, [10_000_000], [], 2),
-        "wide": Table(wide_table, [5_000_000], [], 3),
+        "proportional": Table(proportional_table, SIZES, [QUICK_ROWS // 2], 1.5),
+        "sgd": Table(sgd_table, [0.01], [0.01], 1),
+        "ranking": Table(ranking_table, [10_000_000], [200_000], 2),
+        "wide": Table(wide_table, [5_000_000], [50_000], 3),
     },
     options={"rows": ROWS, "sgd_seconds": 45.0},
-    quick_options={"rows": QUICK_ROWS},
+    quick_options={"rows": QUICK_ROWS, "sgd_seconds": 3.0},
     finish=finish,
     quiet_cores=0.5,  # the system's own threads read and write the files
 )

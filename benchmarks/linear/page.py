@@ -75,7 +75,7 @@ PAGE = Frame(
         "grid": Table(grid_table, SETS, ["ijcnn1", "svmlight-example1"], 15),
         "path": Table(path.path_table, path.SETS, ["german.numer_scale"], 4),
         "sweeps": Table(sweep_table, SETS, ["a1a"], 2),
-        "threads": Table(thread_table, ["mnist"], [], 1),
+        "threads": Table(thread_table, ["mnist"], ["dna.scale"], 1),
     },
     options={"limit": 10.0, "repeats": 3, "grid": GRID},
     quick_options={"limit": 2.0, "repeats": 1, "grid": GRID[::2]},

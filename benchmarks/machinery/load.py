@@ -11,7 +11,7 @@ import os
 import time
 from pathlib import Path
 
-QUIET_CORES = 0.15  # others may use so much
+QUIET_CORES = 0.2  # others may use so much
 _PR_SET_CHILD_SUBREAPER = 36
 _TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
@@ -58,10 +58,10 @@ def wait_until_quiet(patience, most=QUIET_CORES, second=1.0):
 def _processor_seconds():
     """Return the processor seconds of everybody and of our own processes since the start, None if not told."""
     try:
-        user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
+        user, nice, system, _, _, _, _, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
     except (OSError, ValueError):
-        return None
-    return (user + nice + system + irq + softirq + steal) / _TICK, _own_ticks(processes()) / _TICK
+        return None  # interrupts are left out: most of them serve our own files and sockets
+    return (user + nice + system + steal) / _TICK, _own_ticks(processes()) / _TICK
 
 
 def processes():

@@ -238,6 +238,8 @@ class Page:
             f"{_load(units)}.",
             f"Options: {settings}." if settings else "",
         ]
+        if self.how.quick:
+            words.append("**A quick run**: few cases, small grids, short limits.")
         if self.busy_units:
             words.append(f"**Others used the machine during**: {', '.join(self.busy_units)}.")
         if self.left_out:

@@ -1,7 +1,8 @@
 """The state that a record belongs to: the code, the machine, and the versions of all packages.
 
-The code is what was measured: the contents of `src/` and of the modules of `benchmarks/` that the page has imported, so
-that writing a page, or editing a text, does not change the state. Two records belong together if all of it is equal.
+The code is what was measured: the contents of `src/`, and of the modules of `benchmarks/` that the page has imported
+with all that stands in their folders (processes of their own run it), so that writing a page, or editing a text, does
+not change the state. Two records belong together if all of it is equal.
 """
 
 import hashlib
@@ -21,10 +22,11 @@ PACKAGES = (
 
 
 def state_of_code(root=ROOT):
-    """Return a short hash of the sources of the package, and of the modules of `benchmarks` that are imported."""
-    paths = {path for path in (root / "src").rglob("*") if path.suffix in (".py", ".c", ".toml")}
-    modules = [getattr(module, "__file__", None) for name, module in sys.modules.items() if name.startswith("bench")]
-    paths |= {Path(path) for path in modules if path and Path(path).is_relative_to(root)}
+    """Return a short hash of the sources of the package, and of the benchmark's own code."""
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    own = {Path(path) for path in files if path and Path(path).is_relative_to(root / "benchmarks")}
+    folders = {path.parent for path in own} - {root / "benchmarks"} | {root / "src", root / "benchmarks" / "benchopt"}
+    paths = own | {path for folder in folders for path in folder.rglob("*.py")}
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")

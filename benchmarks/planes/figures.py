@@ -198,8 +198,8 @@ def stochastic_gradients(X, sign, C, limit):
 
 _PART = f"{COVERTYPE}:100000"
 TABLES = {
-    "rows": Table(rows_table, [COVERTYPE, "w8a"], [], 2),
-    "eps": Table(eps_table, ["a9a", "w8a", _PART], [], 1),
-    "C": Table(cost_table, ["a9a", "w8a", _PART], [], 1),
+    "rows": Table(rows_table, [COVERTYPE, "w8a"], ["w8a:4000"], 2),
+    "eps": Table(eps_table, ["a9a", "w8a", _PART], ["a1a"], 1),
+    "C": Table(cost_table, ["a9a", "w8a", _PART], ["a1a"], 1),
     "curves": Table(curves_table, ["a9a", "w8a", COVERTYPE], ["a1a"], 2),
 }

@@ -188,8 +188,8 @@ def percent(part_of_time):
 SETS = ["a9a", "w8a", "ijcnn1", "rcv1-vw-1000", COVERTYPE, "20news.bigram.binary"]
 TABLES = {
     "ocas-program": Table(program_table, SETS, ["a1a"], 4),
-    "threads": Table(threads_table, [COVERTYPE], [], 1),
-    "pairs": Table(pairs_table, [f"{COVERTYPE}:100000"], [], 1),
-    "share": Table(share_table, SETS[:4], [], 1.5),
-    "plain": Table(plain_table, SETS, [], 2.5),
+    "threads": Table(threads_table, [COVERTYPE], ["a1a"], 1),
+    "pairs": Table(pairs_table, [f"{COVERTYPE}:100000"], ["a1a"], 1),
+    "share": Table(share_table, SETS[:4], ["a1a"], 1.5),
+    "plain": Table(plain_table, SETS, ["a1a"], 2.5),
 }

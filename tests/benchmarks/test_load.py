@@ -53,7 +53,7 @@ def test_others_are_all_less_ours(monkeypatch):
 def test_a_busy_machine_is_refused_and_the_busiest_are_named(monkeypatch):
     numbers(monkeypatch, [100.0, 101.0], [10.0, 10.0])
     monkeypatch.setattr(load, "_busiest", lambda: "a.out (7)")
-    with pytest.raises(MachineBusyError, match=r"others use .* cores \(0.15 are allowed\): a.out \(7\)"):
+    with pytest.raises(MachineBusyError, match=r"others use .* cores \(0.2 are allowed\): a.out \(7\)"):
         wait_until_quiet(0.0, second=0.05)
 
 

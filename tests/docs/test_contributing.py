@@ -21,7 +21,7 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"(?<![\w/.-])\.?\w[\w.-]*/[\w./-]*|(?<![\w/.-])[\w.-]+\.(?:py|md|toml|yaml|cff)\b")
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
 _TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
-_MODULE = re.compile(r"python -m (benchmarks\.\w+)")
+_MODULE = re.compile(r"python -m (benchmarks(?:\.\w+)*)")
 
 
 def paths_in(text):
@@ -59,9 +59,11 @@ def test_every_test_and_module_that_is_named_exists():
     assert tests
     for path, name in tests:
         assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
-    modules = _MODULE.findall(TEXT)
+    modules = [ROOT / name.replace(".", "/") for name in _MODULE.findall(TEXT)]
     assert modules
-    assert [name for name in modules if not (ROOT / f"{name.replace('.', '/')}.py").exists()] == []
+    assert [
+        path for path in modules if not (path / "__main__.py").exists() and not path.with_suffix(".py").exists()
+    ] == []
 
 
 @pytest.mark.parametrize("path", [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *WORKFLOWS], ids=lambda path: path.name)

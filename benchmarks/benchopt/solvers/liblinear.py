@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+from benchopt.stopping_criterion import SufficientProgressCriterion
 from sklearn.svm import LinearSVC
 
 from benchopt import BaseSolver
@@ -12,7 +13,7 @@ class Solver(BaseSolver):
     """LinearSVC(loss="hinge", dual=True, fit_intercept=False)."""
 
     name = "LIBLINEAR (scikit-learn)"
-    sampling_strategy = "iteration"
+    stopping_criterion = SufficientProgressCriterion(strategy="iteration", patience=15)  # it does not fall steadily
     requirements = ["scikit-learn"]
 
     def set_objective(self, X, y, C):

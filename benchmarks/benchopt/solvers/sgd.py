@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+from benchopt.stopping_criterion import SufficientProgressCriterion
 from sklearn.linear_model import SGDClassifier
 
 from benchopt import BaseSolver
@@ -12,7 +13,7 @@ class Solver(BaseSolver):
     """SGDClassifier(loss="hinge", fit_intercept=False), alpha = 1 / (C n)."""
 
     name = "SGD (scikit-learn)"
-    sampling_strategy = "iteration"
+    stopping_criterion = SufficientProgressCriterion(strategy="iteration", patience=15)  # it does not fall steadily
     requirements = ["scikit-learn"]
 
     def set_objective(self, X, y, C):

@@ -34,6 +34,10 @@ class Solver(BaseSolver):
         """Compile, which is not timed."""
         self.run_once(1e-2)
 
+    def get_next(self, stop_val):
+        """Return the next tolerance: a third of the last one."""
+        return min(stop_val, 1.0) / 3.0
+
     def run(self, tolerance):
         """Solve to a relative duality gap."""
         if tolerance > _LARGEST_GAP:
