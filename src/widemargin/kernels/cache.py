@@ -144,7 +144,7 @@ class HeldRows:
     """The rows of a kernel matrix that is complete in memory, with the methods of a RowCache that solvers need."""
 
     def __init__(self, K):
-        self.K, self.values = K, K.held
+        self.K, self.values = K, K.hold()
         self.columns = K.columns()
         self.n_slots, self.n_computed, self._clock = K.n_rows, 0.0, 0
         self.slot_of, self.used = np.arange(K.n_rows, dtype=np.int32), np.zeros(K.n_rows, np.int64)

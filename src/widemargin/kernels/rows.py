@@ -48,7 +48,7 @@ class KernelRows:
     cheap : bool
         Whether computing a value takes less time than the system takes to provide new memory for it.
     held : ndarray or None
-        The complete kernel matrix, if it was given as a C-ordered array and all rows are used.
+        The complete kernel matrix, if it was given as a C-ordered array and all rows are used, or after `hold`.
 
     Raises
     ------
@@ -105,6 +105,12 @@ class KernelRows:
         every, out = np.arange(self.n_rows), np.empty((self.n_rows, self.n_rows), self.dtype)
         self.fill(every, self.columns(), out, every)
         return out
+
+    def hold(self):
+        """Compute the complete kernel matrix, unless it is in memory; keep it as `held`, and return it."""
+        if self.held is None:
+            self.held = self.whole()
+        return self.held
 
     def fill(self, rows, columns, out, slots):
         """Set out[slots[k], :n_columns] = K(x_rows[k], x_columns) for each k; `columns` come from `columns()`."""

@@ -19,21 +19,17 @@ A large problem is first solved roughly for a random eighth of its rows, the oth
 Most of the way from zero to the solution is then made at an eighth of the cost.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.kernels.cache import rows_that_fit
-from widemargin.problems.formulations import KernelQP
 from widemargin.solvers.contract import KernelSolution, Status, Watch
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import Direction, optimise_block
 from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_nanoseconds
 from widemargin.solvers.decomposition.pair_step import dual_variables
 from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
-from widemargin.solvers.spec import SolverSpec, Start
 
 # Sizes of working sets, in dual variables. By default, problems of up to _WHOLE_PROBLEM are one working set; else the
 # first one is an eighth of the problem, within limits (measured for 128 to 2048: benchmarks/results/kernel.md).
@@ -54,30 +50,6 @@ _ITERATIONS_BETWEEN_MEASUREMENTS = 10  # of the duality gap
 _SECONDS_AFTER_CTRL_C = 0.15  # to complete the gradient; a bound on the rest is computed
 _FIRST_PART_DIVISOR, _MIN_FIRST_PART_ROWS = 8, 2048  # the first part is an eighth of the rows, unless it has too few
 _FIRST_PART_TOL = 0.1  # violation to which it is solved
-
-
-def svmlight(problem, settings, start=None):
-    """Solve a KernelQP; return a KernelSolution.
-
-    Parameters
-    ----------
-    problem : KernelQP
-    settings : KernelSettings
-    start : ndarray or None
-        Dual variables to start from.
-    """
-    return solve(_Decomposition(problem, settings, start), settings)
-
-
-SVMLIGHT = SolverSpec(
-    name="svmlight",
-    solve=svmlight,
-    takes=frozenset({KernelQP}),
-    starts_from=Start.DUAL,
-    stopping=("gap", "kkt"),
-    counts="iterations",
-)
-KERNEL_AUTO = replace(SVMLIGHT, name="auto")
 
 
 def solve(method, settings):
@@ -137,7 +109,7 @@ def _complete(state, status):
     return True
 
 
-class _Decomposition:
+class Decomposition:
     """The method of `svmlight` for `solve`.
 
     Attributes
@@ -151,6 +123,7 @@ class _Decomposition:
     """
 
     name = "svmlight"
+    _max_pair_steps = _MAX_PAIR_STEPS
     iterations_between_measurements = _ITERATIONS_BETWEEN_MEASUREMENTS
 
     def __init__(self, problem, settings, start):
@@ -254,22 +227,27 @@ class _Decomposition:
             state.diagonal[chosen],
             np.searchsorted(chosen, state.ends),
         )
-        rounding = state.gradient_rounding()
-        goal = max(0.5 * self.rule.goal, rounding)
+        goal = max(0.5 * self.rule.goal, state.gradient_rounding())
         if len(chosen) < len(state.index):
             goal = max(goal, _INNER_VIOLATION * self.violation)
+        self._step(chosen, slots, block, variables, goal)
+        self.iteration += 1
+        self._grow()
+
+    def _step(self, chosen, slots, block, variables, goal):
+        """Optimise the dual variables `chosen`, and move the state to the result."""
+        state = self.state
         decrease, by_newton = self._optimise(block, variables, goal)
         fraction = len(chosen) / len(state.problem.start)
         exact = by_newton and fraction == 1.0
-        self._stall.record(decrease, self.violation, rounding, state.objective(), fraction=fraction, exact=exact)
+        rounding, objective = state.gradient_rounding(), state.objective()
+        self._stall.record(decrease, self.violation, rounding, objective, fraction=fraction, exact=exact)
         state.move(chosen, variables.beta, slots)
-        self.iteration += 1
-        self._grow()
 
     def _optimise(self, block, variables, goal):
         """Optimise the working set; return the decrease of the objective, and whether Newton steps were taken."""
         direction = Direction(*self._directions[:, : len(variables.beta)])
-        decrease = optimise_block(block, variables, direction, goal, _MAX_PAIR_STEPS)
+        decrease = optimise_block(block, variables, direction, goal, self._max_pair_steps)
         violation = np.max(variables.extremes[:, 1] - variables.extremes[:, 0])
         by_newton = violation > goal and self._newton_is_due(variables)
         if by_newton:
@@ -279,7 +257,7 @@ class _Decomposition:
     def _newton_is_due(self, variables):
         """Return whether the pair steps that did not converge have taken as long as Newton steps would take."""
         self._n_unfinished += 1
-        self._pair_nanoseconds += _NS_PER_PAIR_STEP * _MAX_PAIR_STEPS * len(variables.beta)
+        self._pair_nanoseconds += _NS_PER_PAIR_STEP * self._max_pair_steps * len(variables.beta)
         n_free = np.count_nonzero((variables.beta > variables.lower) & (variables.beta < variables.upper))
         if self._pair_nanoseconds < newton_nanoseconds(len(variables.beta), n_free):
             return False
