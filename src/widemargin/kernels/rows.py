@@ -9,6 +9,7 @@ are large compared with the distances. Dense rows are therefore centred first, a
 the inner products are computed in double precision.
 """
 
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from widemargin.data.products import InnerProducts, squared_norms
 _CHEAP_NANOSECONDS = 4.0  # a kernel is cheap if an inner product takes less
 _PANELS_IN_MEMORY = 16  # panels of rows that exist at the same time
 _COLUMNS_PER_TASK = 8192  # columns of the kernel matrix in one task of the thread pool
+_MAX_PRODUCTS_IN_ONE_THREAD = 1 << 17  # multiplications up to which OpenBLAS uses one thread by itself (half its limit)
 
 
 class KernelRows:
@@ -118,7 +120,8 @@ class KernelRows:
             self._block.fill(self._chosen(rows), columns.chosen, out, slots)
             return
         step = _PANELS_IN_MEMORY * self._products.panel_rows
-        with single_threaded_blas():
+        n_products = len(rows) * columns.n_columns * self._products.n_features
+        with single_threaded_blas() if n_products > _MAX_PRODUCTS_IN_ONE_THREAD else nullcontext():
             for begin in range(0, len(rows), step):
                 self._fill_panels(rows[begin : begin + step], columns, out, slots[begin : begin + step])
 

@@ -38,12 +38,11 @@ from widemargin.models.kernel.training_rows import (
 )
 from widemargin.models.sklearn_private import Hidden, Interval, StrOptions, _num_samples
 from widemargin.solvers.contract import KernelSettings, KernelSolution, Status
+from widemargin.solvers.decomposition.whole_matrix import FULL_PRECISION, MAX_ROWS_OF_FULL_PRECISION
 from widemargin.solvers.registry import KERNEL_SOLVERS
 
 _BYTES_PER_MEGABYTE = 1 << 20
 _MAX_ROWS_TO_SHARE = 2000  # rows up to which several problems share one kernel matrix of at most 32 MB
-_MAX_ROWS_TO_REFINE = 100  # rows up to which a problem is solved to full precision, whatever the tolerance
-_TOL_OF_REFINEMENT = 1e-12
 _MAX_REFINEMENT_ITERATIONS = 12  # of svmlight; each divides the violation by about ten, and takes a few milliseconds
 _MAX_C = 1e30  # used instead of larger values of C; dual variables never reach it, and the objective stays finite
 
@@ -373,13 +372,13 @@ def _refined(problem, settings, solution):
     row of weight two gives the same model as the row twice, and a sparse matrix the same as a dense one. A solution of
     "smo" that reached its own limit of iterations is continued by "svmlight".
     """
-    if problem.K.n_rows > _MAX_ROWS_TO_REFINE:
+    if problem.K.n_rows > MAX_ROWS_OF_FULL_PRECISION:
         return solution
     if solution.status is Status.MAX_ITER and settings.max_iter is None:
         solution = KERNEL_SOLVERS["svmlight"](problem, settings, solution.beta)
-    if solution.status is not Status.CONVERGED or settings.tol <= _TOL_OF_REFINEMENT:
+    if solution.status is not Status.CONVERGED or min(settings.tol, solution.violation) <= FULL_PRECISION:
         return solution
-    finer = replace(settings, tol=_TOL_OF_REFINEMENT, stopping="kkt", max_iter=_MAX_REFINEMENT_ITERATIONS, callbacks=())
+    finer = replace(settings, tol=FULL_PRECISION, stopping="kkt", max_iter=_MAX_REFINEMENT_ITERATIONS, callbacks=())
     refined = KERNEL_SOLVERS["svmlight"](problem, finer, solution.beta)
     if not refined.violation < solution.violation or refined.gap > max(solution.gap, settings.tol):
         return solution

@@ -156,14 +156,18 @@ class ActiveSet:
 
         All kernel rows must be active.
         """
-        return measure(self, stretch)[:2]
+        return self.certificate(stretch)[:2]
+
+    def certificate(self, stretch=1.0):
+        """Return `measure`, and the bound on rounding errors that was subtracted from the dual."""
+        return measure(self, stretch)
 
     @property
     def needs_recomputation(self):
         """Whether rounding errors of f matter for the objectives, and `recompute` can remove them in little time."""
         if self._f_is_recomputed or not self._can_be_exact():
             return False
-        primal, _, rounding = measure(self)
+        primal, _, rounding = self.certificate()
         return not rounding <= _MAX_ROUNDING_PER_OBJECTIVE * abs(primal)
 
     def _can_be_exact(self):

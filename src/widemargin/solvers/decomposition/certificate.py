@@ -10,6 +10,8 @@ group has an error δ, the dual is that of a feasible point, at which the β_t f
 All errors are subtracted from the dual.
 """
 
+import math
+
 import numpy as np
 
 from widemargin._runtime.compile import compiled
@@ -42,13 +44,13 @@ def measure(state, stretch=1.0):
             state.F, state.linear, state.beta, state.lower, state.upper, state.diagonal, problem.row, state.ends,
             state.sums, offsets, state.omitted_bound, state.rounding_bound + _division_error(state), stretch, totals,
         )  # fmt: skip
-        sums = np.where(np.isfinite(totals[1]), totals[0] + totals[1], totals[0]).tolist()
-        offset_terms = offsets * state.sums
-        size = sums[_SIZES] + np.abs(offset_terms).sum()
-        primal = 0.5 * stretch**2 * sums[_QUADRATIC] + sums[_LOSSES] - stretch * offset_terms.sum()
+        sums = [total + error if math.isfinite(error) else total for total, error in totals.T.tolist()]
+        offset_terms = (offsets * state.sums).tolist()
+        size = sums[_SIZES] + sum(map(abs, offset_terms))
+        primal = 0.5 * stretch**2 * sums[_QUADRATIC] + sums[_LOSSES] - stretch * sum(offset_terms)
         dual = -0.5 * sums[_QUADRATIC] - sums[_LINEAR] + sums[_FEASIBILITY]
         rounding = stretch**2 * sums[_OF_PRODUCTS] + sums[_OF_LOSSES] + _SUM_ROUNDING * stretch**2 * size
-        return float(primal), float(dual - rounding), float(rounding)
+        return primal, dual - rounding, rounding
 
 
 def _division_error(state):

@@ -39,7 +39,7 @@ SMO = replace(SVMLIGHT, name="smo", solve=smo)
 class _PairMethod:
     """The method of `smo` for `solve`. `iteration` is the number of steps; an iteration of `solve` takes many."""
 
-    name = "smo"
+    name, limits_blas = "smo", True
     iterations_between_measurements = 1
 
     def __init__(self, problem, settings, start):

@@ -19,6 +19,8 @@ A large problem is first solved roughly for a random eighth of its rows, the oth
 Most of the way from zero to the solution is then made at an eighth of the cost.
 """
 
+from contextlib import nullcontext
+
 import numpy as np
 
 from widemargin._runtime.compile import compiled
@@ -58,13 +60,13 @@ def solve(method, settings):
     Parameters
     ----------
     method : object
-        With the attributes `name`, `state` (an ActiveSet), `rule` (a StoppingRule), `iteration`, `violation` and
-        `iterations_between_measurements`, and the methods `status()`, which returns a Status or None, `iterate()`, and
+        With the attributes `name`, `state` (an ActiveSet), `rule` (a StoppingRule), `iteration`, `violation`,
+        `limits_blas` (whether BLAS is limited to one thread) and `iterations_between_measurements`, and the methods `status()`, which returns a Status or None, `iterate()`, and
         `write_back()`, after which the state is that of the last step.
     settings : KernelSettings
     """
     state, watch = method.state, Watch(settings)
-    with watch, single_threaded_blas():
+    with watch, single_threaded_blas() if method.limits_blas else nullcontext():
         while True:
             status = method.status()
             is_due = method.iteration % method.iterations_between_measurements == 0
@@ -122,7 +124,7 @@ class Decomposition:
         The largest violation of the active dual variables.
     """
 
-    name = "svmlight"
+    name, limits_blas = "svmlight", True
     _max_pair_steps = _MAX_PAIR_STEPS
     iterations_between_measurements = _ITERATIONS_BETWEEN_MEASUREMENTS
 
@@ -251,7 +253,8 @@ class Decomposition:
         violation = np.max(variables.extremes[:, 1] - variables.extremes[:, 0])
         by_newton = violation > goal and self._newton_is_due(variables)
         if by_newton:
-            decrease += newton_block(block, variables, goal)
+            with single_threaded_blas():
+                decrease += newton_block(block, variables, goal)
         return decrease, by_newton
 
     def _newton_is_due(self, variables):

@@ -14,6 +14,7 @@ from widemargin.kernels.cache import HeldRows
 from widemargin.kernels.rows import submatrix
 from widemargin.problems.formulations import KernelQP
 from widemargin.solvers.decomposition.active_set import ActiveSet, check_sizes, feasible, group_sums
+from widemargin.solvers.decomposition.conjugate_pairs import Direction, optimise_block
 from widemargin.solvers.decomposition.pair_step import dual_variables
 from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
 from widemargin.solvers.decomposition.svmlight import Decomposition, solve
@@ -26,6 +27,9 @@ _MIN_VARIABLES_TO_CHOOSE = 128
 _STEP_NANOSECONDS = 1e7  # pair steps of one iteration
 _NS_PER_PAIR_STEP = 3.0  # per dual variable
 _MAX_PAIR_STEPS = 20_000
+MAX_ROWS_OF_FULL_PRECISION = 100  # rows up to which a problem is solved to full precision, whatever the tolerance
+FULL_PRECISION = 1e-12  # violation
+_STEPS_TO_FULL_PRECISION = 3000
 _INNER_VIOLATION = 0.1  # to be reached by the chosen dual variables, relative to the violation of the problem
 
 
@@ -66,6 +70,7 @@ def _is_small(problem, settings):
 class WholeMatrix(Decomposition):
     """The method of `svmlight` for a small problem; the attributes are those of a Decomposition."""
 
+    limits_blas = False  # only Newton steps call it
     _iterations_before_shrinking = 0
 
     def __init__(self, problem, settings, start):
@@ -104,6 +109,15 @@ class WholeMatrix(Decomposition):
         self._step(chosen, state.position[chosen], block, variables, goal)
         self.iteration += 1
 
+    def _optimise(self, block, variables, goal):
+        """Optimise as the base class does; a tiny problem, to full precision if a few thousand steps suffice."""
+        decrease, by_newton = super()._optimise(block, variables, goal)
+        if self.state.problem.K.n_rows <= MAX_ROWS_OF_FULL_PRECISION and not by_newton:
+            direction = Direction(*self._directions)
+            finest = max(0.5 * FULL_PRECISION, self.state.gradient_rounding())
+            decrease += optimise_block(block, variables, direction, finest, _STEPS_TO_FULL_PRECISION)
+        return decrease, by_newton
+
     def _chosen(self):
         """Return the dual variables to optimise, in ascending order."""
         state = self.state
@@ -138,9 +152,32 @@ class _HeldSet(ActiveSet):
         self.F, self.rising, self.falling = np.empty((3, n_variables))
         self.extremes = np.empty((len(self.ends) - 1, 2))
         self.rounding_bound, self._f_is_recomputed, self._f_is_current = 0.0, True, True
+        self._known = {}  # certificates and offsets of the present point, by their functions and arguments
         if self._beta.any():
             weights = self._row_weights()
             moved = np.flatnonzero(weights)
             self._add_rows(self.cache.values, moved, weights[moved], self.f)
         if start is not None:
             self._scale_start()
+
+    def certificate(self, stretch=1.0):
+        """Return what `ActiveSet.certificate` does, computed once for each point."""
+        if stretch not in self._known:
+            self._known[stretch] = super().certificate(stretch)
+        return self._known[stretch]
+
+    def offsets(self):
+        """Return what `ActiveSet.offsets` does, computed once for each point."""
+        if "offsets" not in self._known:
+            self._known["offsets"] = super().offsets()
+        return self._known["offsets"]
+
+    def move(self, chosen, beta, slots):
+        """Set dual variables as `ActiveSet.move` does."""
+        self._known = {}
+        super().move(chosen, beta, slots)
+
+    def recompute(self):
+        """Compute f from scratch as `ActiveSet.recompute` does."""
+        self._known = {}
+        super().recompute()
