@@ -18,6 +18,7 @@ from scipy.sparse import issparse
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, single_threaded_blas, split
 from widemargin.data.products import InnerProducts, squared_norms
+from widemargin.kernels.single_rows import SingleRows, ready_rows
 
 _CHEAP_NANOSECONDS = 4.0  # a kernel is cheap if an inner product takes less
 _PANELS_IN_MEMORY = 16  # panels of rows that exist at the same time
@@ -38,6 +39,8 @@ class KernelRows:
     dtype : numpy dtype
         Precision of the blocks, float32 or float64. If values would overflow in float32, float64 is used.
     n_jobs : int or None
+    bound : float or None
+        An upper bound of the absolute values of a precomputed matrix, if it is known.
 
     Attributes
     ----------
@@ -50,7 +53,7 @@ class KernelRows:
     cheap : bool
         Whether computing a value takes less time than the system takes to provide new memory for it.
     held : ndarray or None
-        The complete kernel matrix, if it was given as a C-ordered array and all rows are used, or after `hold`.
+        The complete kernel matrix, if it was given as a C-ordered array and all rows are used.
 
     Raises
     ------
@@ -59,7 +62,7 @@ class KernelRows:
         not finite.
     """
 
-    def __init__(self, kernel, X, *, subset=None, dtype=np.float32, n_jobs=None):
+    def __init__(self, kernel, X, *, subset=None, dtype=np.float32, n_jobs=None, bound=None):
         self.kernel, self.n_jobs = kernel, n_jobs
         self._X = X
         self._subset = None if subset is None else np.asarray(subset)
@@ -73,7 +76,7 @@ class KernelRows:
             self.dtype = np.dtype(np.float64)  # the values are the user's and may be of any size
             self._block = _PrecomputedBlock(X) if kernel.name == "precomputed" else _CallableBlock(kernel.function, X)
             self.diagonal = self._block.diagonal(self._chosen(np.arange(self.n_rows)))
-            self.bound = self._block.bound(self.diagonal)
+            self.bound = self._block.bound(self.diagonal) if bound is None else bound
         is_array = kernel.name == "precomputed" and subset is None and isinstance(X, np.ndarray)
         self.held = X if is_array and X.flags.c_contiguous else None
         if not np.isfinite(self.diagonal).all():
@@ -108,12 +111,6 @@ class KernelRows:
         self.fill(every, self.columns(), out, every)
         return out
 
-    def hold(self):
-        """Compute the complete kernel matrix, unless it is in memory; keep it as `held`, and return it."""
-        if self.held is None:
-            self.held = self.whole()
-        return self.held
-
     def fill(self, rows, columns, out, slots):
         """Set out[slots[k], :n_columns] = K(x_rows[k], x_columns) for each k; `columns` come from `columns()`."""
         if not self.kernel.from_products:
@@ -124,6 +121,14 @@ class KernelRows:
         with single_threaded_blas() if n_products > _MAX_PRODUCTS_IN_ONE_THREAD else nullcontext():
             for begin in range(0, len(rows), step):
                 self._fill_panels(rows[begin : begin + step], columns, out, slots[begin : begin + step])
+
+    def single_rows(self, is_ready, n_left):
+        """Return the SingleRows by which compiled loops compute at most `n_left` rows, if these rows are dense."""
+        features = self._products.features if self.kernel.from_products and n_left else None
+        if features is None:
+            return ready_rows(self.n_rows, self.dtype)._replace(is_ready=is_ready)
+        products = np.empty(self.n_rows, features.dtype)
+        return SingleRows(is_ready, np.array([n_left]), features, self._norms, products, self.kernel.numbers)
 
     def _fill_panels(self, rows, columns, out, slots):
         """Fill a block whose panels are all in memory at the same time."""

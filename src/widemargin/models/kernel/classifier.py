@@ -110,7 +110,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
                 "there must be rows of two classes whose sample_weight and class_weight are positive."
             )
         n_pairs = len(self.classes_) * (len(self.classes_) - 1) // 2
-        return self._training_rows(X, weight, n_problems=n_pairs * (1 + 5 * self._wants_probability)), label
+        n_problems = n_pairs * (1 + 5 * self._wants_probability)
+        return self._training_rows(X, weight, n_problems, label), label
 
     def _keep_order(self, label):
         """Keep the order in which classes first occur as `_seen_order`, unless it is that of `classes_`."""

@@ -358,7 +358,9 @@ def feasible(problem, start):
 
 def group_sums(problem, beta):
     """Return the sum of the dual variables of each group."""
-    return np.array([math.fsum(beta[begin:end]) for begin, end in pairwise(problem.ends)])
+    if not beta.any():
+        return np.zeros(len(problem.ends) - 1)
+    return np.array([math.fsum(beta[begin:end].tolist()) for begin, end in pairwise(problem.ends)])
 
 
 def _largest_feasible_factor(problem, beta):
@@ -369,7 +371,7 @@ def _largest_feasible_factor(problem, beta):
 
 @compiled
 def _mean_of_free(F, beta, lower, upper, ends, extremes, offsets):
-    """Set the offset of each group to the mean F of its free dual variables, else to the mean of its finite extremes."""
+    """Set the offset of each group to the mean F of its free dual variables, else to that of its finite extremes."""
     for g in range(offsets.size):
         total, n_free = 0.0, 0
         for t in range(ends[g], ends[g + 1]):

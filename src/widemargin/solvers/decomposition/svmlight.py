@@ -26,9 +26,10 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.kernels.cache import rows_that_fit
+from widemargin.kernels.single_rows import ready_rows
 from widemargin.solvers.contract import KernelSolution, Status, Watch
 from widemargin.solvers.decomposition.active_set import ActiveSet
-from widemargin.solvers.decomposition.conjugate_pairs import Direction, optimise_block
+from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
 from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_nanoseconds
 from widemargin.solvers.decomposition.pair_step import dual_variables
 from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
@@ -54,6 +55,19 @@ _FIRST_PART_DIVISOR, _MIN_FIRST_PART_ROWS = 8, 2048  # the first part is an eigh
 _FIRST_PART_TOL = 0.1  # violation to which it is solved
 
 
+def svmlight(problem, settings, start=None):
+    """Solve a KernelQP by working sets; return a KernelSolution.
+
+    Parameters
+    ----------
+    problem : KernelQP
+    settings : KernelSettings
+    start : ndarray or None
+        Dual variables to start from.
+    """
+    return solve(Decomposition(problem, settings, start), settings)
+
+
 def solve(method, settings):
     """Iterate until the stopping rule is satisfied or a limit is reached; return a KernelSolution.
 
@@ -61,8 +75,9 @@ def solve(method, settings):
     ----------
     method : object
         With the attributes `name`, `state` (an ActiveSet), `rule` (a StoppingRule), `iteration`, `violation`,
-        `limits_blas` (whether BLAS is limited to one thread) and `iterations_between_measurements`, and the methods `status()`, which returns a Status or None, `iterate()`, and
-        `write_back()`, after which the state is that of the last step.
+        `limits_blas` (whether BLAS is limited to one thread) and `iterations_between_measurements`, and the methods
+        `status()`, which returns a Status or None, `iterate()`, and `write_back()`, after which the state is that of
+        the last step.
     settings : KernelSettings
     """
     state, watch = method.state, Watch(settings)
@@ -168,7 +183,6 @@ class Decomposition:
         n_kinds = 2 * self._n_groups  # those that can increase and those that can decrease, in each group
         self._n_kept = size - n_kinds * max(1, round((1 - _FRACTION_KEPT) * size / n_kinds))
         problem = self.state.problem
-        self._directions = np.empty((2, min(size, len(problem.start))))
         self._block = KernelBlock(min(size, len(problem.start)), problem.K.n_rows, self.state.cache.values.dtype)
 
     def _grow(self):
@@ -248,14 +262,18 @@ class Decomposition:
 
     def _optimise(self, block, variables, goal):
         """Optimise the working set; return the decrease of the objective, and whether Newton steps were taken."""
-        direction = Direction(*self._directions[:, : len(variables.beta)])
-        decrease = optimise_block(block, variables, direction, goal, self._max_pair_steps)
+        decrease = self._take_pair_steps(block, variables, goal)
         violation = np.max(variables.extremes[:, 1] - variables.extremes[:, 0])
         by_newton = violation > goal and self._newton_is_due(variables)
         if by_newton:
             with single_threaded_blas():
                 decrease += newton_block(block, variables, goal)
         return decrease, by_newton
+
+    def _take_pair_steps(self, block, variables, goal):
+        """Take pair steps until the violation is within the goal or there are too many; return the decrease."""
+        direction, rows = no_direction(len(block)), ready_rows(len(block), block.dtype)
+        return optimise_block(block, rows, variables, direction, goal, self._max_pair_steps)[0]
 
     def _newton_is_due(self, variables):
         """Return whether the pair steps that did not converge have taken as long as Newton steps would take."""
