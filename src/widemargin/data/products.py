@@ -112,6 +112,11 @@ class InnerProducts:
     def _begins(self, n_rows):
         return range(0, n_rows, self.panel_rows)
 
+    @property
+    def features(self):
+        """The values of each feature one after the other, (n_features, n_rows); None if the rows are sparse."""
+        return None if self._sparse else np.ascontiguousarray(self._X.T)
+
     @contextmanager
     def workspace(self):
         """Provide memory for the products of one tile; it is reused by later tasks, since new memory is slow."""

@@ -141,11 +141,15 @@ class RowCache:
 
 
 class HeldRows:
-    """The rows of a kernel matrix that is complete in memory, with the methods of a RowCache that solvers need."""
+    """The rows of a kernel matrix with memory for all of them, with the methods of a RowCache that solvers need.
+
+    `is_ready` says which rows are computed; if the matrix was given, all are.
+    """
 
     def __init__(self, K):
-        self.K, self.values = K, K.held
-        self.columns = K.columns()
+        self.K, self.columns = K, K.columns()
+        self.values = np.empty((K.n_rows, K.n_rows), K.dtype) if K.held is None else K.held
+        self.is_ready = np.full(K.n_rows, K.held is not None)
         self.n_slots, self.n_computed, self._clock = K.n_rows, 0.0, 0
         self.slot_of, self.used = np.arange(K.n_rows, dtype=np.int32), np.zeros(K.n_rows, np.int64)
 
@@ -155,8 +159,19 @@ class HeldRows:
         return self._clock
 
     def fetch(self, rows):
-        """Return the slots of rows, which are their own indices."""
-        return np.asarray(rows)
+        """Return the slots of rows, which are their own indices; rows that are not ready are computed."""
+        rows = np.asarray(rows)
+        missing = rows[~self.is_ready[rows]]
+        if len(missing):
+            self.K.fill(missing, self.columns, self.values, missing)
+            self.is_ready[missing] = True
+            self.n_computed += len(missing)
+        return rows
+
+    def count_ready(self):
+        """Count rows that compiled loops have computed themselves."""
+        if self.K.held is None:
+            self.n_computed = float(np.count_nonzero(self.is_ready))
 
     def all_columns(self):
         """Do nothing, since all columns are always present."""

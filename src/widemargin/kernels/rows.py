@@ -9,6 +9,7 @@ are large compared with the distances. Dense rows are therefore centred first, a
 the inner products are computed in double precision.
 """
 
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +18,13 @@ from scipy.sparse import issparse
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, single_threaded_blas, split
 from widemargin.data.products import InnerProducts, squared_norms
+from widemargin.kernels.single_rows import SingleRows, ready_rows
 
 _CHEAP_NANOSECONDS = 4.0  # a kernel is cheap if an inner product takes less
 _PANELS_IN_MEMORY = 16  # panels of rows that exist at the same time
 _COLUMNS_PER_TASK = 8192  # columns of the kernel matrix in one task of the thread pool
 ENTRIES_WORTH_THREADS = 1 << 16  # kernel values from which on threads save time: some tenths of a millisecond of work
+_MAX_PRODUCTS_IN_ONE_THREAD = 1 << 17  # multiplications up to which OpenBLAS uses one thread by itself (half its limit)
 
 
 class KernelRows:
@@ -37,6 +40,8 @@ class KernelRows:
     dtype : numpy dtype
         Precision of the blocks, float32 or float64. If values would overflow in float32, float64 is used.
     n_jobs : int or None
+    bound : float or None
+        An upper bound of the absolute values of a precomputed matrix, if it is known.
 
     Attributes
     ----------
@@ -58,7 +63,7 @@ class KernelRows:
         not finite.
     """
 
-    def __init__(self, kernel, X, *, subset=None, dtype=np.float32, n_jobs=None):
+    def __init__(self, kernel, X, *, subset=None, dtype=np.float32, n_jobs=None, bound=None):
         self.kernel, self.n_jobs = kernel, n_jobs
         self._X = X
         self._subset = None if subset is None else np.asarray(subset)
@@ -72,7 +77,7 @@ class KernelRows:
             self.dtype = np.dtype(np.float64)  # the values are the user's and may be of any size
             self._block = _PrecomputedBlock(X) if kernel.name == "precomputed" else _CallableBlock(kernel.function, X)
             self.diagonal = self._block.diagonal(self._chosen(np.arange(self.n_rows)))
-            self.bound = self._block.bound(self.diagonal)
+            self.bound = self._block.bound(self.diagonal) if bound is None else bound
         is_array = kernel.name == "precomputed" and subset is None and isinstance(X, np.ndarray)
         self.held = X if is_array and X.flags.c_contiguous else None
         if not np.isfinite(self.diagonal).all():
@@ -113,9 +118,18 @@ class KernelRows:
             self._block.fill(self._chosen(rows), columns.chosen, out, slots)
             return
         step = _PANELS_IN_MEMORY * self._products.panel_rows
-        with single_threaded_blas():
+        n_products = len(rows) * columns.n_columns * self._products.n_features
+        with single_threaded_blas() if n_products > _MAX_PRODUCTS_IN_ONE_THREAD else nullcontext():
             for begin in range(0, len(rows), step):
                 self._fill_panels(rows[begin : begin + step], columns, out, slots[begin : begin + step])
+
+    def single_rows(self, is_ready, n_left):
+        """Return the SingleRows by which compiled loops compute at most `n_left` rows, if these rows are dense."""
+        features = self._products.features if self.kernel.from_products and n_left else None
+        if features is None:
+            return ready_rows(self.n_rows, self.dtype)._replace(is_ready=is_ready)
+        products = np.empty(self.n_rows, features.dtype)
+        return SingleRows(is_ready, np.array([n_left]), features, self._norms, products, self.kernel.numbers)
 
     def _fill_panels(self, rows, columns, out, slots):
         """Fill a block whose panels are all in memory at the same time."""

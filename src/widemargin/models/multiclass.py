@@ -16,6 +16,7 @@ Chang and Lin, LIBSVM: a library for support vector machines, ACM TIST 2 (2011),
 """
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -42,11 +43,14 @@ class Pair:
 
 def pairs_of(rows, label, n_classes):
     """Return the Pairs of all classes, restricted to the given row numbers, which must be ascending."""
+    if n_classes == 2:
+        return [Pair(0, 1, rows, 1.0 - 2.0 * label[rows])]
     members = [rows[label[rows] == k] for k in range(n_classes)]
     pairs = []
-    for i, j in zip(*np.triu_indices(n_classes, 1), strict=True):
-        both = np.sort(np.concatenate([members[i], members[j]]))
-        pairs.append(Pair(i, j, both, np.where(label[both] == i, 1.0, -1.0)))
+    for i, j in combinations(range(n_classes), 2):
+        both = np.concatenate([members[i], members[j]])
+        order = np.argsort(both, kind="stable")  # which finds that two ascending runs have to be merged
+        pairs.append(Pair(i, j, both[order], np.where(order < len(members[i]), 1.0, -1.0)))
     return pairs
 
 

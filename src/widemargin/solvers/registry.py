@@ -17,7 +17,7 @@ from widemargin.solvers.coordinate_descent.crammer_singer import CRAMMER_SINGER
 from widemargin.solvers.coordinate_descent.dcd import DCD
 from widemargin.solvers.cutting_planes.methods import OCAS, SVMPERF
 from widemargin.solvers.decomposition.smo import SMO
-from widemargin.solvers.decomposition.svmlight import KERNEL_AUTO, SVMLIGHT
+from widemargin.solvers.decomposition.whole_matrix import KERNEL_AUTO, SVMLIGHT
 from widemargin.solvers.newton.smoothed import NEWTON
 from widemargin.solvers.spec import Losses, Rows
 

@@ -114,7 +114,7 @@ def test_an_intercept_without_penalty_is_that_of_the_kernel_machine(clouds):
     from widemargin.kernels.rows import KernelRows
     from widemargin.problems.classification import c_svc
     from widemargin.solvers.contract import KernelSettings
-    from widemargin.solvers.decomposition.svmlight import svmlight
+    from widemargin.solvers.decomposition.whole_matrix import svmlight
 
     X, sign, cost = clouds
     kernel = svmlight(c_svc(KernelRows(Kernel("linear"), X, dtype=np.float64), sign, cost), KernelSettings(tol=1e-9))

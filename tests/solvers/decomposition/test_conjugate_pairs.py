@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from widemargin.solvers.decomposition.conjugate_pairs import Direction, optimise_block
+from widemargin.kernels.single_rows import ready_rows
+from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
 from widemargin.solvers.decomposition.newton_on_free import newton_block
 from widemargin.solvers.decomposition.pair_step import dual_variables
 
@@ -42,6 +43,11 @@ def violation(D):
     return np.max(D.extremes[:, 1] - D.extremes[:, 0])
 
 
+def steps_on(problem, D, tol, max_steps, function=optimise_block):
+    """Take conjugate pair steps with all kernel rows; return the decrease and the row that is missing, -1."""
+    return function(problem.K, ready_rows(len(D.beta), problem.K.dtype), D, no_direction(len(D.beta)), tol, max_steps)
+
+
 @pytest.fixture(params=[np.float32, np.float64], ids=["single", "double"])
 def block(request, rng):
     return lambda n_groups=1, bound=1e4: Problem(rng, 60, n_groups, bound, request.param)
@@ -51,11 +57,31 @@ def block(request, rng):
 @pytest.mark.parametrize("bound", [0.1, 1.0, 1e4])
 def test_conjugate_steps_end_where_no_pair_violates_its_condition(block, n_groups, bound):
     problem = block(n_groups, bound)
-    D, direction = problem.start(), Direction(*np.empty((2, 60)))
-    decrease = optimise_block(problem.K, D, direction, 1e-6, 100_000)
+    D = problem.start()
+    decrease = steps_on(problem, D, 1e-6, 100_000)[0]
     assert violation(problem.scanned(D)) <= 1e-6
     problem.check_invariants(D)
     assert decrease == pytest.approx(-problem.objective(D.beta), rel=1e-9)
+
+
+@pytest.mark.parametrize("n_groups", [1, 2])
+def test_steps_that_wait_for_kernel_rows_end_where_those_with_all_rows_end(block, n_groups):
+    problem = block(n_groups, 1.0)
+    D, is_ready, n_missing = problem.start(), np.zeros(60, bool), 0
+    rows = ready_rows(60, problem.K.dtype)._replace(is_ready=is_ready)
+    K = np.full_like(problem.K, np.nan)  # a row that is used before it is ready makes F NaN
+    while True:
+        _, missing = optimise_block(K, rows, D, no_direction(60), 1e-6, 100_000)
+        if missing < 0:
+            break
+        assert not is_ready[missing]
+        K[missing], is_ready[missing], n_missing = problem.K[missing], True, n_missing + 1
+    assert violation(problem.scanned(D)) <= 1e-6
+    problem.check_invariants(D)
+    assert 0 < n_missing <= 60
+    other = problem.start()
+    steps_on(problem, other, 1e-6, 100_000)
+    assert problem.objective(D.beta) == pytest.approx(problem.objective(other.beta), rel=1e-9)
 
 
 def test_conjugate_steps_are_fewer_than_plain_ones(block, monkeypatch):
@@ -64,9 +90,9 @@ def test_conjugate_steps_are_fewer_than_plain_ones(block, monkeypatch):
     for name, ratio in (("conjugate", 1e-3), ("plain", np.inf)):
         # With an infinite ratio all steps are plain. Uncompiled, since compiled code contains the constant's value.
         monkeypatch.setattr("widemargin.solvers.decomposition.conjugate_pairs._MIN_CURVATURE_RATIO", ratio)
-        D, direction = problem.start(), Direction(*np.empty((2, 60)))
+        D = problem.start()
         for counts[name] in range(1, 2000):
-            optimise_block.py_func(problem.K, D, direction, 1e-3, 5)
+            steps_on(problem, D, 1e-3, 5, optimise_block.py_func)
             if violation(D) <= 1e-3:
                 break
     assert counts["conjugate"] < 0.8 * counts["plain"]
@@ -77,8 +103,8 @@ def test_conjugate_steps_are_fewer_than_plain_ones(block, monkeypatch):
 @pytest.mark.parametrize("steps", [0, 5, 100])
 def test_newton_ends_at_the_minimum_wherever_it_begins(block, n_groups, bound, steps):
     problem = block(n_groups, bound)
-    D, direction = problem.start(), Direction(*np.empty((2, 60)))
-    optimise_block(problem.K, D, direction, 0.0, steps)
+    D = problem.start()
+    steps_on(problem, D, 0.0, steps)
     before = problem.objective(D.beta)
     decrease = newton_block(problem.K, D, 1e-8)
     D = problem.scanned(D)

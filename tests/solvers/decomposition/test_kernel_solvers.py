@@ -305,13 +305,13 @@ def test_a_tiny_cache_does_not_change_the_solution_of_smo(formulation, data):
 def test_a_run_that_begins_with_a_part_solves_the_whole_problem(formulation, cache_size, data, monkeypatch):
     monkeypatch.setattr(svmlight, "_MIN_FIRST_PART_ROWS", 4)
     problem, active, measured = rbf_problem(formulation, data), [], []
-    iterate = svmlight._Decomposition.iterate
+    iterate = svmlight.Decomposition.iterate
 
     def recorded(method):
         iterate(method)
         active.append(len(method.state.index))
 
-    monkeypatch.setattr(svmlight._Decomposition, "iterate", recorded)
+    monkeypatch.setattr(svmlight.Decomposition, "iterate", recorded)
     settings = KernelSettings(tol=1e-6, working_set=4, cache_size=cache_size, callbacks=(measured.append,))
     solution = KERNEL_SOLVERS["svmlight"](problem, settings)
     assert active[0] < len(problem.start) / 4

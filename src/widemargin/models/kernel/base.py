@@ -7,7 +7,7 @@ Prediction uses only the public attributes of a model, `_gamma` (the number that
 function of the user, `_fit_rows`. A model that is read from a file therefore predicts as one that was fitted here.
 """
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
@@ -22,13 +22,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from widemargin._runtime.argument_types import Floats, SparseMatrix
 from widemargin._runtime.progress import reporting
-from widemargin._runtime.threads import n_threads
+from widemargin._runtime.threads import n_threads, single_threaded_blas
 from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
-from widemargin.kernels.rows import KernelRows, PreparedRows
+from widemargin.kernels.rows import PreparedRows
 from widemargin.models.base import SolvedModel, one_by_one
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
 from widemargin.models.kernel.training_rows import (
+    SharedMatrix,
     TrainingRows,
     block_dtype,
     gamma_value,
@@ -38,12 +39,11 @@ from widemargin.models.kernel.training_rows import (
 )
 from widemargin.models.sklearn_private import Hidden, Interval, StrOptions, _num_samples
 from widemargin.solvers.contract import KernelSettings, KernelSolution, Status
+from widemargin.solvers.decomposition.whole_matrix import FULL_PRECISION, MAX_ROWS_OF_FULL_PRECISION
 from widemargin.solvers.registry import KERNEL_SOLVERS
 
 _BYTES_PER_MEGABYTE = 1 << 20
 _MAX_ROWS_TO_SHARE = 2000  # rows up to which several problems share one kernel matrix of at most 32 MB
-_MAX_ROWS_TO_REFINE = 100  # rows up to which a problem is solved to full precision, whatever the tolerance
-_TOL_OF_REFINEMENT = 1e-12
 _MAX_REFINEMENT_ITERATIONS = 12  # of svmlight; each divides the violation by about ten, and takes a few milliseconds
 _MAX_C = 1e30  # used instead of larger values of C; dual variables never reach it, and the objective stays finite
 
@@ -209,18 +209,21 @@ class KernelModel(SolvedModel):
         self._gamma = gamma_value(self.gamma, X, weight_for_gamma) if self._has_features else 0.0
         return weight
 
-    def _training_rows(self, X, weight, n_problems):
-        """Return the TrainingRows of `n_problems` problems. Sets `_fit_rows`, the rows that a callable kernel needs."""
+    def _training_rows(self, X, weight, n_problems, label=None):
+        """Return the TrainingRows of `n_problems` problems, by classes if there are labels.
+
+        Sets `_fit_rows`, the rows that a callable kernel needs.
+        """
         kernel = self._kernel()
         self._fit_rows = X if kernel.name == "callable" else None
         if kernel.name == "callable" and self._computes_all_values_first(X, n_problems):
             X, kernel = kernel_values(self.kernel, X, X), Kernel("precomputed")
         dtype = block_dtype(kernel, self.tol, len(weight))
         prepared = PreparedRows(kernel, X, dtype) if kernel.from_products else X
-        values = None
+        shared = None
         if kernel.from_products and n_problems > 1 and len(weight) <= _MAX_ROWS_TO_SHARE:
-            values = KernelRows(kernel, prepared, dtype=np.float64, n_jobs=self.n_jobs).whole()
-        return TrainingRows(kernel, X, prepared, values, weight, dtype, self.n_jobs)
+            shared = SharedMatrix(kernel, prepared, label, self.n_jobs)
+        return TrainingRows(kernel, X, prepared, shared, weight, dtype, self.n_jobs)
 
     def _computes_all_values_first(self, X, n_problems):
         """Return whether all values of a callable kernel are computed before the problems are solved.
@@ -281,7 +284,8 @@ class KernelModel(SolvedModel):
 
         last = getattr(self, "_last_multipliers", []) if self.warm_start else []
         starts = [*last, *[None] * len(problems)][: len(problems)]
-        return self._solve(one_by_one(train), problems, starts)
+        with single_threaded_blas() if len(problems) > 1 else nullcontext():  # once, not for each problem
+            return self._solve(one_by_one(train), problems, starts)
 
     def _keep_model(self, support, n_support, dual_coef, intercept, training):
         """Set the attributes that define f, in the layout of scikit-learn."""
@@ -373,13 +377,13 @@ def _refined(problem, settings, solution):
     row of weight two gives the same model as the row twice, and a sparse matrix the same as a dense one. A solution of
     "smo" that reached its own limit of iterations is continued by "svmlight".
     """
-    if problem.K.n_rows > _MAX_ROWS_TO_REFINE:
+    if problem.K.n_rows > MAX_ROWS_OF_FULL_PRECISION:
         return solution
     if solution.status is Status.MAX_ITER and settings.max_iter is None:
         solution = KERNEL_SOLVERS["svmlight"](problem, settings, solution.beta)
-    if solution.status is not Status.CONVERGED or settings.tol <= _TOL_OF_REFINEMENT:
+    if solution.status is not Status.CONVERGED or min(settings.tol, solution.violation) <= FULL_PRECISION:
         return solution
-    finer = replace(settings, tol=_TOL_OF_REFINEMENT, stopping="kkt", max_iter=_MAX_REFINEMENT_ITERATIONS, callbacks=())
+    finer = replace(settings, tol=FULL_PRECISION, stopping="kkt", max_iter=_MAX_REFINEMENT_ITERATIONS, callbacks=())
     refined = KERNEL_SOLVERS["svmlight"](problem, finer, solution.beta)
     if not refined.violation < solution.violation or refined.gap > max(solution.gap, settings.tol):
         return solution

@@ -100,15 +100,18 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         self.classes_, label = encode_labels(y)
         self._keep_order(label)
         weight = self._weigh(X, sample_weight)
-        self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-        weight = weight * self.class_weight_[label]
-        if len(np.unique(label[weight > 0.0])) < 2:
+        self.class_weight_ = np.ones(len(self.classes_))
+        if self.class_weight is not None:
+            self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+            weight = weight * self.class_weight_[label]
+        if np.count_nonzero(np.bincount(label, weight > 0.0)) < 2:
             raise ValueError(
                 f"{self._one_class} - all samples with positive weights belong to the same class; "
                 "there must be rows of two classes whose sample_weight and class_weight are positive."
             )
         n_pairs = len(self.classes_) * (len(self.classes_) - 1) // 2
-        return self._training_rows(X, weight, n_problems=n_pairs * (1 + 5 * self._wants_probability)), label
+        n_problems = n_pairs * (1 + 5 * self._wants_probability)
+        return self._training_rows(X, weight, n_problems, label), label
 
     def _keep_order(self, label):
         """Keep the order in which classes first occur as `_seen_order`, unless it is that of `classes_`."""

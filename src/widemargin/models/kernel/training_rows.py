@@ -26,14 +26,14 @@ class TrainingRows:
 
     `X` is the kernel matrix if the kernel is "precomputed", which it also is for a callable kernel whose values are all
     computed in advance. `prepared` is X in the form in which the kernel is computed, made once for all problems.
-    `values` is the whole kernel matrix if several small problems share it. `submatrices` are kernel matrices of subsets
+    `shared` is the whole kernel matrix if several small problems share it. `submatrices` are kernel matrices of subsets
     of the rows that several fits share, see `fit_reusing`.
     """
 
     kernel: Kernel
     X: Any
     prepared: Any
-    values: np.ndarray | None
+    shared: Any
     weight: np.ndarray
     dtype: type
     n_jobs: int | None
@@ -46,15 +46,16 @@ class TrainingRows:
 
     def matrix(self, rows):
         """Return the KernelRows of these rows, which are given by ascending numbers."""
-        are_all = len(rows) == len(self.weight) and (np.diff(rows) == 1).all()
-        if self.submatrices is not None and not are_all:
+        are_all = len(rows) == len(self.weight)
+        if self.submatrices is not None:
             subset = rows.tobytes()
             if subset not in self.submatrices:
-                self.submatrices[subset] = submatrix(self.X, rows, rows)
-            return KernelRows(self.kernel, self.submatrices[subset], n_jobs=self.n_jobs)
+                values = self.X if are_all else submatrix(self.X, rows, rows)
+                self.submatrices[subset] = KernelRows(self.kernel, values, n_jobs=self.n_jobs)
+            return self.submatrices[subset]
+        if self.shared is not None:
+            return self.shared.of_rows(rows, self.n_jobs)
         options = {"subset": None if are_all else rows, "dtype": self.dtype, "n_jobs": self.n_jobs}
-        if self.values is not None:
-            return KernelRows(Kernel("precomputed"), self.values, **options)
         return KernelRows(self.kernel, self.prepared, **options)
 
     def sums(self, support, coefficients, rows, **options):
@@ -63,6 +64,33 @@ class TrainingRows:
         if self.kernel.name == "precomputed":
             return kernel_sums(self.kernel, None, coefficients, self.X[np.ix_(rows, support)], **options)
         return kernel_sums(self.kernel, self.X[support], coefficients, self.X[rows], **options)
+
+
+class SharedMatrix:
+    """The kernel matrix of all rows, of which several problems take parts.
+
+    Its rows and columns are sorted by a key such as the class, so that those of a problem are near to each other.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    prepared : PreparedRows
+    key : ndarray or None
+        A number for each row to sort by; None leaves the rows in their order.
+    n_jobs : int or None
+    """
+
+    def __init__(self, kernel, prepared, key, n_jobs):
+        n_rows = prepared.shape[0]
+        order = np.arange(n_rows) if key is None else np.argsort(key, kind="stable")
+        rows = KernelRows(kernel, prepared, subset=order, dtype=np.float64, n_jobs=n_jobs)
+        self._values, self._bound, self._place = rows.whole(), rows.bound, np.empty(n_rows, np.int64)
+        self._place[order] = np.arange(n_rows)
+
+    def of_rows(self, rows, n_jobs):
+        """Return the KernelRows of some rows."""
+        options = {"subset": self._place[rows], "n_jobs": n_jobs, "bound": self._bound}
+        return KernelRows(Kernel("precomputed"), self._values, **options)
 
 
 def kernel_sums(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):

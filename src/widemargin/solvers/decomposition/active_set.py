@@ -67,11 +67,11 @@ class ActiveSet:
 
     def __init__(self, problem, settings, start, least_rows):
         self.problem, self.settings = problem, settings
-        _check_sizes(problem)
+        check_sizes(problem)
         in_memory = problem.K.held is not None and not settings.shrinking
         self.cache = HeldRows(problem.K) if in_memory else RowCache(problem.K, settings.cache_size, least_rows)
-        self.sums = _group_sums(problem, problem.start)
-        self._beta = _feasible(problem, start)  # all dual variables; entries of active ones are out of date
+        self.sums = group_sums(problem, problem.start)
+        self._beta = feasible(problem, start)  # all dual variables; entries of active ones are out of date
         self._f, self.omitted_bound = np.zeros((2, problem.K.n_rows))
         self._removed = []  # (kernel rows, sums of the dual variables of every row when these were removed)
         self._largest_diagonal = np.abs(problem.K.diagonal).max(initial=0.0)
@@ -133,15 +133,8 @@ class ActiveSet:
         If the problem does not admit such offsets, as a negative margin or tube, the nearest admissible ones.
         """
         self.scan()
-        free = (self.beta > self.lower) & (self.beta < self.upper)
         offsets = np.empty(len(self.extremes))
-        for g, bounds in enumerate(self.extremes):
-            here = slice(self.ends[g], self.ends[g + 1])
-            if free[here].any():
-                offsets[g] = self.F[here][free[here]].mean()
-            else:
-                bounds = bounds[np.isfinite(bounds)]
-                offsets[g] = bounds.mean() if len(bounds) else 0.0
+        _mean_of_free(self.F, self.beta, self.lower, self.upper, self.ends, self.extremes, offsets)
         return self.problem.project_offsets(offsets)
 
     def gradient_rounding(self):
@@ -163,14 +156,18 @@ class ActiveSet:
 
         All kernel rows must be active.
         """
-        return measure(self, stretch)[:2]
+        return self.certificate(stretch)[:2]
+
+    def certificate(self, stretch=1.0):
+        """Return `measure`, and the bound on rounding errors that was subtracted from the dual."""
+        return measure(self, stretch)
 
     @property
     def needs_recomputation(self):
         """Whether rounding errors of f matter for the objectives, and `recompute` can remove them in little time."""
         if self._f_is_recomputed or not self._can_be_exact():
             return False
-        primal, _, rounding = measure(self)
+        primal, _, rounding = self.certificate()
         return not rounding <= _MAX_ROUNDING_PER_OBJECTIVE * abs(primal)
 
     def _can_be_exact(self):
@@ -330,7 +327,7 @@ class ActiveSet:
             yield part, block, slots
 
 
-def _check_sizes(problem):
+def check_sizes(problem):
     """Raise ValueError if the objective may overflow: it is at most ½ (Σ costs)² max |K| + Σ costs max |p|."""
     costs = np.maximum(np.abs(problem.lower), np.abs(problem.upper)).sum()
     linear = float(np.abs(problem.linear).max(initial=0.0))
@@ -344,30 +341,47 @@ def _check_sizes(problem):
         )
 
 
-def _feasible(problem, start):
+def feasible(problem, start):
     """Return the start clipped to its bounds; if this changes the group sums, the start of the problem."""
     if start is None:
         return problem.start.copy()
-    start, sums = np.asarray(start, dtype=np.float64), _group_sums(problem, problem.start)
+    start, sums = np.asarray(start, dtype=np.float64), group_sums(problem, problem.start)
     if not sums.any():
         start = start * min(1.0, _largest_feasible_factor(problem, start))
     start = np.clip(start, problem.lower, problem.upper)
     scale = max(1.0, np.abs(start).max(initial=0.0))
     tol = _GROUP_SUM_TOL * scale * np.maximum(1, np.diff(problem.ends))
-    if (np.abs(_group_sums(problem, start) - sums) > tol).any():
+    if (np.abs(group_sums(problem, start) - sums) > tol).any():
         return problem.start.copy()
     return start
 
 
-def _group_sums(problem, beta):
+def group_sums(problem, beta):
     """Return the sum of the dual variables of each group."""
-    return np.array([math.fsum(beta[begin:end]) for begin, end in pairwise(problem.ends)])
+    if not beta.any():
+        return np.zeros(len(problem.ends) - 1)
+    return np.array([math.fsum(beta[begin:end].tolist()) for begin, end in pairwise(problem.ends)])
 
 
 def _largest_feasible_factor(problem, beta):
     """Return the largest factor by which beta can be multiplied without leaving its bounds."""
     bound = np.where(beta > 0.0, problem.upper, problem.lower)
     return np.divide(bound, beta, out=np.full(len(beta), np.inf), where=beta != 0.0).min(initial=np.inf)
+
+
+@compiled
+def _mean_of_free(F, beta, lower, upper, ends, extremes, offsets):
+    """Set the offset of each group to the mean F of its free dual variables, else to that of its finite extremes."""
+    for g in range(offsets.size):
+        total, n_free = 0.0, 0
+        for t in range(ends[g], ends[g + 1]):
+            if lower[t] < beta[t] < upper[t]:
+                total, n_free = total + F[t], n_free + 1
+        if n_free == 0:
+            for bound in extremes[g]:
+                if np.isfinite(bound):
+                    total, n_free = total + bound, n_free + 1
+        offsets[g] = total / n_free if n_free else 0.0
 
 
 @compiled

@@ -5,15 +5,21 @@
 
 The error of F is at most the rounding bound of the state, plus its omitted bound after Ctrl-C. A bound of each loss is
 its larger value at z_t ± that error. β'Kβ and p'β may have an error of |β| times it, and each sum one of a few
-roundings of its terms. If the sum of a group has an error δ, the dual is that of a feasible point, at which the β_t
-furthest from its bounds is smaller by δ. All errors are subtracted from the dual.
+roundings of its terms, since the rounding errors of the additions are added up separately (Knuth). If the sum of a
+group has an error δ, the dual is that of a feasible point, at which the β_t furthest from its bounds is smaller by δ.
+All errors are subtracted from the dual.
 """
+
+import math
 
 import numpy as np
 
+from widemargin._runtime.compile import compiled
 from widemargin.solvers.decomposition.kernel_sums import UNIT_ROUNDOFF
 
-_SUM_ROUNDING = 40.0 * UNIT_ROUNDOFF  # relative to Σ |terms|: errors of a pairwise sum, and of its terms
+_SUM_ROUNDING = 40.0 * UNIT_ROUNDOFF  # relative to Σ |terms|: errors of a compensated sum, and of its terms
+_N_SUMS = 7
+_QUADRATIC, _LINEAR, _LOSSES, _SIZES, _OF_PRODUCTS, _OF_LOSSES, _FEASIBILITY = range(_N_SUMS)
 
 
 def measure(state, stretch=1.0):
@@ -31,23 +37,20 @@ def measure(state, stretch=1.0):
     rounding : float
         The bound on rounding errors that was subtracted from the dual.
     """
-    group_offsets = state.offsets()
-    offsets = np.repeat(group_offsets, np.diff(state.ends))
-    error = state.rounding_bound + state.omitted_bound[state.problem.row]
+    offsets, problem = state.offsets(), state.problem
+    totals = np.zeros((2, _N_SUMS))
     with np.errstate(over="ignore", invalid="ignore"):  # numbers that overflow prove nothing
-        scores = state.F - state.linear
-        sizes = np.abs(state.F) + np.abs(state.linear) + np.abs(offsets)
-        error = error + 4.0 * UNIT_ROUNDOFF * sizes + _division_error(state)
-        quadratic, linear = state.beta * scores, state.linear * state.beta
-        offset_terms = group_offsets * state.sums
-        losses, largest_losses = _losses(state, stretch * (offsets - scores) - state.linear, stretch * error)
-        primal = 0.5 * stretch**2 * quadratic.sum() + losses.sum() - stretch * offset_terms.sum()
-        dual = -0.5 * quadratic.sum() - linear.sum() + _change_by_feasibility(state)
-        total = sum([np.abs(terms).sum() for terms in (quadratic, linear, offset_terms, losses)])
-        of_products = float(np.abs(state.beta) @ error)
-        of_losses = (largest_losses - losses).sum()
-        rounding = stretch**2 * of_products + of_losses + _SUM_ROUNDING * stretch**2 * total
-        return float(primal), float(dual - rounding), float(rounding)
+        _add_terms(
+            state.F, state.linear, state.beta, state.lower, state.upper, state.diagonal, problem.row, state.ends,
+            state.sums, offsets, state.omitted_bound, state.rounding_bound + _division_error(state), stretch, totals,
+        )  # fmt: skip
+        sums = [total + error if math.isfinite(error) else total for total, error in totals.T.tolist()]
+        offset_terms = (offsets * state.sums).tolist()
+        size = sums[_SIZES] + sum(map(abs, offset_terms))
+        primal = 0.5 * stretch**2 * sums[_QUADRATIC] + sums[_LOSSES] - stretch * sum(offset_terms)
+        dual = -0.5 * sums[_QUADRATIC] - sums[_LINEAR] + sums[_FEASIBILITY]
+        rounding = stretch**2 * sums[_OF_PRODUCTS] + sums[_OF_LOSSES] + _SUM_ROUNDING * stretch**2 * size
+        return primal, dual - rounding, rounding
 
 
 def _division_error(state):
@@ -57,20 +60,45 @@ def _division_error(state):
     return 2.0 * UNIT_ROUNDOFF * float(np.abs(state.beta).sum()) * state.problem.K.bound
 
 
-def _losses(state, residual, error):
-    """Return the losses of the residuals, and upper bounds of the losses if the residuals have errors up to `error`."""
-    losses = np.where(residual > 0.0, state.upper * residual, state.lower * residual)
-    return losses, np.maximum(np.maximum(state.upper * (residual + error), state.lower * (residual - error)), losses)
-
-
-def _change_by_feasibility(state):
-    """Return the change of the dual objective if the sum of each group is corrected; see the module's docstring."""
-    change = 0.0
-    for g, total in enumerate(state.sums):
-        here = slice(state.ends[g], state.ends[g + 1])
-        excess = state.beta[here].sum() - total
+@compiled
+def _add_terms(F, linear, beta, lower, upper, diagonal, row, ends, sums, offsets, omitted, error, stretch, totals):
+    """Add the terms of all dual variables to the `totals`: the sums, and in the second row their rounding errors."""
+    for g in range(offsets.size):
+        offset, best, excess, excess_error = offsets[g], -1.0, -sums[g], 0.0
+        furthest = ends[g]
+        for t in range(ends[g], ends[g + 1]):
+            score, value = F[t] - linear[t], beta[t]
+            size = abs(F[t]) + abs(linear[t]) + abs(offset)
+            error_t = error + omitted[np.uint64(row[t])] + 4.0 * UNIT_ROUNDOFF * size
+            residual, residual_error = stretch * (offset - score) - linear[t], stretch * error_t
+            loss = upper[t] * residual if residual > 0.0 else lower[t] * residual
+            largest = max(upper[t] * (residual + residual_error), lower[t] * (residual - residual_error), loss)
+            quadratic, product = value * score, linear[t] * value
+            _add(totals, _QUADRATIC, quadratic)
+            _add(totals, _LINEAR, product)
+            _add(totals, _LOSSES, loss)
+            _add(totals, _SIZES, abs(quadratic) + abs(product) + abs(loss))
+            _add(totals, _OF_PRODUCTS, abs(value) * error_t)
+            _add(totals, _OF_LOSSES, largest - loss)
+            excess, excess_error = _two_sum(excess, value, excess_error)
+            distance = min(value - lower[t], upper[t] - value)
+            if distance > best:
+                best, furthest = distance, t
+        excess += excess_error
         if excess != 0.0:
-            distance = np.minimum(state.beta[here] - state.lower[here], state.upper[here] - state.beta[here])
-            t = state.ends[g] + int(np.argmax(distance))
-            change += excess * state.F[t] - 0.5 * excess**2 * abs(state.diagonal[t])
-    return change
+            t = furthest
+            _add(totals, _FEASIBILITY, excess * F[t] - 0.5 * excess * excess * abs(diagonal[t]))
+
+
+@compiled
+def _two_sum(total, term, error):
+    """Return total + term, and `error` plus the rounding error of this addition."""
+    result = total + term
+    added = result - total
+    return result, error + ((total - (result - added)) + (term - added))
+
+
+@compiled
+def _add(totals, k, term):
+    """Add a term to sum k of the totals."""
+    totals[0, k], totals[1, k] = _two_sum(totals[0, k], term, totals[1, k])

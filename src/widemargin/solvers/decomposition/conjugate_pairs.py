@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from widemargin._runtime.compile import compiled
+from widemargin.kernels.single_rows import make_ready
 from widemargin.solvers.decomposition.pair_step import (
     HUGE,
     SCAN_FASTMATH,
@@ -30,23 +31,39 @@ _MIN_CURVATURE_RATIO = 1e-3  # u'K u / e'K e; if it is smaller, e is nearly para
 
 
 class Direction(NamedTuple):
-    """The direction v of the last step, and h = K v."""
+    """The direction v of the last step, and h = K v.
+
+    `members` are the indices of the entries of v that may not be zero, and `is_member` says which these are. There are
+    few of them, at most two for each step since the last ordinary one, so that they are looked at without the others.
+    """
 
     v: np.ndarray
     h: np.ndarray
+    members: np.ndarray
+    is_member: np.ndarray
+
+
+def no_direction(n_variables):
+    """Return a Direction for a working set of so many dual variables: no entry of v is other than zero."""
+    v, h = np.zeros((2, n_variables))
+    return Direction(v, h, np.empty(n_variables, np.int64), np.zeros(n_variables, np.bool_))
 
 
 @compiled
-def optimise_block(K, D, direction, tol, max_steps):
+def optimise_block(K, rows, D, direction, tol, max_steps):
     """Take steps until no pair of the DualVariables violates its optimality condition by more than tol.
 
-    Returns the decrease of the objective. Kept true: F = K beta + constant terms, and the sum of each group.
+    Returns the decrease of the objective, and a row of K that is needed for the next step and that the SingleRows
+    `rows` neither have ready nor may compute, or −1. Kept true: F = K beta + constant terms, and the sum of each group.
     """
-    decrease, last_curvature = 0.0, 0.0  # last_curvature: v'K v, 0 if there is no last direction
-    v, h = direction.v, direction.h
+    decrease, last_curvature, n_members = 0.0, 0.0, 0  # last_curvature: v'K v, 0 if there is no last direction
+    h, missing = direction.h, -1
     for _ in range(max_steps):
-        violation, i, j = _select_pair(K, D)
+        violation, i, j = _select_pair(K, rows, D)
         if violation <= tol:
+            break
+        if not (make_ready(K, rows, i) and make_ready(K, rows, j)):
+            missing = j if make_ready(K, rows, i) else i
             break
         K_i, K_j = K[np.uint64(i)], K[np.uint64(j)]
         curvature, slope = D.diagonal[i] + D.diagonal[j] - 2.0 * np.float64(K_i[np.uint64(j)]), D.F[j] - D.F[i]
@@ -54,30 +71,39 @@ def optimise_block(K, D, direction, tol, max_steps):
         conjugate_curvature = curvature - cross * cross / last_curvature if last_curvature > 0.0 else 0.0
         if conjugate_curvature > max(_MIN_CURVATURE_RATIO * curvature, TINY_CURVATURE):
             factor, step = -cross / last_curvature, slope / conjugate_curvature
-            if _update_direction(v, factor, i, j, step, D.beta, D.lower, D.upper) == 0:
+            n_members = _update_direction(direction, n_members, factor, i, j)
+            if _stays_within_bounds(D, direction, n_members, step):
                 # Both can move afterwards; if one has reached its other bound, the next step that selects it notices.
                 for t in (i, j):
                     D.rise_penalty[t], D.fall_penalty[t] = np.float32(0), np.float32(0)
-                _move_along(D, v, h, factor, step, K_i, K_j)
+                _move_along(D, direction, n_members, factor, step, K_i, K_j)
                 decrease, last_curvature = decrease + 0.5 * step * slope, conjugate_curvature
                 continue
         decrease += move_pair(D, i, j, K_i, K_j)
-        last_curvature = 0.0
+        n_members, last_curvature = _no_members(direction, n_members), 0.0
         if curvature > TINY_CURVATURE and D.rise_penalty[i] == 0 and D.fall_penalty[j] == 0:
             last_curvature = curvature
-            _start_direction(v, h, i, j, K_i, K_j)
-    return decrease
+            n_members = _update_direction(direction, n_members, 0.0, i, j)
+            for t in range(h.size):
+                h[t] = np.float64(K_i[t]) - np.float64(K_j[t])
+    _no_members(direction, n_members)
+    return decrease, missing
 
 
 @compiled
-def _select_pair(K, D):
-    """Return the largest violation of all groups, and the pair with the largest predicted decrease."""
+def _select_pair(K, rows, D):
+    """Return the largest violation of all groups, and the pair with the largest predicted decrease.
+
+    If the row of K of an i is not ready and cannot be computed, the pair is (i, i).
+    """
     largest, best, best_i, best_j = 0.0, -1.0, 0, 0
     for group in range(D.ends.size - 1):
         violation = D.extremes[group, 1] - D.extremes[group, 0]
         if violation > 0.0:
             largest = max(largest, violation)
             i = select_i(D, group)
+            if not make_ready(K, rows, i):
+                return max(largest, violation), i, i
             gain, j = select_j(D, group, i, K[np.uint64(i)])
             if gain > best:
                 best, best_i, best_j = gain, i, j
@@ -85,40 +111,51 @@ def _select_pair(K, D):
 
 
 @compiled
-def _start_direction(v, h, i, j, K_i, K_j):
-    """Set v = e_i − e_j and h = K v."""
-    for t in range(v.size):
-        v[t] = 0.0
-        h[t] = np.float64(K_i[t]) - np.float64(K_j[t])
-    v[i], v[j] = 1.0, -1.0
-
-
-@compiled(fastmath=SCAN_FASTMATH)
-def _update_direction(v, factor, i, j, step, beta, lower, upper):
-    """Set v = factor v + e_i − e_j; return how many dual variables a step along it would move beyond their bounds."""
-    for t in range(v.size):
-        value = v[t] * factor
-        v[t] = value if abs(value) > _NEGLIGIBLE_COMPONENT else 0.0  # subnormal numbers take a hundred times as long
-    v[i] += 1.0
-    v[j] -= 1.0
-    n_beyond = 0
-    for t in range(v.size):
-        value = beta[t] + step * v[t]
-        n_beyond += (value > upper[t]) | (value < lower[t])
-    return n_beyond
+def _no_members(direction, n_members):
+    """Set v = 0; return the number of its members, 0."""
+    for t in direction.members[:n_members]:
+        direction.v[t], direction.is_member[t] = 0.0, False
+    return 0
 
 
 @compiled
-def _move_along(D, v, h, factor, step, K_i, K_j):
+def _update_direction(direction, n_members, factor, i, j):
+    """Set v = factor v + e_i − e_j; return the number of its members."""
+    v, members = direction.v, direction.members
+    for t in members[:n_members]:
+        value = v[t] * factor
+        v[t] = value if abs(value) > _NEGLIGIBLE_COMPONENT else 0.0  # subnormal numbers take a hundred times as long
+    for t in (i, j):
+        if not direction.is_member[t]:
+            members[n_members], direction.is_member[t] = t, True
+            n_members += 1
+    v[i] += 1.0
+    v[j] -= 1.0
+    return n_members
+
+
+@compiled
+def _stays_within_bounds(D, direction, n_members, step):
+    """Return whether a step along v moves no dual variable beyond its bounds."""
+    for t in direction.members[:n_members]:
+        value = D.beta[t] + step * direction.v[t]
+        if value > D.upper[t] or value < D.lower[t]:
+            return False
+    return True
+
+
+@compiled
+def _move_along(D, direction, n_members, factor, step, K_i, K_j):
     """Set h = K v, add the step to beta and F, and set the extremes of each group."""
+    h = direction.h
     for group in range(D.ends.size - 1):
         here = slice(D.ends[group], D.ends[group + 1])
         extremes = _move_group(
             D.F[here], D.rise_penalty[here], D.fall_penalty[here], h[here], factor, step, K_i[here], K_j[here]
         )
         D.extremes[group, 0], D.extremes[group, 1] = extremes
-    for t in range(v.size):
-        D.beta[t] += step * v[t]
+    for t in direction.members[:n_members]:
+        D.beta[t] += step * direction.v[t]
 
 
 @compiled(fastmath=SCAN_FASTMATH)

@@ -19,7 +19,8 @@ from widemargin.solvers.contract import Status
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.pair_step import dual_variables, move_pair, select_i, select_j
 from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
-from widemargin.solvers.decomposition.svmlight import SVMLIGHT, solve
+from widemargin.solvers.decomposition.svmlight import solve
+from widemargin.solvers.decomposition.whole_matrix import SVMLIGHT
 
 _STEPS_BETWEEN_SHRINKING = 1000  # at most
 _MAX_STEPS, _MAX_STEPS_PER_VARIABLE = 1_000_000, 1000  # the larger of the two limits counts
@@ -38,7 +39,7 @@ SMO = replace(SVMLIGHT, name="smo", solve=smo)
 class _PairMethod:
     """The method of `smo` for `solve`. `iteration` is the number of steps; an iteration of `solve` takes many."""
 
-    name = "smo"
+    name, limits_blas = "smo", True
     iterations_between_measurements = 1
 
     def __init__(self, problem, settings, start):

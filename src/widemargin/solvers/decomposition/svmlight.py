@@ -19,21 +19,20 @@ A large problem is first solved roughly for a random eighth of its rows, the oth
 Most of the way from zero to the solution is then made at an eighth of the cost.
 """
 
-from dataclasses import replace
+from contextlib import nullcontext
 
 import numpy as np
 
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.kernels.cache import rows_that_fit
-from widemargin.problems.formulations import KernelQP
+from widemargin.kernels.single_rows import ready_rows
 from widemargin.solvers.contract import KernelSolution, Status, Watch
 from widemargin.solvers.decomposition.active_set import ActiveSet
-from widemargin.solvers.decomposition.conjugate_pairs import Direction, optimise_block
+from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
 from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_nanoseconds
 from widemargin.solvers.decomposition.pair_step import dual_variables
 from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
-from widemargin.solvers.spec import SolverSpec, Start
 
 # Sizes of working sets, in dual variables. By default, problems of up to _WHOLE_PROBLEM are one working set; else the
 # first one is an eighth of the problem, within limits (measured for 128 to 2048: benchmarks/results/kernel.md).
@@ -57,7 +56,7 @@ _FIRST_PART_TOL = 0.1  # violation to which it is solved
 
 
 def svmlight(problem, settings, start=None):
-    """Solve a KernelQP; return a KernelSolution.
+    """Solve a KernelQP by working sets; return a KernelSolution.
 
     Parameters
     ----------
@@ -66,18 +65,7 @@ def svmlight(problem, settings, start=None):
     start : ndarray or None
         Dual variables to start from.
     """
-    return solve(_Decomposition(problem, settings, start), settings)
-
-
-SVMLIGHT = SolverSpec(
-    name="svmlight",
-    solve=svmlight,
-    takes=frozenset({KernelQP}),
-    starts_from=Start.DUAL,
-    stopping=("gap", "kkt"),
-    counts="iterations",
-)
-KERNEL_AUTO = replace(SVMLIGHT, name="auto")
+    return solve(Decomposition(problem, settings, start), settings)
 
 
 def solve(method, settings):
@@ -86,13 +74,14 @@ def solve(method, settings):
     Parameters
     ----------
     method : object
-        With the attributes `name`, `state` (an ActiveSet), `rule` (a StoppingRule), `iteration`, `violation` and
-        `iterations_between_measurements`, and the methods `status()`, which returns a Status or None, `iterate()`, and
-        `write_back()`, after which the state is that of the last step.
+        With the attributes `name`, `state` (an ActiveSet), `rule` (a StoppingRule), `iteration`, `violation`,
+        `limits_blas` (whether BLAS is limited to one thread) and `iterations_between_measurements`, and the methods
+        `status()`, which returns a Status or None, `iterate()`, and `write_back()`, after which the state is that of
+        the last step.
     settings : KernelSettings
     """
     state, watch = method.state, Watch(settings)
-    with watch, single_threaded_blas():
+    with watch, single_threaded_blas() if method.limits_blas else nullcontext():
         while True:
             status = method.status()
             is_due = method.iteration % method.iterations_between_measurements == 0
@@ -137,7 +126,7 @@ def _complete(state, status):
     return True
 
 
-class _Decomposition:
+class Decomposition:
     """The method of `svmlight` for `solve`.
 
     Attributes
@@ -150,7 +139,8 @@ class _Decomposition:
         The largest violation of the active dual variables.
     """
 
-    name = "svmlight"
+    name, limits_blas = "svmlight", True
+    _max_pair_steps = _MAX_PAIR_STEPS
     iterations_between_measurements = _ITERATIONS_BETWEEN_MEASUREMENTS
 
     def __init__(self, problem, settings, start):
@@ -193,7 +183,6 @@ class _Decomposition:
         n_kinds = 2 * self._n_groups  # those that can increase and those that can decrease, in each group
         self._n_kept = size - n_kinds * max(1, round((1 - _FRACTION_KEPT) * size / n_kinds))
         problem = self.state.problem
-        self._directions = np.empty((2, min(size, len(problem.start))))
         self._block = KernelBlock(min(size, len(problem.start)), problem.K.n_rows, self.state.cache.values.dtype)
 
     def _grow(self):
@@ -254,32 +243,42 @@ class _Decomposition:
             state.diagonal[chosen],
             np.searchsorted(chosen, state.ends),
         )
-        rounding = state.gradient_rounding()
-        goal = max(0.5 * self.rule.goal, rounding)
+        goal = max(0.5 * self.rule.goal, state.gradient_rounding())
         if len(chosen) < len(state.index):
             goal = max(goal, _INNER_VIOLATION * self.violation)
-        decrease, by_newton = self._optimise(block, variables, goal)
-        fraction = len(chosen) / len(state.problem.start)
-        exact = by_newton and fraction == 1.0
-        self._stall.record(decrease, self.violation, rounding, state.objective(), fraction=fraction, exact=exact)
-        state.move(chosen, variables.beta, slots)
+        self._step(chosen, slots, block, variables, goal)
         self.iteration += 1
         self._grow()
 
+    def _step(self, chosen, slots, block, variables, goal):
+        """Optimise the dual variables `chosen`, and move the state to the result."""
+        state = self.state
+        decrease, by_newton = self._optimise(block, variables, goal)
+        fraction = len(chosen) / len(state.problem.start)
+        exact = by_newton and fraction == 1.0
+        rounding, objective = state.gradient_rounding(), state.objective()
+        self._stall.record(decrease, self.violation, rounding, objective, fraction=fraction, exact=exact)
+        state.move(chosen, variables.beta, slots)
+
     def _optimise(self, block, variables, goal):
         """Optimise the working set; return the decrease of the objective, and whether Newton steps were taken."""
-        direction = Direction(*self._directions[:, : len(variables.beta)])
-        decrease = optimise_block(block, variables, direction, goal, _MAX_PAIR_STEPS)
+        decrease = self._take_pair_steps(block, variables, goal)
         violation = np.max(variables.extremes[:, 1] - variables.extremes[:, 0])
         by_newton = violation > goal and self._newton_is_due(variables)
         if by_newton:
-            decrease += newton_block(block, variables, goal)
+            with single_threaded_blas():
+                decrease += newton_block(block, variables, goal)
         return decrease, by_newton
+
+    def _take_pair_steps(self, block, variables, goal):
+        """Take pair steps until the violation is within the goal or there are too many; return the decrease."""
+        direction, rows = no_direction(len(block)), ready_rows(len(block), block.dtype)
+        return optimise_block(block, rows, variables, direction, goal, self._max_pair_steps)[0]
 
     def _newton_is_due(self, variables):
         """Return whether the pair steps that did not converge have taken as long as Newton steps would take."""
         self._n_unfinished += 1
-        self._pair_nanoseconds += _NS_PER_PAIR_STEP * _MAX_PAIR_STEPS * len(variables.beta)
+        self._pair_nanoseconds += _NS_PER_PAIR_STEP * self._max_pair_steps * len(variables.beta)
         n_free = np.count_nonzero((variables.beta > variables.lower) & (variables.beta < variables.upper))
         if self._pair_nanoseconds < newton_nanoseconds(len(variables.beta), n_free):
             return False

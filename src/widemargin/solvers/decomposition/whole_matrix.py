@@ -1,0 +1,230 @@
+"""`svmlight` for small problems: all dual variables are optimised at once, with memory for the whole kernel matrix.
+
+There are no working sets and no shrinking of arrays. Compiled steps over all dual variables return to Python if they
+need kernel rows that are not computed yet, and after some milliseconds, so that callbacks, limits and Ctrl-C are
+noticed. Kernel rows are computed in blocks: that of the next step, and those of the dual variables with the largest
+violations, which are likely to be needed soon; twice as many each time. Most problems are solved in one iteration.
+
+A problem that pair steps do not solve within an iteration is continued with those dual variables only that are not at
+a bound for good, or by Newton steps.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from widemargin.kernels.cache import HeldRows
+from widemargin.kernels.rows import submatrix
+from widemargin.kernels.single_rows import ready_rows
+from widemargin.problems.formulations import KernelQP
+from widemargin.solvers.decomposition.active_set import ActiveSet, check_sizes, feasible, group_sums
+from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
+from widemargin.solvers.decomposition.pair_step import dual_variables
+from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
+from widemargin.solvers.decomposition.svmlight import Decomposition, solve
+from widemargin.solvers.decomposition.svmlight import svmlight as by_working_sets
+from widemargin.solvers.spec import SolverSpec, Start
+
+_ANY_KERNEL = 512  # dual variables up to which problems are small, whatever the kernel
+_CHEAP_KERNEL = 2048  # the same if a kernel value takes a few nanoseconds
+_ALL_AT_ONCE = 128  # rows up to which the whole matrix is computed at once
+_SINGLE_ROWS_DIVISOR = 8  # an eighth of the rows of a larger matrix may be computed one by one, if they are dense
+_FIRST_ROWS = 64  # the number of rows that are then computed together
+_MAX_FRACTION_CHOSEN = 0.7  # of the dual variables; if more are not at a bound for good, all are optimised
+_STEP_NANOSECONDS = 1e7  # pair steps of one iteration
+_NS_PER_PAIR_STEP = 3.0  # per dual variable
+_MAX_PAIR_STEPS = 20_000
+MAX_ROWS_OF_FULL_PRECISION = 100  # rows up to which a problem is solved to full precision, whatever the tolerance
+FULL_PRECISION = 1e-12  # violation
+_STEPS_TO_FULL_PRECISION = 3000
+_INNER_VIOLATION = 0.1  # to be reached by the chosen dual variables, relative to the violation of the problem
+
+
+def svmlight(problem, settings, start=None):
+    """Solve a KernelQP; return a KernelSolution.
+
+    Parameters
+    ----------
+    problem : KernelQP
+    settings : KernelSettings
+    start : ndarray or None
+        Dual variables to start from.
+    """
+    if is_small(problem, settings):
+        return solve(WholeMatrix(problem, settings, start), settings)
+    return by_working_sets(problem, settings, start)
+
+
+SVMLIGHT = SolverSpec(
+    name="svmlight",
+    solve=svmlight,
+    takes=frozenset({KernelQP}),
+    starts_from=Start.DUAL,
+    stopping=("gap", "kkt"),
+    counts="iterations",
+)
+KERNEL_AUTO = replace(SVMLIGHT, name="auto")
+
+
+def is_small(problem, settings):
+    """Return whether a problem has few dual variables, and there is memory for its whole kernel matrix."""
+    if settings.working_set is not None:
+        return False
+    K, n_variables = problem.K, len(problem.start)
+    n_bytes = K.dtype.itemsize * max(K.n_rows, n_variables) ** 2
+    return n_variables <= (_CHEAP_KERNEL if K.cheap else _ANY_KERNEL) and n_bytes <= settings.cache_size * 2**20
+
+
+class WholeMatrix(Decomposition):
+    """The method of `svmlight` for a small problem; the attributes are those of a Decomposition."""
+
+    _iterations_before_shrinking = 0
+
+    def __init__(self, problem, settings, start):
+        self.state = state = _HeldSet(problem, settings, start)
+        self.settings, self.iteration = settings, 0
+        self.limits_blas = len(problem.start) > _ALL_AT_ONCE  # otherwise only Newton steps call it
+        self.rule, self._stall = StoppingRule(settings), StallDetector()
+        self._goal = self.rule.goal
+        self._n_variables = n_variables = len(problem.start)
+        self._working_set = state.index
+        self._pair_nanoseconds, self._n_unfinished = 0.0, 0
+        self._max_pair_steps = min(_MAX_PAIR_STEPS, int(_STEP_NANOSECONDS / (_NS_PER_PAIR_STEP * n_variables)) + 1)
+        self._n_next_rows = _FIRST_ROWS
+        if n_variables <= _ALL_AT_ONCE or not state.has_one_per_row:
+            state.cache.fetch(state.rows)
+        self._matrix, self._rows = self._whole(n_variables)
+
+    def _whole(self, n_variables):
+        """Return the kernel matrix of the dual variables, which compiled loops may complete, and its SingleRows."""
+        state, K = self.state, self.state.problem.K
+        matrix = state.cache.values
+        if state.has_one_per_row and K.held is None:
+            n_single = n_variables // _SINGLE_ROWS_DIVISOR if n_variables > _ALL_AT_ONCE else 0
+            return matrix, K.single_rows(state.cache.is_ready, n_single)
+        if not state.has_one_per_row:
+            matrix = submatrix(matrix, state.position, state.position)
+        elif not matrix.flags.writeable:
+            matrix = matrix.copy()
+        return matrix, ready_rows(n_variables, matrix.dtype)
+
+    def _set_shrinking(self, n_iterations):
+        """Do nothing, since no dual variable is removed."""
+
+    def iterate(self):
+        """Optimise all dual variables, or those that are not at a bound for good."""
+        state = self.state
+        chosen = self._chosen()
+        goal = max(0.5 * self.rule.goal, state.gradient_rounding())
+        arrays = state.beta, state.F, state.lower, state.upper, state.diagonal
+        if len(chosen) == self._n_variables:
+            block, ends = self._matrix, state.ends
+            arrays = state.beta.copy(), state.F.copy(), *arrays[2:]
+        else:
+            goal = max(goal, _INNER_VIOLATION * self.violation)
+            block, ends = submatrix(self._matrix, chosen, chosen), np.searchsorted(chosen, state.ends)
+            arrays = [array[chosen] for array in arrays]
+        self._step(chosen, state.position[chosen], block, dual_variables(*arrays, ends), goal)
+        self.iteration += 1
+
+    def _chosen(self):
+        """Return the dual variables to optimise, in ascending order. After the first iteration all rows are ready."""
+        state = self.state
+        if self.iteration == 0:
+            return state.index
+        state.cache.fetch(state.rows)
+        if self._stall.has_stalled_once:
+            return state.index
+        smallest, largest = np.repeat(state.extremes, np.diff(state.ends), axis=0).T
+        above, below = np.greater(state.F, largest), np.less(state.F, smallest)
+        stays = ((state.beta <= state.lower) & above) | ((state.beta >= state.upper) & below)
+        chosen = np.flatnonzero(~stays)
+        return chosen if len(chosen) <= _MAX_FRACTION_CHOSEN * self._n_variables else state.index
+
+    def _take_pair_steps(self, block, variables, goal):
+        """Take pair steps as the base class does; a tiny problem, to full precision if a few thousand suffice."""
+        if len(block) < self._n_variables:
+            return super()._take_pair_steps(block, variables, goal)
+        total, missing, direction = 0.0, 0, no_direction(len(block))
+        while missing >= 0:
+            decrease, missing = optimise_block(
+                block, self._rows, variables, direction, goal, self._max_pair_steps
+            )  # fmt: skip
+            total += decrease
+            if missing >= 0:
+                self._compute_rows(variables, missing)
+        if len(self.state.rows) <= MAX_ROWS_OF_FULL_PRECISION:
+            finest = max(0.5 * FULL_PRECISION, self.state.gradient_rounding())
+            total += optimise_block(block, self._rows, variables, direction, finest, _STEPS_TO_FULL_PRECISION)[0]
+        self.state.cache.count_ready()
+        return total
+
+    def _compute_rows(self, variables, missing):
+        """Compute the kernel row `missing`, and others of dual variables with large violations."""
+        smallest, largest = np.repeat(variables.extremes, np.diff(variables.ends), axis=0).T
+        violation = np.maximum(
+            largest - variables.F - variables.rise_penalty, variables.F - variables.fall_penalty - smallest
+        )
+        violation[self._rows.is_ready] = -np.inf
+        violation[missing] = np.inf
+        n_rows = min(self._n_next_rows, self._n_variables - np.count_nonzero(self._rows.is_ready))
+        self.state.cache.fetch(np.sort(np.argpartition(-violation, n_rows - 1)[:n_rows]))
+        self._n_next_rows *= 2
+
+    def _newton_is_due(self, variables):
+        """Return what the base class does, after all kernel rows are computed."""
+        is_due = super()._newton_is_due(variables)
+        if is_due:
+            self.state.cache.fetch(self.state.rows)
+        return is_due
+
+
+class _HeldSet(ActiveSet):
+    """An ActiveSet with memory for the whole kernel matrix, and of which no dual variable is removed."""
+
+    def __init__(self, problem, settings, start):
+        self.problem, self.settings = problem, settings
+        check_sizes(problem)
+        self.cache = HeldRows(problem.K)
+        self.sums, self._beta = group_sums(problem, problem.start), feasible(problem, start)
+        n_rows, n_variables = problem.K.n_rows, len(self._beta)
+        self._f, self.omitted_bound = np.zeros((2, n_rows))
+        self._removed, self._largest_diagonal = [], float(np.abs(problem.K.diagonal).max(initial=0.0))
+        self._pair_sum_size = problem.K.bound if n_variables > n_rows else 0.0
+        self.index, self.rows, self.position = np.arange(n_variables), np.arange(n_rows), problem.row
+        self.has_one_per_row = n_variables == n_rows and bool((problem.row == self.rows).all())
+        self.beta, self.f, self.linear = self._beta.copy(), self._f.copy(), problem.linear
+        self.lower, self.upper, self.ends = problem.lower, problem.upper, problem.ends
+        self.diagonal = problem.K.diagonal[problem.row]
+        self.F, self.rising, self.falling = np.empty((3, n_variables))
+        self.extremes = np.empty((len(self.ends) - 1, 2))
+        self.rounding_bound, self._f_is_recomputed, self._f_is_current = 0.0, True, True
+        self._known = {}  # certificates by stretch, and offsets, of the present point
+        if self._beta.any():
+            weights = self._row_weights()
+            moved = self.cache.fetch(np.flatnonzero(weights))
+            self._add_rows(self.cache.values, moved, weights[moved], self.f)
+        if start is not None:
+            self._scale_start()
+
+    def certificate(self, stretch=1.0):
+        """Return what `ActiveSet.certificate` does, computed once for each point."""
+        if stretch not in self._known:
+            self._known[stretch] = super().certificate(stretch)
+        return self._known[stretch]
+
+    def offsets(self):
+        """Return what `ActiveSet.offsets` does, computed once for each point."""
+        if "offsets" not in self._known:
+            self._known["offsets"] = super().offsets()
+        return self._known["offsets"]
+
+    def move(self, chosen, beta, slots):
+        """Set dual variables as `ActiveSet.move` does."""
+        self._known = {}
+        super().move(chosen, beta, slots)
+
+    def recompute(self):
+        """Compute f from scratch as `ActiveSet.recompute` does."""
+        self._known = {}
+        super().recompute()
