@@ -48,6 +48,11 @@ class Kernel:
         return self.name in _KINDS
 
     @property
+    def numbers(self):
+        """The numbers that say to compiled functions which kernel it is, if it is computed from inner products."""
+        return _KINDS[self.name], self.gamma, self.coef0, self.degree
+
+    @property
     def positive_definite(self):
         """Whether every kernel matrix is known to be positive semidefinite; then |K(x, z)|² <= K(x, x) K(z, z)."""
         return self.name in ("linear", "rbf") or (self.name == "poly" and self.coef0 >= 0.0)
@@ -104,9 +109,7 @@ class Kernel:
 
         `own` and `others` are the squared norms of the two rows, which only rbf uses. `products` is overwritten.
         """
-        _finish(
-            _KINDS[self.name], self.gamma, self.coef0, self.degree, products, own, others, slots, out, start
-        )  # fmt: skip
+        _finish_tile(*self.numbers, products, own, others, slots, out, start)
 
 
 def _is_single(number):
@@ -115,20 +118,26 @@ def _is_single(number):
 
 
 @compiled(fastmath=frozenset({"contract"}))
-def _finish(kind, gamma, coef0, degree, products, own, others, slots, out, start):
+def _finish_tile(kind, gamma, coef0, degree, products, own, others, slots, out, start):
     """Turn a tile of inner products into kernel values, as `Kernel.finish` describes."""
-    number = products.dtype.type
     for b in range(products.shape[0]):
         source, target = products[np.uint64(b)], out[np.uint64(slots[b])][start : start + products.shape[1]]
-        if kind == _RBF:
-            _rbf(source, number(gamma), number(own[b]), others[start : start + source.size], target)
-        elif kind == _POLY:
-            _poly(source, number(gamma), number(coef0), degree, target)
-        elif kind == _SIGMOID:
-            _sigmoid(source, number(gamma), number(coef0), target)
-        else:
-            for j in range(source.size):
-                target[j] = source[j]
+        finish_row(kind, gamma, coef0, degree, source, own[b], others[start : start + source.size], target)
+
+
+@compiled(fastmath=frozenset({"contract"}))
+def finish_row(kind, gamma, coef0, degree, products, own, others, target):
+    """Set target to the kernel values of a row of inner products; `own` is |x|², `others` are |z|². See `numbers`."""
+    number = products.dtype.type
+    if kind == _RBF:
+        _rbf(products, number(gamma), number(own), others, target)
+    elif kind == _POLY:
+        _poly(products, number(gamma), number(coef0), degree, target)
+    elif kind == _SIGMOID:
+        _sigmoid(products, number(gamma), number(coef0), target)
+    else:
+        for j in range(products.size):
+            target[j] = products[j]
 
 
 @compiled(fastmath=frozenset({"contract"}))
