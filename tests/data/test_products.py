@@ -1,8 +1,10 @@
 """Inner products in tiles, against NumPy: dense and sparse, all columns and chosen ones, single and double."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
-from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
+from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix, hstack, random_array
 
 from widemargin.data.products import InnerProducts, squared_norms
 
@@ -134,25 +136,44 @@ def test_columns_that_do_not_occur_take_no_memory(dtype, rng):
     n_features = 50_000_000
     X = csr_array(([1.0, 2.0, 3.0, 4.0], [7, n_features - 1, 7, 12_345_678], [0, 2, 4]), shape=(2, n_features))
     Z = csr_array(([5.0, 6.0, 7.0], [0, 7, n_features - 1], [0, 2, 3]), shape=(2, n_features))
+    by_tiles(products := InnerProducts(X, dtype), products.panels(np.arange(2)), 2)  # compiled now, if it has to be
+    tracemalloc.start()
     products = InnerProducts(X, dtype)
-    for panels in (products.panels(np.arange(2)), products.panels_of(Z)):
-        assert sum(panel.lines.nbytes + panel.line_of.nbytes for panel in panels) < 10_000
-    np.testing.assert_array_equal(by_tiles(products, products.panels(np.arange(2)), 2), [[5.0, 3.0], [3.0, 25.0]])
-    np.testing.assert_array_equal(by_tiles(products, products.panels_of(Z), 2), [[6.0, 18.0], [14.0, 0.0]])
+    of_X, of_Z = by_tiles(products, products.panels(np.arange(2)), 2), by_tiles(products, products.panels_of(Z), 2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2_000_000  # most of it the memory of a tile
+    np.testing.assert_array_equal(of_X, [[5.0, 3.0], [3.0, 25.0]])
+    np.testing.assert_array_equal(of_Z, [[6.0, 18.0], [14.0, 0.0]])
 
 
 @TYPES
-def test_a_panel_of_very_many_columns_has_lines_for_those_of_its_rows(dtype, rng):
+def test_very_many_columns_are_multiplied_by_lists(dtype, rng):
     n_features = 200_000  # each occurs in one of the first rows
     X = csr_array((np.ones(n_features), np.arange(n_features), np.linspace(0, n_features, 101).astype(int)))
     X = csr_array(X + csr_array((rng.standard_normal(300), (rng.integers(100, size=300), np.full(300, 3))), X.shape))
     products = InnerProducts(X, dtype)
-    panels = products.panels(np.arange(100))
-    assert panels[0].lines.shape[0] < 0.4 * n_features
-    found, expected = by_tiles(products, panels, 100), (X @ X.T).toarray()
+    found, expected = by_tiles(products, products.panels(np.arange(100)), 100), (X @ X.T).toarray()
     np.testing.assert_allclose(found, expected, rtol=1e-4 if dtype == np.float32 else 1e-12)
     Z = csr_array((rng.standard_normal(40), (np.arange(40), rng.integers(n_features, size=40))), (40, n_features))
     np.testing.assert_allclose(by_tiles(products, products.panels_of(Z), 40), (Z @ X.T).toarray(), atol=1e-5)
+
+
+@TYPES
+def test_lists_of_several_blocks_serve_any_range_and_any_choice_of_columns(dtype, rng):
+    frequent = csr_array(rng.standard_normal((5000, 1)))  # a column of all rows: a line, not a list
+    X = hstack([random_array((5000, 3000), density=0.002, rng=rng), frequent], format="csr")
+    products, dense = InnerProducts(X, dtype), X.toarray()
+    assert products.ranges(20_000) == [(0, 8192), (8192, 16_384), (16_384, 20_000)]
+    chosen, columns = np.array([4999, 3, 2048]), rng.permutation(5000)[:4500].astype(np.uint32)
+    panel = products.panels(chosen)[0]
+    for of in (None, columns, None):
+        expected = dense[chosen] @ (dense if of is None else dense[of]).T
+        for start, stop in ((0, 4500), (5, 2047), (2040, 4100), (4096, 4097)):
+            with products.workspace() as workspace:
+                tiles = products.tiles(start, stop)
+                found = np.hstack([products.fill(panel, 3, of, *tile, workspace).copy() for tile in tiles])
+            np.testing.assert_allclose(found, expected[:, start:stop], atol=30 * ACCURACY[dtype])
 
 
 def test_rows_without_any_value_have_products_of_zero():

@@ -1,18 +1,17 @@
 """Inner products <z_b, x_j> of a block of rows z with many rows x_j, in tiles that fit into the processor's cache.
 
     dense    The tile is a matrix product computed by BLAS.
-    sparse   The block is written as a panel: a dense array with a line for each feature, which holds this feature of
-             all rows of the block. The products of a row x_j with all rows of the block are then the sum of as many
-             lines as x_j has stored values, each multiplied by its value.
-    wide     If a sparse X has more columns than stored values, columns without values are removed. If very many
-             columns remain, a panel has lines only for the columns of its own rows, which are found by a table. So the
-             memory of a panel does not grow with the largest column number.
+    lists    Sparse rows that have few columns in common, such as those of text: see `column_lists`.
+    panel    Other sparse rows. The block is written as a dense array with a line for each feature, which holds this
+             feature of all rows of the block. The products of a row x_j with all rows of the block are then the sum of
+             as many lines as x_j has stored values, each multiplied by its value.
 
 The storage of the inner products does not depend on that of X: rows of which less than the fraction
 `_SPARSE_BELOW_DENSITY` of the values is not zero are converted to CSR, others to an array.
 """
 
 from contextlib import contextmanager
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -20,28 +19,34 @@ from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.simd import LANES, add_line, no_lanes, put_lanes
+from widemargin._runtime.threads import split
+from widemargin.data.column_lists import (
+    ROWS_PER_BLOCK,
+    ColumnNumbers,
+    CsrRows,
+    chosen_rows,
+    csr_rows,
+    list_blocks,
+    matches_per_pair,
+    rows_with_lists,
+)
 
 _SPARSE_BELOW_DENSITY = 0.15  # fraction of nonzero values; a stored value of CSR costs 6 to 7 times as much (measured)
 _NANOSECONDS_PER_SPARSE_VALUE, _NANOSECONDS_PER_DENSE_VALUE = 0.1, 0.016  # of a row x_j
+_NANOSECONDS_PER_MATCH = 0.7  # of a column that two rows have in common
+_MAX_MATCHES_PER_BYTE = 0.07  # of the stored values of a row; lists are faster up to this, panels above (measured)
 _ROWS_PER_DENSE_PANEL = 128  # rows of a block that BLAS multiplies at once
 _PRODUCTS_PER_TILE = 1 << 16  # 256 or 512 kB, and 20 to 100 microseconds of work between calls from Python
-_MAX_COLUMNS_WITH_LINES = 1 << 16  # with more columns, a panel has no line for each of them; a panel of 16 MB at most
+_COLUMNS_PER_TASK = 4 * ROWS_PER_BLOCK  # products with so many rows x_j are one task of the thread pool
+_MAX_COLUMNS_WITH_LINES = 1 << 16  # of a panel, which then has 16 MB; with more columns, lists are used
 _ROWS_TRANSPOSED_TOGETHER = 64  # rows x_j whose products are transposed together, from (j, b) to (b, j)
 
 
-class _CsrRows(NamedTuple):
-    """Rows in CSR format."""
+class _ListPanel(NamedTuple):
+    """A block of sparse rows that are multiplied by lists: the rows `chosen` of `rows`."""
 
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-
-
-class _Panel(NamedTuple):
-    """A block of sparse rows: feature k of all of them is lines[k], or lines[line_of[k]] if `line_of` is not empty."""
-
-    lines: np.ndarray
-    line_of: np.ndarray
+    rows: CsrRows
+    chosen: np.ndarray
 
 
 class InnerProducts:
@@ -66,48 +71,49 @@ class InnerProducts:
     def __init__(self, X, dtype):
         self.n_rows, self.n_features = X.shape
         self.dtype = np.dtype(dtype)
-        self._sparse = _density(X) < _SPARSE_BELOW_DENSITY
-        self.panel_rows = LANES if self._sparse else _ROWS_PER_DENSE_PANEL
-        self._tile_columns = _PRODUCTS_PER_TILE // self.panel_rows
-        self._free_workspaces = []
+        self._sparse, self._by_lists = is_sparse(X), False
         if self._sparse:
-            self._rows, self._occurring = _csr_rows(csr_array(X, dtype=dtype)), None
-            if self.n_features > len(self._rows.data):
-                self._occurring, places = np.unique(self._rows.indices, return_inverse=True)
-                self._rows = self._rows._replace(indices=places.astype(np.uint32))
-            self._n_columns = self.n_features if self._occurring is None else len(self._occurring)
-            self.cost = _NANOSECONDS_PER_SPARSE_VALUE * len(self._rows.data) / max(1, self.n_rows)
+            self._prepare_sparse(X)
         else:
             self._X = _array_of(X, dtype)
             self.cost = _NANOSECONDS_PER_DENSE_VALUE * self.n_features
+        self.panel_rows = LANES if self._sparse else _ROWS_PER_DENSE_PANEL
+        self._tile_columns = _PRODUCTS_PER_TILE // self.panel_rows
+        self._free_workspaces = []
+
+    def _prepare_sparse(self, X):
+        """Set the rows in CSR format, and whether their products are computed by lists or by panels."""
+        rows = csr_rows(csr_array(X, dtype=self.dtype))
+        self._numbers = ColumnNumbers(rows, self.n_features)
+        self._rows, n_columns = self._numbers.renumber(rows), self._numbers.n_columns
+        values_per_row = len(rows.data) / max(1, self.n_rows)
+        matches = matches_per_pair(self._rows, n_columns)
+        max_matches = _MAX_MATCHES_PER_BYTE * self.dtype.itemsize * values_per_row
+        self._by_lists = n_columns > _MAX_COLUMNS_WITH_LINES or matches < max_matches
+        self.cost = _NANOSECONDS_PER_SPARSE_VALUE * values_per_row
+        if self._by_lists:
+            self.cost = _NANOSECONDS_PER_MATCH * matches
+        self._lists, self._lists_columns, self._lock = None, None, Lock()
 
     def panels(self, chosen):
         """Return the chosen rows of X as a list of panels for `fill`: `panel_rows` rows in each, fewer in the last."""
-        return [self._panel(chosen[begin : begin + self.panel_rows]) for begin in self._begins(len(chosen))]
-
-    def _panel(self, chosen):
         if not self._sparse:
-            return self._X[chosen]
-        return _make_panel(self._rows, np.ascontiguousarray(chosen, dtype=np.uint64), self._n_columns)
+            return [self._X[chosen[begin : begin + self.panel_rows]] for begin in self._begins(len(chosen))]
+        return self._sparse_panels(self._rows, np.ascontiguousarray(chosen, dtype=np.uint64))
 
     def panels_of(self, Z):
         """Return the rows of another matrix Z, with the same features, as a list of panels for `fill`."""
         if not self._sparse:
             Z = _array_of(Z, self.dtype)
             return [Z[begin : begin + self.panel_rows] for begin in self._begins(len(Z))]
-        rows = self._renumber_columns(_csr_rows(csr_array(Z, dtype=self.dtype)))
-        every = np.arange(Z.shape[0], dtype=np.uint64)
-        return [_make_panel(rows, every[k : k + LANES], self._n_columns) for k in self._begins(len(every))]
+        rows = self._numbers.renumber(csr_rows(csr_array(Z, dtype=self.dtype)))
+        return self._sparse_panels(rows, np.arange(Z.shape[0], dtype=np.uint64))
 
-    def _renumber_columns(self, rows):
-        """Return rows with the column numbers of X; values in columns that do not occur in X become zero."""
-        if self._occurring is None:
-            return rows
-        places = np.searchsorted(self._occurring, rows.indices)
-        places[places == self._n_columns] = 0
-        known = self._occurring[places] == rows.indices if self._n_columns else np.zeros(len(places), bool)
-        data = np.where(known, rows.data, self.dtype.type(0))
-        return _CsrRows(data, np.where(known, places, 0).astype(np.uint32), rows.indptr)
+    def _sparse_panels(self, rows, chosen):
+        parts = [chosen[begin : begin + LANES] for begin in self._begins(len(chosen))]
+        if self._by_lists:
+            return [_ListPanel(rows, part) for part in parts]
+        return [_make_panel(rows, part, self._numbers.n_columns) for part in parts]
 
     def _begins(self, n_rows):
         return range(0, n_rows, self.panel_rows)
@@ -123,32 +129,59 @@ class InnerProducts:
         try:
             memory = self._free_workspaces.pop()
         except IndexError:
-            memory = np.empty((self.panel_rows, self._tile_columns), self.dtype)
+            memory = np.empty(self.panel_rows * self._tile_columns, self.dtype)
             memory = memory, np.empty((_ROWS_TRANSPOSED_TOGETHER, self.panel_rows), self.dtype)
         yield memory
         self._free_workspaces.append(memory)
 
+    def ranges(self, n_columns):
+        """Divide range(n_columns) into the (start, stop) ranges of tasks for threads."""
+        if self._by_lists:  # by whole blocks of lists
+            return [
+                (begin, min(begin + _COLUMNS_PER_TASK, n_columns)) for begin in range(0, n_columns, _COLUMNS_PER_TASK)
+            ]
+        return split(n_columns, -(-n_columns // _COLUMNS_PER_TASK))
+
     def tiles(self, start, stop):
-        """Divide range(start, stop) into the (start, stop) ranges of tiles."""
-        return [(begin, min(begin + self._tile_columns, stop)) for begin in range(start, stop, self._tile_columns)]
+        """Divide range(start, stop) into the (start, stop) ranges of tiles; none crosses the end of a list block."""
+        first = start // ROWS_PER_BLOCK * ROWS_PER_BLOCK if self._by_lists else start
+        begins = range(first, stop, self._tile_columns)
+        return [(max(begin, start), min(begin + self._tile_columns, stop)) for begin in begins]
 
     def fill(self, panel, n_panel, columns, start, stop, workspace):
         """Return the products of a panel of n_panel rows with the rows columns[start:stop], stored in the workspace.
 
-        The shape of the result is (n_panel, stop − start). `columns` is an array of uint32, or None for the rows
-        start .. stop themselves.
+        The shape of the result is (n_panel, stop − start), and it is contiguous. `columns` is an array of uint32, or
+        None for the rows start .. stop themselves. The range is one of those of `tiles`.
         """
-        products, transposed = workspace
+        memory, transposed = workspace
+        if self._by_lists:
+            return self._fill_by_lists(panel, columns, start, stop, memory)
+        products = memory[: self.panel_rows * (stop - start)].reshape(self.panel_rows, stop - start)
         if self._sparse:
-            products = products[:, : stop - start]
             if columns is None:
                 _sparse_range(self._rows, start, stop, panel, transposed, products)
             else:
                 _sparse_chosen(self._rows, columns[start:stop], panel, transposed, products)
             return products[:n_panel]
         X = self._X[start:stop] if columns is None else self._X[columns[start:stop]]
-        out = products.reshape(-1)[: n_panel * len(X)].reshape(n_panel, len(X))
-        return np.matmul(panel, X.T, out=out)
+        return np.matmul(panel, X.T, out=products[:n_panel])
+
+    def _fill_by_lists(self, panel, columns, start, stop, memory):
+        """Return the products of a panel with columns of one block of lists."""
+        block = self._blocks_of(columns)[start // ROWS_PER_BLOCK]
+        n_panel, n_block = len(panel.chosen), block.stop - block.start
+        products = memory[: n_panel * n_block].reshape(n_panel, n_block)
+        rows_with_lists(panel.rows, panel.chosen, block.lists, products)
+        return np.ascontiguousarray(products[:, start - block.start : stop - block.start])
+
+    def _blocks_of(self, columns):
+        """Return the lists of the rows `columns`, or all. The last ones are kept, since many blocks need the same."""
+        with self._lock:
+            if self._lists is None or self._lists_columns is not columns:
+                rows = self._rows if columns is None else chosen_rows(self._rows, columns)
+                self._lists, self._lists_columns = list_blocks(rows, self._numbers.n_columns), columns
+            return self._lists
 
 
 def squared_norms(X):
@@ -165,14 +198,10 @@ def row_sums(X):
     return np.bincount(row, X.data, minlength=X.shape[0])
 
 
-def _density(X):
+def is_sparse(X):
+    """Return whether so few values of X are not zero that inner products are computed from sparse rows."""
     size = max(1, X.shape[0] * X.shape[1])
-    return (X.nnz if issparse(X) else np.count_nonzero(X)) / size
-
-
-def _csr_rows(X):
-    indices, indptr = X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64, copy=False)
-    return _CsrRows(X.data, indices.view(np.uint32), indptr.view(np.uint64))
+    return (X.nnz if issparse(X) else np.count_nonzero(X)) < _SPARSE_BELOW_DENSITY * size
 
 
 def _array_of(X, dtype):
@@ -180,53 +209,26 @@ def _array_of(X, dtype):
 
 
 def _make_panel(rows, chosen, n_columns):
-    """Return the chosen rows as a _Panel of LANES rows; missing rows are zero.
-
-    If there are very many columns, line 0 is zero and stands for all columns that do not occur in the chosen rows.
-    """
-    if n_columns <= _MAX_COLUMNS_WITH_LINES:
-        panel = _Panel(np.zeros((max(1, n_columns), LANES), rows.data.dtype), np.empty(0, np.uint32))
-        _fill_panel(rows, chosen, panel)
-        return panel
-    line_of = np.zeros(n_columns, np.uint32)
-    n_lines = 1 + _number_columns(rows, chosen, line_of)
-    panel = _Panel(np.zeros((n_lines, LANES), rows.data.dtype), line_of)
+    """Return the chosen rows as a panel of LANES rows: column k is line k, and missing rows are zero."""
+    panel = np.zeros((max(1, n_columns), LANES), rows.data.dtype)
     _fill_panel(rows, chosen, panel)
     return panel
 
 
 @compiled
-def _number_columns(rows, chosen, line_of):
-    """Number the columns of the chosen rows from 1, in the order of their first occurrence; return their number."""
-    count = np.uint32(0)
-    for b in range(chosen.size):
-        for k in range(rows.indptr[chosen[b]], rows.indptr[chosen[b] + np.uint64(1)]):
-            if line_of[rows.indices[k]] == 0:
-                count += np.uint32(1)
-                line_of[rows.indices[k]] = count
-    return count
-
-
-@compiled
 def _fill_panel(rows, chosen, panel):
-    """Add feature k of row chosen[b] to entry b of the line of column k."""
-    has_table = panel.line_of.size > 0
+    """Add feature k of row chosen[b] to entry b of line k."""
     for b in range(chosen.size):
         for k in range(rows.indptr[chosen[b]], rows.indptr[chosen[b] + np.uint64(1)]):
-            line = panel.line_of[rows.indices[k]] if has_table else rows.indices[k]
-            panel.lines[line, np.uint64(b)] += rows.data[k]
+            panel[rows.indices[k], np.uint64(b)] += rows.data[k]
 
 
 @compiled
 def _row_with_panel(rows, j, panel):
     """Return the inner products of x_j with all rows of the panel: Σ_k x_jk times the line of column k."""
-    sums = no_lanes(panel.lines)
-    if panel.line_of.size:
-        for k in range(rows.indptr[j], rows.indptr[j + np.uint64(1)]):
-            sums = add_line(sums, rows.data[k], panel.lines, panel.line_of[rows.indices[k]])
-    else:
-        for k in range(rows.indptr[j], rows.indptr[j + np.uint64(1)]):
-            sums = add_line(sums, rows.data[k], panel.lines, rows.indices[k])
+    sums = no_lanes(panel)
+    for k in range(rows.indptr[j], rows.indptr[j + np.uint64(1)]):
+        sums = add_line(sums, rows.data[k], panel, rows.indices[k])
     return sums
 
 

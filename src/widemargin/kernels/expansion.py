@@ -5,15 +5,22 @@ is therefore bounded for any number of rows and support vectors, and all outputs
 needs no kernel values: its scores are <Σ_i coef_i x_i, z>.
 """
 
-import numpy as np
-from scipy.sparse import issparse
+from itertools import pairwise
+from typing import Any, NamedTuple
 
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run, single_threaded_blas, split
-from widemargin.data.products import InnerProducts, squared_norms
-from widemargin.kernels.rows import ENTRIES_WORTH_THREADS
+from widemargin.data.column_lists import ROWS_PER_BLOCK, ColumnNumbers, csr_rows, list_blocks, row_with_lists
+from widemargin.data.products import InnerProducts, is_sparse, squared_norms
+from widemargin.kernels.functions import finish_row
 
 _KERNEL_VALUES_PER_CALL = 1 << 22  # at most, in one call of a kernel function K(A, B)
-_PANELS_PER_TASK = 4  # panels of rows in one task of the thread pool
+_MAX_ROWS_PER_TASK, _FEWEST_TASKS = 128, 8  # of the thread pool
+_NANOSECONDS_FOR_THREADS = 400_000.0  # work below which tasks are not divided over threads
+_NANOSECONDS_PER_KERNEL_VALUE, _NANOSECONDS_PER_SPARSE_PRODUCT = 1.0, 3.0
 
 
 def kernel_scores(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):
@@ -42,7 +49,7 @@ def kernel_scores(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, a
     expansion = _Expansion(kernel, support, coefficients, block_ends)
     out = np.zeros((Z.shape[0], expansion.n_blocks, coefficients.shape[0]))
     if coefficients.shape[1] and Z.shape[0]:
-        _SCORERS.get(kernel.name, _by_tiles)(expansion, Z, out, n_jobs, advance or _no_progress)
+        _SCORERS.get(kernel.name, _by_products)(expansion, Z, out, n_jobs, advance or _no_progress)
     return out[:, 0] if ends is None else out
 
 
@@ -57,47 +64,123 @@ class _Expansion:
         self.kernel, self.support = kernel, support
         self.coefficients, self.ends, self.n_blocks = coefficients, ends, len(ends) - 1
 
-    def add(self, values, start, out):
-        """Add the contributions of n support vectors from `start` on, with kernel values (n_rows, n), to `out`."""
-        stop = start + values.shape[1]
-        for block in range(self.n_blocks):
-            begin, end = max(start, self.ends[block]), min(stop, self.ends[block + 1])
+    def part(self, start, stop):
+        """Return the coefficients of the support vectors from start to stop, and the ends counted from start."""
+        return np.ascontiguousarray(self.coefficients[:, start:stop]), np.clip(self.ends - start, 0, stop - start)
+
+    def add(self, values, out):
+        """Add the contributions of all support vectors, with kernel values (n_rows, n_support), to `out`."""
+        for block, (begin, end) in enumerate(pairwise(self.ends)):
             if begin < end:
-                out[:, block] += values[:, begin - start : end - start] @ self.coefficients[:, begin:end].T
+                out[:, block] += values[:, begin:end] @ self.coefficients[:, begin:end].T
 
 
-def _by_tiles(expansion, Z, out, n_jobs, advance):
-    """Compute the scores from tiles of inner products, turned into kernel values and multiplied by coefficients."""
+class _Rows(NamedTuple):
+    """The support vectors or the rows to score: X, centred where that helps, and its squared norms."""
+
+    X: Any
+    norms: np.ndarray
+
+
+def _by_products(expansion, Z, out, n_jobs, advance):
+    """Compute the scores from inner products, turned into kernel values and multiplied by coefficients."""
     kernel, support = expansion.kernel, expansion.support
     if kernel.name == "rbf" and not issparse(support) and not issparse(Z):
         centre = support.mean(axis=0, dtype=np.float64).astype(support.dtype)
         support, Z = support - centre, Z - centre
-    norms, norms_of_Z, n_support = squared_norms(support), squared_norms(Z), support.shape[0]
+    norms, norms_of_Z = squared_norms(support), squared_norms(Z)
     kernel.check(norms)
     kernel.check(norms_of_Z)
     single = support.dtype == np.float32 and Z.dtype == np.float32
     single = single and kernel.exact_in_single(norms) and kernel.exact_in_single(norms_of_Z)
-    products = InnerProducts(support, np.float32 if single else np.float64)
-    norms, norms_of_Z = norms.astype(products.dtype), norms_of_Z.astype(products.dtype)
+    dtype = np.float32 if single else np.float64
+    support, Z = _Rows(support, norms.astype(dtype)), _Rows(Z, norms_of_Z.astype(dtype))
+    score, nanoseconds = (_by_lists if is_sparse(support.X) else _by_tiles)(expansion, support, Z, out, dtype)
+
+    def score_and_advance(begin, end):
+        score(begin, end)
+        advance(end - begin)
+
+    n_tasks = _number_of_tasks(len(out), nanoseconds * len(norms))
+    with single_threaded_blas():
+        run(score_and_advance, split(len(out), n_tasks), n_jobs)
+
+
+def _number_of_tasks(n_rows, nanoseconds_per_row):
+    """Return into how many tasks rows are divided: one if it takes less time than starting a thread, else several."""
+    if n_rows * nanoseconds_per_row < _NANOSECONDS_FOR_THREADS:
+        return 1
+    return max(_FEWEST_TASKS, -(-n_rows // _MAX_ROWS_PER_TASK))
+
+
+def _by_tiles(expansion, support, Z, out, dtype):
+    """Return a function that scores a range of rows by tiles of BLAS, and the nanoseconds for one kernel value."""
+    products = InnerProducts(support.X, dtype)
+    tiles = products.tiles(0, products.n_rows)
+    parts = [expansion.part(start, stop) for start, stop in tiles]
 
     def score(begin, end):
-        part, own = Z[begin:end], norms_of_Z[begin:end]
-        slots = np.arange(products.panel_rows)
         with products.workspace() as workspace:
-            values = np.empty(workspace[0].shape)
-            for k, panel in enumerate(products.panels_of(part)):
-                here = slice(k * products.panel_rows, min((k + 1) * products.panel_rows, end - begin))
-                n_panel = here.stop - here.start
-                for start, stop in products.tiles(0, n_support):
-                    inner = products.fill(panel, n_panel, None, start, stop, workspace)
-                    tile = values[:n_panel, : stop - start]
-                    kernel.finish(inner, own[here], norms[start:stop], slots[:n_panel], tile, 0)
-                    expansion.add(tile, start, out[begin + here.start : begin + here.stop])
-                advance(n_panel)
+            values = np.empty(max(stop - start for start, stop in tiles))
+            for k, panel in enumerate(products.panels_of(Z.X[begin:end])):
+                here = slice(begin + k * products.panel_rows, min(begin + (k + 1) * products.panel_rows, end))
+                for (start, stop), part in zip(tiles, parts, strict=True):
+                    inner = products.fill(panel, here.stop - here.start, None, start, stop, workspace)
+                    norms = support.norms[start:stop]
+                    _add_tile(expansion.kernel.numbers, inner, Z.norms[here], norms, part, values, out[here])
 
-    n_tasks = -(-Z.shape[0] // (_PANELS_PER_TASK * products.panel_rows))
-    with single_threaded_blas():
-        run(score, split(Z.shape[0], n_tasks), n_jobs if Z.shape[0] * n_support >= ENTRIES_WORTH_THREADS else 1)
+    return score, products.cost + _NANOSECONDS_PER_KERNEL_VALUE
+
+
+def _by_lists(expansion, support, Z, out, dtype):
+    """Return a function that scores a range of sparse rows by lists, and the nanoseconds for one kernel value."""
+    rows = csr_rows(csr_array(support.X, dtype=dtype))
+    numbers = ColumnNumbers(rows, support.X.shape[1])
+    blocks = list_blocks(numbers.renumber(rows), numbers.n_columns)
+    parts = [expansion.part(block.start, block.stop) for block in blocks]
+    rows_of_Z = numbers.renumber(csr_rows(csr_array(Z.X, dtype=dtype)))
+
+    def score(begin, end):
+        products, values = np.empty(ROWS_PER_BLOCK, dtype), np.empty(ROWS_PER_BLOCK)
+        for (start, stop, lists), part in zip(blocks, parts, strict=True):
+            norms, inner = support.norms[start:stop], products[: stop - start]
+            _add_rows(
+                expansion.kernel.numbers, rows_of_Z, Z.norms, (begin, end), lists, norms, part, inner, values, out
+            )  # fmt: skip
+
+    return score, _NANOSECONDS_PER_KERNEL_VALUE + _NANOSECONDS_PER_SPARSE_PRODUCT
+
+
+@compiled
+def _add_tile(numbers, products, own, norms, part, values, out):
+    """Add the contributions of some support vectors to out[b], from the products[b] of row b with them, for all b."""
+    for b in range(products.shape[0]):
+        _add_row(numbers, products[b], own[b], norms, part, values, out[b])
+
+
+@compiled
+def _add_rows(numbers, rows, own, ends, lists, norms, part, products, values, out):
+    """Add the contributions of the support vectors of some lists to out[b], for the rows b from ends[0] to ends[1]."""
+    for b in range(ends[0], ends[1]):
+        row_with_lists(rows, np.uint64(b), lists, products)
+        _add_row(numbers, products, own[b], norms, part, values, out[b])
+
+
+@compiled(fastmath=SUMS)
+def _add_row(numbers, products, own, norms, part, values, out):
+    """Add the sums over each block of support vectors and each output to out, from the products of one row."""
+    kind, gamma, coef0, degree = numbers
+    coefficients, ends = part
+    finish_row(kind, gamma, coef0, degree, products, own, norms, values[: products.size])
+    for block in range(out.shape[0]):
+        begin, end = ends[block], ends[block + 1]
+        if begin < end:
+            row = values[begin:end]
+            for output in range(out.shape[1]):
+                total, weights = 0.0, coefficients[output][begin:end]
+                for j in range(row.size):
+                    total += weights[j] * row[j]
+                out[block, output] += total
 
 
 def _by_weights(expansion, Z, out, n_jobs, advance):
@@ -108,7 +191,7 @@ def _by_weights(expansion, Z, out, n_jobs, advance):
     """
     support = expansion.support
     if issparse(support) and support.shape[1] > support.nnz:
-        return _by_tiles(expansion, Z, out, n_jobs, advance)
+        return _by_products(expansion, Z, out, n_jobs, advance)
     for block in range(expansion.n_blocks):
         here = slice(expansion.ends[block], expansion.ends[block + 1])
         weights = expansion.coefficients[:, here] @ support[here].astype(np.float64)
@@ -127,13 +210,13 @@ def _by_function(expansion, Z, out, n_jobs, advance):
             raise ValueError(f"The kernel function must return shape {expected}, got {values.shape}.")
         if not np.isfinite(values).all():
             raise ValueError("The kernel function returned NaN or infinity.")
-        expansion.add(values, 0, out[begin : begin + step])
+        expansion.add(values, out[begin : begin + step])
         advance(len(values))
 
 
 def _by_values(expansion, Z, out, n_jobs, advance):
     """Compute the scores from the given kernel values Z."""
-    expansion.add(np.asarray(Z, dtype=np.float64), 0, out)
+    expansion.add(np.asarray(Z, dtype=np.float64), out)
     advance(Z.shape[0])
 
 

@@ -16,13 +16,12 @@ import numpy as np
 from scipy.sparse import issparse
 
 from widemargin._runtime.compile import compiled
-from widemargin._runtime.threads import run, single_threaded_blas, split
+from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin.data.products import InnerProducts, squared_norms
 from widemargin.kernels.single_rows import SingleRows, ready_rows
 
 _CHEAP_NANOSECONDS = 4.0  # a kernel is cheap if an inner product takes less
 _PANELS_IN_MEMORY = 16  # panels of rows that exist at the same time
-_COLUMNS_PER_TASK = 8192  # columns of the kernel matrix in one task of the thread pool
 ENTRIES_WORTH_THREADS = 1 << 16  # kernel values from which on threads save time: some tenths of a millisecond of work
 _MAX_PRODUCTS_IN_ONE_THREAD = 1 << 17  # multiplications up to which OpenBLAS uses one thread by itself (half its limit)
 
@@ -134,7 +133,7 @@ class KernelRows:
     def _fill_panels(self, rows, columns, out, slots):
         """Fill a block whose panels are all in memory at the same time."""
         step = self._products.panel_rows
-        ranges = split(columns.n_columns, -(-columns.n_columns // _COLUMNS_PER_TASK))
+        ranges = self._products.ranges(columns.n_columns)
         tasks = []
         for k, values in enumerate(self._products.panels(rows)):
             here = slice(k * step, (k + 1) * step)
