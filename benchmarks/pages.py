@@ -25,7 +25,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         "benchmarks.small", 5, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
     ),
     "nested-threads": Entry(
-        "benchmarks.nested", 3, 0.4, "searches around estimators that have threads do not oversubscribe"
+        "benchmarks.nested_threads", 3, 0.4, "searches around estimators that have threads do not oversubscribe"
     ),
     "linear": Entry(
         "benchmarks.linear.page",

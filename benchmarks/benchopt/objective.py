@@ -6,7 +6,6 @@ they are. This file and the peers are here to try them.
 """
 
 import numpy as np
-
 from benchopt import BaseObjective
 
 

@@ -216,6 +216,6 @@ PAGE = Frame(
         "memory": Table(memory.memory_table, [memory.CASE], [memory.QUICK], 2.5),
     },
     options={"limit": 45.0, "patience": 8.0, "repeats": 3, "cache": 1000.0, "tol": 1e-3, "influence_limit": 10.0},
-    quick_options={"limit": 20.0, "repeats": 1},
+    quick_options={"limit": 20.0, "repeats": 3, "patience": 2.0},
     finish=scaling.finish,
 )

@@ -1,9 +1,8 @@
 """Two classes around a random hyperplane, with noise so that it does not separate them; dense or sparse rows."""
 
 import numpy as np
-from scipy.sparse import random as random_rows
-
 from benchopt import BaseDataset
+from scipy.sparse import random as random_rows
 
 
 class Dataset(BaseDataset):

@@ -3,10 +3,9 @@
 import warnings
 
 import numpy as np
+from benchopt import BaseSolver
 from benchopt.stopping_criterion import SufficientProgressCriterion
 from sklearn.svm import LinearSVC
-
-from benchopt import BaseSolver
 
 
 class Solver(BaseSolver):

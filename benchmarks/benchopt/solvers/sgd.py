@@ -3,10 +3,9 @@
 import warnings
 
 import numpy as np
+from benchopt import BaseSolver
 from benchopt.stopping_criterion import SufficientProgressCriterion
 from sklearn.linear_model import SGDClassifier
-
-from benchopt import BaseSolver
 
 
 class Solver(BaseSolver):

@@ -3,8 +3,8 @@
 import warnings
 
 import numpy as np
-
 from benchopt import BaseSolver
+
 from widemargin import LinearSVC
 
 _LARGEST_GAP = 0.5  # a tolerance above it asks for nothing: β = 0
