@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -147,6 +148,9 @@ def _work_off(todo, n_processes, advance):
         for worker in workers:
             worker.kill()
             worker.wait()
+            for pipe in (worker.stdin, worker.stdout):
+                with suppress(OSError):
+                    pipe.close()
     if errors:
         raise RuntimeError(f"a process that compiles has failed: {errors[0]}")
     return sum(counts)
