@@ -88,6 +88,7 @@ class WholeMatrix(Decomposition):
         self._goal = self.rule.goal
         self._n_variables = n_variables = len(problem.start)
         self._working_set = state.index
+        self._may_choose_first = start is not None and problem.K.held is not None and n_variables > _ALL_AT_ONCE
         self._pair_nanoseconds, self._n_unfinished = 0.0, 0
         self._max_pair_steps = min(_MAX_PAIR_STEPS, int(_STEP_NANOSECONDS / (_NS_PER_PAIR_STEP * n_variables)) + 1)
         self._n_next_rows = _FIRST_ROWS
@@ -128,9 +129,13 @@ class WholeMatrix(Decomposition):
         self.iteration += 1
 
     def _chosen(self):
-        """Return the dual variables to optimise, in ascending order. After the first iteration all rows are ready."""
+        """Return the dual variables to optimise, in ascending order.
+
+        They can be chosen after the first iteration, or before it if the solver starts from a solution of a similar
+        problem and the whole kernel matrix is known.
+        """
         state = self.state
-        if self.iteration == 0:
+        if self.iteration == 0 and not self._may_choose_first:
             return state.index
         state.cache.fetch(state.rows)
         if self._stall.has_stalled_once:

@@ -1,0 +1,162 @@
+"""Small problems, solved with memory for their whole kernel matrix: the same solutions as by working sets."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from widemargin.kernels.functions import Kernel
+from widemargin.kernels.rows import KernelRows
+from widemargin.problems.certificates import certify_kernel
+from widemargin.problems.classification import c_svc, nu_svc
+from widemargin.problems.one_class import one_class
+from widemargin.problems.regression import eps_svr, nu_svr
+from widemargin.solvers.contract import KernelSettings, Status
+from widemargin.solvers.decomposition import svmlight as working_sets
+from widemargin.solvers.decomposition import whole_matrix
+from widemargin.solvers.decomposition.whole_matrix import is_small, svmlight
+
+RBF = Kernel("rbf", gamma=0.4)
+KERNELS = {
+    "rbf": RBF,
+    "linear": Kernel("linear"),
+    "poly": Kernel("poly", gamma=0.3, coef0=1.0, degree=3),
+    "sigmoid": Kernel("sigmoid", gamma=0.05, coef0=-0.1),
+}
+FORMULATIONS = ["c_svc", "nu_svc", "one_class", "eps_svr", "nu_svr"]
+EXACT = KernelSettings(tol=1e-8)
+
+
+def data(rng, n_rows=240, n_features=4):
+    """Return rows, signs, targets and weights of overlapping classes; a row is there twice."""
+    X = rng.standard_normal((n_rows, n_features))
+    X[-1] = X[0]
+    sign = np.where(X[:, 0] + 0.5 * rng.standard_normal(n_rows) > 0.0, 1.0, -1.0)
+    sign[:2] = 1.0, -1.0
+    return X, sign, np.sin(2.0 * X[:, 0]) + 0.1 * rng.standard_normal(n_rows), rng.uniform(0.2, 2.0, n_rows)
+
+
+def problem_of(formulation, K, rows, C=1.0, nu=0.3):
+    _, sign, y, weight = rows
+    return {
+        "c_svc": lambda: c_svc(K, sign, C * weight),
+        "nu_svc": lambda: nu_svc(K, sign, weight, 2.0 * nu),
+        "one_class": lambda: one_class(K, weight, nu),
+        "eps_svr": lambda: eps_svr(K, y, C * weight, 0.1),
+        "nu_svr": lambda: nu_svr(K, y, C * weight, nu),
+    }[formulation]()
+
+
+def agree(problem, settings=EXACT, start=None, rel=1e-6):
+    """Check that both methods converge to the same objective and function, and that the certificate is right."""
+    assert is_small(problem, settings)
+    small, large = svmlight(problem, settings, start), working_sets.svmlight(problem, settings, start)
+    assert small.status is Status.CONVERGED
+    assert small.primal == pytest.approx(large.primal, rel=rel, abs=1e-9)
+    certified = certify_kernel(problem, problem.K.whole(), small.beta, small.offsets)
+    assert small.dual <= certified.dual + 1e-12 * (1.0 + abs(certified.dual))
+    K, row = problem.K.whole(), problem.row
+    functions = [K @ np.bincount(row, one.beta, minlength=len(K)) for one in (small, large)]
+    np.testing.assert_allclose(*functions, rtol=0.0, atol=1e-3 * np.abs(functions[0]).max() + 1e-9)
+    return small
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_kernel_and_problem_has_the_solution_of_working_sets(formulation, kernel, rng):
+    rows = data(rng)
+    agree(problem_of(formulation, KernelRows(KERNELS[kernel], rows[0], dtype=np.float64), rows))
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_sparse_precomputed_and_callable_kernels_give_what_dense_rows_give(formulation, rng):
+    rows = data(rng)
+    K = KernelRows(RBF, rows[0], dtype=np.float64)
+    expected = agree(problem_of(formulation, K, rows)).primal
+    matrix = K.whole()
+    read_only = matrix.copy()
+    read_only.flags.writeable = False
+    sparse = np.where(np.abs(rows[0]) < 1.5, 0.0, rows[0])
+    others = [
+        KernelRows(Kernel("precomputed"), matrix),
+        KernelRows(Kernel("precomputed"), read_only),
+        KernelRows(Kernel("callable", function=lambda A, B: np.exp(-0.4 * _distances(A, B))), rows[0]),
+    ]
+    for other in others:
+        assert agree(problem_of(formulation, other, rows)).primal == pytest.approx(expected, rel=1e-6)
+    agree(problem_of(formulation, KernelRows(RBF, csr_array(sparse), dtype=np.float64), rows))
+
+
+def _distances(A, B):
+    return ((A[:, np.newaxis] - B) ** 2).sum(axis=2)
+
+
+@pytest.mark.parametrize("C", [1e-4, 1.0, 1e5])
+def test_tiny_and_huge_costs_give_what_working_sets_give(C, rng):
+    rows = data(rng)
+    agree(problem_of("c_svc", KernelRows(RBF, rows[0], dtype=np.float64), rows, C), KernelSettings(tol=1e-5), rel=1e-3)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_a_start_of_another_problem_that_is_not_feasible_leads_to_the_same_solution(formulation, rng):
+    rows = data(rng)
+    K = KernelRows(Kernel("precomputed"), KernelRows(RBF, rows[0], dtype=np.float64).whole())
+    problem = problem_of(formulation, K, rows)
+    expected = svmlight(problem, EXACT)
+    wild = 1e3 * rng.standard_normal(len(problem.start))
+    for start in (expected.beta, 3.0 * expected.beta, wild):
+        assert agree(problem, start=start).primal == pytest.approx(expected.primal, rel=1e-6)
+
+
+def test_one_row_of_each_class_is_solved_as_on_paper():
+    X, sign = np.array([[0.0], [2.0]]), np.array([1.0, -1.0])
+    solution = svmlight(c_svc(KernelRows(Kernel("linear"), X, dtype=np.float64), sign, np.full(2, 10.0)), EXACT)
+    np.testing.assert_allclose(solution.beta, [0.5, -0.5], rtol=1e-12)  # f(x) = 1 - x
+    np.testing.assert_allclose(solution.offsets, [-1.0], rtol=1e-12)
+
+
+def test_few_kernel_rows_are_computed_if_there_are_few_support_vectors(rng):
+    X = np.concatenate([rng.standard_normal((300, 3)) - 3.0, rng.standard_normal((300, 3)) + 3.0])
+    sign = np.repeat([1.0, -1.0], 300)
+    K = KernelRows(Kernel("rbf", gamma=0.05), X, dtype=np.float64)
+    solution = svmlight(c_svc(K, sign, np.ones(600)), KernelSettings())
+    assert np.count_nonzero(solution.beta) <= solution.n_computed < 150
+    assert solution.history["passes"][-1] == solution.n_computed / 600
+
+
+def test_a_working_set_or_a_small_cache_asks_for_the_other_method(rng):
+    rows = data(rng)
+    problem = problem_of("c_svc", KernelRows(RBF, rows[0], dtype=np.float64), rows)
+    assert is_small(problem, KernelSettings())
+    assert not is_small(problem, KernelSettings(working_set=64))
+    assert not is_small(problem, KernelSettings(cache_size=0.1))
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_at_most_a_hundred_rows_are_solved_to_full_precision_whatever_their_order(formulation, rng):
+    X, *others = data(rng, 80)
+    order = rng.permutation(80)
+    models = []
+    for chosen in (np.arange(80), order):
+        rows = [X[chosen], *(one[chosen] for one in others)]
+        problem = problem_of(formulation, KernelRows(RBF, rows[0], dtype=np.float64), rows)
+        solution = svmlight(problem, KernelSettings())
+        assert solution.violation <= 10.0 * whole_matrix.FULL_PRECISION
+        weights = np.empty(80)
+        weights[chosen] = np.bincount(problem.row, solution.beta, minlength=80)
+        models.append(KernelRows(RBF, X, dtype=np.float64).whole() @ weights)
+    np.testing.assert_allclose(*models, rtol=0.0, atol=1e-10)
+
+
+def test_max_iter_callbacks_and_max_seconds_end_a_problem_that_takes_many_iterations(rng, monkeypatch):
+    monkeypatch.setattr(whole_matrix, "_MAX_PAIR_STEPS", 5)
+    rows = data(rng)
+    problem = problem_of("c_svc", KernelRows(RBF, rows[0], dtype=np.float64), rows, C=100.0)
+    assert svmlight(problem, KernelSettings(max_iter=3)).status is Status.MAX_ITER
+    assert svmlight(problem, KernelSettings(max_seconds=0.0)).status is Status.MAX_SECONDS
+    seen = []
+    stop = svmlight(problem, KernelSettings(callbacks=(lambda progress: seen.append(progress) or len(seen) > 3,)))
+    assert stop.status is Status.CALLBACK
+    assert [progress.iteration for progress in seen] == [0, 1, 2, 3]
+    whole = svmlight(problem, KernelSettings())
+    assert whole.status is Status.CONVERGED
+    assert (whole.history["dual"] <= whole.history["primal"][-1] * (1 + 1e-12)).all()
