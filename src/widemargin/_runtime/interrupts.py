@@ -40,7 +40,7 @@ def remembering_interrupts():
         if counts_at_start.pop() != interrupt.count:
             raise KeyboardInterrupt
 
-    if not _may_handle_interrupts():
+    if _handler_to_replace() is None:
         yield pressed
         return
     interrupt.raises, interrupt.count = True, 0
@@ -55,21 +55,21 @@ def insisting_interrupts(handled):
     After Ctrl-C was pressed no function is compiled any more, because a compilation takes seconds; instead of
     compiling, the main thread raises KeyboardInterrupt.
     """
-    if not _may_handle_interrupts():
+    former = _handler_to_replace()
+    if former is None:
         yield
         return
-    pressed, block_ended = threading.Event(), threading.Event()
-    former = signal.getsignal(signal.SIGINT)
+    has_ended, repeats = False, []  # the event that ends the repetition, once Ctrl-C was pressed
 
     def interrupt(number, frame):
-        if not block_ended.is_set():
-            if not pressed.is_set():
-                pressed.set()
-                threading.Thread(target=_repeat_signal, args=(handled, block_ended), daemon=True).start()
+        if not has_ended:
+            if not repeats:
+                repeats.append(threading.Event())
+                threading.Thread(target=_repeat_signal, args=(handled, repeats[0]), daemon=True).start()
             former(number, frame)
 
     def refuse():
-        if pressed.is_set() and threading.current_thread() is threading.main_thread():
+        if repeats and threading.current_thread() is threading.main_thread():
             raise KeyboardInterrupt
 
     interrupt.raises = True
@@ -77,11 +77,13 @@ def insisting_interrupts(handled):
         with _handling(interrupt), before_compilation(refuse):
             yield
     except Exception as error:
-        if pressed.is_set() and not handled.is_set():  # the compiler turned the interrupt into its own error
+        if repeats and not handled.is_set():  # the compiler turned the interrupt into its own error
             raise KeyboardInterrupt from error
         raise
     finally:
-        block_ended.set()
+        has_ended = True
+        for block_ended in repeats:
+            block_ended.set()
 
 
 def _repeat_signal(handled, block_ended):
@@ -90,11 +92,16 @@ def _repeat_signal(handled, block_ended):
         signal.raise_signal(signal.SIGINT)
 
 
-def _may_handle_interrupts():
-    """Return whether we may install a handler: in the main thread, and if nobody else handles or ignores SIGINT."""
+def _handler_to_replace():
+    """Return the handler of SIGINT if we may install another: in the main thread, if nobody else handles or ignores it.
+
+    Otherwise return None.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return None
     handler = signal.getsignal(signal.SIGINT)
     raises = handler is signal.default_int_handler or getattr(handler, "raises", False)
-    return raises and threading.current_thread() is threading.main_thread()
+    return handler if raises else None
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from widemargin.data.rows import DenseRows, SparseRows, row_axpy, row_dot, row_n
 _VALUES_PER_RANGE = 1 << 17  # stored values in one task of a threaded pass, which take about 0.1 milliseconds
 _MAX_RANGES = 64
 _VALUES_WORTH_THREADS = 1 << 21  # stored values of X from which on threads save time
+_MAX_SMALL_ENTRIES = 1 << 16  # entries up to which X is kept as an array, too, and NumPy makes the passes
 _ROWS_PER_BLOCK = 1 << 11  # rows among which `combine` selects those with a nonzero coefficient at a time
 
 
@@ -147,6 +148,9 @@ class Matrix:
         """
         w = np.ascontiguousarray(w, dtype=np.float64)
         out = np.empty(self.n_rows) if out is None else out
+        if self.is_small:
+            values, columns = self.as_array
+            return np.einsum("ij,j->i", values, w[columns], out=out)
         run(set_scores, [(self.rows, w, start, stop, out) for start, stop in self.ranges()], self.threads(n_jobs))
         return out
 
@@ -158,6 +162,10 @@ class Matrix:
 
     def combine(self, c: Floats, n_jobs: int | None = 1) -> Floats:
         """Return X'c in float64, one number per column; the same to the last bit for any number of threads."""
+        if self.is_small:
+            (values, columns), combined = self.as_array, np.zeros(self.n_columns)
+            combined[columns] = np.einsum("ij,i->j", values, c)
+            return combined
         c = np.ascontiguousarray(c, dtype=np.float64)
         ranges = self._combine_ranges()
         parts = np.zeros((len(ranges), self.n_columns))
@@ -175,9 +183,41 @@ class Matrix:
 
     def squared_norms(self, n_jobs: int | None = 1) -> Floats:
         """Return the squared Euclidean norm of each row, the constant column included."""
+        if self.is_small:
+            return self._small_squared_norms.copy()
         out = np.empty(self.n_rows)
         run(set_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self.threads(n_jobs))
         return out
+
+    @property
+    def is_small(self) -> bool:
+        """Whether X is so small that NumPy needs less time for a pass than a compiled loop takes to be compiled."""
+        return self.n_entries <= _MAX_SMALL_ENTRIES
+
+    @property
+    def n_entries(self) -> int:
+        """An upper bound of the number of entries of X as an array without empty columns."""
+        return self.n_rows * min(self.n_columns, self.n_stored + 1)
+
+    @cached_property
+    def as_array(self) -> tuple[Floats, NDArray[np.intp]]:
+        """X as a float64 array without empty columns, the constant column last, and the indices of its columns.
+
+        It is kept, since the problems of all classes use it.
+        """
+        if issparse(self.values):
+            columns = np.unique(self.values.indices)
+            features = self.values[:, columns].toarray()
+        else:
+            columns, features = np.arange(self.n_features), self.values
+        n_kept = len(columns)
+        values = np.empty((self.n_rows, n_kept + (self.constant != 0.0)))
+        values[:, :n_kept], values[:, n_kept:] = features, self.constant
+        return values, np.append(columns, self.n_features) if self.constant else columns
+
+    @cached_property
+    def _small_squared_norms(self):
+        return np.einsum("ij,ij->i", self.as_array[0], self.as_array[0])
 
     @property
     def values_or_none(self) -> Any:

@@ -375,6 +375,7 @@ class LinearModel(WeightedModel):
         if n_problems > 1 and spec.together is not None:
             first, settings = problems[0](), Settings(stopping=self.stopping, checkpoint=options["checkpoint"])
             check(spec, first, settings)
+            problems = [lambda: first, *problems[1:]]
             if spec.is_better_together(first, settings, starts[0]):
                 group_size = max(1, min(_MAX_PROBLEMS_IN_GROUP, X.most_problems))
                 return self._solve(
@@ -396,12 +397,12 @@ class LinearModel(WeightedModel):
 
         Cutting planes have no dual variables of rows; `dual_coef_` of an earlier fit is then removed.
         """
-        W = np.vstack([solution.w.T for solution in solutions])
+        W = _rows_of([solution.w.T for solution in solutions])
         self.coef_ = X.spread(np.ascontiguousarray(W[:, : X.n_features]))
         self.intercept_ = np.hstack([solution.intercept for solution in solutions]) if self.fit_intercept else 0.0
         self._undo_scaling(X)
         if all(solution.beta is not None for solution in solutions):
-            self.dual_coef_ = np.ascontiguousarray(np.vstack([solution.beta.T for solution in solutions]))
+            self.dual_coef_ = np.ascontiguousarray(_rows_of([solution.beta.T for solution in solutions]))
         else:
             vars(self).pop("dual_coef_", None)
 
@@ -427,6 +428,11 @@ def seed_of(random_state):
     if isinstance(random_state, Integral):
         return int(random_state)  # a RandomState would take a tenth of the time of a small fit
     return check_random_state(random_state).randint(np.iinfo(np.int32).max)
+
+
+def _rows_of(arrays):
+    """Return vectors as the rows of an array, or the rows of arrays one after the other; of one array no copy."""
+    return np.atleast_2d(arrays[0]) if len(arrays) == 1 else np.vstack(arrays)
 
 
 def refuse_not_finite(found):

@@ -40,15 +40,16 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
     """
     if isinstance(X, RowBlocks):
         return _checked_blocks(model, X, *y, y_numeric=y_numeric, reset=options.get("reset", True))
+    for targets in y:
+        refuse_missing(targets, "y")
+    if issparse(X):
+        X = checked_csr(X, finite=not get_config()["assume_finite"])
     if options.keys() <= _OPTIONS_OF_PLAIN_ARRAYS and _is_plain(model, X, *y, y_numeric=y_numeric, **options):
         if options.get("reset", True):
             vars(model).pop("feature_names_in_", None)
             model.n_features_in_ = X.shape[1]
         return (X, y[0].astype(np.float64) if y_numeric else y[0]) if y else X
-    for targets in y:
-        refuse_missing(targets, "y")
     if issparse(X):
-        X = checked_csr(X, finite=not get_config()["assume_finite"])
         options["ensure_all_finite"] = False  # `checked_csr` has checked it
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
     if not y:
@@ -60,10 +61,13 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
 def _is_plain(model, X, *y, y_numeric, reset=True, order=None, accept_sparse="csr"):
     """Return whether `validate_data` would return X and y as they are: ordinary arrays of finite numbers that fit.
 
-    Everything else is left to scikit-learn, whose checks take longer than a small fit.
+    X may also be what `checked_csr` returns. Everything else is left to scikit-learn, whose checks take longer than a
+    small fit.
     """
-    is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.size > 0 and X.dtype in _FLOATS
-    if not is_matrix or (order == "C" and not X.flags.c_contiguous):
+    is_sparse, are_arrays = issparse(X) and accept_sparse == "csr", type(X) is np.ndarray and X.ndim == 2
+    if not (is_sparse or (are_arrays and X.dtype in _FLOATS and (order != "C" or X.flags.c_contiguous))):
+        return False
+    if min(X.shape) == 0:
         return False
     if not reset and (hasattr(model, "feature_names_in_") or X.shape[1] != model.n_features_in_):
         return False
@@ -71,7 +75,8 @@ def _is_plain(model, X, *y, y_numeric, reset=True, order=None, accept_sparse="cs
     if not all(type(one) is np.ndarray and one.shape == X.shape[:1] and one.dtype.kind in kinds for one in y):
         return False
     with np.errstate(over="ignore", invalid="ignore"):
-        return all(array.dtype.kind != "f" or bool(np.isfinite(array.sum())) for array in (X, *y))
+        arrays = y if is_sparse else (X, *y)
+        return all(array.dtype.kind != "f" or bool(np.isfinite(array.sum())) for array in arrays)
 
 
 def _checked_blocks(model, blocks, *y, y_numeric, reset):

@@ -48,6 +48,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,12 +90,12 @@ class DualQP:
         """Return a number that differs if targets or costs of rows differ."""
         return checksum_of(self.target, self.lower, self.upper, self.curvature, self.epsilon)
 
-    @property
+    @cached_property
     def is_squared(self):
         """Whether losses are quadratic, at least in a part of their range."""
         return bool((self.curvature > 0.0).any())
 
-    @property
+    @cached_property
     def is_made_of_hinges(self):
         """Whether the losses are sums of hinges max(0, z), or all sums of squared hinges max(0, z)².
 

@@ -359,6 +359,8 @@ def _sum_error(X):
 def _sums(function, problem, n_jobs, *arguments):
     """Return the three sums that a compiled function returns for a range of rows, over all rows."""
     numbers = problem.target, problem.lower, problem.upper, problem.curvature, problem.epsilon
+    if len(problem.target) <= _ROWS_PER_TASK:
+        return function(*numbers, 0, len(problem.target), *arguments)
     ranges = split(len(problem.target), -(-len(problem.target) // _ROWS_PER_TASK))
     tasks = [(*numbers, *ends, *arguments) for ends in ranges]
     return tuple(exact_sum(part) for part in zip(*run(function, tasks, n_jobs), strict=True))

@@ -4,7 +4,7 @@ A solver is registered by adding its spec to `SPECS`. The dictionaries LINEAR_SO
 hold the solvers that take a DualQP, a RiskProblem and a KernelQP, as functions that check a problem and then solve it.
 """
 
-from functools import partial
+from functools import cache, partial
 
 from widemargin._runtime.place import HERE
 from widemargin._runtime.words import listed as listed
@@ -38,6 +38,7 @@ def names_of(formulation, *, intercept=None, stopping=None):
     ]
 
 
+@cache
 def _unsupported(spec, formulation, *, intercept, stopping):
     """Return which argument a solver does not support, "intercept" or "stopping"; None if it supports both.
 

@@ -264,7 +264,7 @@ def test_ctrl_c_before_the_first_point_returns_zero(monkeypatch, clouds):
     def interrupted(X):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "_dense", interrupted)
+    monkeypatch.setattr(Matrix, "as_array", property(interrupted))
     settings = Settings()
     found = active_set_newton(problem, settings)
     assert found.status is Status.INTERRUPTED

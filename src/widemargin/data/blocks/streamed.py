@@ -24,7 +24,7 @@ from widemargin.data.blocks.row_blocks import Block, RowBlocks, part_of_block
 from widemargin.data.blocks.row_store import RowStore
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.gram import adder
-from widemargin.data.matrix import add_combination, set_all_scores, set_scores
+from widemargin.data.matrix import Matrix, add_combination, set_all_scores, set_scores
 from widemargin.data.rows import taken
 
 BLOCKS_IN_FLIGHT = 8  # that are read ahead or processed
@@ -55,6 +55,7 @@ class StreamedMatrix:
     is_in_memory = False
     columns = values_or_none = None
     place, n_parts = HERE, 1
+    n_entries, is_small, as_array = Matrix.n_entries, Matrix.is_small, Matrix.as_array  # of rows in memory
 
     def __init__(
         self, blocks: RowBlocks, constant: float = 0.0, memory: float = 0.0, scaling: ColumnScaling | None = None

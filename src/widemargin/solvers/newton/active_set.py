@@ -9,45 +9,46 @@ and separable classes, so that `newton` uses it from the beginning (`suits_activ
 limits of `can_be_dense`, `newton` uses it if Newton's method on smoothed losses stalls.
 """
 
-import math
 from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.certificates import losses
 from widemargin.problems.intercept import best_intercept
 from widemargin.problems.magnitudes import check_rows
 from widemargin.solvers.contract import Solution, Status, Watch
-from widemargin.solvers.newton.active_set_state import Terms, new_state
-from widemargin.solvers.newton.active_set_steps import (
-    apply_correction,
-    compute_residuals,
-    compute_slack,
-    is_optimal,
-    loss_and_dual_sums,
-    minimise,
-    proximal_violation,
-    refine,
-    set_delta,
-    take_step,
-    update_centres,
+from widemargin.solvers.newton.active_set_state import (
+    BEST_DUAL,
+    BEST_PRIMAL,
+    CORRECT,
+    EVALUATE,
+    HAS_BEST,
+    IS_OPTIMAL,
+    MAX_SQUARED_NORM,
+    MAX_TARGET,
+    MEAN_SQUARED_NORM,
+    MIN_DELTA,
+    MINIMISE,
+    N_STEPS,
+    PHASE,
+    RELATIVE_DELTA,
+    Terms,
+    new_state,
 )
+from widemargin.solvers.newton.active_set_steps import advance, prepare_step, use_step
 from widemargin.solvers.newton.linear_system import find_step_by_lapack
 
-# Entries of X as a dense array without empty columns: largest numbers for which every solution is refined to full
-# precision, for which `newton` uses this method from the beginning, and for which this method is possible at all.
-_MAX_ENTRIES_FULL_PRECISION, _MAX_ENTRIES_FROM_BEGINNING, _MAX_ENTRIES_DENSE = 1 << 16, 3 << 16, 1 << 23
+# Entries of X as a dense array without empty columns: largest numbers for which `newton` uses this method from the
+# beginning, and for which this method is possible at all.
+_MAX_ENTRIES_FROM_BEGINNING, _MAX_ENTRIES_DENSE = 3 << 16, 1 << 23
 # Products needed for the matrix of the linear system if all terms are free; few are unless losses are squared.
 _MAX_PRODUCTS, _MAX_PRODUCTS_SQUARED_LOSS = 1 << 23, 1 << 21
 _MAX_SYSTEM_SIZE = 2048
 _MIN_SYSTEM_SIZE_LAPACK = 100  # from which on linear systems are solved by LAPACK
 _MAX_OUTER_ITERATIONS, _MAX_STEPS_PER_OUTER_ITERATION = 40, 60
 _MAX_OPTIMAL_ITERATIONS = 3  # outer iterations at full precision, if the requested gap is still smaller
-_SLOW_VIOLATION_RATIO = 0.1  # delta is reduced if an outer iteration leaves more than this part of the violation
-_DELTA_REDUCTION = 1e-2  # factor of delta
 _MIN_DELTA = 1e-18  # relative to the median of |x_i|²
 _START_PENALTY_PER_GAP = 100.0  # largest ratio of ½ delta Σ alpha² to the gap of a warm start
 
@@ -67,7 +68,7 @@ def is_small(problem):
 
 def is_small_matrix(X):
     """Return whether a Matrix has so few entries that exact sums over them take negligible time."""
-    return _n_entries(X) <= _MAX_ENTRIES_FULL_PRECISION
+    return X.is_in_memory and X.is_small
 
 
 def suits_active_set(problem):
@@ -85,7 +86,7 @@ def can_be_dense(X):
 
 def _n_entries(X):
     """Return an upper bound of the number of entries of X as a dense array; infinity if X is not in memory."""
-    return X.n_rows * min(X.n_columns, X.n_stored + 1) if X.is_in_memory else np.inf
+    return X.n_entries if X.is_in_memory else np.inf
 
 
 def solve_exactly(problem, w, beta=None):
@@ -93,13 +94,11 @@ def solve_exactly(problem, w, beta=None):
 
     `w` and `beta` are weights and dual variables to start from; without `beta`, the dual variables start from zero.
     """
-    iterate = _new_iterate(problem, w, beta)
-    iterate.update_best()  # the start is returned if nothing better is found
+    iterate = _new_iterate(problem, w, beta)  # its start is returned if nothing better is found
     for _ in range(_MAX_OUTER_ITERATIONS):
         if iterate.is_optimal:
             break
         iterate.improve(_MAX_STEPS_PER_OUTER_ITERATION)
-    iterate.update_best()
     return iterate.solution()
 
 
@@ -113,7 +112,6 @@ def active_set_newton(problem, settings, start=None, beta=None):
     with watch, single_threaded_blas() if _needs_lapack(problem) else nullcontext():
         iterate = _new_iterate(problem, start, beta)
         for _ in range(_MAX_OUTER_ITERATIONS + 1):
-            iterate.update_best()
             n_steps = iterate.n_steps
             gap = watch.record(n_steps, 2.0 * n_steps, iterate.best_primal, iterate.best_dual)
             n_optimal += iterate.is_optimal
@@ -152,111 +150,90 @@ class _Iterate:
     ----------
     n_steps : int
         Number of Newton steps so far.
-    is_optimal : bool
-        Whether the optimality conditions hold to full precision.
-    best_primal, best_dual : float
-        The best objectives found by `update_best`.
     """
 
+    _by_lapack = False
+
     def __init__(self, problem, w, beta=None):
-        self._problem, self._has_intercept = problem, problem.free_intercept
-        self._values, self._columns = _dense(problem.X)
+        self._problem, self._has_intercept, self.n_steps = problem, problem.free_intercept, 0
+        self._values, self._columns = problem.X.as_array
         if self._has_intercept:  # centred columns give the same weights with smaller rounding errors
             self._values = self._values - self._values.mean(axis=0)
         self._terms = _terms_of(problem, self._values)
-        self._state = new_state(self._values, self._terms)
-        squared_norms = self._terms.squared_norm if len(self._terms.row) else np.ones(1)
-        middle = len(squared_norms) // 2
-        self._mean_squared_norm = float(squared_norms.mean())
-        self._min_delta = _MIN_DELTA * float(np.partition(squared_norms, middle)[middle])
-        self._max_target = float(np.abs(self._terms.target).max(initial=0.0))
-        self._relative_delta, self._last_violation, self.n_steps = 1.0, 0.0, 0
-        self._is_minimised, self.is_optimal = True, False
-        self.best_primal, self.best_dual, self._best_w, self._best_alpha = np.inf, -np.inf, None, None
+        self._state = new_state(self._values, self._terms, by_lapack=self._by_lapack)
+        self._set_scalars()
         self._start(w, beta)
 
+    def _set_scalars(self):
+        """Set the numbers that the steps need of the problem."""
+        scalars, target = self._state.scalars, self._terms.target
+        squared_norms = self._terms.squared_norm if len(target) else np.ones(1)
+        scalars[RELATIVE_DELTA], scalars[MEAN_SQUARED_NORM] = 1.0, squared_norms.sum() / len(squared_norms)
+        if not self._terms.curvature.all():  # otherwise there is no delta
+            middle = len(squared_norms) // 2
+            scalars[MIN_DELTA] = _MIN_DELTA * np.partition(squared_norms, middle)[middle]
+        scalars[MAX_TARGET] = max(target.max(initial=0.0), -target.min(initial=0.0))
+        scalars[MAX_SQUARED_NORM] = self._terms.squared_norm.max(initial=0.0)
+
     def _start(self, w, beta):
-        """Set the weights and dual variables of a warm start, if they are given."""
+        """Set the weights and dual variables of a warm start, if they are given, and evaluate the point."""
+        state, terms = self._state, self._terms
         if w is not None:
-            self._state.w[:] = w[self._columns]
-        compute_residuals(self._values, self._terms, self._state)
+            state.w[:] = w[self._columns]
         if beta is not None:
-            self._state.alpha[:] = np.clip(beta[self._terms.row], self._terms.lower, self._terms.upper)
-            self._relative_delta = self._delta_of_start()
-        self._set_delta()
+            state.alpha[:] = np.clip(beta[terms.row], terms.lower, terms.upper)
+        self._advance(EVALUATE)
         if beta is not None:
-            self._refine()
+            state.scalars[RELATIVE_DELTA] = self._delta_of_start()
+            state.is_free[:] = (state.alpha > terms.lower) & (state.alpha < terms.upper)
+        delta = max(state.scalars[RELATIVE_DELTA] * state.scalars[MEAN_SQUARED_NORM], state.scalars[MIN_DELTA])
+        state.total_curvature[:] = np.where(terms.curvature > 0.0, terms.curvature, delta)
+        if beta is not None:
+            self._advance(CORRECT)
 
     def _delta_of_start(self):
         """Return a delta relative to the mean |x_i|² such that ½ delta Σ alpha² is in proportion to the gap."""
-        self.update_best()
-        size = 0.5 * float(self._state.alpha @ self._state.alpha) * self._mean_squared_norm
+        size = 0.5 * float(self._state.alpha @ self._state.alpha) * self._state.scalars[MEAN_SQUARED_NORM]
         gap = max(self.best_primal - self.best_dual, 0.0)
         return min(1.0, _START_PENALTY_PER_GAP * gap / size) if size > 0.0 else 1.0
 
-    def _set_delta(self):
-        delta = max(self._relative_delta * self._mean_squared_norm, self._min_delta)
-        set_delta(self._terms, self._state, delta)
-
-    def _refine(self):
-        """Correct the point; if it is then optimal, correct it once more and compare it with the best one."""
-        self._correct()
-        self.is_optimal = is_optimal(self._terms, self._state, self._max_target)
-        if self.is_optimal:
-            self._correct()
-            self.update_best()
-
     def improve(self, max_steps):
-        """Take Newton steps; if they converge for the current centres, update delta and refine the point."""
-        if self._is_minimised:
-            update_centres(self._terms, self._state, self._has_intercept)
-        n_steps, self._is_minimised = self._minimise(max_steps)
-        self.n_steps += n_steps
-        if not self._is_minimised:
-            return
-        violation = proximal_violation(self._terms, self._state)
-        if violation > _SLOW_VIOLATION_RATIO * self._last_violation:
-            self._relative_delta *= _DELTA_REDUCTION
-            self._set_delta()
-        self._last_violation = violation
-        self._refine()
+        """Take Newton steps; if they converge for the current centres, update delta and correct the point."""
+        state = self._state
+        if state.counts[PHASE] != MINIMISE:
+            np.clip(state.alpha, self._terms.lower, self._terms.upper, out=state.centre)
+        self._advance(MINIMISE, max_steps)
+        self.n_steps += int(state.counts[N_STEPS])
 
-    def _minimise(self, max_steps):
-        """Take Newton steps for the current centres; return their number, and whether they have converged."""
-        return minimise(self._values, self._terms, self._state, self._has_intercept, max_steps)
+    def _advance(self, phase, max_steps=0):
+        """Do a phase and those that follow from it; see `advance`."""
+        self._state.counts[:HAS_BEST] = 0
+        self._state.counts[PHASE] = phase
+        self._take_steps(max_steps)
 
-    def _correct(self):
-        """Correct the point by the residuals of its optimality conditions."""
-        refine(self._values, self._terms, self._state, self._has_intercept)
+    def _take_steps(self, max_steps):
+        advance(self._values, self._terms, self._state, self._has_intercept, max_steps)
 
-    def update_best(self):
-        """Keep the current weights, and the current dual variables, if they are the best ones so far."""
-        with np.errstate(over="ignore", invalid="ignore"):  # solutions that are not finite are refused later
-            primal, dual, alpha = self._objectives()
-        if self._best_w is None or primal <= self.best_primal:  # the first one in any case, even if it is NaN
-            self.best_primal, self._best_w = primal, self._state.w.copy()
-        if self._best_alpha is None or dual >= self.best_dual:
-            self.best_dual, self._best_alpha = dual, alpha
+    @property
+    def is_optimal(self):
+        """Whether the optimality conditions hold to full precision."""
+        return bool(self._state.counts[IS_OPTIMAL])
 
-    def _objectives(self):
-        """Return the primal and the dual objective, and the dual variables clipped to their bounds."""
-        state, terms = self._state, self._terms
-        alpha = np.clip(state.alpha, terms.lower, terms.upper)
-        loss, dual_sum = loss_and_dual_sums(terms, state)
-        v = np.bincount(terms.row, alpha, len(self._values)) @ self._values
-        primal, dual = loss + 0.5 * float(state.w @ state.w), dual_sum - 0.5 * float(v @ v)
-        if self._has_intercept:  # Σ alpha is not exactly zero; see `finishing` for the bound
-            largest_intercept = self._max_target + math.sqrt(2.0 * primal * terms.squared_norm.max(initial=0.0))
-            dual -= abs(float(alpha.sum())) * largest_intercept
-        return primal, dual, alpha
+    @property
+    def best_primal(self):
+        """The best primal objective so far."""
+        return float(self._state.scalars[BEST_PRIMAL])
+
+    @property
+    def best_dual(self):
+        """The best dual objective so far."""
+        return float(self._state.scalars[BEST_DUAL])
 
     def solution(self):
         """Return the best weights and dual variables as an ExactSolution."""
-        if self._best_w is None:
-            self.update_best()
-        w, beta = np.zeros(self._problem.X.n_columns), np.zeros(self._problem.X.n_rows)
-        w[self._columns] = self._best_w
-        np.add.at(beta, self._terms.row, self._best_alpha)
+        w = np.zeros(self._problem.X.n_columns)
+        w[self._columns] = self._state.best_w
+        beta = np.bincount(self._terms.row, self._state.best_alpha, self._problem.X.n_rows)
         if not self._has_intercept:
             return ExactSolution(w, 0.0, beta)
         _make_sum_zero(beta, self._problem)
@@ -266,21 +243,13 @@ class _Iterate:
 class _LapackIterate(_Iterate):
     """An _Iterate whose linear systems are so large that LAPACK is faster than compiled loops."""
 
-    def _minimise(self, max_steps):
-        for n_steps in range(1, max_steps + 1):
-            self._state.t[:] = 0.0
-            found = self._find_step(0.0)
-            if not (found and take_step(self._values, self._terms, self._state, self._has_intercept)):
-                return n_steps, True
-        return max_steps, False
+    _by_lapack = True
 
-    def _correct(self):
-        imbalance = compute_slack(self._terms, self._state)
-        if self._find_step(imbalance):
-            apply_correction(self._values, self._terms, self._state)
-
-    def _find_step(self, imbalance):
-        return find_step_by_lapack(self._values, self._terms, self._state, self._has_intercept, imbalance)
+    def _take_steps(self, max_steps):
+        values, terms, state, has_intercept = self._values, self._terms, self._state, self._has_intercept
+        with np.errstate(over="ignore", invalid="ignore"):  # solutions that are not finite are refused later
+            while prepare_step(values, terms, state, has_intercept, max_steps):
+                use_step(values, terms, state, find_step_by_lapack(values, terms, state, has_intercept))
 
 
 def _needs_lapack(problem):
@@ -292,29 +261,20 @@ def _new_iterate(problem, w, beta=None):
     return (_LapackIterate if _needs_lapack(problem) else _Iterate)(problem, w, beta)
 
 
-def _dense(X):
-    """Return X as a float64 array without empty columns, the constant column last, and the indices of its columns."""
-    if issparse(X.values):
-        columns = np.unique(X.values.indices)
-        values = X.values[:, columns].toarray().astype(np.float64)
-    else:
-        columns, values = np.arange(X.n_features), X.values.astype(np.float64)
-    if X.constant:
-        columns = np.append(columns, X.n_features)
-        values = np.hstack([values, np.full((X.n_rows, 1), X.constant)])
-    return values, columns
-
-
 def _terms_of(problem, values):
     """Return the Terms of a DualQP: none for a row whose bounds are both 0, two for a row with a tube."""
+    squared_norms = np.einsum("ij,ij->i", values, values)
+    if not squared_norms.all():
+        squared_norms = np.where(squared_norms > 0.0, squared_norms, max(squared_norms.max(initial=0.0), 1.0))
     has_cost = (problem.lower < 0.0) | (problem.upper > 0.0)
+    if has_cost.all() and not problem.epsilon.any():
+        numbers = problem.lower, problem.upper, problem.curvature, problem.target
+        return Terms(np.arange(len(has_cost)), *map(_plain, numbers), squared_norms)
     without_tube = np.flatnonzero(has_cost & (problem.epsilon == 0.0))
     above = np.flatnonzero((problem.upper > 0.0) & (problem.epsilon > 0.0))
     below = np.flatnonzero((problem.lower < 0.0) & (problem.epsilon > 0.0))
     row = np.concatenate([without_tube, above, below])
     tube = np.concatenate([np.zeros(len(without_tube)), problem.epsilon[above], -problem.epsilon[below]])
-    squared_norms = np.einsum("ij,ij->i", values, values)
-    squared_norms = np.where(squared_norms > 0.0, squared_norms, max(squared_norms.max(initial=0.0), 1.0))
     return Terms(
         row=row,
         lower=np.concatenate([problem.lower[without_tube], np.zeros(len(above)), problem.lower[below]]),
@@ -323,6 +283,11 @@ def _terms_of(problem, values):
         target=problem.target[row] - tube,
         squared_norm=squared_norms[row],
     )
+
+
+def _plain(array):
+    """Return an array of the layout for which the steps are compiled: contiguous and writable."""
+    return array if array.flags.c_contiguous and array.flags.writeable else array.copy()
 
 
 def _make_sum_zero(beta, problem):

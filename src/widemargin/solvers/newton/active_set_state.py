@@ -11,7 +11,19 @@ import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
 
-INTERCEPT, INTERCEPT_STEP = 0, 1  # positions in State.scalars
+EVALUATE, MINIMISE, CORRECT = 0, 1, 2  # phases of an outer iteration
+
+# Positions in State.counts: the phase, Newton steps and corrections in it, whether the last step was full or
+# negligible, whether no further step is possible, whether the optimality conditions hold up to rounding, and whether a
+# point has been kept as the best one.
+PHASE, N_STEPS, N_CORRECTIONS, IS_SETTLED, IS_STUCK, IS_OPTIMAL, HAS_BEST = range(7)
+
+# Positions in State.scalars: the intercept and its change in a step; the sum of the dual variables; delta relative to
+# the mean |x_l|², this mean, and the smallest delta; the violation of the last outer iteration; the largest |target_l|
+# and |x_l|²; and the best objectives so far.
+INTERCEPT, INTERCEPT_STEP, IMBALANCE, RELATIVE_DELTA, MEAN_SQUARED_NORM, MIN_DELTA = range(6)
+LAST_VIOLATION, MAX_TARGET, MAX_SQUARED_NORM, BEST_PRIMAL, BEST_DUAL = range(6, 11)
+_OUTER_PRODUCTS_AT_ONCE = 4  # rows of `products` are added in groups of so many
 
 
 class Terms(NamedTuple):
@@ -26,14 +38,14 @@ class Terms(NamedTuple):
 
 
 class State(NamedTuple):
-    """The current point, and the work arrays of a Newton step.
+    """The current point, the best one so far, and the work arrays of a Newton step.
 
     For each term: the dual variable `alpha`, the residual `z`, the proximal `centre`, `total_curvature` = curvature +
-    delta, whether the term `is_free` and whether it `was_free` before the step, and `t`, the scores of a direction or
-    the right-hand side and solution of a linear system. `free` lists the free terms. For each row: `scores`. For each
-    column: the weights `w`, the gradient `g` = w − Σ alpha_l x_l, the direction `d`, and `mean_row`, the weighted mean
-    of the rows of free terms. `matrix`, `right_sides` and `scale` hold the linear system. `scalars[INTERCEPT]` is the
-    intercept, `scalars[INTERCEPT_STEP]` its change in a step.
+    delta, the `unclipped` dual variable and its `slope` along a direction, whether the term `is_free`, and `t`, the
+    scores of a direction or the right-hand side and solution of a linear system. `free` lists the free terms. For each
+    row: `scores`. For each column: the weights `w`, the gradient `g` = w − Σ alpha_l x_l, the direction `d`, and
+    `mean_row`, the weighted mean of the rows of free terms. `products`, `matrix`, `right_sides` and `scale` hold the
+    linear system. `scalars` and `counts` hold numbers, at the positions above.
     """
 
     w: np.ndarray
@@ -41,31 +53,38 @@ class State(NamedTuple):
     z: np.ndarray
     centre: np.ndarray
     total_curvature: np.ndarray
+    unclipped: np.ndarray
+    slope: np.ndarray
     is_free: np.ndarray
-    was_free: np.ndarray
     t: np.ndarray
     free: np.ndarray
     scores: np.ndarray
     g: np.ndarray
     d: np.ndarray
     mean_row: np.ndarray
+    products: np.ndarray
     matrix: np.ndarray
     right_sides: np.ndarray
     scale: np.ndarray
+    best_w: np.ndarray
+    best_alpha: np.ndarray
     scalars: np.ndarray
+    counts: np.ndarray
 
 
-def new_state(values, terms):
-    """Return a State with all numbers zero; `values` are the rows as an array."""
+def new_state(values, terms, *, by_lapack):
+    """Return a State with all numbers zero; `values` are the rows as an array. LAPACK needs no work arrays."""
     (n_rows, n_columns), n_terms = values.shape, len(terms.row)
-    size = max(1, min(n_columns, n_terms))
-    alpha, z, centre, total_curvature, t = np.zeros((5, n_terms))
-    w, g, d, mean_row = np.zeros((4, n_columns))
+    size = 1 if by_lapack else max(1, min(n_columns, n_terms))
+    n_products = 1 if by_lapack else max(n_terms, n_columns) + _OUTER_PRODUCTS_AT_ONCE
+    alpha, z, centre, total_curvature, unclipped, slope, t, best_alpha = np.zeros((8, n_terms))
+    w, g, d, mean_row, best_w = np.zeros((5, n_columns))
     return State(
-        w=w, alpha=alpha, z=z, centre=centre, total_curvature=total_curvature, t=t,
-        is_free=np.zeros(n_terms, np.bool_), was_free=np.zeros(n_terms, np.bool_), free=np.zeros(n_terms, np.int64),
-        scores=np.zeros(n_rows), g=g, d=d, mean_row=mean_row,
-        matrix=np.zeros((size, size)), right_sides=np.zeros((2, size)), scale=np.zeros(size), scalars=np.zeros(2),
+        w=w, alpha=alpha, z=z, centre=centre, total_curvature=total_curvature, unclipped=unclipped, slope=slope, t=t,
+        is_free=np.zeros(n_terms, np.bool_), free=np.zeros(n_terms, np.int64), scores=np.zeros(n_rows),
+        g=g, d=d, mean_row=mean_row, products=np.empty((n_products, n_columns)),
+        matrix=np.zeros((size, size)), right_sides=np.zeros((2, size)), scale=np.zeros(size),
+        best_w=best_w, best_alpha=best_alpha, scalars=np.zeros(11), counts=np.zeros(7, np.int64),
     )  # fmt: skip
 
 

@@ -16,14 +16,41 @@ margin are linearly dependent. Squared losses have a positive curvature and need
 the value at which Σ alpha_l = 0.
 
 Problems are up to a few hundred kilobytes large, and a compiled step takes microseconds, which is less than the calls
-of NumPy and LAPACK that it would need.
+of NumPy and LAPACK that it would need. A whole outer iteration is therefore one compiled call, `advance`:
+
+    while prepare_step():       sets dual variables and residuals of the current point; False if the iteration is over
+        use_step(find_step())   moves to the minimum along the Newton direction, or corrects the point
 """
 
 import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin.problems.losses import loss_and_slope
-from widemargin.solvers.newton.active_set_state import INTERCEPT, INTERCEPT_STEP, axpy, dot
+from widemargin.solvers.newton.active_set_state import (
+    BEST_DUAL,
+    BEST_PRIMAL,
+    CORRECT,
+    EVALUATE,
+    HAS_BEST,
+    IMBALANCE,
+    INTERCEPT,
+    INTERCEPT_STEP,
+    IS_OPTIMAL,
+    IS_SETTLED,
+    IS_STUCK,
+    LAST_VIOLATION,
+    MAX_SQUARED_NORM,
+    MAX_TARGET,
+    MEAN_SQUARED_NORM,
+    MIN_DELTA,
+    MINIMISE,
+    N_CORRECTIONS,
+    N_STEPS,
+    PHASE,
+    RELATIVE_DELTA,
+    axpy,
+    dot,
+)
 from widemargin.solvers.newton.linear_system import find_step
 
 _MAX_LINE_SEARCH_ITERATIONS = 200
@@ -34,180 +61,230 @@ _MAX_STEP = 1e300  # length at which the search for a bracket ends
 _FULL_STEP_TOL = 1e-3  # difference of a step length from 1 up to which the step counts as a full Newton step
 _NEGLIGIBLE_STEP = 1e-13  # norm of a step, relative to that of w, at which it consists of rounding errors
 _OPTIMALITY_TOL = 1e-12  # violation of an optimality condition, relative to targets and scores, due to rounding
+_SLOW_VIOLATION_RATIO = 0.1  # delta is reduced if an outer iteration leaves more than this part of the violation
+_DELTA_REDUCTION = 1e-2  # factor of delta
+_MAX_CORRECTIONS = 2  # of a point that is optimal after the first one
 
 
 @compiled
-def compute_residuals(values, terms, state):
-    """Set the residuals z at the current weights and intercept."""
+def advance(values, terms, state, has_intercept, max_steps):
+    """Do the phase of `state` and those that follow: Newton steps for the current centres, then corrections.
+
+    If no more than `max_steps` Newton steps are enough, delta may be reduced, and the point is corrected by the
+    residuals of its optimality conditions; otherwise the phase is still MINIMISE. In the end the point is compared
+    with the best ones.
+    """
+    while prepare_step(values, terms, state, has_intercept, max_steps):
+        use_step(values, terms, state, find_step(values, terms, state, has_intercept))
+
+
+@compiled
+def prepare_step(values, terms, state, has_intercept, max_steps):
+    """Set residuals and dual variables of the current point, and t and the imbalance, which a step is found from.
+
+    Returns whether a step is needed; if not, the point is compared with the best ones.
+    """
+    counts, z = state.counts, state.z
     for i in range(values.shape[0]):
         state.scores[i] = dot(values[i], state.w)
-    for i in range(terms.row.size):
-        state.z[i] = terms.target[i] - state.scores[terms.row[i]] - state.scalars[INTERCEPT]
-
-
-@compiled
-def set_delta(terms, state, delta):
-    """Set the total curvature of each term, with delta only if its curvature is 0, and which terms are free."""
-    for i in range(terms.row.size):
-        state.total_curvature[i] = terms.curvature[i] if terms.curvature[i] > 0.0 else delta
-        state.is_free[i] = (state.alpha[i] > terms.lower[i]) & (state.alpha[i] < terms.upper[i])
-
-
-@compiled
-def minimise(values, terms, state, has_intercept, max_steps):
-    """Take Newton steps for the current centres; return their number, and whether they have converged."""
-    for n_steps in range(1, max_steps + 1):
-        for i in range(terms.row.size):
-            state.t[i] = 0.0  # the current alpha satisfies the equations of free terms
-        if not find_step(values, terms, state, has_intercept, 0.0):
-            return n_steps, True
-        if not take_step(values, terms, state, has_intercept):
-            return n_steps, True
-    return max_steps, False
-
-
-@compiled
-def update_centres(terms, state, has_intercept):
-    """Set the centres to the dual variables, and then the intercept and the dual variables for the new centres."""
-    for i in range(terms.row.size):
-        state.centre[i] = min(max(state.alpha[i], terms.lower[i]), terms.upper[i])
-    _update_dual_variables(terms, state, has_intercept)
-
-
-@compiled
-def take_step(values, terms, state, has_intercept):
-    """Move to the minimum along d; return whether further steps are needed.
-
-    No further step is needed after a full or negligible step that leaves the same terms free, and if the objective does
-    not decrease along d.
-    """
-    for i in range(values.shape[0]):
-        state.scores[i] = dot(values[i], state.d)
-    for i in range(terms.row.size):
-        state.was_free[i] = state.is_free[i]
-        state.t[i] = state.scores[terms.row[i]] + state.scalars[INTERCEPT_STEP]
-    w_square, d_square = dot(state.w, state.w), dot(state.d, state.d)
-    k = _line_minimum(terms, state, dot(state.w, state.d), d_square)
-    if not 0.0 < k < np.inf:
+    for i in range(z.size):
+        z[i] = terms.target[i] - state.scores[terms.row[i]] - state.scalars[INTERCEPT]
+    is_over = counts[PHASE] == EVALUATE
+    if counts[PHASE] == MINIMISE:
+        n_changed = _update_dual_variables(terms, state, has_intercept)
+        if counts[IS_STUCK] or (counts[IS_SETTLED] and n_changed == 0):
+            counts[PHASE] = CORRECT
+            _reduce_delta(terms.curvature, state.alpha, state.centre, state.scalars, state.total_curvature)
+        else:
+            is_over = counts[N_STEPS] >= max_steps
+    elif counts[N_CORRECTIONS] == 1:
+        counts[IS_OPTIMAL] = _is_optimal(terms, state.alpha, state.z, state.w, state.scalars[MAX_TARGET])
+        is_over = not counts[IS_OPTIMAL]
+    elif counts[N_CORRECTIONS] == _MAX_CORRECTIONS:
+        is_over = True
+    if is_over:
+        _keep_best(values, terms, state, has_intercept)
         return False
-    axpy(k, state.d, state.w)
-    state.scalars[INTERCEPT] += k * state.scalars[INTERCEPT_STEP]
-    compute_residuals(values, terms, state)
-    _update_dual_variables(terms, state, has_intercept)
-    is_full = abs(k - 1.0) < _FULL_STEP_TOL
-    is_negligible = k * k * d_square <= _NEGLIGIBLE_STEP * _NEGLIGIBLE_STEP * w_square
-    return not (is_full or is_negligible) or _n_different(state.was_free, state.is_free) > 0
+    is_correcting, total = counts[PHASE] == CORRECT, 0.0
+    for i in range(z.size):
+        state.t[i] = z[i] - terms.curvature[i] * state.alpha[i] if is_correcting else 0.0  # 0 by definition of alpha
+        total += state.alpha[i]
+    state.scalars[IMBALANCE] = total if is_correcting and has_intercept else 0.0
+    return True
 
 
 @compiled
-def proximal_violation(terms, state):
-    """Return max |delta (alpha − centre)|, the largest violation of an optimality condition by the proximal terms."""
+def use_step(values, terms, state, is_found):
+    """Move to the minimum along the direction d of a Newton step, or correct weights and dual variables by d and y."""
+    counts, factor, d_square = state.counts, 1.0, 0.0
+    if counts[PHASE] == MINIMISE:
+        counts[N_STEPS] += 1
+        if is_found:
+            for i in range(values.shape[0]):
+                state.scores[i] = dot(values[i], state.d)
+            for i in range(terms.row.size):
+                state.t[i] = state.scores[terms.row[i]] + state.scalars[INTERCEPT_STEP]
+            d_square = dot(state.d, state.d)
+            factor = _line_minimum(terms, state, dot(state.w, state.d), d_square)
+        counts[IS_STUCK] = not (is_found and 0.0 < factor < np.inf)
+        if counts[IS_STUCK]:
+            return
+        is_negligible = factor * factor * d_square <= _NEGLIGIBLE_STEP * _NEGLIGIBLE_STEP * dot(state.w, state.w)
+        counts[IS_SETTLED] = is_negligible or abs(factor - 1.0) < _FULL_STEP_TOL
+    else:
+        counts[N_CORRECTIONS] += 1
+        if not is_found:
+            return
+        for i in range(terms.row.size):
+            if state.is_free[i]:
+                state.alpha[i] += state.t[i]
+    axpy(factor, state.d, state.w)
+    state.scalars[INTERCEPT] += factor * state.scalars[INTERCEPT_STEP]
+
+
+@compiled
+def _reduce_delta(curvature, alpha, centre, scalars, total_curvature):
+    """Reduce delta if the last centres left a large violation of an optimality condition by the proximal terms.
+
+    That is max |delta (alpha − centre)|. Sets the total curvatures.
+    """
     violation = 0.0
-    for i in range(terms.row.size):
-        delta = state.total_curvature[i] - terms.curvature[i]
-        violation = max(violation, abs(delta * (state.alpha[i] - state.centre[i])))
-    return violation
-
-
-@compiled
-def _n_different(first, second):
-    """Return the number of positions in which two arrays differ."""
-    count = 0
-    for i in range(first.size):
-        count += first[i] != second[i]
-    return count
-
-
-@compiled
-def _unclipped_alpha(terms, state, i):
-    """Return the maximiser of term i without its bounds."""
-    delta = state.total_curvature[i] - terms.curvature[i]
-    return (state.z[i] + delta * state.centre[i]) / state.total_curvature[i]
+    for i in range(alpha.size):
+        violation = max(violation, abs((total_curvature[i] - curvature[i]) * (alpha[i] - centre[i])))
+    if violation > _SLOW_VIOLATION_RATIO * scalars[LAST_VIOLATION]:
+        scalars[RELATIVE_DELTA] *= _DELTA_REDUCTION
+    scalars[LAST_VIOLATION] = violation
+    delta = max(scalars[RELATIVE_DELTA] * scalars[MEAN_SQUARED_NORM], scalars[MIN_DELTA])
+    for i in range(alpha.size):
+        total_curvature[i] = curvature[i] if curvature[i] > 0.0 else delta
 
 
 @compiled
 def _update_dual_variables(terms, state, has_intercept):
-    """Set the intercept to its minimum, if there is one, and then the dual variables and which terms are free."""
+    """Set the intercept to its minimum, if there is one, and then the dual variables and which terms are free.
+
+    Returns the number of terms that were free and no longer are, or that have become so.
+    """
     if has_intercept:
         for i in range(terms.row.size):
             state.t[i] = 1.0
-        _move_intercept(terms, state, _line_minimum(terms, state, 0.0, 0.0))
-    n_free = 0
+        _move_intercept(state.scalars, state.z, _line_minimum(terms, state, 0.0, 0.0))
+    n_free, n_changed = 0, 0
     for i in range(terms.row.size):
-        u = _unclipped_alpha(terms, state, i)
-        state.is_free[i] = (u > terms.lower[i]) & (u < terms.upper[i])
+        delta = state.total_curvature[i] - terms.curvature[i]
+        u = (state.z[i] + delta * state.centre[i]) / state.total_curvature[i]
+        is_free = (u > terms.lower[i]) & (u < terms.upper[i])
+        state.unclipped[i] = u
         state.alpha[i] = min(max(u, terms.lower[i]), terms.upper[i])
-        n_free += state.is_free[i]
+        n_changed += state.is_free[i] != is_free
+        state.is_free[i] = is_free
+        n_free += is_free
     if has_intercept and n_free == 0:
-        _centre_intercept(terms, state)
+        _move_intercept(state.scalars, state.z, _step_to_centre(terms, state))
+    return n_changed
 
 
 @compiled
-def _move_intercept(terms, state, step):
+def _move_intercept(scalars, z, step):
     """Add a step to the intercept and subtract it from the residuals, if it is finite."""
     if abs(step) < np.inf:
-        state.scalars[INTERCEPT] += step
-        for i in range(terms.row.size):
-            state.z[i] -= step
+        scalars[INTERCEPT] += step
+        for i in range(z.size):
+            z[i] -= step
 
 
 @compiled
-def _centre_intercept(terms, state):
-    """Set the intercept to the midpoint of the interval in which no dual variable changes; used if no term is free.
+def _step_to_centre(terms, state):
+    """Return the step of the intercept to the midpoint of the interval in which no dual variable changes, or 0.
 
-    From an end of this interval, a line search along most directions would end early, where a term becomes free.
+    It is used if no term is free: from an end of this interval, a line search along most directions would end early,
+    where a term becomes free.
     """
     up, down = np.inf, np.inf
     for i in range(terms.row.size):
-        slack = state.total_curvature[i] * (_unclipped_alpha(terms, state, i) - state.alpha[i])
+        slack = state.total_curvature[i] * (state.unclipped[i] - state.alpha[i])
         if state.alpha[i] == terms.upper[i]:
             up = min(up, slack)
         if state.alpha[i] == terms.lower[i]:
             down = min(down, -slack)
-    if up + down > 0.0:
-        _move_intercept(terms, state, 0.5 * (up - down))
+    return 0.5 * (up - down) if up + down > 0.0 else 0.0
 
 
 @compiled
-def loss_and_dual_sums(terms, state):
-    """Return the sum of the losses, and Σ target alpha − ½ curvature alpha² over all terms, with alpha clipped."""
-    loss, dual = 0.0, 0.0
+def _is_optimal(terms, alpha, z, w, max_target):
+    """Return whether all optimality conditions hold up to rounding."""
+    w_norm = np.sqrt(dot(w, w))
+    for i in range(alpha.size):
+        slack, lower, upper = z[i] - terms.curvature[i] * alpha[i], terms.lower[i], terms.upper[i]
+        tol = _OPTIMALITY_TOL * (max_target + np.sqrt(terms.squared_norm[i]) * w_norm)
+        if not lower <= alpha[i] <= upper:
+            return False
+        if (alpha[i] < upper and not slack <= tol) or (alpha[i] > lower and not slack >= -tol):
+            return False
+    return True
+
+
+@compiled
+def _keep_best(values, terms, state, has_intercept):
+    """Keep the weights, and the dual variables clipped to their bounds, if they are the best ones so far.
+
+    The first ones are kept in any case, even if their objectives are NaN. The sum of the dual variables is not exactly
+    zero with an intercept; see `finishing` for the bound that allows for it.
+    """
+    loss, dual, total, scalars, v = 0.0, 0.0, 0.0, state.scalars, state.g
+    v[:] = 0.0
     for i in range(terms.row.size):
-        curvature, z = terms.curvature[i], state.z[i]
-        alpha = min(max(state.alpha[i], terms.lower[i]), terms.upper[i])
-        loss += loss_and_slope(z, terms.lower[i], terms.upper[i], curvature, 0.0)[0]
+        curvature, alpha = terms.curvature[i], min(max(state.alpha[i], terms.lower[i]), terms.upper[i])
+        loss += loss_and_slope(state.z[i], terms.lower[i], terms.upper[i], curvature, 0.0)[0]
         dual += alpha * (terms.target[i] - 0.5 * curvature * alpha)
-    return loss, dual
+        total += alpha
+        state.t[i] = alpha
+        if alpha != 0.0:
+            axpy(alpha, values[terms.row[i]], v)
+    primal, dual = loss + 0.5 * dot(state.w, state.w), dual - 0.5 * dot(v, v)
+    if has_intercept:
+        dual -= abs(total) * (scalars[MAX_TARGET] + np.sqrt(2.0 * primal * scalars[MAX_SQUARED_NORM]))
+    is_first = state.counts[HAS_BEST] == 0
+    state.counts[HAS_BEST] = 1
+    if is_first or primal <= scalars[BEST_PRIMAL]:
+        scalars[BEST_PRIMAL] = primal
+        for j in range(v.size):
+            state.best_w[j] = state.w[j]
+    if is_first or dual >= scalars[BEST_DUAL]:
+        scalars[BEST_DUAL] = dual
+        for i in range(terms.row.size):
+            state.best_alpha[i] = state.t[i]
 
 
 @compiled(fastmath=SUMS)
-def _line_derivatives(terms, state, k, slope_at_zero, curvature):
-    """Return the derivative at k of the objective along a line, the size of its terms, and the second derivative.
-
-    The line changes the scores by k t; slope_at_zero + curvature k is the derivative of ½|w|² along it.
-    """
-    slope, second, size = slope_at_zero + curvature * k, curvature, abs(slope_at_zero)
-    for i in range(terms.row.size):
-        step = state.t[i] / state.total_curvature[i]
-        u = _unclipped_alpha(terms, state, i) - k * step
-        alpha = min(max(u, terms.lower[i]), terms.upper[i])
-        slope -= alpha * state.t[i]
-        size += abs(alpha * state.t[i])
-        second += step * state.t[i] if (u > terms.lower[i]) & (u < terms.upper[i]) else 0.0
-    return slope, size, second
+def _line_derivatives(unclipped, slope, t, lower, upper, k):
+    """Return −1 times the derivative of the losses by k, the size of its terms, and the second derivative."""
+    first, size, second = 0.0, 0.0, 0.0
+    for i in range(t.size):
+        u = unclipped[i] - k * slope[i]
+        alpha = min(max(u, lower[i]), upper[i])
+        first += alpha * t[i]
+        size += abs(alpha * t[i])
+        second += slope[i] * t[i] if (u > lower[i]) & (u < upper[i]) else 0.0
+    return first, size, second
 
 
 @compiled
 def _line_minimum(terms, state, slope_at_zero, curvature):
     """Return the k at which the derivative along a line is zero; ±∞ if there is none, NaN if numbers are not finite.
 
-    The derivative is piecewise linear and does not decrease with k. Its zero is found by Newton's method, safeguarded
-    by bisection of the current bracket, or by growing strides as long as there is no bracket.
+    The line changes the scores by k t; slope_at_zero + curvature k is the derivative of ½|w|² along it. The derivative
+    is piecewise linear and does not decrease with k. Its zero is found by Newton's method, safeguarded by bisection of
+    the current bracket, or by growing strides as long as there is no bracket.
     """
-    low, high, k, stride = -np.inf, np.inf, 0.0, 0.0
-    tol = 0.0
+    low, high, k, stride, tol = -np.inf, np.inf, 0.0, 0.0, 0.0
+    for i in range(terms.row.size):
+        delta = state.total_curvature[i] - terms.curvature[i]
+        state.unclipped[i] = (state.z[i] + delta * state.centre[i]) / state.total_curvature[i]
+        state.slope[i] = state.t[i] / state.total_curvature[i]
     for iteration in range(_MAX_LINE_SEARCH_ITERATIONS):
-        slope, size, second = _line_derivatives(terms, state, k, slope_at_zero, curvature)
+        slope, size, second = _line_derivatives(state.unclipped, state.slope, state.t, terms.lower, terms.upper, k)
+        slope, size, second = slope_at_zero + curvature * k - slope, abs(slope_at_zero) + size, curvature + second
         if iteration == 0:
             tol = _LINE_SEARCH_TOL * abs(slope)
         if not abs(slope) > max(tol if iteration else 0.0, _SUM_ROUNDING * size):
@@ -229,46 +306,3 @@ def _line_minimum(terms, state, slope_at_zero, curvature):
                     return trial
         k = trial
     return k
-
-
-@compiled
-def refine(values, terms, state, has_intercept):
-    """Correct weights, intercept and free dual variables by the residuals of their optimality conditions."""
-    imbalance = compute_slack(terms, state)
-    if find_step(values, terms, state, has_intercept, imbalance):
-        apply_correction(values, terms, state)
-
-
-@compiled
-def compute_slack(terms, state):
-    """Set t = z − curvature alpha, which is zero for free terms at the optimum; return Σ alpha."""
-    total = 0.0
-    for i in range(terms.row.size):
-        state.t[i] = state.z[i] - terms.curvature[i] * state.alpha[i]
-        total += state.alpha[i]
-    return total
-
-
-@compiled
-def apply_correction(values, terms, state):
-    """Add d to the weights, the step of the intercept to it, and t to the free dual variables."""
-    axpy(1.0, state.d, state.w)
-    state.scalars[INTERCEPT] += state.scalars[INTERCEPT_STEP]
-    for i in range(terms.row.size):
-        if state.is_free[i]:
-            state.alpha[i] += state.t[i]
-    compute_residuals(values, terms, state)
-
-
-@compiled
-def is_optimal(terms, state, max_target):
-    """Return whether all optimality conditions hold up to rounding; `max_target` is the largest |target|."""
-    w_norm = np.sqrt(dot(state.w, state.w))
-    for i in range(terms.row.size):
-        alpha, slack = state.alpha[i], state.z[i] - terms.curvature[i] * state.alpha[i]
-        tol = _OPTIMALITY_TOL * (max_target + np.sqrt(terms.squared_norm[i]) * w_norm)
-        if not terms.lower[i] <= alpha <= terms.upper[i]:
-            return False
-        if (alpha < terms.upper[i] and not slack <= tol) or (alpha > terms.lower[i] and not slack >= -tol):
-            return False
-    return True

@@ -12,6 +12,9 @@ to 1:
     over the columns      (I + R'D⁻¹R) d = R'D⁻¹(r − e) − g
     over the free terms   (D + R R') y = r + R g − e
 
+Both matrices are a diagonal plus U'U, where U is D^−½ R or R', so that the same loops serve both. With an intercept,
+the rows of R are centred first in the system over the columns.
+
 In small problems compiled loops are faster than calls of NumPy and LAPACK; for large ones both versions are here. If
 rounding makes a matrix indefinite, a small multiple of the identity, a ridge, is added to it.
 """
@@ -20,7 +23,7 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from widemargin._runtime.compile import compiled
-from widemargin.solvers.newton.active_set_state import INTERCEPT_STEP, axpy, dot
+from widemargin.solvers.newton.active_set_state import IMBALANCE, INTERCEPT_STEP, axpy, dot
 
 _FIRST_RIDGE, _RIDGE_FACTOR, _MAX_RIDGE = 1e-15, 100.0, 1e-3  # of a matrix with unit diagonal; factor to the next one
 
@@ -28,137 +31,138 @@ _FIRST_RIDGE, _RIDGE_FACTOR, _MAX_RIDGE = 1e-15, 100.0, 1e-3  # of a matrix with
 
 
 @compiled
-def find_step(values, terms, state, has_intercept, imbalance):
+def find_step(values, terms, state, has_intercept):
     """Set d, the step e of the intercept, and t = y for the free terms, which before the call hold r.
 
     Sets g, and lists the free terms. Returns whether the system can be solved in double precision.
     """
-    n_free = 0
-    for j in range(state.g.size):
-        state.g[j] = state.w[j]
+    n_free, n_columns = _list_free_terms(state.is_free, state.free), state.w.size
+    state.scalars[INTERCEPT_STEP] = 0.0
+    for j in range(n_columns):
+        state.d[j] = -state.w[j]
     for i in range(terms.row.size):
         if state.alpha[i] != 0.0:
-            axpy(-state.alpha[i], values[terms.row[i]], state.g)
-        if state.is_free[i]:
-            state.free[n_free] = i
-            n_free += 1
-    state.scalars[INTERCEPT_STEP] = 0.0
+            axpy(state.alpha[i], values[terms.row[i]], state.d)
+    for j in range(n_columns):
+        state.g[j] = -state.d[j]
     if n_free == 0:
-        for j in range(state.d.size):
-            state.d[j] = -state.g[j]
         return True
-    if n_free > state.w.size:
-        return _solve_over_columns(values, terms, state, has_intercept, imbalance, n_free)
-    return _solve_over_terms(values, terms, state, has_intercept, imbalance, n_free)
-
-
-@compiled
-def _solve_over_columns(values, terms, state, has_intercept, imbalance, n_free):
-    """Solve for d first, then for e and y; return whether the matrix could be factorised."""
-    H, d, mean_row, n_columns = state.matrix, state.d, state.mean_row, state.w.size
-    mean_residual = 0.0
-    for j in range(n_columns):
-        d[j] = -state.g[j]
-        H[j, : j + 1] = 0.0
-    for s in range(0, n_free, 4):
-        _add_four_outer_products(values, terms, state, s, n_free)
-    if has_intercept:
-        mean_residual = _eliminate_intercept(values, terms, state, imbalance, n_free)
-    for s in range(n_free):
-        i = state.free[s]
-        factor = (state.t[i] - mean_residual) / state.total_curvature[i]
-        axpy(factor, values[terms.row[i]], d)
-        if has_intercept:
-            axpy(-factor, mean_row, d)
-    for j in range(n_columns):
-        H[j, j] += 1.0
-    if not _factorise(H, n_columns, state.scale):
+    is_over_columns = n_free > n_columns
+    if is_over_columns:
+        mean_residual = _state_over_columns(values, terms, state, has_intercept, n_free)
+    else:
+        mean_residual = 0.0
+        _state_over_terms(values, terms, state, n_free)
+    n, n_products = (n_columns, n_free) if is_over_columns else (n_free, n_columns)
+    _add_outer_products(state.products, n_products, n, state.matrix)
+    if not _factorise(state.matrix, n, state.scale):
         return False
-    _solve_factorised(H, n_columns, state.scale, d)
-    if has_intercept:
-        state.scalars[INTERCEPT_STEP] = mean_residual - dot(mean_row, d)
-    for s in range(n_free):
-        i = state.free[s]
-        score_step = dot(values[terms.row[i]], d) + state.scalars[INTERCEPT_STEP]
-        state.t[i] = (state.t[i] - score_step) / state.total_curvature[i]
+    _solve_factorised(state.matrix, n, state.scale, state.right_sides)
+    if is_over_columns:
+        for j in range(n_columns):
+            state.d[j] = state.right_sides[0, j]
+        state.scalars[INTERCEPT_STEP] = mean_residual - dot(state.mean_row, state.d)
+        _set_dual_steps(state.products, state.free[:n_free], state.total_curvature, state.d, state.t)
+    else:
+        _finish_over_terms(values, terms, state, has_intercept, n_free)
     return True
 
 
 @compiled
-def _eliminate_intercept(values, terms, state, imbalance, n_free):
-    """Eliminate e = mean_residual − <mean_row, d> from the matrix and from d; return mean_residual.
+def _list_free_terms(is_free, free):
+    """List the free terms; return their number. (Counted by the caller, it would have two types for the compiler.)"""
+    n_free = 0
+    for i in range(is_free.size):
+        free[n_free] = i
+        n_free += is_free[i]
+    return n_free
 
-    Both are means over the free terms, weighted by 1 / total curvature; mean_residual includes the imbalance.
+
+@compiled
+def _state_over_columns(values, terms, state, has_intercept, n_free):
+    """Set U, the diagonal and the right-hand side of the system for d; return the weighted mean of r.
+
+    `mean_row` becomes the mean of the rows, or zero without an intercept; both means are weighted by 1 / total
+    curvature, and that of r includes the imbalance. U holds centred rows, and t becomes D^−½ (r − mean).
     """
-    H, d, mean_row, n_columns = state.matrix, state.d, state.mean_row, state.w.size
-    total_weight, residual_sum = 0.0, 0.0
+    mean_row, right_side, n_columns = state.mean_row, state.right_sides[0], state.w.size
+    mean_residual, total_weight, imbalance = 0.0, 0.0, state.scalars[IMBALANCE]
     mean_row[:] = 0.0
+    if has_intercept:
+        for s in range(n_free):
+            i = state.free[s]
+            total_weight += 1.0 / state.total_curvature[i]
+            mean_residual += state.t[i] / state.total_curvature[i]
+            axpy(1.0 / state.total_curvature[i], values[terms.row[i]], mean_row)
+        mean_residual = (mean_residual + imbalance) / total_weight
+        for j in range(n_columns):
+            mean_row[j] /= total_weight
+    for j in range(n_columns):
+        right_side[j] = -state.g[j] - imbalance * mean_row[j]
+        state.matrix[j, : j + 1] = 0.0
+        state.matrix[j, j] = 1.0
     for s in range(n_free):
-        i = state.free[s]
-        total_weight += 1.0 / state.total_curvature[i]
-        residual_sum += state.t[i] / state.total_curvature[i]
-        axpy(1.0 / state.total_curvature[i], values[terms.row[i]], mean_row)
-    for j in range(n_columns):
-        mean_row[j] /= total_weight
-    for j in range(n_columns):
-        axpy(-total_weight * mean_row[j], mean_row[: j + 1], H[j])
-        d[j] -= imbalance * mean_row[j]
-    return (residual_sum + imbalance) / total_weight
+        i, row = state.free[s], state.products[s]
+        x, root = values[terms.row[i]], 1.0 / np.sqrt(state.total_curvature[i])
+        for j in range(n_columns):
+            row[j] = root * (x[j] - mean_row[j])
+        state.t[i] = root * (state.t[i] - mean_residual)
+        axpy(state.t[i], row, right_side)
+    return mean_residual
 
 
 @compiled
-def _add_four_outer_products(values, terms, state, s, n_free):
-    """Add x_l x_l' / total curvature of the free terms s, .., s + 3 to the lower half of the matrix.
-
-    Four terms are added at once, since the time is limited by the writes to the matrix. Terms beyond the last one have
-    the factor 0.
-    """
-    n_columns, H, last = state.w.size, state.matrix, n_free - 1
-    i, j, k, m = state.free[s], state.free[min(s + 1, last)], state.free[min(s + 2, last)], state.free[min(s + 3, last)]
-    x, y, z, u = values[terms.row[i]], values[terms.row[j]], values[terms.row[k]], values[terms.row[m]]
-    x_factor = 1.0 / state.total_curvature[i]
-    y_factor = 1.0 / state.total_curvature[j] if s + 1 < n_free else 0.0
-    z_factor = 1.0 / state.total_curvature[k] if s + 2 < n_free else 0.0
-    u_factor = 1.0 / state.total_curvature[m] if s + 3 < n_free else 0.0
-    for row in range(n_columns):
-        a, b, c, d = x_factor * x[row], y_factor * y[row], z_factor * z[row], u_factor * u[row]
-        if a == 0.0 and b == 0.0 and c == 0.0 and d == 0.0:
-            continue
-        line = H[row]
-        for column in range(row + 1):
-            line[column] += a * x[column] + b * y[column] + c * z[column] + d * u[column]
-
-
-@compiled
-def _solve_over_terms(values, terms, state, has_intercept, imbalance, n_free):
-    """Solve for y first, then for e and d; return whether the matrix could be factorised."""
-    A, y, ones = state.matrix, state.right_sides[0][:n_free], state.right_sides[1][:n_free]
+def _state_over_terms(values, terms, state, n_free):
+    """Set U, the diagonal and two right-hand sides of the system for y; the second consists of ones."""
     for s in range(n_free):
         i = state.free[s]
         x = values[terms.row[i]]
-        for r in range(s + 1):
-            A[s, r] = dot(x, values[terms.row[state.free[r]]])
-        A[s, s] += state.total_curvature[i]
-        y[s] = state.t[i] + dot(x, state.g)
-        ones[s] = 1.0
-    if not _factorise(A, n_free, state.scale):
-        return False
-    _solve_factorised(A, n_free, state.scale, y)
+        for j in range(x.size):
+            state.products[j, s] = x[j]
+        state.matrix[s, : s + 1] = 0.0
+        state.matrix[s, s] = state.total_curvature[i]
+        state.right_sides[0, s] = state.t[i] + dot(x, state.g)
+        state.right_sides[1, s] = 1.0
+
+
+@compiled
+def _set_dual_steps(products, free, total_curvature, d, t):
+    """Set t = y, the steps of the free dual variables, from d; before, t is what `_state_over_columns` has set."""
+    for s in range(free.size):
+        i = free[s]
+        t[i] = (t[i] - dot(products[s], d)) / np.sqrt(total_curvature[i])
+
+
+@compiled
+def _finish_over_terms(values, terms, state, has_intercept, n_free):
+    """Set e, y and d from the two solutions."""
+    y, ones = state.right_sides[0], state.right_sides[1]
     if has_intercept:
-        _solve_factorised(A, n_free, state.scale, ones)
-        y_sum, ones_sum = imbalance, 0.0
+        y_sum, ones_sum = state.scalars[IMBALANCE], 0.0
         for s in range(n_free):
             y_sum += y[s]
             ones_sum += ones[s]
         state.scalars[INTERCEPT_STEP] = y_sum / ones_sum
-        axpy(-state.scalars[INTERCEPT_STEP], ones, y)
-    for j in range(state.d.size):
-        state.d[j] = -state.g[j]
     for s in range(n_free):
         i = state.free[s]
-        axpy(y[s], values[terms.row[i]], state.d)
-        state.t[i] = y[s]
-    return True
+        state.t[i] = y[s] - state.scalars[INTERCEPT_STEP] * ones[s]
+        axpy(state.t[i], values[terms.row[i]], state.d)
+
+
+@compiled
+def _add_outer_products(products, n_products, n, A):
+    """Add U'U to the lower half of A, where U has the first n columns of the first rows of `products`.
+
+    Four rows are added at once, since the time is limited by the writes to the matrix; rows of zeros follow the last.
+    """
+    products[n_products : n_products + 3] = 0.0
+    for k in range(0, n_products, 4):
+        x, y, z, u = products[k], products[k + 1], products[k + 2], products[k + 3]
+        for row in range(n):
+            a, b, c, d, line = x[row], y[row], z[row], u[row], A[row]
+            if a != 0.0 or b != 0.0 or c != 0.0 or d != 0.0:
+                for column in range(row + 1):
+                    line[column] += a * x[column] + b * y[column] + c * z[column] + d * u[column]
 
 
 @compiled
@@ -176,43 +180,40 @@ def _factorise(A, n, scale):
             A[r, s] = A[s, r] * scale[s] * scale[r]
     ridge = 0.0
     while ridge <= _MAX_RIDGE:
-        if _factorise_with_ridge(A, n, ridge):
+        n_done = 0
+        for s in range(n):
+            row, pivot = A[s], 1.0 + ridge
+            for r in range(s):
+                row[r] = (A[r, s] - dot(row[:r], A[r][:r])) / A[r, r]
+                pivot -= row[r] * row[r]
+            if not pivot > 0.0:
+                break
+            row[s] = np.sqrt(pivot)
+            n_done += 1
+        if n_done == n:
             return True
         ridge = max(_RIDGE_FACTOR * ridge, _FIRST_RIDGE)
     return False
 
 
 @compiled
-def _factorise_with_ridge(A, n, ridge):
-    """Write the Cholesky factor of (1 + ridge) on the diagonal and the upper half of A; return whether it exists."""
-    for s in range(n):
-        row = A[s]
-        pivot = 1.0 + ridge
-        for r in range(s):
-            row[r] = (A[r, s] - dot(row[:r], A[r][:r])) / A[r, r]
-            pivot -= row[r] * row[r]
-        if not pivot > 0.0:
-            return False
-        row[s] = np.sqrt(pivot)
-    return True
-
-
-@compiled
-def _solve_factorised(A, n, scale, x):
-    """Solve the system with right-hand side x in place, with the factor that `_factorise` has written."""
-    for s in range(n):
-        x[s] = (x[s] * scale[s] - dot(A[s][:s], x[:s])) / A[s, s]
-    for s in range(n - 1, -1, -1):
-        x[s] /= A[s, s]
-        axpy(-x[s], A[s][:s], x[:s])
-    for s in range(n):
-        x[s] *= scale[s]
+def _solve_factorised(A, n, scale, right_sides):
+    """Solve the system for each right-hand side in place, with the factor that `_factorise` has written."""
+    for k in range(right_sides.shape[0]):
+        x = right_sides[k]
+        for s in range(n):
+            x[s] = (x[s] * scale[s] - dot(A[s][:s], x[:s])) / A[s, s]
+        for s in range(n - 1, -1, -1):
+            x[s] /= A[s, s]
+            axpy(-x[s], A[s][:s], x[:s])
+        for s in range(n):
+            x[s] *= scale[s]
 
 
 # --- By LAPACK --------------------------------------------------------------------------------------------------------
 
 
-def find_step_by_lapack(values, terms, state, has_intercept, imbalance):
+def find_step_by_lapack(values, terms, state, has_intercept):
     """As `find_step`, by NumPy and LAPACK; the list of the free terms is not set."""
     free = np.flatnonzero(state.is_free)
     state.g[:] = state.w - np.bincount(terms.row, state.alpha, len(values)) @ values
@@ -221,7 +222,7 @@ def find_step_by_lapack(values, terms, state, has_intercept, imbalance):
         return True
     solve = _lapack_over_columns if len(free) > len(state.g) else _lapack_over_terms
     system = values[terms.row[free]], state.total_curvature[free], state.g, state.t[free]
-    d, e, y = solve(*system, imbalance if has_intercept else None)
+    d, e, y = solve(*system, state.scalars[IMBALANCE] if has_intercept else None)
     state.d[:], state.scalars[INTERCEPT_STEP], state.t[free] = d, e, y
     return bool(np.isfinite(state.d).all())
 

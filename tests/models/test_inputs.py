@@ -1,0 +1,85 @@
+"""Checks of X, y and parameters: ordinary arrays are not handed to scikit-learn, and are checked as if they were."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+
+from widemargin import LinearSVC, LinearSVR
+from widemargin.models import inputs
+
+X = np.random.default_rng(0).normal(size=(30, 3))
+LABELS = np.arange(30) % 3
+
+
+@pytest.fixture
+def without_scikit_learn(monkeypatch):
+    """Any call of scikit-learn's check is an error."""
+
+    def refuse(*arguments, **options):
+        raise AssertionError("validate_data was called")
+
+    monkeypatch.setattr(inputs, "validate_data", refuse)
+
+
+@pytest.mark.parametrize("rows", [X, X.astype(np.float32), csr_matrix(X)], ids=["float64", "float32", "CSR"])
+@pytest.mark.parametrize("labels", [LABELS, LABELS.astype(float), LABELS.astype(str), LABELS > 0])
+def test_ordinary_arrays_need_no_check_of_scikit_learn(rows, labels, without_scikit_learn):
+    model = LinearSVC().fit(rows, labels)
+    assert model.n_features_in_ == 3
+    assert model.predict(rows).dtype == labels.dtype
+    assert LinearSVR().fit(rows, LABELS).predict(rows).shape == (30,)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", ["X", "y"])
+def test_a_number_that_is_not_finite_is_refused(number, place):
+    rows, y = X.copy(), X[:, 0].copy()
+    (rows[4] if place == "X" else y)[2] = number
+    with pytest.raises(ValueError, match=f"Input {place} contains"):
+        LinearSVR().fit(rows, y)
+
+
+def test_finite_numbers_whose_sum_overflows_are_not_refused_as_infinite():
+    rows = np.zeros((30, 3), np.float32)
+    rows[:, 0] = 3e38
+    with pytest.raises(ValueError, match=r"leaves double precision|too long") as refused:
+        LinearSVC(C=1e250).fit(rows, LABELS)
+    assert "contains" not in str(refused.value)
+
+
+@pytest.mark.parametrize("rows", [X[:, :2], csr_matrix(X[:, :2])])
+def test_another_number_of_features_is_refused(rows):
+    with pytest.raises(ValueError, match="2 features, but LinearSVC is expecting 3 features"):
+        LinearSVC().fit(X, LABELS).predict(rows)
+
+
+def test_numbers_of_rows_that_differ_are_refused():
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        LinearSVC().fit(X, LABELS[:-1])
+
+
+def test_targets_that_are_not_labels_are_refused():
+    with pytest.raises(ValueError, match="Unknown label type"):
+        LinearSVC().fit(X, X[:, 0])
+
+
+def test_feature_names_are_forgotten_by_a_fit_without_them_and_missed_by_predictions():
+    named = LinearSVC().fit(pd.DataFrame(X, columns=["a", "b", "c"]), LABELS)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        named.predict(X)
+    assert not hasattr(named.fit(X, LABELS), "feature_names_in_")
+
+
+def test_a_default_that_is_not_valid_is_refused():
+    class Subclass(LinearSVR):
+        def __init__(self, C=-1.0):
+            super().__init__(C=C)
+
+    with pytest.raises(ValueError, match="'C' parameter of Subclass must be"):
+        Subclass().fit(X, LABELS)
+
+
+def test_an_integer_beyond_double_precision_is_refused():
+    with pytest.raises(ValueError, match="C must be a number within double precision"):
+        LinearSVC(C=10**400).fit(X, LABELS)
