@@ -5,6 +5,7 @@ is therefore bounded for any number of rows and support vectors, and all outputs
 needs no kernel values: its scores are <Σ_i coef_i x_i, z>.
 """
 
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -19,7 +20,8 @@ from widemargin.kernels.functions import finish_row
 
 _KERNEL_VALUES_PER_CALL = 1 << 22  # at most, in one call of a kernel function K(A, B)
 _MAX_ROWS_PER_TASK, _FEWEST_TASKS = 128, 8  # of the thread pool
-_NANOSECONDS_FOR_THREADS = 400_000.0  # work below which tasks are not divided over threads
+_NANOSECONDS_FOR_THREADS = 400_000.0  # work below which there is only one task
+_NANOSECONDS_WITHOUT_BLAS_THREADS = 10_000.0  # work for which BLAS never starts threads of its own
 _NANOSECONDS_PER_KERNEL_VALUE, _NANOSECONDS_PER_SPARSE_PRODUCT = 1.0, 3.0
 
 
@@ -101,16 +103,10 @@ def _by_products(expansion, Z, out, n_jobs, advance):
         score(begin, end)
         advance(end - begin)
 
-    n_tasks = _number_of_tasks(len(out), nanoseconds * len(norms))
-    with single_threaded_blas():
+    work = nanoseconds * len(norms) * len(out)
+    n_tasks = 1 if work < _NANOSECONDS_FOR_THREADS else max(_FEWEST_TASKS, -(-len(out) // _MAX_ROWS_PER_TASK))
+    with single_threaded_blas() if work > _NANOSECONDS_WITHOUT_BLAS_THREADS else nullcontext():
         run(score_and_advance, split(len(out), n_tasks), n_jobs)
-
-
-def _number_of_tasks(n_rows, nanoseconds_per_row):
-    """Return into how many tasks rows are divided: one if it takes less time than starting a thread, else several."""
-    if n_rows * nanoseconds_per_row < _NANOSECONDS_FOR_THREADS:
-        return 1
-    return max(_FEWEST_TASKS, -(-n_rows // _MAX_ROWS_PER_TASK))
 
 
 def _by_tiles(expansion, support, Z, out, dtype):

@@ -218,7 +218,8 @@ class KernelModel(SolvedModel):
         self._fit_rows = X if kernel.name == "callable" else None
         if kernel.name == "callable" and self._computes_all_values_first(X, n_problems):
             X, kernel = kernel_values(self.kernel, X, X), Kernel("precomputed")
-        dtype = block_dtype(kernel, self.tol, len(weight))
+        cost = min(float(getattr(self, "C", 1.0)), _MAX_C) * float(weight.max())
+        dtype = block_dtype(kernel, self.tol, len(weight), cost)
         prepared = PreparedRows(kernel, X, dtype) if kernel.from_products else X
         shared = None
         if kernel.from_products and n_problems > 1 and len(weight) <= _MAX_ROWS_TO_SHARE:

@@ -17,6 +17,8 @@ _NUMBERS_PER_BLOCK = 1 << 22  # float64 numbers that prediction holds at a time,
 _N_FOLDS = 5  # of the cross-validation for probabilities, as in LIBSVM
 _MIN_ROWS_FOR_SINGLE = 2000  # rows above which kernel values are computed in single precision, if they may be
 _MIN_TOL_FOR_SINGLE = 1e-4  # the smallest tolerance for which single precision is accurate enough
+_SINGLE_ROUNDING = 6e-8  # relative rounding error of kernel values in single precision
+_MAX_ROWS_FOR_DOUBLE = 10_000  # up to which a large C asks for double precision
 _MIN_VARIANCE = 1e-290  # of all features together, for gamma="scale"; smaller variances count as zero
 
 
@@ -119,16 +121,20 @@ def kernel_values(function, A, B):
     return values
 
 
-def block_dtype(kernel, tol, n_rows):
+def block_dtype(kernel, tol, n_rows, cost=1.0):
     """Return the precision in which kernel values are computed and cached.
 
     Single precision halves the time and doubles the number of rows that the cache holds. Its relative rounding error
     of about 1e-7 changes the gradient by less than LIBSVM's default tolerance of 1e-3, but not by less than tolerances
-    below 1e-4. For few rows the time does not matter. Only "rbf" is computed in single precision: values of linear and
-    polynomial kernels have any size, and their matrices have a low rank, so that rounding makes them indefinite and a
-    solver may not converge.
+    below 1e-4. For few rows the time does not matter. If the largest `cost` of a row is so large that rounding errors
+    of random signs add up to more than the tolerance, up to 10,000 rows are computed in double precision too: the
+    rounded matrix would not be positive definite enough for the solver to converge soon. Only "rbf" is computed in
+    single precision: values of linear and polynomial kernels have any size, and their matrices have a low rank, so that
+    rounding makes them indefinite and a solver may not converge.
     """
     is_single = kernel.name == "rbf" and tol >= _MIN_TOL_FOR_SINGLE and n_rows > _MIN_ROWS_FOR_SINGLE
+    if n_rows <= _MAX_ROWS_FOR_DOUBLE:
+        is_single = is_single and _SINGLE_ROUNDING * cost * n_rows**0.5 <= tol
     return np.float32 if is_single else np.float64
 
 

@@ -186,6 +186,16 @@ class ActiveSet:
             self._add_rows(self.cache.values, slots[moved], change[moved], self.f)
             self._f_is_current = True
 
+    def move_all(self, beta):
+        """Set all dual variables, all of them being active, and update f by the kernel rows of those that changed."""
+        before = np.bincount(self.problem.row, self.beta, minlength=self.problem.K.n_rows)
+        self._f_is_current = False
+        self.beta[:], self._f[:] = beta, self.f
+        self._beta[:] = beta
+        self._add_changes(self._row_weights() - before, self.rows, np.inf)
+        self.f = self._f[self.rows]
+        self._f_is_current = True
+
     def record_pair_steps(self, n_steps):
         """Add the rounding errors of pair steps by which a solver has updated F itself."""
         self._f_is_recomputed = False

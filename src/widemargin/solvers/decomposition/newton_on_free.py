@@ -17,6 +17,8 @@ z_t = r_g − F_t − <V_t, w>, and E_tg = 1 if t belongs to group g, else 0:
 delta makes the system nonsingular if rows are dependent; it is divided by ten until it has no effect. K is centred
 in each group first, which changes nothing since E'x = 0. `newton.linear_system` is the same method for linear
 problems.
+
+`newton_change` is the same for any number of dual variables, if V is given: `low_rank` has one of a whole problem.
 """
 
 from itertools import pairwise
@@ -56,8 +58,13 @@ def newton_block(K, D, goal):
     """
     K = np.asarray(K, dtype=np.float64)
     low, high = D.lower - D.beta, D.upper - D.beta
+    largest = float(np.abs(K.diagonal()).max(initial=0.0))
+    groups = _groups_of(D.ends)
     with np.errstate(all="ignore"):  # a result that is not finite is discarded
-        x = _Subproblem(K, D.F, low, high, D.ends, np.abs(D.beta).sum()).minimise(goal)
+        centred = _centred(K, groups)
+        V = _cholesky_factor(centred, len(K) * _EPSILON * largest)
+        problem = _Subproblem(V, D.F, (low, high), groups, np.abs(D.beta).sum(), largest, centred)
+        x = problem.minimise(goal, _MAX_NEWTON_STEPS)
         product = K @ x
         decrease = -float(D.F @ x) - 0.5 * float(x @ product)
         if not 0.0 < decrease < np.inf:
@@ -67,33 +74,81 @@ def newton_block(K, D, goal):
     return decrease
 
 
-class _Subproblem:
-    """The subproblem for the changes x of a working set; w, r and x as in the module's formulas, s = V w."""
+def newton_change(V, row, F, bounds, ends, *, size_of_beta, goal, max_steps):
+    """Return the changes x that minimise ½|Σ_t x_t V_row[t]|² + F'x within bounds, the sum of each group being zero.
 
-    def __init__(self, K, F, low, high, ends, size_of_beta):
-        self._low, self._high = low, high
-        groups = [(begin, end) for begin, end in pairwise(ends) if begin < end]
-        self._groups = [slice(begin, end) for begin, end in groups]
-        self._group_of = np.repeat(np.arange(len(groups)), [end - begin for begin, end in groups])
-        self._F, self._K = F.copy(), K.copy()
-        for here in self._groups:
+    Parameters
+    ----------
+    V : ndarray of shape (n_rows, k)
+    row : ndarray of int
+        The row of V that belongs to each dual variable.
+    F : ndarray
+        The gradient.
+    bounds : tuple of two ndarray
+        The smallest and the largest change of each dual variable.
+    ends : ndarray
+        Group g has the dual variables ends[g] .. ends[g + 1].
+    size_of_beta : float
+        The sum of the absolute values of the dual variables.
+    goal : float
+        Violation at which to stop.
+    max_steps : int
+        Number of Newton steps after which to stop.
+    """
+    largest = float(np.einsum("ij,ij->i", V, V).max(initial=0.0))
+    with np.errstate(all="ignore"):
+        problem = _Subproblem(V, F, bounds, _groups_of(ends), size_of_beta, largest, row=row)
+        x = problem.minimise(goal, max_steps)
+    return x if np.isfinite(x).all() else np.zeros(len(x))
+
+
+def _groups_of(ends):
+    """Return the groups that are not empty, as slices."""
+    return [slice(begin, end) for begin, end in pairwise(ends) if begin < end]
+
+
+def _centred(K, groups):
+    """Return K without the means of the rows and columns of each group."""
+    K = K.copy()
+    for here in groups:
+        K[here] -= K[here].mean(axis=0)
+    for here in groups:
+        K[:, here] -= K[:, here].mean(axis=1)[:, np.newaxis]
+    return K
+
+
+class _Subproblem:
+    """The subproblem for the changes x of a working set; w, r and x as in the module's formulas, s = V w.
+
+    `K` = V V' may be given if it is known; else it is computed where it is needed. If `row` is given, V_t is V[row[t]].
+    """
+
+    def __init__(self, V, F, bounds, groups, size_of_beta, largest, K=None, row=None):
+        self._V, self._K, self._row, self._groups = V, K, row, groups
+        self._low, self._high = bounds
+        self._group_of = np.repeat(np.arange(len(groups)), [here.stop - here.start for here in groups])
+        self._F = F.copy()
+        for here in groups:
             self._F[here] -= np.median(F[here])
-            self._K[here] -= self._K[here].mean(axis=0)
-        for here in self._groups:
-            self._K[:, here] -= self._K[:, here].mean(axis=1)[:, np.newaxis]
-        largest = float(np.abs(K.diagonal()).max(initial=0.0))
         self._rounding, self._size_of_beta = 4.0 * _EPSILON * largest, size_of_beta
-        self._V = _cholesky_factor(self._K, len(F) * _EPSILON * largest)
-        diagonal = self._K.diagonal()
+        diagonal = self._of_variables(np.einsum("ij,ij->i", V, V)) if K is None else K.diagonal()
         is_zero = not diagonal.max() > 0.0
         self._delta_unit = np.ones(len(F)) if is_zero else np.maximum(diagonal, 1e-6 * diagonal.max())
 
-    def minimise(self, goal):
+    def _of_variables(self, values):
+        """Return the values of each dual variable from those of the rows of V."""
+        return values if self._row is None else values[self._row]
+
+    def _combine(self, x):
+        """Return V'x."""
+        return (x if self._row is None else np.bincount(self._row, x, minlength=len(self._V))) @ self._V
+
+    def minimise(self, goal, max_steps):
         """Return the x with the smallest violation that was found, which may be zero."""
-        n, k = self._V.shape
+        n, k = len(self._F), self._V.shape[1]
         self._w, self._r, self._x, self._s = np.zeros(k), np.zeros(len(self._groups)), np.zeros(n), np.zeros(n)
         best, smallest, last = self._x, self._violation(self._x), np.inf
-        relative, self._steps_left = _FIRST_DELTA, _MAX_NEWTON_STEPS
+        relative, self._steps_left = _FIRST_DELTA, max_steps
         for _ in range(_MAX_OUTER_ITERATIONS):
             self._delta = relative * self._delta_unit
             converged = self._minimise_around(self._x)
@@ -114,7 +169,7 @@ class _Subproblem:
 
     def _violation(self, x):
         """Return the largest violation of a group: see `ActiveSet.scan`."""
-        gradient = self._F + self._V @ (x @ self._V)
+        gradient = self._F + self._of_variables(self._V @ self._combine(x))
         rising = np.where(x < self._high, gradient, np.inf)
         falling = np.where(x > self._low, gradient, -np.inf)
         return max(0.0, *(float(falling[here].max() - rising[here].min()) for here in self._groups))
@@ -135,13 +190,13 @@ class _Subproblem:
             self._steps_left -= 1
             before, free = self._is_free, np.flatnonzero(self._is_free)
             d, e, _ = self._step(free, np.zeros(len(free)), np.zeros(len(self._r)))
-            change_of_z = e[self._group_of] - self._V @ d
+            change_of_s = self._of_variables(self._V @ d)
+            change_of_z = e[self._group_of] - change_of_s
             line = float(self._w @ d), float(d @ d)
             k = _zero_of_increasing(self._u, change_of_z / self._delta, change_of_z, self._low, self._high, line)
             if not 0.0 < k < np.inf:
                 return True
-            self._w, self._r = self._w + k * d, self._r + k * e
-            self._s = self._V @ self._w
+            self._w, self._r, self._s = self._w + k * d, self._r + k * e, self._s + k * change_of_s
             self._update_r_and_x(centre)
             if abs(k - 1.0) < 1e-3 and np.array_equal(before, self._is_free):
                 return True
@@ -167,24 +222,24 @@ class _Subproblem:
         d, e, y = self._step(free, self._residuals()[free], sums)
         self._w, self._r, self._x = self._w + d, self._r + e, self._x.copy()
         self._x[free] += y
-        self._s = self._V @ self._w
+        self._s = self._of_variables(self._V @ self._w)
 
     def _step(self, free, residual, sums):
         """Return d, e, y with   d = V_A'y − g,   V_A d − E_A e + delta y = residual,   E_A'y = −sums.
 
         A is the set of free variables and g = w − V'x. For a group without free variables, e = 0.
         """
-        g = self._w - self._x @ self._V
+        g = self._w - self._combine(self._x)
         e = np.zeros(len(self._groups))
         if not len(free):
             return -g, e, np.zeros(0)
         groups, member = np.unique(self._group_of[free], return_inverse=True)
         E = (member[:, np.newaxis] == np.arange(len(groups))).astype(np.float64)
-        V, delta = self._V[free], self._delta[free]
+        V, delta = self._V[free if self._row is None else self._row[free]], self._delta[free]
         if len(free) > len(g) > 0:
             d, e[groups], y = _solve_by_columns(V, E, delta, g, residual, sums[groups])
         else:
-            A = self._K[np.ix_(free, free)]
+            A = V @ V.T if self._K is None else self._K[np.ix_(free, free)]
             A.flat[:: len(A) + 1] += delta
             y, e[groups] = _solve_by_rows(A, E, residual + V @ g, sums[groups])
             d = y @ V - g

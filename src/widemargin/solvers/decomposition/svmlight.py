@@ -15,6 +15,9 @@ Each iteration selects a working set of q dual variables, optimises them with al
              active set. When the active dual variables are solved, all become active, f is completed, and iterations
              continue if there are violations.
 
+If pair steps do not converge, which is so with a large C, and the kernel matrix has a low rank, all dual variables are
+optimised at once (`low_rank`), before and in place of further working sets.
+
 A large problem is first solved roughly for a random eighth of its rows, the others being removed from the active set.
 Most of the way from zero to the solution is then made at an eighth of the cost.
 """
@@ -30,6 +33,7 @@ from widemargin.kernels.single_rows import ready_rows
 from widemargin.solvers.contract import KernelSolution, Status, Watch
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
+from widemargin.solvers.decomposition.low_rank import WholeProblem
 from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_nanoseconds
 from widemargin.solvers.decomposition.pair_step import dual_variables
 from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
@@ -158,6 +162,7 @@ class Decomposition:
         self._goal = self.rule.goal  # of the violation of the active dual variables
         self._pair_nanoseconds, self._n_unfinished = 0.0, 0  # since the last Newton steps; iterations not converged
         self._starts_at_zero = start is None and not problem.start.any()
+        self._whole = WholeProblem(problem, settings.cache_size)
 
     def _set_shrinking(self, n_iterations):
         """Let a dual variable be removed after so many iterations at a bound, counted from now."""
@@ -225,8 +230,10 @@ class Decomposition:
         """Do nothing, since the state is up to date after each iteration."""
 
     def iterate(self):
-        """Optimise one working set."""
+        """Optimise one working set, or all dual variables at once."""
         state = self.state
+        if self._change_all():
+            return
         if self.settings.shrinking and self._starts_at_zero and self.iteration == 0:
             self._shrink_to_first_part()
         elif self.settings.shrinking and not self._stall.has_stalled_once:
@@ -259,6 +266,31 @@ class Decomposition:
         rounding, objective = state.gradient_rounding(), state.objective()
         self._stall.record(decrease, self.violation, rounding, objective, fraction=fraction, exact=exact)
         state.move(chosen, variables.beta, slots)
+
+    def _change_all(self):
+        """Optimise all dual variables at once, if working sets are slow; return whether that was possible."""
+        state, whole = self.state, self._whole
+        is_slow = self._n_unfinished >= _UNFINISHED_BEFORE_GROWTH and self._largest_size < len(state.problem.start)
+        if not (is_slow and whole.is_possible):
+            return False
+        if not state.all_active:
+            self._make_all_active(state.unshrink)
+        rounding = state.gradient_rounding()
+        before, beta, objective = self.violation, state.beta.copy(), state.objective()
+        changed = whole.changed(state, before, max(0.5 * self.rule.goal, rounding))
+        if changed is None:
+            return False
+        state.move_all(changed)
+        self.violation = state.scan()
+        decrease = objective - state.objective()
+        if not decrease > 0.0:
+            whole.is_possible = False
+            state.move_all(beta)
+            self.violation = state.scan()
+            return False
+        self._stall.record(decrease, before, rounding, objective)
+        self.iteration += 1
+        return True
 
     def _optimise(self, block, variables, goal):
         """Optimise the working set; return the decrease of the objective, and whether Newton steps were taken."""

@@ -1,0 +1,82 @@
+"""The low-rank factor of a kernel matrix, and problems with a large C that are solved by it."""
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+
+from widemargin.kernels.functions import Kernel
+from widemargin.kernels.rows import KernelRows
+from widemargin.problems.certificates import kernel_violation
+from widemargin.problems.classification import c_svc
+from widemargin.problems.regression import eps_svr, nu_svr
+from widemargin.solvers.contract import KernelSettings, Status
+from widemargin.solvers.decomposition import svmlight
+from widemargin.solvers.decomposition.low_rank import WholeProblem, low_rank_factor
+from widemargin.solvers.registry import KERNEL_SOLVERS
+
+GAMMA = 0.5
+
+
+@pytest.fixture
+def X(rng):
+    """300 rows of 2 features, whose kernel matrix has a rank of about 50."""
+    return rng.uniform(-1.0, 1.0, (300, 2))
+
+
+def kernel_rows(X, dtype=np.float64, gamma=GAMMA):
+    return KernelRows(Kernel("rbf", gamma=gamma), X, dtype=dtype)
+
+
+@pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 1e-8), (np.float32, 2e-5)], ids=["float64", "float32"])
+def test_the_factor_is_as_accurate_as_its_tolerance(dtype, accuracy, X):
+    V = low_rank_factor(kernel_rows(X, dtype), 200)
+    assert V.shape[1] < 100
+    np.testing.assert_allclose(V @ V.T, rbf_kernel(X, gamma=GAMMA), rtol=0.0, atol=2.0 * accuracy)
+
+
+def test_a_rank_above_the_limit_gives_no_factor(X):
+    assert low_rank_factor(kernel_rows(X), 10) is None
+    assert low_rank_factor(kernel_rows(X, gamma=1e6), 290) is None
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 70])
+def test_few_rows_and_equal_rows_have_a_factor(n_rows):
+    V = low_rank_factor(kernel_rows(np.ones((n_rows, 3))), n_rows)
+    np.testing.assert_allclose(V @ V.T, np.ones((n_rows, n_rows)), atol=1e-7)
+
+
+def problems(K, X, rng):
+    y, cost = np.sin(5.0 * X[:, 0]) + 0.3 * rng.standard_normal(len(X)), np.full(len(X), 1000.0)
+    return {
+        "eps_svr": lambda: eps_svr(K, y, cost, 0.1),
+        "nu_svr": lambda: nu_svr(K, y, cost, 0.5),
+        "c_svc": lambda: c_svc(K, np.where(y > 0.2, 1.0, -1.0), cost),
+    }
+
+
+@pytest.mark.parametrize("formulation", ["eps_svr", "nu_svr", "c_svc"])
+def test_a_large_C_is_solved_at_once_for_all_dual_variables(formulation, X, rng, monkeypatch):
+    monkeypatch.setattr(svmlight, "_WHOLE_PROBLEM", 0)
+    monkeypatch.setattr(svmlight, "_SMALLEST_FIRST_WORKING_SET", 32)
+    monkeypatch.setattr(svmlight, "_LARGEST_WORKING_SET", 32)
+    monkeypatch.setattr(svmlight, "_MAX_PAIR_STEPS", 50)
+    monkeypatch.setattr(svmlight, "_UNFINISHED_BEFORE_GROWTH", 1)
+    n_changes = []
+    changed = WholeProblem.changed
+
+    def counted(self, *arguments):
+        n_changes.append(1)
+        return changed(self, *arguments)
+
+    monkeypatch.setattr(WholeProblem, "changed", counted)
+    problem = problems(kernel_rows(X), X, rng)[formulation]()
+    solution = KERNEL_SOLVERS["svmlight"](problem, KernelSettings(tol=1e-3))
+    assert n_changes
+    assert solution.status is Status.CONVERGED
+    assert solution.n_iter < 100
+    assert kernel_violation(problem, rbf_kernel(X, gamma=GAMMA), solution.beta) <= 1.001e-3
+
+
+def test_a_kernel_that_may_be_indefinite_is_not_factored(X, rng):
+    K = KernelRows(Kernel("sigmoid", gamma=0.8, coef0=-0.5), X, dtype=np.float64)
+    assert not WholeProblem(problems(K, X, rng)["eps_svr"](), 200.0).is_possible
