@@ -252,7 +252,7 @@ class KernelModel(SolvedModel):
 
     def _settings(self, report, n_tasks):
         """Return the settings of the solver; problems that are solved at the same time divide the cache among them."""
-        n_at_once = min(n_threads(self.n_jobs), n_tasks)
+        n_at_once = 1 if n_tasks == 1 and self.n_jobs is None else min(n_threads(self.n_jobs), n_tasks)
         return KernelSettings(
             **self._limits(report, n_tasks),
             cache_size=self.cache_size / n_at_once,

@@ -92,7 +92,8 @@ class WholeMatrix(Decomposition):
         self._pair_nanoseconds, self._n_unfinished = 0.0, 0
         self._max_pair_steps = min(_MAX_PAIR_STEPS, int(_STEP_NANOSECONDS / (_NS_PER_PAIR_STEP * n_variables)) + 1)
         self._n_next_rows = _FIRST_ROWS
-        if n_variables <= _ALL_AT_ONCE or not state.has_one_per_row:
+        is_given = problem.K.cheap and not problem.K.kernel.from_products
+        if n_variables <= _ALL_AT_ONCE or is_given or not state.has_one_per_row:
             state.cache.fetch(state.rows)
         self._matrix, self._rows = self._whole(n_variables)
 
@@ -204,7 +205,7 @@ class _HeldSet(ActiveSet):
         self.F, self.rising, self.falling = np.empty((3, n_variables))
         self.extremes = np.empty((len(self.ends) - 1, 2))
         self.rounding_bound, self._f_is_recomputed, self._f_is_current = 0.0, True, True
-        self._known = {}  # certificates by stretch, and offsets, of the present point
+        self._known = {}  # certificates by stretch, offsets and rounding of the present point
         if self._beta.any():
             weights = self._row_weights()
             moved = self.cache.fetch(np.flatnonzero(weights))
@@ -223,6 +224,12 @@ class _HeldSet(ActiveSet):
         if "offsets" not in self._known:
             self._known["offsets"] = super().offsets()
         return self._known["offsets"]
+
+    def gradient_rounding(self):
+        """Return what `ActiveSet.gradient_rounding` does, computed once for each point."""
+        if "rounding" not in self._known:
+            self._known["rounding"] = super().gradient_rounding()
+        return self._known["rounding"]
 
     def move(self, chosen, beta, slots):
         """Set dual variables as `ActiveSet.move` does."""
