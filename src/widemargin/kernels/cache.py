@@ -9,12 +9,16 @@ many slots as are needed at the same time. One more is used for every `_RECOMPUT
 be computed again.
 """
 
+import os
+from collections import deque
+
 import numpy as np
 
 from widemargin._runtime.compile import compiled
 
 _RECOMPUTED_ROWS_PER_NEW_SLOT = 4  # of a cheap kernel
 _FEWEST_LENT_LINES = 64  # even if the cache is smaller, since kernel rows are computed several at a time
+_MAX_BYTES_KEPT = 1 << 24  # of a matrix whose memory is kept for the next one
 
 
 class RowCache:
@@ -143,12 +147,17 @@ class RowCache:
 class HeldRows:
     """The rows of a kernel matrix with memory for all of them, with the methods of a RowCache that solvers need.
 
-    `is_ready` says which rows are computed; if the matrix was given, all are.
+    `is_ready` says which rows are computed; if the matrix was given, all are. The memory of a small matrix is used
+    again for the next one after `release`: for many small problems, new memory would take longer than their solution.
     """
 
     def __init__(self, K):
         self.K, self.columns = K, K.columns()
-        self.values = np.empty((K.n_rows, K.n_rows), K.dtype) if K.held is None else K.held
+        self.values, self._memory = K.held, None
+        if K.held is None:
+            n_bytes = K.dtype.itemsize * K.n_rows**2
+            self._memory = _memory_of(n_bytes)
+            self.values = self._memory[:n_bytes].view(K.dtype).reshape(K.n_rows, K.n_rows)
         self.is_ready = np.full(K.n_rows, K.held is not None)
         self.n_slots, self.n_computed, self._clock = K.n_rows, 0.0, 0
         self.slot_of, self.used = np.arange(K.n_rows, dtype=np.int32), np.zeros(K.n_rows, np.int64)
@@ -168,6 +177,12 @@ class HeldRows:
             self.n_computed += len(missing)
         return rows
 
+    def release(self):
+        """Give the memory back; the rows cannot be used any more."""
+        self.values, memory, self._memory = None, self._memory, None
+        if memory is not None and memory.nbytes <= _MAX_BYTES_KEPT:
+            _kept.append(memory)
+
     def count_ready(self):
         """Count rows that compiled loops have computed themselves."""
         if self.K.held is None:
@@ -175,6 +190,18 @@ class HeldRows:
 
     def all_columns(self):
         """Do nothing, since all columns are always present."""
+
+
+_kept: deque = deque(maxlen=os.cpu_count() or 1)  # memory of small matrices that are not used any more
+
+
+def _memory_of(n_bytes):
+    """Return at least so many bytes of memory, of those that were released if they suffice."""
+    try:
+        memory = _kept.pop()
+    except IndexError:
+        return np.empty(n_bytes, np.uint8)
+    return memory if memory.nbytes >= n_bytes else np.empty(n_bytes, np.uint8)
 
 
 def rows_that_fit(K, megabytes):

@@ -23,6 +23,7 @@ from widemargin.kernels.single_rows import SingleRows, ready_rows
 _CHEAP_NANOSECONDS = 4.0  # a kernel is cheap if an inner product takes less
 _PANELS_IN_MEMORY = 16  # panels of rows that exist at the same time
 ENTRIES_WORTH_THREADS = 1 << 16  # kernel values from which on threads save time: some tenths of a millisecond of work
+_CACHED_FEATURE_BYTES = 1 << 18  # of the features of all rows, which then stay in the processor's cache
 _MAX_PRODUCTS_IN_ONE_THREAD = 1 << 17  # multiplications up to which OpenBLAS uses one thread by itself (half its limit)
 
 
@@ -122,11 +123,16 @@ class KernelRows:
             for begin in range(0, len(rows), step):
                 self._fill_panels(rows[begin : begin + step], columns, out, slots[begin : begin + step])
 
-    def single_rows(self, is_ready, n_left):
-        """Return the SingleRows by which compiled loops compute at most `n_left` rows, if these rows are dense."""
-        features = self._products.features if self.kernel.from_products and n_left else None
+    def single_rows(self, is_ready):
+        """Return the SingleRows by which compiled loops compute rows, if these are dense and have features.
+
+        If the features fit into the processor's cache, half of the rows may be computed one by one; else an eighth,
+        since matrix products are then several times as fast.
+        """
+        features = self._products.features if self.kernel.from_products else None
         if features is None:
             return ready_rows(self.n_rows, self.dtype)._replace(is_ready=is_ready)
+        n_left = self.n_rows // (2 if features.nbytes <= _CACHED_FEATURE_BYTES else 8)
         products = np.empty(self.n_rows, features.dtype)
         return SingleRows(is_ready, np.array([n_left]), features, self._norms, products, self.kernel.numbers)
 

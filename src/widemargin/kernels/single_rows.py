@@ -5,6 +5,7 @@ after the other, so that the inner products of one row with all others are sums 
 matrix products are faster: `n_left` limits how many are computed here.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -34,8 +35,9 @@ class SingleRows(NamedTuple):
     numbers: tuple
 
 
+@lru_cache(maxsize=16)
 def ready_rows(n_rows, dtype):
-    """Return the SingleRows of a matrix of this type whose rows are all ready."""
+    """Return the SingleRows of a matrix of this type whose rows are all ready; nothing changes them."""
     nothing = np.empty(0, dtype)
     return SingleRows(
         np.ones(n_rows, np.bool_), np.zeros(1, np.int64), np.empty((0, 0), dtype), nothing, nothing, (0, 0.0, 0.0, 0)

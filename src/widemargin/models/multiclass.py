@@ -24,7 +24,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Pair:
-    """Two classes: the numbers of their rows, ascending, and the sign of each row, +1 for the first class, else −1."""
+    """Two classes: the numbers of their rows, and the sign of each row, +1 for the first class, else −1.
+
+    The rows are those of the first class, then those of the second, so that the parts of a kernel matrix sorted by
+    class are contiguous; if there are no other classes, they are in the order of the data.
+    """
 
     first: int
     second: int
@@ -49,9 +53,8 @@ def pairs_of(rows, label, n_classes):
     members = [rows[label[rows] == k] for k in range(n_classes)]
     pairs = []
     for i, j in combinations(range(n_classes), 2):
-        both = np.concatenate([members[i], members[j]])
-        order = np.argsort(both, kind="stable")  # which finds that two ascending runs have to be merged
-        pairs.append(Pair(i, j, both[order], np.where(order < len(members[i]), 1.0, -1.0)))
+        sign = np.repeat([1.0, -1.0], [len(members[i]), len(members[j])])
+        pairs.append(Pair(i, j, np.concatenate([members[i], members[j]]), sign))
     return pairs
 
 

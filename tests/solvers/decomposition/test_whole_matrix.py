@@ -160,3 +160,14 @@ def test_max_iter_callbacks_and_max_seconds_end_a_problem_that_takes_many_iterat
     whole = svmlight(problem, KernelSettings())
     assert whole.status is Status.CONVERGED
     assert (whole.history["dual"] <= whole.history["primal"][-1] * (1 + 1e-12)).all()
+
+
+def test_a_problem_solved_within_a_callback_of_another_does_not_disturb_it(rng, monkeypatch):
+    monkeypatch.setattr(whole_matrix, "_MAX_PAIR_STEPS", 20)
+    rows, others = data(rng), data(rng)
+    problem = problem_of("c_svc", KernelRows(RBF, rows[0], dtype=np.float64), rows, C=10.0)
+    other = problem_of("c_svc", KernelRows(RBF, others[0], dtype=np.float64), others)
+    alone = svmlight(problem, KernelSettings())
+    assert alone.n_iter > 2
+    nested = svmlight(problem, KernelSettings(callbacks=(lambda progress: svmlight(other, KernelSettings()) is None,)))
+    np.testing.assert_array_equal(nested.beta, alone.beta)

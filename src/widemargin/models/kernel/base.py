@@ -44,6 +44,9 @@ from widemargin.solvers.registry import KERNEL_SOLVERS
 
 _BYTES_PER_MEGABYTE = 1 << 20
 _MAX_ROWS_TO_SHARE = 2000  # rows up to which several problems share one kernel matrix of at most 32 MB
+# With more rows and at most so many features, single kernel rows that each problem computes when it needs them take
+# less time than the part of them that it would copy.
+_MIN_ROWS_TO_COMPUTE_SINGLY, _MAX_NARROW_FEATURES = 256, 100
 _MAX_REFINEMENT_ITERATIONS = 12  # of svmlight; each divides the violation by about ten, and takes a few milliseconds
 _MAX_C = 1e30  # used instead of larger values of C; dual variables never reach it, and the objective stays finite
 
@@ -223,7 +226,9 @@ class KernelModel(SolvedModel):
         prepared = PreparedRows(kernel, X, dtype) if kernel.from_products else X
         shared = None
         if kernel.from_products and n_problems > 1 and len(weight) <= _MAX_ROWS_TO_SHARE:
-            shared = SharedMatrix(kernel, prepared, label, self.n_jobs)
+            is_narrow = not issparse(X) and X.shape[1] <= _MAX_NARROW_FEATURES
+            if not is_narrow or len(weight) <= _MIN_ROWS_TO_COMPUTE_SINGLY:
+                shared = SharedMatrix(kernel, prepared, label, self.n_jobs)
         return TrainingRows(kernel, X, prepared, shared, weight, dtype, self.n_jobs)
 
     def _computes_all_values_first(self, X, n_problems):
@@ -253,7 +258,7 @@ class KernelModel(SolvedModel):
 
     def _settings(self, report, n_tasks):
         """Return the settings of the solver; problems that are solved at the same time divide the cache among them."""
-        n_at_once = min(n_threads(self.n_jobs), n_tasks)
+        n_at_once = 1 if n_tasks == 1 and self.n_jobs is None else min(n_threads(self.n_jobs), n_tasks)
         return KernelSettings(
             **self._limits(report, n_tasks),
             cache_size=self.cache_size / n_at_once,

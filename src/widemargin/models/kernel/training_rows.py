@@ -47,7 +47,7 @@ class TrainingRows:
         return np.flatnonzero(self.weight)
 
     def matrix(self, rows):
-        """Return the KernelRows of these rows, which are given by ascending numbers."""
+        """Return the KernelRows of these rows, which are given by numbers; all rows, in ascending order."""
         are_all = len(rows) == len(self.weight)
         if self.submatrices is not None:
             subset = rows.tobytes()

@@ -165,10 +165,10 @@ class ActiveSet:
     @property
     def needs_recomputation(self):
         """Whether rounding errors of f matter for the objectives, and `recompute` can remove them in little time."""
-        if self._f_is_recomputed or not self._can_be_exact():
+        if self._f_is_recomputed:
             return False
         primal, _, rounding = self.certificate()
-        return not rounding <= _MAX_ROUNDING_PER_OBJECTIVE * abs(primal)
+        return not rounding <= _MAX_ROUNDING_PER_OBJECTIVE * abs(primal) and self._can_be_exact()
 
     def _can_be_exact(self):
         """Return whether f can be computed with compensated sums: few products, and no overflow."""

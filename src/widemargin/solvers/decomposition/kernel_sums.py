@@ -41,6 +41,9 @@ def _in_tasks(add, values, slots, weights, sums, n_jobs):
     """Call `add` for ranges of columns, in threads."""
     n_columns = len(sums[0])
     slots = np.ascontiguousarray(slots, dtype=np.int64)
+    if n_columns <= _COLUMNS_PER_TASK:
+        add(values, slots, weights, 0, n_columns, *sums)
+        return
     ranges = split(n_columns, -(-n_columns // _COLUMNS_PER_TASK))
     n_jobs = n_jobs if n_columns * len(slots) >= _ENTRIES_WORTH_THREADS else 1
     run(add, [(values, slots, weights, start, stop, *sums) for start, stop in ranges], n_jobs)

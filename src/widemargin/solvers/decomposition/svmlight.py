@@ -60,15 +60,7 @@ _FIRST_PART_TOL = 0.1  # violation to which it is solved
 
 
 def svmlight(problem, settings, start=None):
-    """Solve a KernelQP by working sets; return a KernelSolution.
-
-    Parameters
-    ----------
-    problem : KernelQP
-    settings : KernelSettings
-    start : ndarray or None
-        Dual variables to start from.
-    """
+    """Solve a KernelQP by working sets; parameters and result are those of `whole_matrix.svmlight`."""
     return solve(Decomposition(problem, settings, start), settings)
 
 

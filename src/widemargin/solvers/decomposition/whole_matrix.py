@@ -28,8 +28,7 @@ from widemargin.solvers.spec import SolverSpec, Start
 _ANY_KERNEL = 512  # dual variables up to which problems are small, whatever the kernel
 _CHEAP_KERNEL = 2048  # the same if a kernel value takes a few nanoseconds
 _ALL_AT_ONCE = 128  # rows up to which the whole matrix is computed at once
-_SINGLE_ROWS_DIVISOR = 8  # an eighth of the rows of a larger matrix may be computed one by one, if they are dense
-_FIRST_ROWS = 64  # the number of rows that are then computed together
+_FIRST_ROWS = 64  # the number of rows that are computed together first, if they are not computed one by one
 _MAX_FRACTION_CHOSEN = 0.7  # of the dual variables; if more are not at a bound for good, all are optimised
 _STEP_NANOSECONDS = 1e7  # pair steps of one iteration
 _NS_PER_PAIR_STEP = 3.0  # per dual variable
@@ -50,9 +49,13 @@ def svmlight(problem, settings, start=None):
     start : ndarray or None
         Dual variables to start from.
     """
-    if is_small(problem, settings):
-        return solve(WholeMatrix(problem, settings, start), settings)
-    return by_working_sets(problem, settings, start)
+    if not is_small(problem, settings):
+        return by_working_sets(problem, settings, start)
+    method = WholeMatrix(problem, settings, start)
+    try:
+        return solve(method, settings)
+    finally:
+        method.state.cache.release()
 
 
 SVMLIGHT = SolverSpec(
@@ -92,7 +95,8 @@ class WholeMatrix(Decomposition):
         self._pair_nanoseconds, self._n_unfinished = 0.0, 0
         self._max_pair_steps = min(_MAX_PAIR_STEPS, int(_STEP_NANOSECONDS / (_NS_PER_PAIR_STEP * n_variables)) + 1)
         self._n_next_rows = _FIRST_ROWS
-        if n_variables <= _ALL_AT_ONCE or not state.has_one_per_row:
+        is_given = problem.K.cheap and not problem.K.kernel.from_products
+        if n_variables <= _ALL_AT_ONCE or is_given or not state.has_one_per_row:
             state.cache.fetch(state.rows)
         self._matrix, self._rows = self._whole(n_variables)
 
@@ -100,9 +104,8 @@ class WholeMatrix(Decomposition):
         """Return the kernel matrix of the dual variables, which compiled loops may complete, and its SingleRows."""
         state, K = self.state, self.state.problem.K
         matrix = state.cache.values
-        if state.has_one_per_row and K.held is None:
-            n_single = n_variables // _SINGLE_ROWS_DIVISOR if n_variables > _ALL_AT_ONCE else 0
-            return matrix, K.single_rows(state.cache.is_ready, n_single)
+        if state.has_one_per_row and not state.cache.is_ready.all():
+            return matrix, K.single_rows(state.cache.is_ready)
         if not state.has_one_per_row:
             matrix = submatrix(matrix, state.position, state.position)
         elif not matrix.flags.writeable:
@@ -204,7 +207,7 @@ class _HeldSet(ActiveSet):
         self.F, self.rising, self.falling = np.empty((3, n_variables))
         self.extremes = np.empty((len(self.ends) - 1, 2))
         self.rounding_bound, self._f_is_recomputed, self._f_is_current = 0.0, True, True
-        self._known = {}  # certificates by stretch, and offsets, of the present point
+        self._known = {}  # certificates by stretch, offsets and rounding of the present point
         if self._beta.any():
             weights = self._row_weights()
             moved = self.cache.fetch(np.flatnonzero(weights))
@@ -223,6 +226,12 @@ class _HeldSet(ActiveSet):
         if "offsets" not in self._known:
             self._known["offsets"] = super().offsets()
         return self._known["offsets"]
+
+    def gradient_rounding(self):
+        """Return what `ActiveSet.gradient_rounding` does, computed once for each point."""
+        if "rounding" not in self._known:
+            self._known["rounding"] = super().gradient_rounding()
+        return self._known["rounding"]
 
     def move(self, chosen, beta, slots):
         """Set dual variables as `ActiveSet.move` does."""
