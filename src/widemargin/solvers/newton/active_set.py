@@ -107,9 +107,9 @@ def active_set_newton(problem, settings, start=None, beta=None):
 
     `start` and `beta` are weights and dual variables to start from.
     """
-    check_rows(problem, problem.X.squared_norms(settings.n_jobs))
     watch, to_full_precision, n_optimal, iterate = Watch(settings, "steps"), is_small(problem), 0, None
     with watch, single_threaded_blas() if _needs_lapack(problem) else nullcontext():
+        check_rows(problem, problem.X.squared_norms(settings.n_jobs))
         iterate = _new_iterate(problem, start, beta)
         for _ in range(_MAX_OUTER_ITERATIONS + 1):
             n_steps = iterate.n_steps
