@@ -16,6 +16,7 @@ Chang and Lin, LIBSVM: a library for support vector machines, ACM TIST 2 (2011),
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def pairs_of(rows, label, n_classes):
     """Return the Pairs of all classes, restricted to the given row numbers, which must be ascending."""
     members = [rows[label[rows] == k] for k in range(n_classes)]
     pairs = []
-    for i, j in zip(*np.triu_indices(n_classes, 1), strict=True):
+    for i, j in zip(*_pair_indices(n_classes), strict=True):
         both = np.sort(np.concatenate([members[i], members[j]]))
         pairs.append(Pair(i, j, both, np.where(label[both] == i, 1.0, -1.0)))
     return pairs
@@ -95,7 +96,7 @@ def pair_coefficients(dual_coef, n_support):
     ends = blocks_of(n_support)
     block = [slice(*ends[k : k + 2]) for k in range(n_classes)]
     coefficients = np.zeros((n_classes * (n_classes - 1) // 2, dual_coef.shape[1]))
-    for pair, i, j in zip(coefficients, *np.triu_indices(n_classes, 1), strict=True):
+    for pair, i, j in zip(coefficients, *_pair_indices(n_classes), strict=True):
         pair[block[i]], pair[block[j]] = dual_coef[j - 1, block[i]], dual_coef[i, block[j]]
     return coefficients
 
@@ -105,9 +106,17 @@ def blocks_of(n_support):
     return np.concatenate([[0], np.cumsum(n_support)])
 
 
+@lru_cache(maxsize=16)
+def _pair_indices(n_classes):
+    """Return the first and the second class of each pair."""
+    first, second = np.triu_indices(n_classes, 1)
+    first.flags.writeable = second.flags.writeable = False
+    return first, second
+
+
 def pair_decisions(sums, intercept):
     """Return the decision values of all pairs, (n_rows, n_pairs), from S (n_rows, n_classes, n_classes − 1)."""
-    first, second = np.triu_indices(sums.shape[1], 1)
+    first, second = _pair_indices(sums.shape[1])
     return sums[:, first, second - 1] + sums[:, second, first] + intercept
 
 
@@ -154,7 +163,7 @@ def one_against_rest(decisions, n_classes):
 
 def _gather(to_first, to_second, n_classes):
     """Return, for each class, the sum of `to_first` of the pairs where it is first and `to_second` of the others."""
-    first, second = np.triu_indices(n_classes, 1)
+    first, second = _pair_indices(n_classes)
     total = np.zeros((len(to_first), n_classes))
     for k in range(n_classes):
         total[:, k] = to_first[:, first == k].sum(axis=1) + to_second[:, second == k].sum(axis=1)
@@ -163,7 +172,7 @@ def _gather(to_first, to_second, n_classes):
 
 def pairwise_probabilities(probabilities, n_classes):
     """Return r (n_rows, n_classes, n_classes), r_ij + r_ji = 1, from the probabilities of each pair's first class."""
-    first, second = np.triu_indices(n_classes, 1)
+    first, second = _pair_indices(n_classes)
     r = np.zeros((len(probabilities), n_classes, n_classes))
     r[:, first, second] = probabilities
     r[:, second, first] = 1.0 - probabilities
