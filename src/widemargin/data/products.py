@@ -182,15 +182,24 @@ class InnerProducts:
 def squared_norms(X):
     """Return |x_i|² of every row of an array or sparse matrix, in float64; infinite if it overflows."""
     with np.errstate(over="ignore"):
-        if issparse(X):
-            return row_sums(csr_array(X, dtype=np.float64).power(2))
-        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        if not issparse(X):
+            return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        X = csr_array(X, dtype=np.float64)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return _row_sums(X.data**2, X.indptr)
 
 
 def row_sums(X):
     """Return the sum of each row of a CSR matrix in float64; SciPy's method allocates memory for every column."""
-    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    return np.bincount(row, X.data, minlength=X.shape[0])
+    return _row_sums(X.data, X.indptr)
+
+
+def _row_sums(data, indptr):
+    """Return the sums of data[indptr[i]:indptr[i + 1]], by SciPy as if all values were in the same column."""
+    column = np.zeros(len(data), indptr.dtype)
+    return csr_array((data, column, indptr), shape=(len(indptr) - 1, 1)) @ np.ones(1)
 
 
 def is_sparse(X):
