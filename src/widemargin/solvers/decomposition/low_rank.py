@@ -23,6 +23,7 @@ _MIN_PIVOT_RATIO = 0.01  # of a pivot to the largest one of its block; a smaller
 _TOLERANCES = {np.dtype(np.float32): (1e-5,), np.dtype(np.float64): (1e-5, 1e-8)}
 _RANK_OF_FIRST_FORECAST = 128  # columns from which on the rank is forecast
 _MAX_RANK_PER_ROW = 0.75  # with a larger rank there is nothing to gain
+_FRACTION_OF_CACHE = 0.25  # that the factor may take
 _BYTES_PER_MEGABYTE = 1 << 20
 _MAX_STEPS = 100  # Newton steps for one change
 _VIOLATION_RATIO = 0.02  # to which one change reduces the violation of the problem that V V' states
@@ -36,7 +37,7 @@ class WholeProblem:
     ----------
     problem : KernelQP
     megabytes : float
-        Memory for the factor, and for a copy of the rows of free dual variables.
+        Memory of the cache of kernel rows. The factor and a copy of it take at most half as much in addition.
 
     Attributes
     ----------
@@ -45,7 +46,7 @@ class WholeProblem:
     """
 
     def __init__(self, problem, megabytes):
-        max_numbers, n_rows = 0.5 * megabytes * _BYTES_PER_MEGABYTE / 8.0, problem.K.n_rows
+        max_numbers, n_rows = _FRACTION_OF_CACHE * megabytes * _BYTES_PER_MEGABYTE / 8.0, problem.K.n_rows
         max_rank = int(min(max_numbers / n_rows, _MAX_RANK_PER_ROW * n_rows))
         self.is_possible = problem.K.kernel.positive_definite and max_rank > _PIVOTS_PER_BLOCK
         self._row, self._factor = problem.row, LowRankFactor(problem.K, max_rank)
@@ -57,12 +58,13 @@ class WholeProblem:
         `violation` is that of the state, and `goal` the one to be reached.
         """
         if violation > _LARGEST_VIOLATION_RATIO * self._last_violation:
+            self._V = None
             self.is_possible = bool(self._tolerances) and self._factor.extend(self._tolerances.pop(0))
             if not self.is_possible:
                 self._factor = None
                 return None
-            # Centred, which changes nothing, since the sum of each group is zero.
-            self._V = self._factor.V - self._factor.V.mean(axis=0)
+            self._V = self._factor.V
+            self._V -= self._V.mean(axis=0)  # which changes nothing, since the sum of each group is zero
         self._last_violation = violation
         low, high = state.lower - state.beta, state.upper - state.beta
         options = {"size_of_beta": np.abs(state.beta).sum(), "max_steps": _MAX_STEPS}
