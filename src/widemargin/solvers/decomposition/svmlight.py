@@ -305,7 +305,8 @@ class _Decomposition:
             self._make_all_active(state.unshrink)
         rounding = state.gradient_rounding()
         before, beta, objective = self.violation, state.beta.copy(), state.objective()
-        changed = whole.changed(state, before, max(0.5 * self.rule.goal, rounding))
+        with single_threaded_blas():
+            changed = whole.changed(state, before, max(0.5 * self.rule.goal, rounding))
         if changed is None:
             return False
         state.move_all(changed)
