@@ -62,8 +62,8 @@ class InnerProducts:
     Attributes
     ----------
     n_rows, n_features : int
-    panel_rows : int
-        Number of rows of a panel.
+    panel_rows, tile_columns : int
+        Number of rows of a panel, and of columns of a tile.
     cost : float
         Approximate time of one inner product in nanoseconds.
     """
@@ -78,7 +78,7 @@ class InnerProducts:
             self._X = _array_of(X, dtype)
             self.cost = _NANOSECONDS_PER_DENSE_VALUE * self.n_features
         self.panel_rows = LANES if self._sparse else _ROWS_PER_DENSE_PANEL
-        self._tile_columns = _PRODUCTS_PER_TILE // self.panel_rows
+        self.tile_columns = _PRODUCTS_PER_TILE // self.panel_rows
         self._free_workspaces = []
 
     def _prepare_sparse(self, X):
@@ -129,7 +129,7 @@ class InnerProducts:
         try:
             memory = self._free_workspaces.pop()
         except IndexError:
-            memory = np.empty(self.panel_rows * self._tile_columns, self.dtype)
+            memory = np.empty(self.panel_rows * self.tile_columns, self.dtype)
             memory = memory, np.empty((_ROWS_TRANSPOSED_TOGETHER, self.panel_rows), self.dtype)
         yield memory
         self._free_workspaces.append(memory)
@@ -145,8 +145,8 @@ class InnerProducts:
     def tiles(self, start, stop):
         """Divide range(start, stop) into the (start, stop) ranges of tiles; none crosses the end of a list block."""
         first = start // ROWS_PER_BLOCK * ROWS_PER_BLOCK if self._by_lists else start
-        begins = range(first, stop, self._tile_columns)
-        return [(max(begin, start), min(begin + self._tile_columns, stop)) for begin in begins]
+        begins = range(first, stop, self.tile_columns)
+        return [(max(begin, start), min(begin + self.tile_columns, stop)) for begin in begins]
 
     def fill(self, panel, n_panel, columns, start, stop, workspace):
         """Return the products of a panel of n_panel rows with the rows columns[start:stop], stored in the workspace.
@@ -187,15 +187,24 @@ class InnerProducts:
 def squared_norms(X):
     """Return |x_i|² of every row of an array or sparse matrix, in float64; infinite if it overflows."""
     with np.errstate(over="ignore"):
-        if issparse(X):
-            return row_sums(csr_array(X, dtype=np.float64).power(2))
-        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        if not issparse(X):
+            return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        X = csr_array(X, dtype=np.float64)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return _row_sums(X.data**2, X.indptr)
 
 
 def row_sums(X):
     """Return the sum of each row of a CSR matrix in float64; SciPy's method allocates memory for every column."""
-    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    return np.bincount(row, X.data, minlength=X.shape[0])
+    return _row_sums(X.data, X.indptr)
+
+
+def _row_sums(data, indptr):
+    """Return the sums of data[indptr[i]:indptr[i + 1]], by SciPy as if all values were in the same column."""
+    column = np.zeros(len(data), indptr.dtype)
+    return csr_array((data, column, indptr), shape=(len(indptr) - 1, 1)) @ np.ones(1)
 
 
 def is_sparse(X):

@@ -19,8 +19,8 @@ from widemargin.data.products import InnerProducts, is_sparse, squared_norms
 from widemargin.kernels.functions import finish_row
 
 _KERNEL_VALUES_PER_CALL = 1 << 22  # at most, in one call of a kernel function K(A, B)
-_MAX_ROWS_PER_TASK, _FEWEST_TASKS = 128, 8  # of the thread pool
-_NANOSECONDS_FOR_THREADS = 400_000.0  # work below which there is only one task
+_ROWS_PER_TASK, _FEWEST_TASKS = 128, 8  # of the thread pool, unless there is little work
+_NANOSECONDS_PER_TASK = 400_000.0  # work below which there is only one task
 _NANOSECONDS_WITHOUT_BLAS_THREADS = 10_000.0  # work for which BLAS never starts threads of its own
 _NANOSECONDS_PER_KERNEL_VALUE, _NANOSECONDS_PER_SPARSE_PRODUCT = 1.0, 3.0
 
@@ -104,7 +104,8 @@ def _by_products(expansion, Z, out, n_jobs, advance):
         advance(end - begin)
 
     work = nanoseconds * len(norms) * len(out)
-    n_tasks = 1 if work < _NANOSECONDS_FOR_THREADS else max(_FEWEST_TASKS, -(-len(out) // _MAX_ROWS_PER_TASK))
+    n_tasks = min(-(-len(out) // _ROWS_PER_TASK), int(work / _NANOSECONDS_PER_TASK))
+    n_tasks = 1 if work < _NANOSECONDS_PER_TASK else max(_FEWEST_TASKS, n_tasks)
     with single_threaded_blas() if work > _NANOSECONDS_WITHOUT_BLAS_THREADS else nullcontext():
         run(score_and_advance, split(len(out), n_tasks), n_jobs)
 

@@ -11,7 +11,7 @@ from widemargin.problems.classification import c_svc
 from widemargin.problems.regression import eps_svr, nu_svr
 from widemargin.solvers.contract import KernelSettings, Status
 from widemargin.solvers.decomposition import svmlight
-from widemargin.solvers.decomposition.low_rank import WholeProblem, low_rank_factor
+from widemargin.solvers.decomposition.low_rank import LowRankFactor, WholeProblem
 from widemargin.solvers.registry import KERNEL_SOLVERS
 
 GAMMA = 0.5
@@ -27,22 +27,29 @@ def kernel_rows(X, dtype=np.float64, gamma=GAMMA):
     return KernelRows(Kernel("rbf", gamma=gamma), X, dtype=dtype)
 
 
-@pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 1e-8), (np.float32, 2e-5)], ids=["float64", "float32"])
-def test_the_factor_is_as_accurate_as_its_tolerance(dtype, accuracy, X):
-    V = low_rank_factor(kernel_rows(X, dtype), 200)
-    assert V.shape[1] < 100
-    np.testing.assert_allclose(V @ V.T, rbf_kernel(X, gamma=GAMMA), rtol=0.0, atol=2.0 * accuracy)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-8), (np.float32, 1e-5)], ids=["float64", "float32"])
+def test_the_factor_is_as_accurate_as_asked_for(dtype, tolerance, X):
+    factor = LowRankFactor(kernel_rows(X, dtype), 200)
+    assert factor.extend(1e-3)
+    n_rough = factor.V.shape[1]
+    assert factor.extend(tolerance)
+    V = factor.V
+    assert n_rough < V.shape[1] < 100
+    np.testing.assert_allclose(V @ V.T, rbf_kernel(X, gamma=GAMMA), rtol=0.0, atol=2.0 * tolerance)
 
 
 def test_a_rank_above_the_limit_gives_no_factor(X):
-    assert low_rank_factor(kernel_rows(X), 10) is None
-    assert low_rank_factor(kernel_rows(X, gamma=1e6), 290) is None
+    assert not LowRankFactor(kernel_rows(X), 10).extend(1e-8)
+    steep = LowRankFactor(kernel_rows(X, gamma=1e6), 290)
+    assert not steep.extend(1e-8)
+    assert steep.V.shape[1] < 200  # which was noticed early
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 70])
 def test_few_rows_and_equal_rows_have_a_factor(n_rows):
-    V = low_rank_factor(kernel_rows(np.ones((n_rows, 3))), n_rows)
-    np.testing.assert_allclose(V @ V.T, np.ones((n_rows, n_rows)), atol=1e-7)
+    factor = LowRankFactor(kernel_rows(np.ones((n_rows, 3))), n_rows)
+    assert factor.extend(1e-8)
+    np.testing.assert_allclose(factor.V @ factor.V.T, np.ones((n_rows, n_rows)), atol=1e-7)
 
 
 def problems(K, X, rng):

@@ -136,6 +136,8 @@ class KernelModel(SolvedModel):
         "stopping": [StrOptions({"kkt", "gap"})],
     }
 
+    _are_most_rows_at_bound = False  # whether most dual variables are expected to be as large as C allows
+
     support_: NDArray[np.int32]
     support_vectors_: NDArray[Any] | SparseMatrix
     n_support_: NDArray[np.int32]
@@ -221,7 +223,7 @@ class KernelModel(SolvedModel):
         self._fit_rows = X if kernel.name == "callable" else None
         if kernel.name == "callable" and self._computes_all_values_first(X, n_problems):
             X, kernel = kernel_values(self.kernel, X, X), Kernel("precomputed")
-        cost = min(float(getattr(self, "C", 1.0)), _MAX_C) * float(weight.max())
+        cost = float(self.C) * float(weight.max()) if self._are_most_rows_at_bound else 1.0
         dtype = block_dtype(kernel, self.tol, len(weight), cost)
         prepared = PreparedRows(kernel, X, dtype) if kernel.from_products else X
         shared = None

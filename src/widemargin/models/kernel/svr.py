@@ -30,6 +30,8 @@ class KernelRegressor(RegressorMixin, KernelModel):
     Sets, besides the attributes of a `KernelModel`, `laplace_scale_` if probability is true.
     """
 
+    _are_most_rows_at_bound = True
+
     n_iter_: int
     laplace_scale_: float
 

@@ -126,9 +126,9 @@ def block_dtype(kernel, tol, n_rows, cost=1.0):
 
     Single precision halves the time and doubles the number of rows that the cache holds. Its relative rounding error
     of about 1e-7 changes the gradient by less than LIBSVM's default tolerance of 1e-3, but not by less than tolerances
-    below 1e-4. For few rows the time does not matter. If the largest `cost` of a row is so large that rounding errors
-    of random signs add up to more than the tolerance, up to 10,000 rows are computed in double precision too: the
-    rounded matrix would not be positive definite enough for the solver to converge soon. Only "rbf" is computed in
+    below 1e-4. For few rows the time does not matter. If most dual variables are as large as `cost`, and rounding
+    errors of random signs add up to more than the tolerance, up to 10,000 rows are computed in double precision too:
+    the rounded matrix would not be positive definite enough for the solver to converge soon. Only "rbf" is computed in
     single precision: values of linear and polynomial kernels have any size, and their matrices have a low rank, so that
     rounding makes them indefinite and a solver may not converge.
     """

@@ -7,7 +7,8 @@ little time, and some dozen solve the problem as V V' states it. The change x th
 refinement: the gradient is updated by the kernel matrix itself, and the next change is computed from this gradient.
 
 V is a pivoted Cholesky factor, computed a block of pivots at a time, so that most of the work is done by matrix
-products. It needs no kernel values besides the rows of the pivots and the diagonal.
+products. It needs no kernel values besides the rows of the pivots and the diagonal. It is rough at first, and made more
+accurate if changes do not reduce the violation.
 """
 
 import numpy as np
@@ -18,12 +19,15 @@ from widemargin.solvers.decomposition.newton_on_free import newton_change
 
 _PIVOTS_PER_BLOCK = 64
 _MIN_PIVOT_RATIO = 0.01  # of a pivot to the largest one of its block; a smaller one waits for a later block
-_TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-8}  # of the diagonal of K − V V', relative to K
+# Of the diagonal of K − V V', relative to K. A rough factor is tried first, since it has half as many columns.
+_TOLERANCES = {np.dtype(np.float32): (1e-5,), np.dtype(np.float64): (1e-5, 1e-8)}
 _RANK_OF_FIRST_FORECAST = 128  # columns from which on the rank is forecast
 _MAX_RANK_PER_ROW = 0.75  # with a larger rank there is nothing to gain
+_FRACTION_OF_CACHE = 0.25  # that the factor may take
 _BYTES_PER_MEGABYTE = 1 << 20
 _MAX_STEPS = 100  # Newton steps for one change
-_LARGEST_VIOLATION_RATIO = 0.5  # after a change / before it; if it leaves more, there are no further changes
+_VIOLATION_RATIO = 0.02  # to which one change reduces the violation of the problem that V V' states
+_LARGEST_VIOLATION_RATIO = 0.5  # after a change / before it; if it leaves more, the factor is too rough
 
 
 class WholeProblem:
@@ -33,7 +37,7 @@ class WholeProblem:
     ----------
     problem : KernelQP
     megabytes : float
-        Memory for the factor, and for a copy of the rows of free dual variables.
+        Memory of the cache of kernel rows. The factor and a copy of it take at most half as much in addition.
 
     Attributes
     ----------
@@ -42,73 +46,90 @@ class WholeProblem:
     """
 
     def __init__(self, problem, megabytes):
-        n_numbers = megabytes * _BYTES_PER_MEGABYTE / 8.0
-        self._problem, self._V = problem, None
-        self._max_rank = int(min(0.5 * n_numbers / problem.K.n_rows, _MAX_RANK_PER_ROW * problem.K.n_rows))
-        self.is_possible = problem.K.kernel.positive_definite and self._max_rank > _PIVOTS_PER_BLOCK
+        max_numbers, n_rows = _FRACTION_OF_CACHE * megabytes * _BYTES_PER_MEGABYTE / 8.0, problem.K.n_rows
+        max_rank = int(min(max_numbers / n_rows, _MAX_RANK_PER_ROW * n_rows))
+        self.is_possible = problem.K.kernel.positive_definite and max_rank > _PIVOTS_PER_BLOCK
+        self._row, self._factor = problem.row, LowRankFactor(problem.K, max_rank)
+        self._tolerances, self._last_violation = list(_TOLERANCES[problem.K.dtype]), 0.0
 
     def changed(self, state, violation, goal):
         """Return better dual variables for an ActiveSet, all of them being active, or None if it is not possible.
 
         `violation` is that of the state, and `goal` the one to be reached.
         """
-        if self._V is None:
-            self._V = low_rank_factor(self._problem.K, self._max_rank)
-            self._last_violation = np.inf
-            if self._V is not None:
-                self._V -= self._V.mean(axis=0)  # which changes nothing, since the sum of each group is zero
-        too_slow = violation > _LARGEST_VIOLATION_RATIO * self._last_violation
+        if violation > _LARGEST_VIOLATION_RATIO * self._last_violation:
+            self._V = None
+            self.is_possible = bool(self._tolerances) and self._factor.extend(self._tolerances.pop(0))
+            if not self.is_possible:
+                self._factor = None
+                return None
+            self._V = self._factor.V
+            self._V -= self._V.mean(axis=0)  # which changes nothing, since the sum of each group is zero
         self._last_violation = violation
-        if self._V is None or too_slow:
-            self.is_possible, self._V = False, None
-            return None
         low, high = state.lower - state.beta, state.upper - state.beta
-        options = {"size_of_beta": np.abs(state.beta).sum(), "goal": goal, "max_steps": _MAX_STEPS}
-        x = newton_change(self._V, self._problem.row, state.F, (low, high), state.ends, **options)
+        options = {"size_of_beta": np.abs(state.beta).sum(), "max_steps": _MAX_STEPS}
+        options["goal"] = max(goal, _VIOLATION_RATIO * violation)
+        x = newton_change(self._V, self._row, state.F, (low, high), state.ends, **options)
         return np.where(x <= low, state.lower, np.where(x >= high, state.upper, state.beta + x))
 
 
-def low_rank_factor(K, max_rank):
-    """Return V with K ≈ V V' to about the precision of the kernel values, or None if it has more columns than max_rank.
-
-    The largest diagonal value of K − V V' decreases about exponentially. If this rate leads to a larger rank, there is
-    no result either, after little work.
+class LowRankFactor:
+    """A factor V of a positive semidefinite kernel matrix, K ≈ V V', which can be made more accurate.
 
     Parameters
     ----------
     K : KernelRows
-        Positive semidefinite.
     max_rank : int
+        Number of columns that V may have.
     """
-    rest, rank = K.diagonal.copy(), 0
-    largest = rest.max(initial=0.0)
-    tolerance = _TOLERANCE[K.dtype] * largest
-    V = np.empty((K.n_rows, max_rank), order="F")
-    block, columns = np.empty((_PIVOTS_PER_BLOCK, K.n_rows), K.dtype), K.columns()
-    while True:
-        pivots = _largest(rest, _PIVOTS_PER_BLOCK)
-        pivots = pivots[rest[pivots] > max(tolerance, _MIN_PIVOT_RATIO * rest.max(initial=0.0))]
-        if not len(pivots):
-            return np.ascontiguousarray(V[:, :rank])
-        K.fill(pivots, columns, block, np.arange(len(pivots)))
-        added = _columns_of(block[: len(pivots)], V[:, :rank], pivots, max(tolerance, _MIN_PIVOT_RATIO * rest.max()))
-        if added is None or rank + added.shape[1] > max_rank:
-            return None
-        V[:, rank : rank + added.shape[1]] = added
-        rank += added.shape[1]
-        rest -= np.einsum("ij,ij->i", added, added)
-        decay = np.log(max(rest.max(), tolerance) / largest)
-        if rank >= _RANK_OF_FIRST_FORECAST and rank * np.log(tolerance / largest) < max_rank * decay:
-            return None
+
+    def __init__(self, K, max_rank):
+        self._K, self._memory, self._rank = K, np.empty((K.n_rows, max_rank), order="F"), 0
+        self._rest = K.diagonal.copy()  # the diagonal of K − V V'
+        self._largest = self._rest.max(initial=0.0)
+
+    @property
+    def V(self):
+        """The factor."""
+        return np.ascontiguousarray(self._memory[:, : self._rank])
+
+    def extend(self, tolerance):
+        """Add columns until the diagonal of K − V V' is within a tolerance, relative to that of K.
+
+        Returns whether this is possible with so few columns. The largest value of the diagonal decreases about
+        exponentially. If this rate leads to too many columns, the answer is no after little work.
+        """
+        rest, tolerance = self._rest, tolerance * self._largest
+        block, columns = np.empty((_PIVOTS_PER_BLOCK, self._K.n_rows), self._K.dtype), self._K.columns()
+        while rest.max(initial=0.0) > tolerance:
+            pivots = _largest(rest, _PIVOTS_PER_BLOCK)
+            least = max(tolerance, _MIN_PIVOT_RATIO * rest.max())
+            pivots = pivots[rest[pivots] > least]
+            self._K.fill(pivots, columns, block, np.arange(len(pivots)))
+            added = _columns_of(block[: len(pivots)], self._memory[:, : self._rank], pivots, least)
+            rank = self._rank + added.shape[1]
+            if not added.shape[1] or rank > self._memory.shape[1]:
+                return False
+            self._memory[:, self._rank : rank], self._rank = added, rank
+            rest -= np.einsum("ij,ij->i", added, added)
+            if rank >= _RANK_OF_FIRST_FORECAST and self._forecast(tolerance) > self._memory.shape[1]:
+                return False
+        return True
+
+    def _forecast(self, tolerance):
+        """Return the number of columns at which the tolerance will be reached."""
+        largest = self._rest.max()
+        if largest <= tolerance:
+            return self._rank
+        decay = np.log(largest / self._largest)
+        return self._rank * np.log(tolerance / self._largest) / decay if decay < 0.0 else np.inf
 
 
 def _columns_of(rows, V, pivots, tolerance):
-    """Return the next columns of the factor from the kernel rows of some pivots; None if none is large enough."""
+    """Return the next columns of the factor from the kernel rows of some pivots; none if none is large enough."""
     rest = np.asfortranarray(rows.T, dtype=np.float64)
     rest -= V @ V[pivots].T
     factor, order, rank, _ = dpstrf(rest[pivots], tol=tolerance, lower=1)
-    if rank == 0:
-        return None
     lower = np.tril(factor)[:rank, :rank]
     return solve_triangular(lower, rest[:, order[:rank] - 1].T, lower=True, check_finite=False).T
 

@@ -138,6 +138,7 @@ class Decomposition:
     name, limits_blas = "svmlight", True
     _max_pair_steps = _MAX_PAIR_STEPS
     iterations_between_measurements = _ITERATIONS_BETWEEN_MEASUREMENTS
+    _whole = None  # the WholeProblem, if working sets have been slow
 
     def __init__(self, problem, settings, start):
         self._n_groups = len(problem.ends) - 1
@@ -154,7 +155,6 @@ class Decomposition:
         self._goal = self.rule.goal  # of the violation of the active dual variables
         self._pair_nanoseconds, self._n_unfinished = 0.0, 0  # since the last Newton steps; iterations not converged
         self._starts_at_zero = start is None and not problem.start.any()
-        self._whole = WholeProblem(problem, settings.cache_size)
 
     def _set_shrinking(self, n_iterations):
         """Let a dual variable be removed after so many iterations at a bound, counted from now."""
@@ -259,31 +259,6 @@ class Decomposition:
         self._stall.record(decrease, self.violation, rounding, objective, fraction=fraction, exact=exact)
         state.move(chosen, variables.beta, slots)
 
-    def _change_all(self):
-        """Optimise all dual variables at once, if working sets are slow; return whether that was possible."""
-        state, whole = self.state, self._whole
-        is_slow = self._n_unfinished >= _UNFINISHED_BEFORE_GROWTH and self._largest_size < len(state.problem.start)
-        if not (is_slow and whole.is_possible):
-            return False
-        if not state.all_active:
-            self._make_all_active(state.unshrink)
-        rounding = state.gradient_rounding()
-        before, beta, objective = self.violation, state.beta.copy(), state.objective()
-        changed = whole.changed(state, before, max(0.5 * self.rule.goal, rounding))
-        if changed is None:
-            return False
-        state.move_all(changed)
-        self.violation = state.scan()
-        decrease = objective - state.objective()
-        if not decrease > 0.0:
-            whole.is_possible = False
-            state.move_all(beta)
-            self.violation = state.scan()
-            return False
-        self._stall.record(decrease, before, rounding, objective)
-        self.iteration += 1
-        return True
-
     def _optimise(self, block, variables, goal):
         """Optimise the working set; return the decrease of the objective, and whether Newton steps were taken."""
         decrease = self._take_pair_steps(block, variables, goal)
@@ -307,6 +282,34 @@ class Decomposition:
         if self._pair_nanoseconds < newton_nanoseconds(len(variables.beta), n_free):
             return False
         self._pair_nanoseconds = 0.0
+        return True
+
+    def _change_all(self):
+        """Optimise all dual variables at once, if working sets are slow; return whether that was possible."""
+        state = self.state
+        if self._n_unfinished < _UNFINISHED_BEFORE_GROWTH or self._largest_size >= len(state.problem.start):
+            return False
+        whole = self._whole = self._whole or WholeProblem(state.problem, self.settings.cache_size)
+        if not whole.is_possible:
+            return False
+        if not state.all_active:
+            self._make_all_active(state.unshrink)
+        rounding = state.gradient_rounding()
+        before, beta, objective = self.violation, state.beta.copy(), state.objective()
+        with single_threaded_blas():
+            changed = whole.changed(state, before, max(0.5 * self.rule.goal, rounding))
+        if changed is None:
+            return False
+        state.move_all(changed)
+        self.violation = state.scan()
+        decrease = objective - state.objective()
+        if not decrease > 0.0:
+            whole.is_possible = False
+            state.move_all(beta)
+            self.violation = state.scan()
+            return False
+        self._stall.record(decrease, before, rounding, objective)
+        self.iteration += 1
         return True
 
     def _fetch(self, rows):
