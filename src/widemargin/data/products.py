@@ -57,8 +57,8 @@ class InnerProducts:
     Attributes
     ----------
     n_rows, n_features : int
-    panel_rows : int
-        Number of rows of a panel.
+    panel_rows, tile_columns : int
+        Number of rows of a panel, and of columns of a tile.
     cost : float
         Approximate time of one inner product in nanoseconds.
     """
@@ -68,7 +68,7 @@ class InnerProducts:
         self.dtype = np.dtype(dtype)
         self._sparse = _density(X) < _SPARSE_BELOW_DENSITY
         self.panel_rows = LANES if self._sparse else _ROWS_PER_DENSE_PANEL
-        self._tile_columns = _PRODUCTS_PER_TILE // self.panel_rows
+        self.tile_columns = _PRODUCTS_PER_TILE // self.panel_rows
         self._free_workspaces = []
         if self._sparse:
             self._rows, self._occurring = _csr_rows(csr_array(X, dtype=dtype)), None
@@ -118,14 +118,14 @@ class InnerProducts:
         try:
             memory = self._free_workspaces.pop()
         except IndexError:
-            memory = np.empty((self.panel_rows, self._tile_columns), self.dtype)
+            memory = np.empty((self.panel_rows, self.tile_columns), self.dtype)
             memory = memory, np.empty((_ROWS_TRANSPOSED_TOGETHER, self.panel_rows), self.dtype)
         yield memory
         self._free_workspaces.append(memory)
 
     def tiles(self, start, stop):
         """Divide range(start, stop) into the (start, stop) ranges of tiles."""
-        return [(begin, min(begin + self._tile_columns, stop)) for begin in range(start, stop, self._tile_columns)]
+        return [(begin, min(begin + self.tile_columns, stop)) for begin in range(start, stop, self.tile_columns)]
 
     def fill(self, panel, n_panel, columns, start, stop, workspace):
         """Return the products of a panel of n_panel rows with the rows columns[start:stop], stored in the workspace.

@@ -20,6 +20,7 @@ from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.pair_step import dual_variables, move_pair, select_i, select_j
 from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
 from widemargin.solvers.decomposition.svmlight import SVMLIGHT, solve
+from widemargin.solvers.spec import writes_none
 
 _STEPS_BETWEEN_SHRINKING = 1000  # at most
 _MAX_STEPS, _MAX_STEPS_PER_VARIABLE = 1_000_000, 1000  # the larger of the two limits counts
@@ -32,13 +33,13 @@ def smo(problem, settings, start=None):
     return solve(_PairMethod(problem, settings, start), settings)
 
 
-SMO = replace(SVMLIGHT, name="smo", solve=smo)
+SMO = replace(SVMLIGHT, name="smo", solve=smo, writes_checkpoints=writes_none)
 
 
 class _PairMethod:
     """The method of `smo` for `solve`. `iteration` is the number of steps; an iteration of `solve` takes many."""
 
-    name = "smo"
+    name, writes_checkpoints = "smo", False
     iterations_between_measurements = 1
 
     def __init__(self, problem, settings, start):
