@@ -13,6 +13,7 @@ from widemargin import SVC, SVR, ConvergenceWarning, OneClassSVM
 from widemargin.errors import FormatError
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows
+from widemargin.models.kernel import base
 from widemargin.problems.classification import c_svc
 from widemargin.solvers import checkpoint
 from widemargin.solvers.contract import KernelSettings, Status
@@ -171,7 +172,7 @@ def test_kernel_rows_are_computed_about_once(rng, monkeypatch):
     monkeypatch.setattr(large_parts, "_PART", 600)
     monkeypatch.setattr(large_parts, "_LARGEST_FIRST_PART", 600)
     solution = svmlight(problem, KernelSettings(tol=1e-3))
-    assert solution.n_computed < 2.0 * np.count_nonzero(solution.beta)
+    assert solution.n_computed < 2.2 * np.count_nonzero(solution.beta)
 
 
 class TestActiveSet:
@@ -234,8 +235,9 @@ class TestCheckpoints:
         assert (found.dual_coef_.tobytes(), found.intercept_.tobytes(), found.n_iter_, found.gap_) == bits
         assert not path.exists()
 
-    def test_every_pair_of_classes_has_its_file(self, data, tmp_path):
+    def test_every_pair_of_classes_has_its_file(self, data, tmp_path, monkeypatch):
         X, _ = data
+        monkeypatch.setattr(base, "_MAX_ROWS_TO_SHARE", 0)
         y = np.digitize(X[:, 0], [-0.3, 0.3])
         model = SVC(tol=1e-5, checkpoint=tmp_path / "fit", max_iter=2)
         with pytest.warns(ConvergenceWarning, match="max_iter"):

@@ -7,14 +7,16 @@ others fixed, by the working sets of `svmlight`. This needs only the kernel matr
 the dual variables that have changed are added to f, tile by tile while they are in the processor's cache.
 
 1. grow      The problem begins with as many random rows as are one part. Every iteration adds new ones, half a part: f
-             is completed at these, and they are solved together with the violators among the rows before. So a kernel
-             row is computed over the rows that came before when these are there, and over the later ones as they come.
+             is completed at these, and they are solved together with the violators among the rows before. Dual
+             variables that are clearly at a bound are removed until all rows have joined. So a kernel row is computed
+             over the few that are active, over later rows as they join, and over the others in the end.
 2. correct   When all rows are there, a part is the dual variables that violate an optimality condition, or may do so.
              If these are too many, it has the half with the largest violations, and random others: without them, which
              are mostly satisfied, the part would be solved far beyond what is right for all.
 3. shrink    As in `svmlight`, dual variables at a bound are removed from the active set, and f is completed in the end.
 
-Parts become larger if after some iterations there are still too many violators, up to the whole active set.
+Parts become larger if many dual variables are between their bounds, and if after some iterations there are still too
+many violators, up to the whole active set.
 """
 
 import time
@@ -22,6 +24,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from widemargin._runtime.forecast import Forecast
 from widemargin.solvers.contract import Status
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule, WithinViolation
@@ -32,9 +35,12 @@ _LARGEST_FIRST_PART, _ROWS_PER_PART_VARIABLE = 16_384, 24  # larger problems hav
 _INNER_VIOLATION = 0.1  # to be reached within a part, relative to the violation of the problem
 _LARGEST_INNER_VIOLATION = 0.1  # absolute: a part is solved well, since its rows of the whole problem are expensive
 _MAX_INNER_ITERATIONS = 400  # working sets in one part
-_ITERATIONS_BEFORE_SHRINKING = 2  # at a bound, of a dual variable
+_ITERATIONS_BEFORE_SHRINKING = 1  # at a bound, of a dual variable
 _MIN_FRACTION_TO_SHRINK = 0.2  # of the active dual variables; if fewer can be removed, none is
+_SIZE_PER_FREE = 2.0  # a part has so many dual variables for each that is between its bounds, or more
 _CROWDED_ITERATIONS = 4  # with more violators than a part has room for, before parts become twice as large
+_BAND = 0.1  # distance from the offset, relative to the violation, within which rows stay active while others join
+_CORRECTIONS = 0.3  # time of the corrections, relative to that in which rows join; measured on covertype
 _ANCHORS = 0.5  # the share of random dual variables in a part that has no room for all violators
 
 
@@ -75,8 +81,8 @@ class LargeParts:
     name, writes_checkpoints = "svmlight", True
     iterations_between_measurements = 1
     STATE = (
-        "iteration", "violation", "n_inner", "_size", "_n_joined", "_n_crowded", "_iterations_before_shrinking",
-        "_iterations_at_bound", "rule", "_stall", "state",
+        "iteration", "violation", "n_inner", "_n_fetched", "_n_found", "_size", "_n_joined", "_has_all", "_n_crowded",
+        "_iterations_before_shrinking", "_iterations_at_bound", "rule", "_stall", "state",
     )  # fmt: skip
 
     def __init__(self, problem, settings, start, decomposition):
@@ -90,12 +96,30 @@ class LargeParts:
         starts_at_zero = start is None and not problem.start.any()
         self._order = np.random.default_rng(0).permutation(n_rows)  # in which rows join
         self._n_joined = 0 if starts_at_zero else n_rows  # rows
+        self._has_all = not starts_at_zero  # whether all dual variables have been active after all rows have joined
         self._n_crowded, self._iterations_before_shrinking = 0, _ITERATIONS_BEFORE_SHRINKING
         self._iterations_at_bound = np.zeros(n_variables, np.int32)
-        self.n_inner = 0.0
+        self.n_inner, self._n_fetched, self._n_found = 0.0, 0, 0
+        self._forecast = Forecast()
 
     def write_back(self):
         """Do nothing, since the state is up to date after each iteration."""
+
+    def progress(self, seconds):
+        """Return the kernel rows computed, the part found in the caches of the parts, and the time left.
+
+        While rows join, the time so far is proportional to the square of their number; then come the corrections, of
+        which the time is known from experience only, and their end is judged by how fast the violation falls.
+        """
+        rows, found = self.state.n_computed + self.n_inner, self._n_found / max(1, self._n_fetched)
+        left = None
+        if self._is_growing and self._n_joined:
+            joined = self._n_joined / self.state.problem.K.n_rows
+            left = seconds * ((1.0 + _CORRECTIONS) / joined**2 - 1.0)
+        elif not self._is_growing and np.isfinite(self.violation):
+            self._forecast.add(seconds, self.violation, self.rule.goal)
+            left = self._forecast.seconds_left(seconds)
+        return {"rows": rows, "hits": found, "seconds_left": np.nan if left is None else left}
 
     def status(self):
         """Return a Status if the problem is solved or no progress is possible, else None.
@@ -106,6 +130,9 @@ class LargeParts:
         self.violation = state.scan()
         if self._is_growing:
             return None
+        if not (self._has_all or state.all_active):
+            self._make_all_active(state.unshrink)
+        self._has_all = True
         if self.violation <= self.rule.goal and not state.all_active:
             self._make_all_active(state.unshrink)
         if self.violation <= self.rule.goal and state.needs_recomputation:
@@ -125,7 +152,7 @@ class LargeParts:
     def _make_all_active(self, unshrink):
         """Make all dual variables active by a method of the state; from now on shrink later."""
         unshrink()
-        self._iterations_before_shrinking *= 2
+        self._iterations_before_shrinking *= 2 if self._has_all else 1
         self._iterations_at_bound = np.zeros(len(self.state.index), np.int32)
         self.violation = self.state.scan()
 
@@ -147,6 +174,8 @@ class LargeParts:
     def _grow(self):
         """Let the next rows join; return their indices, or None if they are the first."""
         state, n_before = self.state, self._n_joined
+        if n_before and self.settings.shrinking:
+            self._postpone()
         n_joined = min(n_before + self._rows_per_step * (1 if n_before else 2), state.problem.K.n_rows)
         new = np.sort(self._order[n_before:n_joined])
         if n_before:
@@ -159,6 +188,17 @@ class LargeParts:
         self._iterations_at_bound = np.zeros(len(state.index), np.int32)
         self.violation = state.scan()
         return new if n_before else None
+
+    def _postpone(self):
+        """Remove dual variables at a bound that are not near a violation; they come back when all rows have joined."""
+        state = self.state
+        offsets = np.repeat(state.offsets(), np.diff(state.ends))
+        band = _BAND * self.violation
+        remain = state.F <= offsets + band
+        remain[state.beta > state.lower] = True
+        remain &= (state.F >= offsets - band) | (state.beta < state.upper)
+        if np.count_nonzero(remain) < (1.0 - _MIN_FRACTION_TO_SHRINK) * len(state.index):
+            state.shrink(remain)
 
     def _shrink(self):
         """Remove the dual variables that have been at a bound for long enough, if these are not too few."""
@@ -175,6 +215,9 @@ class LargeParts:
         state = self.state
         if len(state.index) <= self._size:
             return np.arange(len(state.index))
+        n_free = np.count_nonzero((state.beta > state.lower) & (state.beta < state.upper))
+        while self._size < _SIZE_PER_FREE * n_free:
+            self._size *= 2
         violations = _largest_violations(state)
         if new is not None:
             is_new = np.zeros(state.problem.K.n_rows, bool)
@@ -219,6 +262,8 @@ class LargeParts:
             method.iterate()
         method.state.unshrink()
         self.n_inner += method.state.cache.n_computed * part.K.n_rows / state.problem.K.n_rows
+        self._n_fetched += method.state.cache.n_fetched
+        self._n_found += method.state.cache.n_found
         return method.state.beta
 
     @property

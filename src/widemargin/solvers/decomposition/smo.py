@@ -63,6 +63,10 @@ class _PairMethod:
         """Write f = F − p into the state; beta is shared with it."""
         self.state.f[self.state.position] = self._variables.F - self.state.linear
 
+    def progress(self, seconds):
+        """Return the kernel rows computed; those found in the cache are not counted."""
+        return {"rows": self.state.n_computed}
+
     def status(self):
         """Return a Status if the problem is solved or no progress is possible, else None.
 

@@ -93,7 +93,8 @@ def solve(method, settings):
     method : object
         With the attributes `name`, `state` (an ActiveSet), `rule` (a StoppingRule), `iteration`, `violation`,
         `iterations_between_measurements` and `writes_checkpoints`, and the methods `status()`, which returns a Status
-        or None, `iterate()`, and `write_back()`, after which the state is that of the last step.
+        or None, `iterate()`, `progress(seconds)`, which returns attributes of `Progress` by name, and
+        `write_back()`, after which the state is that of the last step.
     settings : KernelSettings
     """
     state, watch = method.state, Watch(settings)
@@ -105,7 +106,8 @@ def solve(method, settings):
             is_due = method.iteration % method.iterations_between_measurements == 0
             if state.all_active and (status is not None or is_due):
                 watch.record(method.iteration, state.passes, *state.measure())
-            over = watch.should_stop(method.name, method.iteration, state.passes, method.violation)
+            more = method.progress(watch.seconds)
+            over = watch.should_stop(method.name, method.iteration, state.passes, method.violation, **more)
             if status is not None or over:
                 watch.status = watch.status if status is None else status
                 break
@@ -259,6 +261,11 @@ class _Decomposition:
 
     def write_back(self):
         """Do nothing, since the state is up to date after each iteration."""
+
+    def progress(self, seconds):
+        """Return the kernel rows computed and the part found in the cache."""
+        cache = self.state.cache
+        return {"rows": cache.n_computed, "hits": cache.n_found / cache.n_fetched if cache.n_fetched else np.nan}
 
     def iterate(self):
         """Optimise one working set."""
