@@ -194,9 +194,9 @@ class LargeParts:
         state = self.state
         offsets = np.repeat(state.offsets(), np.diff(state.ends))
         band = _BAND * self.violation
-        remain = state.F <= offsets + band
+        remain = offsets + band >= state.F
         remain[state.beta > state.lower] = True
-        remain &= (state.F >= offsets - band) | (state.beta < state.upper)
+        remain &= (offsets - band <= state.F) | (state.beta < state.upper)
         if np.count_nonzero(remain) < (1.0 - _MIN_FRACTION_TO_SHRINK) * len(state.index):
             state.shrink(remain)
 
