@@ -171,7 +171,7 @@ def test_kernel_rows_are_computed_about_once(rng, monkeypatch):
     problem = c_svc(KernelRows(RBF, X, dtype=np.float32), sign, np.ones(8000))
     monkeypatch.setattr(large_parts, "_PART", 1000)
     solution = svmlight(problem, KernelSettings(tol=1e-3))
-    assert solution.n_computed < 1.6 * np.count_nonzero(solution.beta)
+    assert solution.n_computed < 2.0 * np.count_nonzero(solution.beta)  # those within parts included
 
 
 class TestActiveSet:

@@ -40,7 +40,7 @@ _MIN_FRACTION_TO_SHRINK = 0.2  # of the active dual variables; if fewer can be r
 _SIZE_PER_FREE = 2.0  # a part has so many dual variables for each that is between its bounds, or more
 _CROWDED_ITERATIONS = 4  # with more violators than a part has room for, before parts become twice as large
 _BAND = 0.1  # distance from the offset, relative to the violation, within which rows stay active while others join
-_CORRECTIONS = 0.3  # time of the corrections, relative to that in which rows join; measured on covertype
+_TIME_AFTER_JOINING = 0.8  # of completing f and of corrections, relative to that in which rows join; on covertype
 _ANCHORS = 0.5  # the share of random dual variables in a part that has no room for all violators
 
 
@@ -74,14 +74,12 @@ class LargeParts:
         Number of parts that were solved.
     violation : float
         The largest violation of the active dual variables.
-    n_inner : float
-        Kernel rows computed within parts, in proportion to their columns.
     """
 
     name, writes_checkpoints = "svmlight", True
     iterations_between_measurements = 1
     STATE = (
-        "iteration", "violation", "n_inner", "_n_fetched", "_n_found", "_size", "_n_joined", "_has_all", "_n_crowded",
+        "iteration", "violation", "_n_fetched", "_n_found", "_size", "_n_joined", "_has_all", "_n_crowded",
         "_iterations_before_shrinking", "_iterations_at_bound", "rule", "_stall", "state",
     )  # fmt: skip
 
@@ -99,7 +97,7 @@ class LargeParts:
         self._has_all = not starts_at_zero  # whether all dual variables have been active after all rows have joined
         self._n_crowded, self._iterations_before_shrinking = 0, _ITERATIONS_BEFORE_SHRINKING
         self._iterations_at_bound = np.zeros(n_variables, np.int32)
-        self.n_inner, self._n_fetched, self._n_found = 0.0, 0, 0
+        self._n_fetched, self._n_found = 0, 0  # kernel rows of parts: asked for, and in their caches
         self._forecast = Forecast()
 
     def write_back(self):
@@ -108,18 +106,18 @@ class LargeParts:
     def progress(self, seconds):
         """Return the kernel rows computed, the part found in the caches of the parts, and the time left.
 
-        While rows join, the time so far is proportional to the square of their number; then come the corrections, of
-        which the time is known from experience only, and their end is judged by how fast the violation falls.
+        While rows join, the time so far is proportional to the square of their number, and how long the rest takes is
+        known from experience only. Later, the end is judged by how fast the violation falls.
         """
-        rows, found = self.state.n_computed + self.n_inner, self._n_found / max(1, self._n_fetched)
         left = None
         if self._is_growing and self._n_joined:
             joined = self._n_joined / self.state.problem.K.n_rows
-            left = seconds * ((1.0 + _CORRECTIONS) / joined**2 - 1.0)
+            left = seconds * ((1.0 + _TIME_AFTER_JOINING) / joined**2 - 1.0)
         elif not self._is_growing and np.isfinite(self.violation):
             self._forecast.add(seconds, self.violation, self.rule.goal)
             left = self._forecast.seconds_left(seconds)
-        return {"rows": rows, "hits": found, "seconds_left": np.nan if left is None else left}
+        hits = self._n_found / self._n_fetched if self._n_fetched else np.nan
+        return {"rows": self.state.n_computed, "hits": hits, "seconds_left": np.nan if left is None else left}
 
     def status(self):
         """Return a Status if the problem is solved or no progress is possible, else None.
@@ -183,7 +181,7 @@ class LargeParts:
         else:
             joined = np.zeros(state.problem.K.n_rows, bool)
             joined[new] = True
-            state.shrink(joined[state.problem.row])
+            state.shrink(joined[state.problem.row[state.index]])
         self._n_joined = n_joined
         self._iterations_at_bound = np.zeros(len(state.index), np.int32)
         self.violation = state.scan()
@@ -261,7 +259,7 @@ class LargeParts:
         while method.iteration < _MAX_INNER_ITERATIONS and method.status() is None and not self._is_over:
             method.iterate()
         method.state.unshrink()
-        self.n_inner += method.state.cache.n_computed * part.K.n_rows / state.problem.K.n_rows
+        state.n_computed += method.state.n_computed * part.K.n_rows / state.problem.K.n_rows
         self._n_fetched += method.state.cache.n_fetched
         self._n_found += method.state.cache.n_found
         return method.state.beta
