@@ -1,5 +1,6 @@
 """Large problems, solved in parts: judged by certificate, and by the method that solves them as a whole."""
 
+import re
 import threading
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from tests.solvers.decomposition.test_kernel_contract import FORMULATIONS, check_certificate, make
 
 from widemargin import SVC, SVR, ConvergenceWarning, OneClassSVM
+from widemargin._runtime.progress import describe
 from widemargin.errors import FormatError
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows
@@ -172,6 +174,23 @@ def test_kernel_rows_are_computed_about_once(rng, monkeypatch):
     monkeypatch.setattr(large_parts, "_PART", 1000)
     solution = svmlight(problem, KernelSettings(tol=1e-3))
     assert solution.n_computed < 2.0 * np.count_nonzero(solution.beta)  # those within parts included
+
+
+def test_progress_tells_rows_hits_and_the_time_left(rng):
+    received = []
+    problem, _ = stated("c_svc", rng, 3000)
+    svmlight(problem, KernelSettings(tol=1e-6, callbacks=(received.append,)))
+    rows = [one.rows for one in received]
+    assert rows[0] == 0.0 < rows[1]
+    assert (np.diff(rows) >= 0.0).all()
+    assert all(0.0 <= one.hits <= 1.0 for one in received[1:])
+    joining = [one for one in received[1:] if one.iteration < 3000 // 50 - 1]
+    assert len(joining) > 50
+    assert all(one.seconds_left > 0.0 for one in joining)
+    totals = [one.seconds + one.seconds_left for one in joining]
+    assert totals[-1] >= received[-1].seconds / 10.0
+    text = describe(joining[-1], seconds_left=joining[-1].seconds_left)
+    assert re.search(r"violation \S+ \(asked 1e-06\), .*[\d,]+ kernel rows, \d+% cache hits, objective", text)
 
 
 class TestActiveSet:
