@@ -16,11 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from widemargin import LinearSVC, LinearSVCCV
+from widemargin import SVC, LinearSVC, LinearSVCCV
 from widemargin.data.blocks import placement
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.data.blocks.writer import write_blocks
 from widemargin.solvers import checkpoint
+from widemargin.solvers.decomposition import large_parts
 
 KILLS = 2
 CS = [1e-4, 1e-3, 1e-2, 0.1]
@@ -37,6 +38,7 @@ FITS = {
     "sbm, hinge": (LinearSVC, {"solver": "sbm", "loss": "hinge", "C": 0.01, "tol": 1e-6}),
     "sbm, squared hinge": (LinearSVC, {"solver": "sbm", "loss": "squared_hinge", "C": 0.01, "tol": 1e-8}),
     "sbm, rows on disk": (LinearSVC, {"solver": "sbm", "loss": "hinge", "C": 0.01, "tol": 1e-5}),
+    "kernel, in parts": (SVC, {"C": 3.0, "gamma": 0.05, "tol": 1e-4}),
     "path, newton": (LinearSVCCV, {"Cs": CS, "cv": 3, "solver": "newton", "loss": "hinge", "tol": 1e-6, **FREE}),
     "path, dcd": (LinearSVCCV, {"Cs": CS, "cv": 3, "solver": "dcd", "tol": 1e-5}),
     "path, newton, rows on disk": (LinearSVCCV, {"Cs": CS, "cv": 3, "solver": "newton", "loss": "hinge", "tol": 1e-6}),
@@ -80,11 +82,12 @@ def outcome(name, folder, path):
         assert (np.diff(history["iteration"]) > 0).all()
     names = ("iteration", "passes", "primal", "dual", "gap")
     numbers = [history[name].tobytes() for history in histories for name in names]
-    bits = [np.asarray(one).tobytes() for one in (model.coef_, model.intercept_, model.objective_, model.gap_)]
+    weights = model.dual_coef_ if "kernel" in name else model.coef_
+    bits = [np.asarray(one).tobytes() for one in (weights, model.intercept_, model.objective_, model.gap_)]
     if "path" in name:
         path, arrays = model.path_, ("Cs", "coefs", "intercepts", "gaps", "objectives", "scores", "fold_gaps")
         bits += [getattr(path, array).tobytes() for array in arrays] + [path.statuses.tolist(), path.n_iters.tolist()]
-    return [*bits, *numbers, model.n_iter_, model.status_, model.solver_]
+    return [*bits, *numbers, np.max(model.n_iter_), model.status_, model.solver_]
 
 
 def in_process(work, kill_after=None):
@@ -135,6 +138,7 @@ def main():
     folder, luck = Path(sys.argv[1]), random.Random(int(sys.argv[2]))
     warnings.simplefilter("error")
     checkpoint._LEAST_SECONDS_BETWEEN = checkpoint._TIMES_THE_WRITING = 0.0
+    large_parts._MIN_ROWS, large_parts._PART = 1000, 500
     for name in FITS:
         outcome(name, folder, folder / "warm-up")  # compiles
         print(json.dumps(trial(name, folder, luck)), flush=True)

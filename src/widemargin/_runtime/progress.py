@@ -306,12 +306,10 @@ class ProgressReport:
 
     def _seconds_left(self, progress):
         """Return the time left of the whole fit, or None: if there is more to do than one problem, nobody knows."""
-        if (
-            progress.n_tasks > 1
-            or not math.isnan(progress.violation)
-            or any(one.total is not None for one in self._tasks)
-        ):
+        if progress.n_tasks > 1 or any(one.total is not None for one in self._tasks):
             return None
+        if not math.isnan(progress.violation):
+            return None if math.isnan(progress.seconds_left) else progress.seconds_left
         self._forecast.add(progress.seconds, progress.gap, progress.tol)
         return self._forecast.seconds_left(progress.seconds)
 
@@ -394,6 +392,7 @@ def describe(progress, *, briefly=False, more_seconds=0.0, seconds_left=None):
         state = f"{turn} {progress.iteration}, gap {progress.gap:.1e} (asked {progress.tol:.0e})"
     else:
         state = f"iteration {progress.iteration}, violation {progress.violation:.1e} (asked {progress.tol:.0e})"
+        objective = "" if briefly else f"{_kernel_words(progress)}{objective}"
     left, seconds = in_words(seconds_left), f"{progress.seconds + more_seconds:.1f} s"
     if not left:
         return f"{which}{progress.solver}: {state}, {objective}{seconds}"
@@ -401,6 +400,13 @@ def describe(progress, *, briefly=False, more_seconds=0.0, seconds_left=None):
         return f"{which}{progress.solver}: {state}, {objective}{seconds}, {left}"
     text = f"{progress.solver}: {state}, {left}"
     return text if len(text) <= _LONGEST_BRIEF else f"{progress.solver}: {state.partition(' (')[0]}, {left}"
+
+
+def _kernel_words(progress):
+    """Return what a kernel solver tells beyond its violation: the gap when last measured, rows, and cache hits."""
+    gap = f"gap {progress.gap:.1e}, " if progress.gap < 1.0 else ""
+    rows = "" if math.isnan(progress.rows) else f"{progress.rows:,.0f} kernel rows, "
+    return f"{gap}{rows}" + ("" if math.isnan(progress.hits) else f"{progress.hits:.0%} cache hits, ")
 
 
 def fraction(progress):

@@ -45,6 +45,8 @@ class RowCache:
         The columns that are stored.
     n_computed : float
         Number of rows computed so far; a row with a part of the columns counts in proportion.
+    n_fetched, n_found : int
+        Number of rows that were asked for by `fetch`, and of those among them that were in the cache.
     """
 
     def __init__(self, K, megabytes, least):
@@ -54,6 +56,7 @@ class RowCache:
         self._memory = np.empty(n_slots * K.n_rows, K.dtype)
         self.slot_of = np.full(K.n_rows, -1, np.int32)
         self.n_computed = 0.0
+        self.n_fetched, self.n_found = 0, 0
         self._clock = 0
         self._was_computed = np.zeros(K.n_rows, bool)
         self._n_recomputed = 0  # since the last new slot
@@ -91,6 +94,8 @@ class RowCache:
         missing = slots < 0
         self.used[slots[~missing]] = self._clock
         n_missing = int(missing.sum())
+        self.n_fetched += len(rows)
+        self.n_found += len(rows) - n_missing
         if n_missing:
             self._n_recomputed += int(self._was_computed[rows[missing]].sum())
             n_new, self._n_recomputed = divmod(self._n_recomputed, _RECOMPUTED_ROWS_PER_NEW_SLOT)
@@ -160,6 +165,7 @@ class HeldRows:
             self.values = self._memory[:n_bytes].view(K.dtype).reshape(K.n_rows, K.n_rows)
         self.is_ready = np.full(K.n_rows, K.held is not None)
         self.n_slots, self.n_computed, self._clock = K.n_rows, 0.0, 0
+        self.n_fetched, self.n_found = 0, 0
         self.slot_of, self.used = np.arange(K.n_rows, dtype=np.int32), np.zeros(K.n_rows, np.int64)
 
     def tick(self):
@@ -171,6 +177,8 @@ class HeldRows:
         """Return the slots of rows, which are their own indices; rows that are not ready are computed."""
         rows = np.asarray(rows)
         missing = rows[~self.is_ready[rows]]
+        self.n_fetched += len(rows)
+        self.n_found += len(rows) - len(missing)
         if len(missing):
             self.K.fill(missing, self.columns, self.values, missing)
             self.is_ready[missing] = True

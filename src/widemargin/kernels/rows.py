@@ -9,7 +9,7 @@ are large compared with the distances. Dense rows are therefore centred first, a
 the inner products are computed in double precision.
 """
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,8 @@ _PANELS_IN_MEMORY = 16  # panels of rows that exist at the same time
 ENTRIES_WORTH_THREADS = 1 << 16  # kernel values from which on threads save time: some tenths of a millisecond of work
 _CACHED_FEATURE_BYTES = 1 << 18  # of the features of all rows, which then stay in the processor's cache
 _MAX_PRODUCTS_IN_ONE_THREAD = 1 << 17  # multiplications up to which OpenBLAS uses one thread by itself (half its limit)
+_BLOCK_COLUMNS = 1024  # of a sum of rows, which stay in the processor's cache
+_ROWS_OF_A_FUNCTION = 64  # kernel rows that are added at once, if they come from a matrix or a function of the user
 
 
 class KernelRows:
@@ -65,7 +67,7 @@ class KernelRows:
 
     def __init__(self, kernel, X, *, subset=None, dtype=np.float32, n_jobs=None, bound=None):
         self.kernel, self.n_jobs = kernel, n_jobs
-        self._X = X
+        self._X, self._free_tiles = X, []
         self._subset = None if subset is None else np.asarray(subset)
         self.n_rows = X.shape[0] if subset is None else len(self._subset)
         self.dtype = np.dtype(dtype)
@@ -84,9 +86,16 @@ class KernelRows:
             i = int(np.argmin(np.isfinite(self.diagonal)))
             raise ValueError(f"K(x, x) of row {i} is {self.diagonal[i]}; every kernel value must be finite.")
 
+    def restricted(self, rows):
+        """Return the kernel matrix of some of the rows, given by their ascending indices."""
+        X = self._prepared if self.kernel.from_products else self._X
+        subset = self._chosen(np.asarray(rows))
+        return KernelRows(self.kernel, X, subset=subset, dtype=self.dtype, n_jobs=self.n_jobs)
+
     def _prepare_products(self):
-        """Set `_products`, `_norms`, `diagonal`, `bound` and `dtype`."""
+        """Set `_prepared`, `_products`, `_norms`, `diagonal`, `bound` and `dtype`."""
         rows = self._X if isinstance(self._X, PreparedRows) else PreparedRows(self.kernel, self._X, self.dtype)
+        self._prepared = rows
         everything = slice(None) if self._subset is None else self._subset
         self._products, norms = InnerProducts(rows.X[everything], rows.X.dtype), rows.norms[everything]
         self._norms = norms.astype(rows.X.dtype)
@@ -148,6 +157,57 @@ class KernelRows:
         n_entries = len(rows) * columns.n_columns
         run(self._fill_panel, tasks, self.n_jobs if n_entries >= ENTRIES_WORTH_THREADS else 1)
 
+    @property
+    def rows_added_at_once(self):
+        """Number of rows that `add` takes as one block."""
+        return _PANELS_IN_MEMORY * self._products.panel_rows if self.kernel.from_products else _ROWS_OF_A_FUNCTION
+
+    def add(self, rows, weights, columns, sums):
+        """Add Σ_k weights[k] K(x_rows[k], x_columns) to sums; kernel values are not stored, but added tile by tile."""
+        step = self.rows_added_at_once
+        add_block = self._add_products if self.kernel.from_products else self._add_values
+        with single_threaded_blas():
+            for begin in range(0, len(rows), step):
+                add_block(rows[begin : begin + step], weights[begin : begin + step], columns, sums)
+
+    def _add_values(self, rows, weights, columns, sums):
+        """Add rows of a matrix or a function of the user, which are computed first."""
+        values, slots = np.empty((len(rows), columns.n_columns), self.dtype), np.arange(len(rows))
+        self.fill(rows, columns, values, slots)
+        add_weighted_rows(values, slots, weights, 0, columns.n_columns, sums)
+
+    def _add_products(self, rows, weights, columns, sums):
+        """Add rows whose panels are all in memory at the same time."""
+        step = self._products.panel_rows
+        panels = [
+            _WeightedPanel(values, self._norms[rows[k * step : (k + 1) * step]], weights[k * step : (k + 1) * step])
+            for k, values in enumerate(self._products.panels(rows))
+        ]
+        ranges = self._products.ranges(columns.n_columns)
+        run(self._add_panels, [(panels, columns, sums, *ends) for ends in ranges], self.n_jobs)
+
+    def _add_panels(self, panels, columns, sums, start, stop):
+        """Add the weighted rows of all panels to sums[start:stop], tile by tile."""
+        with self._products.workspace() as workspace, self._tile() as values:
+            slots = np.arange(len(values))
+            for begin, end in self._products.tiles(start, stop):
+                norms, part = columns.norms[begin:end], sums[begin:end]
+                for panel in panels:
+                    n_panel = len(panel.norms)
+                    products = self._products.fill(panel.values, n_panel, columns.chosen, begin, end, workspace)
+                    self.kernel.finish(products, panel.norms, norms, slots[:n_panel], values, 0)
+                    add_weighted_rows(values, slots[:n_panel], panel.weights, 0, end - begin, part)
+
+    @contextmanager
+    def _tile(self):
+        """Provide memory for the kernel values of one tile, which later tasks use again."""
+        try:
+            values = self._free_tiles.pop()
+        except IndexError:
+            values = np.empty((self._products.panel_rows, self._products.tile_columns), self.dtype)
+        yield values
+        self._free_tiles.append(values)
+
     def _fill_panel(self, panel, columns, out, start, stop):
         """Fill the columns from start to stop of the rows of a panel."""
         with self._products.workspace() as workspace:
@@ -162,6 +222,14 @@ class _PanelRows(NamedTuple):
     values: Any
     norms: np.ndarray
     slots: np.ndarray
+
+
+class _WeightedPanel(NamedTuple):
+    """Some rows in the layout that their inner products need, their squared norms, and their weights in a sum."""
+
+    values: Any
+    norms: np.ndarray
+    weights: np.ndarray
 
 
 class PreparedRows:
@@ -271,3 +339,24 @@ def _gather(K, rows, columns, out, slots):
         source, target = K[np.uint64(rows[a])], out[np.uint64(slots[a])]
         for b in range(columns.size):
             target[b] = source[np.uint64(columns[b])]
+
+
+@compiled(fastmath=frozenset({"contract"}))
+def add_weighted_rows(values, slots, weights, start, stop, sums):
+    """Add Σ_k weights[k] values[slots[k]] to sums[start:stop], four rows at a time, block by block of columns."""
+    for begin in range(start, stop, _BLOCK_COLUMNS):
+        end = min(begin + _BLOCK_COLUMNS, stop)
+        part = sums[begin:end]
+        k = 0
+        while k + 4 <= slots.size:
+            w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
+            row0, row1 = values[np.uint64(slots[k])][begin:end], values[np.uint64(slots[k + 1])][begin:end]
+            row2, row3 = values[np.uint64(slots[k + 2])][begin:end], values[np.uint64(slots[k + 3])][begin:end]
+            for j in range(part.size):
+                part[j] += (w0 * row0[j] + w1 * row1[j]) + (w2 * row2[j] + w3 * row3[j])
+            k += 4
+        while k < slots.size:
+            w0, row0 = weights[k], values[np.uint64(slots[k])][begin:end]
+            for j in range(part.size):
+                part[j] += w0 * row0[j]
+            k += 1

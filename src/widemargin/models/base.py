@@ -65,7 +65,8 @@ _MAX_PROBLEMS_IN_GROUP = 16  # problems that a solver takes together, if it save
 _NAME_OF_CRITERION = {"gap": "gap", "kkt": "KKT violation", "violation": "violation of the planes"}
 _LINEAR_SPECS = specs_of(DualQP)
 _NOT_OF_THE_PROBLEM = {  # parameters that may change between a checkpoint and the run that goes on from it
-    "checkpoint", "callbacks", "max_iter", "max_memory", "max_seconds", "n_jobs", "tol", "verbose", "warm_start",
+    "cache_size", "checkpoint", "callbacks", "max_iter", "max_memory", "max_seconds", "n_jobs", "tol", "verbose",
+    "warm_start",
 }  # fmt: skip
 
 
@@ -160,6 +161,15 @@ class SolvedModel(BaseEstimator):
     def _n_jobs_over_problems(self):
         """`n_jobs` of threads that solve a problem each; callbacks come from several threads only if asked for."""
         return 1 if self.n_jobs is None and self.callbacks is not None else self.n_jobs
+
+    def _checkpoint_of(self, rows):
+        """Return where the state of the solver is kept, with the words that describe a fit of these rows, or None."""
+        if self.checkpoint is None:
+            return None
+        parameters = self.get_params(deep=False)
+        words = {name: repr(value) for name, value in parameters.items() if name not in _NOT_OF_THE_PROBLEM}
+        words |= {"estimator": type(self).__name__, "data": fingerprint(rows)}
+        return CheckpointFile(os.fspath(self.checkpoint), words)
 
     def _announcing(self, report):
         """Return a context in which a verbose report says that functions are being compiled, when they are."""
@@ -269,12 +279,7 @@ class WeightedModel(SolvedModel):
 
     def _checkpoint_file(self, X):
         """Return where the state of the solver is kept, with the words that describe this fit, or None."""
-        if self.checkpoint is None:
-            return None
-        parameters = self.get_params(deep=False)
-        words = {name: repr(value) for name, value in parameters.items() if name not in _NOT_OF_THE_PROBLEM}
-        words |= {"estimator": type(self).__name__, "data": fingerprint(X.source)}
-        return CheckpointFile(os.fspath(self.checkpoint), words)
+        return self._checkpoint_of(X.source)
 
     def _undo_scaling(self, X):
         """Make `coef_` and `intercept_` those of the features as they are; set `scaling_` to how they were scaled."""

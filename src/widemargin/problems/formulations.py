@@ -233,6 +233,10 @@ class KernelQP:
     allows_scaling: bool = False
     divides_by_margin: bool = False
 
+    def checksum(self):
+        """Return a number that differs if targets or costs of rows differ."""
+        return checksum_of(self.row, self.linear, self.lower, self.upper, self.ends, self.start)
+
     def model(self, solution):
         """Return the KernelFunction of a solution."""
         return self.to_function(self, solution)

@@ -57,6 +57,12 @@ class Progress(NamedTuple):
         The largest violation of an optimality condition; NaN for solvers that do not stop by it.
     counts : str
         The unit of `iteration`: "sweeps", "steps", "planes" or "iterations".
+    rows : float
+        Kernel rows computed so far, in proportion to their columns; NaN for linear models.
+    hits : float
+        The part of the kernel rows asked for that was in the cache, between 0 and 1; NaN if none was asked for.
+    seconds_left : float
+        The solver's own estimate of the time left; NaN if it has none.
     """
 
     solver: str
@@ -71,6 +77,9 @@ class Progress(NamedTuple):
     n_tasks: int
     violation: float = math.nan
     counts: str = "iterations"
+    rows: float = math.nan
+    hits: float = math.nan
+    seconds_left: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -324,13 +333,15 @@ class Watch:
         self._history.append((iteration, self.seconds, passes, primal, dual, gap))
         return gap
 
-    def should_stop(self, solver: str, iteration: int, passes: float, violation: float = math.nan) -> bool:
+    def should_stop(
+        self, solver: str, iteration: int, passes: float, violation: float = math.nan, **more: float
+    ) -> bool:
         """Report an iteration to the callbacks; return whether the run has to end, in which case `status` is set.
 
-        At least one measurement must have been recorded before.
+        At least one measurement must have been recorded before. `more` are other attributes of `Progress`.
         """
         settings = self.settings
-        if settings.callbacks and self._call_callbacks(solver, iteration, passes, violation):
+        if settings.callbacks and self._call_callbacks(solver, iteration, passes, violation, more):
             self.status = Status.CALLBACK
         elif settings.interrupt.is_set():
             self.status = Status.INTERRUPTED
@@ -340,13 +351,15 @@ class Watch:
             self.status = Status.MAX_SECONDS
         return self.status is not None
 
-    def _call_callbacks(self, solver: str, iteration: int, passes: float, violation: float) -> bool:
+    def _call_callbacks(
+        self, solver: str, iteration: int, passes: float, violation: float, more: dict[str, float]
+    ) -> bool:
         """Call every callback, even if an earlier one asks to stop; return whether any of them does."""
         primal, dual, gap = self._history[-1][-3:]
         settings = self.settings
         progress = Progress(
             solver, iteration, self.seconds, passes, primal, dual, gap,
-            settings.tol, settings.task, settings.n_tasks, violation, self.counts,
+            settings.tol, settings.task, settings.n_tasks, violation, self.counts, **more,
         )  # fmt: skip
         stop_requests = [callback(progress) for callback in settings.callbacks]
         return any(stop_requests)

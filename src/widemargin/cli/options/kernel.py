@@ -26,8 +26,8 @@ _DEFAULTS = {  # LIBSVM's
     "cache_size": 100.0,
     "shrinking": True,
 }
-_COMMON_OPTIONS = ("tol", "stopping", "cache_size", "shrinking", "solver", "working_set", "max_seconds")
-_LINEAR_ONLY = ("loss", "bias", "multi_class", "penalize_intercept", "scaling", "max_memory", "checkpoint")
+_COMMON_OPTIONS = ("tol", "stopping", "cache_size", "shrinking", "solver", "working_set", "max_seconds", "checkpoint")
+_LINEAR_ONLY = ("loss", "bias", "multi_class", "penalize_intercept", "scaling", "max_memory")
 
 
 LIBLINEAR_TYPES = {  # equivalents of LIBLINEAR's -s, for the numbers that LIBSVM uses too

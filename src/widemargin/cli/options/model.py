@@ -158,7 +158,7 @@ def _add_solver_options(group):
         help="row-block files: memory of the process in all, such as 3G or 500M (default: half of what is "
         "free)")  # fmt: skip
     add("--checkpoint", metavar="FILE",
-        help="linear: keep the state of the solver in FILE now and then, and go on from it if it is there; FILE is "
+        help="keep the state of the solver in FILE now and then, and go on from it if it is there; FILE is "
         "removed when the fit has converged")  # fmt: skip
     add = group.add_argument
     add("-j", "--jobs", type=parsing.threads, metavar="N", help="threads (default: all cores where that saves time)")

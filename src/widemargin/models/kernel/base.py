@@ -7,6 +7,7 @@ Prediction uses only the public attributes of a model, `_gamma` (the number that
 function of the user, `_fit_rows`. A model that is read from a file therefore predicts as one that was fitted here.
 """
 
+import os
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,6 +27,7 @@ from widemargin._runtime.threads import n_threads, single_threaded_blas
 from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import PreparedRows
+from widemargin.models.argument_types import Checkpoint
 from widemargin.models.base import SolvedModel, one_by_one
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
 from widemargin.models.kernel.training_rows import (
@@ -62,6 +64,11 @@ class SolvedProblem:
     intercept: float
     facts: dict
     solution: KernelSolution | None = None
+
+    @property
+    def status(self):
+        """Why the solver stopped."""
+        return Status.CONVERGED if self.solution is None else self.solution.status
 
 
 def available_with_probability(message):
@@ -134,9 +141,11 @@ class KernelModel(SolvedModel):
         "solver": [StrOptions(set(KERNEL_SOLVERS))],
         "working_set": [Interval(Integral, 2, None, closed="left"), None],
         "stopping": [StrOptions({"kkt", "gap"})],
+        "checkpoint": [str, os.PathLike, None],
     }
 
     _are_most_rows_at_bound = False  # whether most dual variables are expected to be as large as C allows
+    checkpoint: Checkpoint = None
 
     support_: NDArray[np.int32]
     support_vectors_: NDArray[Any] | SparseMatrix
@@ -268,11 +277,11 @@ class KernelModel(SolvedModel):
             working_set=self.working_set,
         )
 
-    def _train(self, problems):
+    def _train(self, problems, training=None):
         """Return the SolvedProblem of each problem; `problems` are functions that state them.
 
-        With warm_start, a problem starts from the dual variables of the same problem in the last fit, if their number
-        is the same.
+        Checkpoints are written if `training`, the TrainingRows by which they are recognised, is given. With warm_start,
+        a problem starts from the dual variables of the same problem in the last fit, if their number is the same.
         """
         solver = KERNEL_SOLVERS[self.solver]
 
@@ -292,8 +301,18 @@ class KernelModel(SolvedModel):
 
         last = getattr(self, "_last_multipliers", []) if self.warm_start else []
         starts = [*last, *[None] * len(problems)][: len(problems)]
+        checkpoint = None if training is None else self._kernel_checkpoint(training)
         with single_threaded_blas() if len(problems) > 1 else nullcontext():  # once, not for each problem
-            return self._solve(one_by_one(train), problems, starts)
+            return self._solve(one_by_one(train), problems, starts, checkpoint=checkpoint)
+
+    def _kernel_checkpoint(self, training):
+        """Return where the state of the solver is kept, or None; an error if the rows cannot be recognised later."""
+        if self.checkpoint is not None and not self._has_features:
+            raise ValueError(
+                "checkpoint is for kernels that are computed from features; kernel is "
+                f"{self.kernel if isinstance(self.kernel, str) else 'a function'}: use checkpoint=None."
+            )
+        return self._checkpoint_of(training.X)
 
     def _keep_model(self, support, n_support, dual_coef, intercept, training):
         """Set the attributes that define f, in the layout of scikit-learn."""

@@ -137,7 +137,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     def _train_pairs(self, training, pairs_of_models):
         """Return, for each model, the SolvedProblem of each pair; a pair without rows of a class is not solved."""
         pairs = [pair for of_model in pairs_of_models for pair in of_model]
-        solved = iter(self._train([lambda pair=pair: self._problem(training, pair) for pair in pairs if pair.has_both]))
+        solved = iter(
+            self._train([lambda pair=pair: self._problem(training, pair) for pair in pairs if pair.has_both], training)
+        )
         trained = [next(solved) if pair.has_both else _constant(pair) for pair in pairs]
         n_pairs = len(pairs_of_models[0])
         return [trained[begin : begin + n_pairs] for begin in range(0, len(trained), n_pairs)]

@@ -16,7 +16,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.extmath import row_norms
 
 from widemargin._runtime.argument_types import Floats, Rows
-from widemargin.models.argument_types import Callbacks, Gamma, KernelChoice, KernelStopping, RandomState
+from widemargin.models.argument_types import Callbacks, Checkpoint, Gamma, KernelChoice, KernelStopping, RandomState
 from widemargin.models.calibration import density_marks, marks_probability
 from widemargin.models.kernel.base import KernelModel, available_with_probability
 from widemargin.models.kernel.training_rows import kernel_sums
@@ -79,6 +79,9 @@ class OneClassSVM(OutlierMixin, KernelModel):
         all cores.
     callbacks : callable or list of callables, default=None
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit.
+    checkpoint : str or path, default=None
+        File that keeps the state of the solver if a problem has 20,000 rows or more; smaller ones take seconds. The
+        same call goes on from there if the process was killed. Not for kernels that are precomputed or callable.
 
     Attributes
     ----------
@@ -161,6 +164,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -181,6 +185,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
     def fit(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -204,7 +209,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         """Fit the model; `submatrices` are kernel matrices to reuse, see `fit_reusing`."""
         training = replace(self._check(X, sample_weight), submatrices=submatrices)
         rows = training.present
-        (trained,) = self._train([lambda: one_class(training.matrix(rows), training.weight[rows], self.nu)])
+        (trained,) = self._train([lambda: one_class(training.matrix(rows), training.weight[rows], self.nu)], training)
         return self._keep(training, rows, trained)
 
     def _check(self, X, sample_weight):

@@ -15,7 +15,15 @@ import numpy as np
 
 from widemargin._runtime.warning import warn_caller
 from widemargin.errors import ConvergenceWarning, InfeasibleNuError
-from widemargin.models.argument_types import Callbacks, ClassWeight, Gamma, KernelChoice, KernelStopping, RandomState
+from widemargin.models.argument_types import (
+    Callbacks,
+    Checkpoint,
+    ClassWeight,
+    Gamma,
+    KernelChoice,
+    KernelStopping,
+    RandomState,
+)
 from widemargin.models.base import POSITIVE
 from widemargin.models.kernel.classifier import KernelClassifier
 from widemargin.models.multiclass import largest_nu
@@ -87,6 +95,9 @@ class SVC(KernelClassifier):
     callbacks : callable or list of callables, default=None
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
         classes and `n_jobs` above 1 they are called from several threads.
+    checkpoint : str or path, default=None
+        File that keeps the state of the solver if a problem has 20,000 rows or more; smaller ones take seconds. The
+        same call goes on from there if the process was killed. Not for kernels that are precomputed or callable.
 
     Attributes
     ----------
@@ -173,6 +184,7 @@ class SVC(KernelClassifier):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -196,6 +208,7 @@ class SVC(KernelClassifier):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
     def _problem(self, training, pair):
         """Return the KernelQP of a pair of classes."""
@@ -268,6 +281,9 @@ class NuSVC(KernelClassifier):
     callbacks : callable or list of callables, default=None
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With several
         classes and `n_jobs` above 1 they are called from several threads.
+    checkpoint : str or path, default=None
+        File that keeps the state of the solver if a problem has 20,000 rows or more; smaller ones take seconds. The
+        same call goes on from there if the process was killed. Not for kernels that are precomputed or callable.
 
     Attributes
     ----------
@@ -355,6 +371,7 @@ class NuSVC(KernelClassifier):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.nu = nu
         self.kernel = kernel
@@ -378,6 +395,7 @@ class NuSVC(KernelClassifier):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
     def _pairs_of_models(self, training, label):
         pairs_of_models = super()._pairs_of_models(training, label)

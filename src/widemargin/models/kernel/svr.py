@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from widemargin._runtime.argument_types import Floats, Rows
-from widemargin.models.argument_types import Callbacks, Gamma, KernelChoice, KernelStopping, RandomState
+from widemargin.models.argument_types import Callbacks, Checkpoint, Gamma, KernelChoice, KernelStopping, RandomState
 from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import laplace_interval, laplace_scale
 from widemargin.models.kernel.base import KernelModel, available_with_probability
@@ -58,7 +58,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
         training, y = self._check(X, y, sample_weight)
         training = replace(training, submatrices=submatrices)
         parts = self._parts(training)
-        trained = self._train([lambda part=part: self._problem(training, y, part) for part in parts])
+        trained = self._train([lambda part=part: self._problem(training, y, part) for part in parts], training)
         return self._keep(training, y, parts, trained)
 
     def _check(self, X, y, sample_weight):
@@ -193,6 +193,9 @@ class SVR(KernelRegressor):
     callbacks : callable or list of callables, default=None
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With
         `probability` and several threads, it is called from several threads.
+    checkpoint : str or path, default=None
+        File that keeps the state of the solver if a problem has 20,000 rows or more; smaller ones take seconds. The
+        same call goes on from there if the process was killed. Not for kernels that are precomputed or callable.
 
     Attributes
     ----------
@@ -272,6 +275,7 @@ class SVR(KernelRegressor):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -293,6 +297,7 @@ class SVR(KernelRegressor):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
     def _problem(self, training, y, part):
         """Return the KernelQP of some rows."""
@@ -354,6 +359,9 @@ class NuSVR(KernelRegressor):
     callbacks : callable or list of callables, default=None
         Called after each iteration with a `Progress`. A callback that returns a true value stops the fit. With
         `probability` and several threads, it is called from several threads.
+    checkpoint : str or path, default=None
+        File that keeps the state of the solver if a problem has 20,000 rows or more; smaller ones take seconds. The
+        same call goes on from there if the process was killed. Not for kernels that are precomputed or callable.
 
     Attributes
     ----------
@@ -433,6 +441,7 @@ class NuSVR(KernelRegressor):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
+        checkpoint: Checkpoint = None,
     ) -> None:
         self.nu = nu
         self.C = C
@@ -454,6 +463,7 @@ class NuSVR(KernelRegressor):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
 
     def _problem(self, training, y, part):
         """Return the KernelQP of some rows."""

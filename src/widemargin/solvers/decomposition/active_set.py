@@ -8,6 +8,9 @@ later, only the kernel rows whose dual variables have changed since then have to
 After Ctrl-C there is not enough time for this. For a positive definite kernel, the omitted part of f_t,
 Σ_s Δ_s K_st over the rows s that were not added, is at most √K_tt Σ_s |Δ_s| √K_ss in absolute value. This bound,
 `omitted_bound`, enters the reported objectives, and so does `rounding_bound`, the bound on the rounding errors of f.
+
+An ActiveSet may also be a part of a larger problem, whose other dual variables are fixed. Then f includes their kernel
+rows; it is given, and cannot be computed from the dual variables of the part.
 """
 
 import math
@@ -16,17 +19,23 @@ from itertools import pairwise
 
 import numpy as np
 
-from widemargin._runtime.compile import compiled
 from widemargin.kernels.cache import HeldRows, RowCache
 from widemargin.solvers.decomposition.certificate import measure
-from widemargin.solvers.decomposition.kernel_sums import MAX_EXACT_FACTOR, UNIT_ROUNDOFF, add_rows, add_rows_exactly
+from widemargin.solvers.decomposition.kernel_sums import (
+    MAX_EXACT_FACTOR,
+    UNIT_ROUNDOFF,
+    add_rows,
+    add_rows_exactly,
+    addition_error,
+)
+from widemargin.solvers.decomposition.scans import count_at_bound, mean_of_free, scan
+from widemargin.solvers.decomposition.starting_point import check_sizes, feasible, group_sums, largest_feasible_factor
 
 _ROUNDINGS_PER_TERM, _ROUNDINGS_PER_SUM = 8.0, 4.0  # errors of terms and values of F, in units of the roundoff
 _MAX_ROUNDING_PER_OBJECTIVE = 1e-10  # if the effect of rounding is larger, f is computed again
 _MAX_EXACT_PRODUCTS = 1 << 22  # up to which f is computed with compensated sums
-_LARGEST_OBJECTIVE = 1e300
-_ROWS_PER_BLOCK = 256  # kernel rows that are computed at once when f is completed
-_GROUP_SUM_TOL = 1e-10  # of a start, per dual variable
+_ROWS_PER_BLOCK = 256  # kernel rows that are computed at once when f is computed exactly, or before a deadline
+_ROWS_COMPLETED_AT_ONCE = 1 << 16  # entries of f; after Ctrl-C those that are complete remain so
 
 
 class ActiveSet:
@@ -41,6 +50,8 @@ class ActiveSet:
         factor that minimises the objective. If clipping changes the group sums, the start of the problem is used.
     least_rows : int
         Number of kernel rows that the cache has to hold at the same time.
+    f : ndarray or None
+        For a part of a larger problem: f at the start of the problem, other dual variables included.
 
     Attributes
     ----------
@@ -65,7 +76,7 @@ class ActiveSet:
     cache : RowCache
     """
 
-    def __init__(self, problem, settings, start, least_rows):
+    def __init__(self, problem, settings, start, least_rows, f=None):
         self.problem, self.settings = problem, settings
         check_sizes(problem)
         in_memory = problem.K.held is not None and not settings.shrinking
@@ -78,17 +89,82 @@ class ActiveSet:
         # The sum of the two dual variables of a row is rounded as well.
         self._pair_sum_size = problem.K.bound if len(self._beta) > problem.K.n_rows else 0.0
         self._f_is_current = True  # whether f belongs to beta; False during a change, which may be interrupted
+        self._heeds_interrupts = True  # False while f is completed because of one
         self.rounding_bound, self._f_is_recomputed = 0.0, True
+        self._is_part = f is not None
+        if self._is_part:
+            self._f[:] = f
         self._activate(np.arange(len(self._beta)), np.arange(problem.K.n_rows))
-        self._f_is_current = False
+        self._f_is_current = self._is_part
         self.unshrink()
         if start is not None:
             self._scale_start()
 
+    STATE = ("rounding_bound", "_f_is_recomputed", "n_computed", "_all_beta", "_all_f", "_removals", "_membership")
+
+    @property
+    def n_computed(self):
+        """Number of kernel rows computed so far, in proportion to their columns."""
+        return self.cache.n_computed
+
+    @n_computed.setter
+    def n_computed(self, number):
+        self.cache.n_computed = number
+
+    @property
+    def _all_beta(self):
+        """All dual variables, as a checkpoint keeps them."""
+        self._beta[self.index] = self.beta
+        return self._beta.copy()
+
+    @_all_beta.setter
+    def _all_beta(self, beta):
+        self._beta[:] = beta
+
+    @property
+    def _all_f(self):
+        """f of all kernel rows; entries of those that are removed are of the time of their removal."""
+        self._f[self.rows] = self.f
+        return self._f.copy()
+
+    @_all_f.setter
+    def _all_f(self, f):
+        self._f[:] = f
+
+    @property
+    def _removals(self):
+        """A line for each removal of kernel rows: the sums of the dual variables of every row at that moment."""
+        return np.array([weights for _, weights in self._removed]).reshape(len(self._removed), self.problem.K.n_rows)
+
+    @_removals.setter
+    def _removals(self, weights):
+        self._removed = [(np.empty(0, np.int64), line) for line in weights]
+
+    @property
+    def _membership(self):
+        """For each dual variable −1 if it is active, −2 if only its kernel row is, else the number of the removal."""
+        of_row = np.full(self.problem.K.n_rows, -2)
+        for number, (rows, _) in enumerate(self._removed):
+            of_row[rows] = number
+        membership = of_row[self.problem.row]
+        membership[self.index] = -1
+        return membership
+
+    @_membership.setter
+    def _membership(self, membership):
+        row = self.problem.row
+        self._removed = [(np.unique(row[membership == k]), line) for k, (_, line) in enumerate(self._removed)]
+        self._activate(np.flatnonzero(membership == -1), np.unique(row[membership < 0]))
+
     @property
     def passes(self):
         """Kernel rows computed, divided by the number of rows."""
-        return self.cache.n_computed / self.problem.K.n_rows
+        return self.n_computed / self.problem.K.n_rows
+
+    @property
+    def is_consistent(self):
+        """Whether f belongs to the dual variables; not if a change was interrupted."""
+        return self._f_is_current
 
     @property
     def all_active(self):
@@ -122,7 +198,7 @@ class ActiveSet:
         """
         if not np.isfinite(self.f.sum()):
             raise ValueError("Sums of kernel values are not finite: scale the features or the kernel's values.")
-        return _scan(
+        return scan(
             self.f, self.position, self.linear, self.beta, self.lower, self.upper, self.ends,
             self.F, self.rising, self.falling, self.extremes,
         )  # fmt: skip
@@ -134,7 +210,7 @@ class ActiveSet:
         """
         self.scan()
         offsets = np.empty(len(self.extremes))
-        _mean_of_free(self.F, self.beta, self.lower, self.upper, self.ends, self.extremes, offsets)
+        mean_of_free(self.F, self.beta, self.lower, self.upper, self.ends, self.extremes, offsets)
         return self.problem.project_offsets(offsets)
 
     def gradient_rounding(self):
@@ -165,7 +241,7 @@ class ActiveSet:
     @property
     def needs_recomputation(self):
         """Whether rounding errors of f matter for the objectives, and `recompute` can remove them in little time."""
-        if self._f_is_recomputed:
+        if self._is_part or self._f_is_recomputed:
             return False
         primal, _, rounding = self.certificate()
         return not rounding <= _MAX_ROUNDING_PER_OBJECTIVE * abs(primal) and self._can_be_exact()
@@ -185,6 +261,59 @@ class ActiveSet:
             self.beta[chosen] = beta
             self._add_rows(self.cache.values, slots[moved], change[moved], self.f)
             self._f_is_current = True
+
+    def move_uncached(self, chosen, beta):
+        """Set the dual variables `chosen` to `beta`, and update f by their kernel rows, which are computed, not stored.
+
+        If this is interrupted, nothing has changed.
+        """
+        change = np.bincount(self.position[chosen], beta - self.beta[chosen], minlength=len(self.rows))
+        moved = np.flatnonzero(change)
+        f = self._sums(self.f.copy(), self.rows, self.rows[moved], change[moved])
+        self._f_is_current = False
+        self.f[:], self.beta[chosen] = f, beta
+        self._f_is_current = True
+
+    def _sums(self, sums, columns, rows, weights):
+        """Add weighted kernel rows, which are not stored, to `sums`, the values of f at rows `columns`; return `sums`.
+
+        Raises KeyboardInterrupt if the solver is interrupted from another thread, unless this is what it does then.
+        """
+        K = self.problem.K
+        self._f_is_recomputed = False
+        self.rounding_bound += addition_error(weights, K.bound, max(sums.max(initial=0.0), -sums.min(initial=0.0)))
+        some = K.columns(None if len(columns) == K.n_rows else columns)
+        for begin in range(0, len(rows), K.rows_added_at_once):
+            if self._heeds_interrupts and self.settings.interrupt.is_set():
+                raise KeyboardInterrupt
+            part = slice(begin, begin + K.rows_added_at_once)
+            K.add(rows[part], weights[part], some, sums)
+            self.cache.n_computed += len(rows[part]) * len(columns) / K.n_rows
+        return sums
+
+    def activate(self, rows):
+        """Make the kernel rows `rows`, which are removed, and their dual variables active; f is completed at these."""
+        self._beta[self.index], self._f[self.rows] = self.beta, self.f
+        wanted = np.zeros(self.problem.K.n_rows, bool)
+        wanted[rows] = True
+        weights, f, rest = self._row_weights(), self._f.copy(), []
+        for removed, before in self._removed:
+            now, change = removed[wanted[removed]], weights - before
+            changed = np.flatnonzero(change)
+            f[now] = self._sums(f[now], now, changed, change[changed])
+            rest.append((removed[~wanted[removed]], before))
+        wanted[self.rows] = True
+        self._f_is_current = False
+        self._f, self._removed = f, [(removed, before) for removed, before in rest if len(removed)]
+        self._activate(np.flatnonzero(wanted[self.problem.row]), np.flatnonzero(wanted))
+        self._f_is_current = True
+
+    def count_at_bound(self, n_iterations, limit):
+        """Add 1 to `n_iterations` of each active dual variable at a bound without a violating pair, set others to 0.
+
+        Returns for how many of them the number has reached the limit.
+        """
+        return count_at_bound(self.F, self.beta, self.lower, self.upper, self.ends, self.extremes, n_iterations, limit)
 
     def record_pair_steps(self, n_steps):
         """Add the rounding errors of pair steps by which a solver has updated F itself."""
@@ -227,28 +356,42 @@ class ActiveSet:
         if self._f_is_current and self.all_active:
             return
         deadline = time.perf_counter() + seconds if self.problem.K.kernel.positive_definite else np.inf
+        self._heeds_interrupts = seconds == np.inf
         self._beta[self.index] = self.beta
         if self._removed:
             self.cache.all_columns()
         if self._f_is_current:
             self._f[self.rows] = self.f
-            self._f_is_current = False
-            for rows, weights in self._removed:
-                self._add_changes(self._row_weights() - weights, rows, deadline)
+            while self._removed:
+                self._complete_some(deadline)
         elif exactly:
             self._compute_exactly()
         else:
             self._f[:], self.rounding_bound = 0.0, 0.0
-            self._add_changes(self._row_weights(), np.arange(len(self._f)), deadline)
+            self._f[:] = self._with_changes(self._row_weights(), np.arange(len(self._f)), deadline)
+        self._f_is_current = False
         self._removed = []
         self._activate(np.arange(len(self._beta)), np.arange(len(self._f)))
+        self._f_is_current = self._heeds_interrupts = True
+
+    def _complete_some(self, deadline):
+        """Complete f at some of the rows that were removed last; if this is interrupted, nothing has changed."""
+        rows, weights = self._removed[-1]
+        some, rest = rows[:_ROWS_COMPLETED_AT_ONCE], rows[_ROWS_COMPLETED_AT_ONCE:]
+        f = self._with_changes(self._row_weights() - weights, some, deadline)
+        self._f_is_current = False
+        self._f[some] = f
+        self._removed[-1:] = [(rest, weights)] if len(rest) else []
         self._f_is_current = True
 
     def recompute(self):
         """Compute f = K beta from scratch, without accumulated rounding errors, and make all dual variables active.
 
-        The group sums are corrected first.
+        The group sums are corrected first. If this is a part of a larger problem, all become active, and no more.
         """
+        if self._is_part:
+            self.unshrink()
+            return
         self._correct_sums()
         self._f_is_current = False
         self.unshrink(exactly=self._can_be_exact())
@@ -286,42 +429,39 @@ class ActiveSet:
             return
         curvature, slope = float(self.beta @ self.f[self.position]), float(self.beta @ self.linear)
         if curvature > 0.0 and slope < 0.0:
-            factor = min(-slope / curvature, _largest_feasible_factor(self.problem, self.beta))
+            factor = min(-slope / curvature, largest_feasible_factor(self.problem, self.beta))
             self.beta *= factor
             self.f *= factor
             self.rounding_bound = factor * self.rounding_bound + UNIT_ROUNDOFF * np.abs(self.f).max(initial=0.0)
             np.clip(self.beta, self.lower, self.upper, out=self.beta)
 
-    def _add_changes(self, weights, rows, deadline):
-        """Add Σ_i weights_i K_i to f at the given rows; the K_i are cached if these are most rows and they fit."""
+    def _with_changes(self, weights, rows, deadline):
+        """Return f at the given rows plus Σ_i weights_i K_i; the K_i are cached if these are most rows and they fit."""
         K = self.problem.K
         changed = np.flatnonzero(weights)
-        if not len(changed):
-            return
-        if deadline == np.inf and 2 * len(rows) > K.n_rows and len(changed) <= self.cache.n_slots:
+        if deadline == np.inf and 2 * len(rows) > K.n_rows and 0 < len(changed) <= self.cache.n_slots:
             sums, slots = self._f.copy(), self.cache.fetch(changed)
             self._add_rows(self.cache.values, slots, weights[changed], sums)
-            self._f[rows] = sums[rows]
-        else:
-            self._add_blocks(weights, changed, rows, deadline)
+            return sums[rows]
+        if deadline == np.inf:
+            return self._sums(self._f[rows], rows, changed, weights[changed])
+        return self._with_largest_changes(weights, changed, rows, deadline)
 
-    def _add_blocks(self, weights, changed, rows, deadline):
-        """Add Σ_i weights_i K_i over `changed` to f at the given rows, in blocks that are not cached.
+    def _with_largest_changes(self, weights, changed, rows, deadline):
+        """Return f at the given rows plus Σ_i weights_i K_i, the largest weights first, as far as the time allows.
 
-        If there is a deadline, the largest weights come first, and the rest is added to `omitted_bound`.
+        A bound on the rest is added to `omitted_bound`.
         """
-        K, sums = self.problem.K, self._f[rows]
-        if deadline < np.inf:
-            changed = changed[np.argsort(-np.abs(weights[changed]), kind="stable")]
-        n_added, blocks = 0, self._blocks(changed, rows)
+        K, sums, n_added = self.problem.K, self._f[rows], 0
+        changed = changed[np.argsort(-np.abs(weights[changed]), kind="stable")]
         while n_added < len(changed) and time.perf_counter() <= deadline:
-            part, values, slots = next(blocks)
-            self._add_rows(values, slots, weights[part], sums)
+            part = changed[n_added : n_added + _ROWS_PER_BLOCK]
+            self._sums(sums, rows, part, weights[part])
             n_added += len(part)
         omitted = changed[n_added:]
         size = float(np.abs(weights[omitted]) @ np.sqrt(np.maximum(K.diagonal[omitted], 0.0)))
         self.omitted_bound[rows] += size * np.sqrt(np.maximum(K.diagonal[rows], 0.0))
-        self._f[rows] = sums
+        return sums
 
     def _blocks(self, chosen, columns=None):
         """Yield (rows, values, slots) for blocks of the chosen kernel rows, at some columns or all; not cached."""
@@ -335,78 +475,3 @@ class ActiveSet:
             K.fill(part, columns, block, slots)
             self.cache.n_computed += len(part) * n_columns / K.n_rows
             yield part, block, slots
-
-
-def check_sizes(problem):
-    """Raise ValueError if the objective may overflow: it is at most ½ (Σ costs)² max |K| + Σ costs max |p|."""
-    costs = np.maximum(np.abs(problem.lower), np.abs(problem.upper)).sum()
-    linear = float(np.abs(problem.linear).max(initial=0.0))
-    costs_or_one = np.maximum(costs, 1.0)
-    with np.errstate(over="ignore"):
-        size = max(problem.K.bound, 1.0) * costs_or_one**2 + linear * costs_or_one
-    if not size < _LARGEST_OBJECTIVE:
-        raise ValueError(
-            f"The objective overflows: kernel values reach {problem.K.bound:.3g}, targets {linear:.3g} and the weights "
-            f"of losses add up to {costs:.3g}. Scale the features or the targets, or lower C or sample_weight."
-        )
-
-
-def feasible(problem, start):
-    """Return the start clipped to its bounds; if this changes the group sums, the start of the problem."""
-    if start is None:
-        return problem.start.copy()
-    start, sums = np.asarray(start, dtype=np.float64), group_sums(problem, problem.start)
-    if not sums.any():
-        start = start * min(1.0, _largest_feasible_factor(problem, start))
-    start = np.clip(start, problem.lower, problem.upper)
-    scale = max(1.0, np.abs(start).max(initial=0.0))
-    tol = _GROUP_SUM_TOL * scale * np.maximum(1, np.diff(problem.ends))
-    if (np.abs(group_sums(problem, start) - sums) > tol).any():
-        return problem.start.copy()
-    return start
-
-
-def group_sums(problem, beta):
-    """Return the sum of the dual variables of each group."""
-    if not beta.any():
-        return np.zeros(len(problem.ends) - 1)
-    return np.array([math.fsum(beta[begin:end].tolist()) for begin, end in pairwise(problem.ends)])
-
-
-def _largest_feasible_factor(problem, beta):
-    """Return the largest factor by which beta can be multiplied without leaving its bounds."""
-    bound = np.where(beta > 0.0, problem.upper, problem.lower)
-    return np.divide(bound, beta, out=np.full(len(beta), np.inf), where=beta != 0.0).min(initial=np.inf)
-
-
-@compiled
-def _mean_of_free(F, beta, lower, upper, ends, extremes, offsets):
-    """Set the offset of each group to the mean F of its free dual variables, else to that of its finite extremes."""
-    for g in range(offsets.size):
-        total, n_free = 0.0, 0
-        for t in range(ends[g], ends[g + 1]):
-            if lower[t] < beta[t] < upper[t]:
-                total, n_free = total + F[t], n_free + 1
-        if n_free == 0:
-            for bound in extremes[g]:
-                if np.isfinite(bound):
-                    total, n_free = total + bound, n_free + 1
-        offsets[g] = total / n_free if n_free else 0.0
-
-
-@compiled
-def _scan(f, position, linear, beta, lower, upper, ends, F, rising, falling, extremes):
-    """Set F, rising, falling and extremes as `ActiveSet.scan` describes; return the violation."""
-    violation = 0.0
-    for g in range(extremes.shape[0]):
-        smallest, largest = np.inf, -np.inf
-        for t in range(ends[g], ends[g + 1]):
-            gradient = f[np.uint64(position[t])] + linear[t]
-            F[t] = gradient
-            rising[t] = gradient if beta[t] < upper[t] else np.inf
-            falling[t] = -gradient if beta[t] > lower[t] else np.inf
-            smallest = min(smallest, rising[t])
-            largest = max(largest, -falling[t])
-        extremes[g, 0], extremes[g, 1] = smallest, largest
-        violation = max(violation, largest - smallest)
-    return violation

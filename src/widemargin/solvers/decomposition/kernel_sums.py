@@ -11,6 +11,7 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, split
+from widemargin.kernels.rows import add_weighted_rows
 
 UNIT_ROUNDOFF = 2.0**-53
 _COLUMNS_PER_TASK = 8192  # of the thread pool
@@ -25,10 +26,15 @@ def add_rows(values, slots, weights, sums, bound, n_jobs):
 
     `bound` is an upper bound of the absolute values. Rows are added four at a time.
     """
-    size = np.abs(weights).sum() * bound
     before = max(sums.max(initial=0.0), -sums.min(initial=0.0))
-    _in_tasks(_add_rows, values, slots, weights, (sums,), n_jobs)
-    n_additions = 0.25 * len(slots) + 2.0
+    _in_tasks(add_weighted_rows, values, slots, weights, (sums,), n_jobs)
+    return addition_error(weights, bound, before)
+
+
+def addition_error(weights, bound, before):
+    """Return a bound on the rounding error of adding weighted rows, four at a time, to sums of at most `before`."""
+    size = np.abs(weights).sum() * bound
+    n_additions = 0.25 * len(weights) + 2.0
     return UNIT_ROUNDOFF * (n_additions * (before + size) + 3.0 * size)
 
 
@@ -49,30 +55,9 @@ def _in_tasks(add, values, slots, weights, sums, n_jobs):
     run(add, [(values, slots, weights, start, stop, *sums) for start, stop in ranges], n_jobs)
 
 
-@compiled(fastmath=frozenset({"contract"}))
-def _add_rows(values, slots, weights, start, stop, sums):
-    """Add Σ_k weights[k] values[slots[k]] to sums[start:stop], four rows at a time, block by block of columns."""
-    for begin in range(start, stop, _BLOCK_COLUMNS):
-        end = min(begin + _BLOCK_COLUMNS, stop)
-        part = sums[begin:end]
-        k = 0
-        while k + 4 <= slots.size:
-            w0, w1, w2, w3 = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
-            row0, row1 = values[np.uint64(slots[k])][begin:end], values[np.uint64(slots[k + 1])][begin:end]
-            row2, row3 = values[np.uint64(slots[k + 2])][begin:end], values[np.uint64(slots[k + 3])][begin:end]
-            for j in range(part.size):
-                part[j] += (w0 * row0[j] + w1 * row1[j]) + (w2 * row2[j] + w3 * row3[j])
-            k += 4
-        while k < slots.size:
-            w0, row0 = weights[k], values[np.uint64(slots[k])][begin:end]
-            for j in range(part.size):
-                part[j] += w0 * row0[j]
-            k += 1
-
-
 @compiled
 def _add_rows_exactly(values, slots, weights, start, stop, sums, rest):
-    """Add as `_add_rows` does; the error of each product (Dekker) and of each sum (Knuth) is added to `rest`."""
+    """Add as `add_weighted_rows` does, and to `rest` the error of each product (Dekker) and of each sum (Knuth)."""
     for begin in range(start, stop, _BLOCK_COLUMNS):
         end = min(begin + _BLOCK_COLUMNS, stop)
         high, low = sums[begin:end], rest[begin:end]

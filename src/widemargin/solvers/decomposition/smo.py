@@ -21,6 +21,7 @@ from widemargin.solvers.decomposition.pair_step import dual_variables, move_pair
 from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
 from widemargin.solvers.decomposition.svmlight import solve
 from widemargin.solvers.decomposition.whole_matrix import SVMLIGHT
+from widemargin.solvers.spec import writes_none
 
 _STEPS_BETWEEN_SHRINKING = 1000  # at most
 _MAX_STEPS, _MAX_STEPS_PER_VARIABLE = 1_000_000, 1000  # the larger of the two limits counts
@@ -33,13 +34,13 @@ def smo(problem, settings, start=None):
     return solve(_PairMethod(problem, settings, start), settings)
 
 
-SMO = replace(SVMLIGHT, name="smo", solve=smo)
+SMO = replace(SVMLIGHT, name="smo", solve=smo, writes_checkpoints=writes_none)
 
 
 class _PairMethod:
     """The method of `smo` for `solve`. `iteration` is the number of steps; an iteration of `solve` takes many."""
 
-    name, limits_blas = "smo", True
+    name, limits_blas, writes_checkpoints = "smo", True, False
     iterations_between_measurements = 1
 
     def __init__(self, problem, settings, start):
@@ -62,6 +63,10 @@ class _PairMethod:
     def write_back(self):
         """Write f = F − p into the state; beta is shared with it."""
         self.state.f[self.state.position] = self._variables.F - self.state.linear
+
+    def progress(self, seconds):
+        """Return the kernel rows computed; those found in the cache are not counted."""
+        return {"rows": self.state.n_computed}
 
     def status(self):
         """Return a Status if the problem is solved or no progress is possible, else None.

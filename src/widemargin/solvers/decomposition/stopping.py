@@ -41,6 +41,18 @@ class StoppingRule:
         self._gap = settings.tol if self._by_gap else min(_GAP_PER_TOL * settings.tol, _LARGEST_GAP)
         self.goal, self.stretch = settings.tol * (_GAP_PER_TOL if self._by_gap else 1.0), 1.0
         self.scale = 0.0
+        self._first_goal = self.goal
+
+    STATE = ("_reduction",)
+
+    @property
+    def _reduction(self):
+        """The goal relative to that of the settings, whose `tol` may be another when a run goes on."""
+        return self.goal / self._first_goal
+
+    @_reduction.setter
+    def _reduction(self, reduction):
+        self.goal = reduction * self._first_goal
 
     def is_solved(self, state, violation):
         """Return whether an ActiveSet, with all dual variables active, is solved; if not, reduce the goal."""
@@ -85,6 +97,17 @@ class StoppingRule:
         return state.problem.allows_scaling and (state.lower <= stretched).all() and (stretched <= state.upper).all()
 
 
+class WithinViolation:
+    """The rule for a part of a larger problem, whose objectives say nothing: the violation is within a goal."""
+
+    def __init__(self, goal):
+        self.goal = goal
+
+    def is_solved(self, state, violation):
+        """Return whether the violation of an ActiveSet is within the goal."""
+        return violation <= self.goal
+
+
 class StallDetector:
     """Detects that iterations no longer make progress because of rounding errors.
 
@@ -105,6 +128,8 @@ class StallDetector:
     def __init__(self):
         self._n_futile, self._n_slow, self._smallest_violation = 0, 0.0, float("inf")
         self.has_stalled_once = False
+
+    STATE = ("_n_futile", "_n_slow", "_smallest_violation", "has_stalled_once")
 
     def record(self, decrease, violation, rounding, objective, *, fraction=1.0, exact=False):
         """Record an iteration.

@@ -18,8 +18,9 @@ Each iteration selects a working set of q dual variables, optimises them with al
 If pair steps do not converge, which is so with a large C, and the kernel matrix has a low rank, all dual variables are
 optimised at once (`low_rank`), before and in place of further working sets.
 
-A large problem is first solved roughly for a random eighth of its rows, the others being removed from the active set.
-Most of the way from zero to the solution is then made at an eighth of the cost.
+A problem of some thousand rows is first solved roughly for a random eighth of them, the others being removed from the
+active set. Most of the way from zero to the solution is then made at an eighth of the cost. Problems of more than
+20,000 rows are solved in parts, each of them by this method: `large_parts`.
 """
 
 from contextlib import nullcontext
@@ -33,6 +34,7 @@ from widemargin.kernels.single_rows import ready_rows
 from widemargin.solvers.contract import KernelSolution, Status, Watch
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
+from widemargin.solvers.decomposition.large_parts import LargeParts, takes_large_parts
 from widemargin.solvers.decomposition.low_rank import WholeProblem
 from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_nanoseconds
 from widemargin.solvers.decomposition.pair_step import dual_variables
@@ -61,6 +63,8 @@ _FIRST_PART_TOL = 0.1  # violation to which it is solved
 
 def svmlight(problem, settings, start=None):
     """Solve a KernelQP by working sets; parameters and result are those of `whole_matrix.svmlight`."""
+    if takes_large_parts(problem):
+        return solve(LargeParts(problem, settings, start, Decomposition), settings)
     return solve(Decomposition(problem, settings, start), settings)
 
 
@@ -71,25 +75,33 @@ def solve(method, settings):
     ----------
     method : object
         With the attributes `name`, `state` (an ActiveSet), `rule` (a StoppingRule), `iteration`, `violation`,
-        `limits_blas` (whether BLAS is limited to one thread) and `iterations_between_measurements`, and the methods
-        `status()`, which returns a Status or None, `iterate()`, and `write_back()`, after which the state is that of
-        the last step.
+        `limits_blas` (whether BLAS is limited to one thread), `iterations_between_measurements` and
+        `writes_checkpoints`, and the methods `status()`, which returns a Status or None, `iterate()`,
+        `progress(seconds)`, which returns attributes of `Progress` by name, and `write_back()`, after which the state
+        is that of the last step.
     settings : KernelSettings
     """
     state, watch = method.state, Watch(settings)
     with watch, single_threaded_blas() if method.limits_blas else nullcontext():
+        if method.writes_checkpoints:
+            watch.restore(method)
         while True:
             status = method.status()
             is_due = method.iteration % method.iterations_between_measurements == 0
             if state.all_active and (status is not None or is_due):
                 watch.record(method.iteration, state.passes, *state.measure())
-            over = watch.should_stop(method.name, method.iteration, state.passes, method.violation)
+            more = method.progress(watch.seconds)
+            over = watch.should_stop(method.name, method.iteration, state.passes, method.violation, **more)
             if status is not None or over:
                 watch.status = watch.status if status is None else status
                 break
             method.iterate()
+            if method.writes_checkpoints:
+                watch.save(method)
     method.write_back()
-    recomputed = _complete(state, watch.status)
+    if method.writes_checkpoints and watch.status is not Status.CONVERGED and state.is_consistent:
+        watch.save(method, now=True)
+    recomputed = _complete(state, watch)
     stretch = method.rule.stretch if watch.status is Status.CONVERGED else 1.0
     primal, dual = state.measure(stretch)
     if watch.last_iteration != method.iteration or stretch != 1.0 or recomputed:
@@ -110,20 +122,34 @@ def solve(method, settings):
     )
 
 
-def _complete(state, status):
+def _complete(state, watch):
     """Make all dual variables active, and recompute f if rounding errors matter; return whether f was recomputed.
 
-    After Ctrl-C there is time for neither.
+    After Ctrl-C, which may also come now, there is time for neither.
     """
-    state.unshrink(_SECONDS_AFTER_CTRL_C if status is Status.INTERRUPTED else np.inf)
-    if status is Status.INTERRUPTED or not state.needs_recomputation:
+    if watch.status is not Status.INTERRUPTED:
+        with watch:
+            state.unshrink()
+    if watch.status is Status.INTERRUPTED:
+        state.unshrink(_SECONDS_AFTER_CTRL_C)
         return False
-    state.recompute()
-    return True
+    if state.needs_recomputation:
+        state.recompute()
+        return True
+    return False
 
 
 class Decomposition:
     """The method of `svmlight` for `solve`.
+
+    Parameters
+    ----------
+    problem, settings, start
+        As those of `svmlight`.
+    f : ndarray or None
+        For a part of a larger problem, as that of an ActiveSet.
+    rule : object or None
+        In place of the StoppingRule of the settings.
 
     Attributes
     ----------
@@ -135,26 +161,26 @@ class Decomposition:
         The largest violation of the active dual variables.
     """
 
-    name, limits_blas = "svmlight", True
+    name, limits_blas, writes_checkpoints = "svmlight", True, False
     _max_pair_steps = _MAX_PAIR_STEPS
     iterations_between_measurements = _ITERATIONS_BETWEEN_MEASUREMENTS
     _whole = None  # the WholeProblem, if working sets have been slow
 
-    def __init__(self, problem, settings, start):
+    def __init__(self, problem, settings, start, f=None, rule=None):
         self._n_groups = len(problem.ends) - 1
         size = max(settings.working_set or _default_size(problem, settings.cache_size), 2 * self._n_groups)
         self._has_one_per_row = len(problem.start) == problem.K.n_rows
         self._largest_size = size if settings.working_set else _LARGEST_WORKING_SET
-        self.state = ActiveSet(problem, settings, start, min(size, problem.K.n_rows))
+        self.state = ActiveSet(problem, settings, start, min(size, problem.K.n_rows), f)
         self._set_size(size)
         self.settings, self.iteration = settings, 0
         self._working_set = np.empty(0, np.int64)  # positions among the active dual variables, latest additions last
         self._set_shrinking(_ITERATIONS_BEFORE_SHRINKING)
         self._stall = StallDetector()
-        self.rule = StoppingRule(settings)
+        self.rule = rule or StoppingRule(settings)
         self._goal = self.rule.goal  # of the violation of the active dual variables
         self._pair_nanoseconds, self._n_unfinished = 0.0, 0  # since the last Newton steps; iterations not converged
-        self._starts_at_zero = start is None and not problem.start.any()
+        self._starts_at_zero = f is None and start is None and not problem.start.any()
 
     def _set_shrinking(self, n_iterations):
         """Let a dual variable be removed after so many iterations at a bound, counted from now."""
@@ -220,6 +246,11 @@ class Decomposition:
 
     def write_back(self):
         """Do nothing, since the state is up to date after each iteration."""
+
+    def progress(self, seconds):
+        """Return the kernel rows computed and the part found in the cache."""
+        cache = self.state.cache
+        return {"rows": cache.n_computed, "hits": cache.n_found / cache.n_fetched if cache.n_fetched else np.nan}
 
     def iterate(self):
         """Optimise one working set, or all dual variables at once."""
@@ -342,9 +373,7 @@ class Decomposition:
     def _shrink(self):
         """Remove the dual variables that have been at a bound for long enough, if these are not too few."""
         state, limit = self.state, self._iterations_before_shrinking
-        n_removable = _count_at_bound(
-            state.F, state.beta, state.lower, state.upper, state.ends, state.extremes, self._iterations_at_bound, limit
-        )
+        n_removable = state.count_at_bound(self._iterations_at_bound, limit)
         if n_removable <= _MIN_FRACTION_TO_SHRINK * len(state.index):
             return
         remain = self._iterations_at_bound < limit
@@ -429,19 +458,3 @@ def _gather(values, slots, columns, position, previous, block):
             source, target = previous[np.uint64(position[a])], block[np.uint64(a)]
             for b in range(columns.size):
                 target[b] = source[np.uint64(position[b])] if position[b] >= 0 else block[np.uint64(b), np.uint64(a)]
-
-
-@compiled
-def _count_at_bound(F, beta, lower, upper, ends, extremes, n_iterations, limit):
-    """Count for each dual variable the iterations at a bound without a violating pair, in n_iterations.
-
-    Returns for how many dual variables the count has reached the limit.
-    """
-    total = 0
-    for g in range(extremes.shape[0]):
-        smallest, largest = extremes[g, 0], extremes[g, 1]
-        for t in range(ends[g], ends[g + 1]):
-            at_bound = (beta[t] <= lower[t] and F[t] > largest) or (beta[t] >= upper[t] and F[t] < smallest)
-            n_iterations[t] = n_iterations[t] + 1 if at_bound else 0
-            total += n_iterations[t] >= limit
-    return total

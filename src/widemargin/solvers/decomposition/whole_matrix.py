@@ -17,9 +17,11 @@ from widemargin.kernels.cache import HeldRows
 from widemargin.kernels.rows import submatrix
 from widemargin.kernels.single_rows import ready_rows
 from widemargin.problems.formulations import KernelQP
-from widemargin.solvers.decomposition.active_set import ActiveSet, check_sizes, feasible, group_sums
+from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
+from widemargin.solvers.decomposition.large_parts import writes_checkpoints
 from widemargin.solvers.decomposition.pair_step import dual_variables
+from widemargin.solvers.decomposition.starting_point import check_sizes, feasible, group_sums
 from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
 from widemargin.solvers.decomposition.svmlight import Decomposition, solve
 from widemargin.solvers.decomposition.svmlight import svmlight as by_working_sets
@@ -65,6 +67,7 @@ SVMLIGHT = SolverSpec(
     starts_from=Start.DUAL,
     stopping=("gap", "kkt"),
     counts="iterations",
+    writes_checkpoints=writes_checkpoints,
 )
 KERNEL_AUTO = replace(SVMLIGHT, name="auto")
 
@@ -98,9 +101,9 @@ class WholeMatrix(Decomposition):
         is_given = problem.K.cheap and not problem.K.kernel.from_products
         if n_variables <= _ALL_AT_ONCE or is_given or not state.has_one_per_row:
             state.cache.fetch(state.rows)
-        self._matrix, self._rows = self._whole(n_variables)
+        self._matrix, self._rows = self._kernel_matrix(n_variables)
 
-    def _whole(self, n_variables):
+    def _kernel_matrix(self, n_variables):
         """Return the kernel matrix of the dual variables, which compiled loops may complete, and its SingleRows."""
         state, K = self.state, self.state.problem.K
         matrix = state.cache.values
@@ -207,6 +210,7 @@ class _HeldSet(ActiveSet):
         self.F, self.rising, self.falling = np.empty((3, n_variables))
         self.extremes = np.empty((len(self.ends) - 1, 2))
         self.rounding_bound, self._f_is_recomputed, self._f_is_current = 0.0, True, True
+        self._is_part, self._heeds_interrupts = False, True
         self._known = {}  # certificates by stretch, offsets and rounding of the present point
         if self._beta.any():
             weights = self._row_weights()

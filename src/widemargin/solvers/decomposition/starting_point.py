@@ -1,0 +1,51 @@
+"""Feasible dual variables from which a kernel solver starts, and a check that no objective overflows."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+_LARGEST_OBJECTIVE = 1e300
+_GROUP_SUM_TOL = 1e-10  # of a start, per dual variable
+
+
+def check_sizes(problem):
+    """Raise ValueError if the objective may overflow: it is at most ½ (Σ costs)² max |K| + Σ costs max |p|."""
+    costs = np.maximum(np.abs(problem.lower), np.abs(problem.upper)).sum()
+    linear = float(np.abs(problem.linear).max(initial=0.0))
+    costs_or_one = np.maximum(costs, 1.0)
+    with np.errstate(over="ignore"):
+        size = max(problem.K.bound, 1.0) * costs_or_one**2 + linear * costs_or_one
+    if not size < _LARGEST_OBJECTIVE:
+        raise ValueError(
+            f"The objective overflows: kernel values reach {problem.K.bound:.3g}, targets {linear:.3g} and the weights "
+            f"of losses add up to {costs:.3g}. Scale the features or the targets, or lower C or sample_weight."
+        )
+
+
+def feasible(problem, start):
+    """Return the start clipped to its bounds; if this changes the group sums, the start of the problem."""
+    if start is None:
+        return problem.start.copy()
+    start, sums = np.asarray(start, dtype=np.float64), group_sums(problem, problem.start)
+    if not sums.any():
+        start = start * min(1.0, largest_feasible_factor(problem, start))
+    start = np.clip(start, problem.lower, problem.upper)
+    scale = max(1.0, np.abs(start).max(initial=0.0))
+    tol = _GROUP_SUM_TOL * scale * np.maximum(1, np.diff(problem.ends))
+    if (np.abs(group_sums(problem, start) - sums) > tol).any():
+        return problem.start.copy()
+    return start
+
+
+def group_sums(problem, beta):
+    """Return the sum of the dual variables of each group."""
+    if not beta.any():
+        return np.zeros(len(problem.ends) - 1)
+    return np.array([math.fsum(beta[begin:end].tolist()) for begin, end in pairwise(problem.ends)])
+
+
+def largest_feasible_factor(problem, beta):
+    """Return the largest factor by which beta can be multiplied without leaving its bounds."""
+    bound = np.where(beta > 0.0, problem.upper, problem.lower)
+    return np.divide(bound, beta, out=np.full(len(beta), np.inf), where=beta != 0.0).min(initial=np.inf)
