@@ -29,6 +29,7 @@ from widemargin.solvers.spec import SolverSpec, Start
 
 _ANY_KERNEL = 512  # dual variables up to which problems are small, whatever the kernel
 _CHEAP_KERNEL = 2048  # the same if a kernel value takes a few nanoseconds
+_MATRIX_IN_MEMORY = 4096  # the same if the whole kernel matrix is in memory already
 _ALL_AT_ONCE = 128  # rows up to which the whole matrix is computed at once
 _FIRST_ROWS = 64  # the number of rows that are computed together first, if they are not computed one by one
 _MAX_FRACTION_CHOSEN = 0.7  # of the dual variables; if more are not at a bound for good, all are optimised
@@ -77,6 +78,8 @@ def is_small(problem, settings):
     if settings.working_set is not None:
         return False
     K, n_variables = problem.K, len(problem.start)
+    if K.held is not None and n_variables == K.n_rows:
+        return n_variables <= _MATRIX_IN_MEMORY
     n_bytes = K.dtype.itemsize * max(K.n_rows, n_variables) ** 2
     return n_variables <= (_CHEAP_KERNEL if K.cheap else _ANY_KERNEL) and n_bytes <= settings.cache_size * 2**20
 
@@ -96,7 +99,6 @@ class WholeMatrix(Decomposition):
         self._working_set = state.index
         self._may_choose_first = start is not None and problem.K.held is not None and n_variables > _ALL_AT_ONCE
         self._pair_nanoseconds, self._n_unfinished = 0.0, 0
-        self._max_pair_steps = min(_MAX_PAIR_STEPS, int(_STEP_NANOSECONDS / (_NS_PER_PAIR_STEP * n_variables)) + 1)
         self._n_next_rows = _FIRST_ROWS
         is_given = problem.K.cheap and not problem.K.kernel.from_products
         if n_variables <= _ALL_AT_ONCE or is_given or not state.has_one_per_row:
@@ -122,6 +124,7 @@ class WholeMatrix(Decomposition):
         """Optimise all dual variables, or those that are not at a bound for good."""
         state = self.state
         chosen = self._chosen()
+        self._max_pair_steps = min(_MAX_PAIR_STEPS, int(_STEP_NANOSECONDS / (_NS_PER_PAIR_STEP * len(chosen))) + 1)
         goal = max(0.5 * self.rule.goal, state.gradient_rounding())
         arrays = state.beta, state.F, state.lower, state.upper, state.diagonal
         if len(chosen) == self._n_variables:
