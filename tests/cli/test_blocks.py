@@ -77,7 +77,6 @@ def test_scaling_applies_to_text_as_well(call, two, tmp_path):
         (["train", "--n-features", "9", "blocks"], 2, "--n-features is for text"),
         (["train", "--zero-based", "yes", "blocks"], 2, "--zero-based is for text"),
         (["train", "-t", "2", "--scaling", "standard", "two"], 2, "--scaling is for linear machines"),
-        (["train", "--kernel", "rbf", "--checkpoint", "run", "two"], 2, "--checkpoint is for linear machines"),
         (["train", "-v", "2", "--checkpoint", "run", "two"], 2, "--checkpoint is for a single fit"),
         (["train", "--checkpoint", "nowhere/run", "blocks"], 1, "nowhere/run: there is no directory"),
         (["train", "--scaling", "minmax", "two"], 2, "argument --scaling: invalid choice: 'minmax'"),
