@@ -11,8 +11,9 @@ from widemargin.problems.classification import c_svc
 from widemargin.problems.regression import eps_svr, nu_svr
 from widemargin.solvers.contract import KernelSettings, Status
 from widemargin.solvers.decomposition import svmlight
+from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.low_rank import LowRankFactor, WholeProblem
-from widemargin.solvers.registry import KERNEL_SOLVERS
+from widemargin.solvers.decomposition.newton_on_free import newton_change
 
 GAMMA = 0.5
 
@@ -66,7 +67,7 @@ def test_a_large_C_is_solved_at_once_for_all_dual_variables(formulation, X, rng,
     monkeypatch.setattr(svmlight, "_WHOLE_PROBLEM", 0)
     monkeypatch.setattr(svmlight, "_SMALLEST_FIRST_WORKING_SET", 32)
     monkeypatch.setattr(svmlight, "_LARGEST_WORKING_SET", 32)
-    monkeypatch.setattr(svmlight, "_MAX_PAIR_STEPS", 50)
+    monkeypatch.setattr(svmlight.Decomposition, "_max_pair_steps", 50)
     monkeypatch.setattr(svmlight, "_UNFINISHED_BEFORE_GROWTH", 1)
     n_changes = []
     changed = WholeProblem.changed
@@ -77,7 +78,7 @@ def test_a_large_C_is_solved_at_once_for_all_dual_variables(formulation, X, rng,
 
     monkeypatch.setattr(WholeProblem, "changed", counted)
     problem = problems(kernel_rows(X), X, rng)[formulation]()
-    solution = KERNEL_SOLVERS["svmlight"](problem, KernelSettings(tol=1e-3))
+    solution = svmlight.svmlight(problem, KernelSettings(tol=1e-3))
     assert n_changes
     assert solution.status is Status.CONVERGED
     assert solution.n_iter < 100
@@ -86,4 +87,30 @@ def test_a_large_C_is_solved_at_once_for_all_dual_variables(formulation, X, rng,
 
 def test_a_kernel_that_may_be_indefinite_is_not_factored(X, rng):
     K = KernelRows(Kernel("sigmoid", gamma=0.8, coef0=-0.5), X, dtype=np.float64)
-    assert not WholeProblem(problems(K, X, rng)["eps_svr"](), 200.0).is_possible
+    assert not WholeProblem(problems(K, X, rng)["eps_svr"](), 200.0, bool).is_possible
+
+
+def test_a_change_of_all_dual_variables_ends_when_the_time_is_over(X, rng):
+    problem = problems(kernel_rows(X), X, rng)["eps_svr"]()
+    state = ActiveSet(problem, KernelSettings(), None, 300)
+    violation = state.scan()
+    assert WholeProblem(problem, 200.0, lambda: True).changed(state, violation, 1e-3) is None
+    asked = []
+    whole = WholeProblem(problem, 200.0, lambda: len(asked) > 3 or asked.append(1))
+    assert whole.changed(state, violation, 1e-3) is None or len(asked) == 4
+
+
+def test_newton_steps_end_when_the_time_is_over(X, rng):
+    problem = problems(kernel_rows(X), X, rng)["eps_svr"]()
+    factor = LowRankFactor(problem.K, 200)
+    assert factor.extend(1e-8)
+    bounds = problem.lower - problem.start, problem.upper - problem.start
+    options = {"size_of_beta": 0.0, "goal": 1e-3, "max_steps": 100}
+
+    def change(n_steps):
+        left = iter([False] * n_steps)
+        ask = lambda: next(left, True)  # noqa: E731
+        return newton_change(factor.V, problem.row, problem.linear, bounds, problem.ends, **options, is_over=ask)
+
+    assert not change(0).any()
+    assert change(1000).any()

@@ -325,16 +325,6 @@ class ActiveSet:
         self._f_is_recomputed = False
         self.rounding_bound += add_rows(values, slots, weights, sums, self.problem.K.bound, self.settings.n_jobs)
 
-    def move_all(self, beta):
-        """Set all dual variables, all of them being active, and update f by the kernel rows of those that changed."""
-        before = np.bincount(self.problem.row, self.beta, minlength=self.problem.K.n_rows)
-        self._f_is_current = False
-        self.beta[:], self._f[:] = beta, self.f
-        self._beta[:] = beta
-        self._add_changes(self._row_weights() - before, self.rows, np.inf)
-        self.f = self._f[self.rows]
-        self._f_is_current = True
-
     def shrink(self, remain):
         """Keep only the dual variables where `remain` is true active, and the kernel rows that they belong to."""
         self._beta[self.index], self._f[self.rows] = self.beta, self.f

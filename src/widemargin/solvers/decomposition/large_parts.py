@@ -19,7 +19,6 @@ Parts become larger if many dual variables are between their bounds, and if afte
 many violators, up to the whole active set.
 """
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +26,7 @@ import numpy as np
 from widemargin._runtime.forecast import Forecast
 from widemargin.solvers.contract import Status
 from widemargin.solvers.decomposition.active_set import ActiveSet
-from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule, WithinViolation
+from widemargin.solvers.decomposition.stopping import Deadline, StallDetector, StoppingRule, WithinViolation
 
 _MIN_ROWS = 20_000  # of a problem that is solved in parts
 _PART = 8192  # dual variables of a part, at first
@@ -86,7 +85,7 @@ class LargeParts:
     def __init__(self, problem, settings, start, decomposition):
         self.state = ActiveSet(problem, replace(settings, cache_size=0.0), start, 1)
         self.settings, self.iteration, self.violation = settings, 0, np.inf
-        self._decomposition, self._begun = decomposition, time.perf_counter()
+        self._decomposition, self._deadline = decomposition, Deadline(settings)
         self.rule, self._stall = StoppingRule(settings), StallDetector()
         n_rows, n_variables = problem.K.n_rows, len(problem.start)
         self._size = max(_PART, min(n_variables // _ROWS_PER_PART_VARIABLE, _LARGEST_FIRST_PART))
@@ -269,8 +268,7 @@ class LargeParts:
         """Whether the time is over; raises KeyboardInterrupt if the solver is interrupted from another thread."""
         if self.settings.interrupt.is_set():
             raise KeyboardInterrupt
-        seconds = self.settings.max_seconds
-        return seconds is not None and time.perf_counter() - self._begun >= seconds
+        return self._deadline.is_over()
 
 
 def _largest_violations(state):

@@ -38,6 +38,8 @@ class WholeProblem:
     problem : KernelQP
     megabytes : float
         Memory of the cache of kernel rows. The factor and a copy of it take at most half as much in addition.
+    is_over : function
+        Returns whether the solver has to stop; asked for in the course of long computations.
 
     Attributes
     ----------
@@ -45,11 +47,11 @@ class WholeProblem:
         Whether to try: False if the rank is too large for the memory, or the last change did not help.
     """
 
-    def __init__(self, problem, megabytes):
+    def __init__(self, problem, megabytes, is_over):
         max_numbers, n_rows = _FRACTION_OF_CACHE * megabytes * _BYTES_PER_MEGABYTE / 8.0, problem.K.n_rows
         max_rank = int(min(max_numbers / n_rows, _MAX_RANK_PER_ROW * n_rows))
         self.is_possible = problem.K.kernel.positive_definite and max_rank > _PIVOTS_PER_BLOCK
-        self._row, self._factor = problem.row, LowRankFactor(problem.K, max_rank)
+        self._row, self._factor, self._is_over = problem.row, LowRankFactor(problem.K, max_rank), is_over
         self._tolerances, self._last_violation = list(_TOLERANCES[problem.K.dtype]), 0.0
 
     def changed(self, state, violation, goal):
@@ -59,7 +61,7 @@ class WholeProblem:
         """
         if violation > _LARGEST_VIOLATION_RATIO * self._last_violation:
             self._V = None
-            self.is_possible = bool(self._tolerances) and self._factor.extend(self._tolerances.pop(0))
+            self.is_possible = bool(self._tolerances) and self._factor.extend(self._tolerances.pop(0), self._is_over)
             if not self.is_possible:
                 self._factor = None
                 return None
@@ -67,7 +69,7 @@ class WholeProblem:
             self._V -= self._V.mean(axis=0)  # which changes nothing, since the sum of each group is zero
         self._last_violation = violation
         low, high = state.lower - state.beta, state.upper - state.beta
-        options = {"size_of_beta": np.abs(state.beta).sum(), "max_steps": _MAX_STEPS}
+        options = {"size_of_beta": np.abs(state.beta).sum(), "max_steps": _MAX_STEPS, "is_over": self._is_over}
         options["goal"] = max(goal, _VIOLATION_RATIO * violation)
         x = newton_change(self._V, self._row, state.F, (low, high), state.ends, **options)
         return np.where(x <= low, state.lower, np.where(x >= high, state.upper, state.beta + x))
@@ -93,11 +95,12 @@ class LowRankFactor:
         """The factor."""
         return np.ascontiguousarray(self._memory[:, : self._rank])
 
-    def extend(self, tolerance):
+    def extend(self, tolerance, is_over=lambda: False):
         """Add columns until the diagonal of K − V V' is within a tolerance, relative to that of K.
 
-        Returns whether this is possible with so few columns. The largest value of the diagonal decreases about
-        exponentially. If this rate leads to too many columns, the answer is no after little work.
+        Returns whether this is possible with so few columns, and before `is_over()` is true. The largest value of the
+        diagonal decreases about exponentially. If this rate leads to too many columns, the answer is no after little
+        work.
         """
         rest, tolerance = self._rest, tolerance * self._largest
         block, columns = np.empty((_PIVOTS_PER_BLOCK, self._K.n_rows), self._K.dtype), self._K.columns()
@@ -112,7 +115,7 @@ class LowRankFactor:
                 return False
             self._memory[:, self._rank : rank], self._rank = added, rank
             rest -= np.einsum("ij,ij->i", added, added)
-            if rank >= _RANK_OF_FIRST_FORECAST and self._forecast(tolerance) > self._memory.shape[1]:
+            if is_over() or (rank >= _RANK_OF_FIRST_FORECAST and self._forecast(tolerance) > self._memory.shape[1]):
                 return False
         return True
 

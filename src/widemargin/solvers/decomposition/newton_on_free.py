@@ -74,7 +74,7 @@ def newton_block(K, D, goal):
     return decrease
 
 
-def newton_change(V, row, F, bounds, ends, *, size_of_beta, goal, max_steps):
+def newton_change(V, row, F, bounds, ends, *, size_of_beta, goal, max_steps, is_over):
     """Return the changes x that minimise ½|Σ_t x_t V_row[t]|² + F'x within bounds, the sum of each group being zero.
 
     Parameters
@@ -94,11 +94,13 @@ def newton_change(V, row, F, bounds, ends, *, size_of_beta, goal, max_steps):
         Violation at which to stop.
     max_steps : int
         Number of Newton steps after which to stop.
+    is_over : function
+        Called before each Newton step; returns whether to stop with what was found so far.
     """
     largest = float(np.einsum("ij,ij->i", V, V).max(initial=0.0))
     with np.errstate(all="ignore"):
         problem = _Subproblem(V, F, bounds, _groups_of(ends), size_of_beta, largest, row=row)
-        x = problem.minimise(goal, max_steps)
+        x = problem.minimise(goal, max_steps, is_over)
     return x if np.isfinite(x).all() else np.zeros(len(x))
 
 
@@ -143,8 +145,9 @@ class _Subproblem:
         """Return V'x."""
         return (x if self._row is None else np.bincount(self._row, x, minlength=len(self._V))) @ self._V
 
-    def minimise(self, goal, max_steps):
+    def minimise(self, goal, max_steps, is_over=lambda: False):
         """Return the x with the smallest violation that was found, which may be zero."""
+        self._is_over = is_over
         n, k = len(self._F), self._V.shape[1]
         self._w, self._r, self._x, self._s = np.zeros(k), np.zeros(len(self._groups)), np.zeros(n), np.zeros(n)
         best, smallest, last = self._x, self._violation(self._x), np.inf
@@ -158,7 +161,7 @@ class _Subproblem:
             if violation < smallest and self._has_zero_sums(self._x):
                 best, smallest = self._x, violation
             rounding = self._rounding * (self._size_of_beta + np.abs(self._x).sum())
-            if smallest <= max(goal, rounding) or not np.isfinite(violation) or self._steps_left <= 0:
+            if smallest <= max(goal, rounding) or not np.isfinite(violation) or self._steps_left <= 0 or is_over():
                 break
             if converged and violation > _SLOW_VIOLATION_RATIO * last:
                 if relative <= _SMALLEST_DELTA:
@@ -187,6 +190,8 @@ class _Subproblem:
         """Take Newton steps with exact line searches; return whether they have converged."""
         self._update_r_and_x(centre)
         for _ in range(min(_MAX_STEPS_PER_OUTER_ITERATION, self._steps_left)):
+            if self._is_over():
+                return False
             self._steps_left -= 1
             before, free = self._is_free, np.flatnonzero(self._is_free)
             d, e, _ = self._step(free, np.zeros(len(free)), np.zeros(len(self._r)))

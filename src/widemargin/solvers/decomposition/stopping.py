@@ -13,6 +13,8 @@ The violation is known after every iteration, but the gap costs a pass over the 
 only if the violation is within a goal. If the gap is too large, the goal is reduced to a tenth of the violation.
 """
 
+import time
+
 import numpy as np
 
 from widemargin.problems.certificates import relative_gap
@@ -106,6 +108,19 @@ class WithinViolation:
     def is_solved(self, state, violation):
         """Return whether the violation of an ActiveSet is within the goal."""
         return violation <= self.goal
+
+
+class Deadline:
+    """The end of the time that a solver may take, or of the patience of the user, for steps that take long."""
+
+    def __init__(self, settings):
+        self._settings, self._begun = settings, time.perf_counter()
+
+    def is_over(self):
+        """Return whether `max_seconds` have passed, or the solver is interrupted."""
+        seconds = self._settings.max_seconds
+        is_late = seconds is not None and time.perf_counter() - self._begun >= seconds
+        return is_late or self._settings.interrupt.is_set()
 
 
 class StallDetector:

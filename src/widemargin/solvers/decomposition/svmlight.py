@@ -38,7 +38,7 @@ from widemargin.solvers.decomposition.large_parts import LargeParts, takes_large
 from widemargin.solvers.decomposition.low_rank import WholeProblem
 from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_nanoseconds
 from widemargin.solvers.decomposition.pair_step import dual_variables
-from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
+from widemargin.solvers.decomposition.stopping import Deadline, StallDetector, StoppingRule
 
 # Sizes of working sets, in dual variables. By default, problems of up to _WHOLE_PROBLEM are one working set; else the
 # first one is an eighth of the problem, within limits (measured for 128 to 2048: benchmarks/results/kernel.md).
@@ -173,7 +173,7 @@ class Decomposition:
         self._largest_size = size if settings.working_set else _LARGEST_WORKING_SET
         self.state = ActiveSet(problem, settings, start, min(size, problem.K.n_rows), f)
         self._set_size(size)
-        self.settings, self.iteration = settings, 0
+        self.settings, self.iteration, self._deadline = settings, 0, Deadline(settings)
         self._working_set = np.empty(0, np.int64)  # positions among the active dual variables, latest additions last
         self._set_shrinking(_ITERATIONS_BEFORE_SHRINKING)
         self._stall = StallDetector()
@@ -320,7 +320,9 @@ class Decomposition:
         state = self.state
         if self._n_unfinished < _UNFINISHED_BEFORE_GROWTH or self._largest_size >= len(state.problem.start):
             return False
-        whole = self._whole = self._whole or WholeProblem(state.problem, self.settings.cache_size)
+        whole = self._whole = self._whole or WholeProblem(
+            state.problem, self.settings.cache_size, self._deadline.is_over
+        )
         if not whole.is_possible:
             return False
         if not state.all_active:
@@ -331,12 +333,12 @@ class Decomposition:
             changed = whole.changed(state, before, max(0.5 * self.rule.goal, rounding))
         if changed is None:
             return False
-        state.move_all(changed)
+        state.move_uncached(state.index, changed)
         self.violation = state.scan()
         decrease = objective - state.objective()
         if not decrease > 0.0:
             whole.is_possible = False
-            state.move_all(beta)
+            state.move_uncached(state.index, beta)
             self.violation = state.scan()
             return False
         self._stall.record(decrease, before, rounding, objective)
