@@ -48,8 +48,8 @@ examples:
   widemargin train -v 5 heart_scale
   widemargin train --task rank -c 20 train.dat rank.model
   widemargin predict heart_scale.t heart.model heart.out
-  widemargin easy -j -1 svmguide1 svmguide1.t
-  widemargin grid -j -1 heart_scale heart.model
+  widemargin easy svmguide1 svmguide1.t
+  widemargin grid heart_scale heart.model
   widemargin scale -s heart.range heart > heart_scale
   widemargin check heart_scale
   widemargin subset heart_scale 0.8 heart.train heart.test

@@ -15,9 +15,9 @@ is scaled by the same ranges and predicted."""
 _EXAMPLES = """\
 examples:
   widemargin easy heart
-  widemargin easy -j -1 svmguide1 svmguide1.t
+  widemargin easy svmguide1 svmguide1.t
   widemargin easy --kernel linear news20.xz news20.t.xz
-  widemargin easy --resume -j -1 svmguide1 svmguide1.t    continue an interrupted search
+  widemargin easy --resume svmguide1 svmguide1.t    continue an interrupted search
 
 Files are written in the current directory, named after TRAIN and TEST: TRAIN.range, TRAIN.scale, TRAIN.scale.grid,
 TRAIN.model, TRAIN.html, TEST.scale, TEST.predict. If a file has defects, they are listed and nothing is trained; what

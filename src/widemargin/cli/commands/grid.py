@@ -17,7 +17,7 @@ _EXAMPLES = """\
 examples:
   widemargin grid heart_scale                             110 points: log2 C = -5, -3 .. 15, log2 gamma = 3, 1 .. -15
   widemargin grid --kernel linear heart_scale             C alone, by LinearSVC
-  widemargin grid -j -1 --log2c -1,7,2 --log2g -1,-9,-2 --refine 1 heart_scale
+  widemargin grid --log2c -1,7,2 --log2g -1,-9,-2 --refine 1 heart_scale
   widemargin grid --resume heart_scale                    continue an interrupted search
   widemargin grid -c 10 --kernel poly --values degree=2,3,4 --values coef0=0,1 heart_scale
   widemargin grid -s 3 --log2p -6,-2,2 --plot grid.png --plot grid.html abalone
