@@ -19,7 +19,7 @@ from widemargin.kernels.single_rows import ready_rows
 from widemargin.problems.formulations import KernelQP
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
-from widemargin.solvers.decomposition.large_parts import writes_checkpoints
+from widemargin.solvers.decomposition.large_parts import takes_large_parts, writes_checkpoints
 from widemargin.solvers.decomposition.pair_step import dual_variables
 from widemargin.solvers.decomposition.starting_point import check_sizes, feasible, group_sums
 from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
@@ -52,7 +52,7 @@ def svmlight(problem, settings, start=None):
     start : ndarray or None
         Dual variables to start from.
     """
-    if not is_small(problem, settings):
+    if takes_large_parts(problem) or not is_small(problem, settings):
         return by_working_sets(problem, settings, start)
     method = WholeMatrix(problem, settings, start)
     try:
