@@ -103,7 +103,7 @@ def reporting(verbose):
     report = _in_force.get()
     if report is not None:
         return nullcontext(report)
-    return ProgressReport(verbose) if verbose else nullcontext(_SILENT)
+    return ProgressReport(verbose) if verbose else SILENCE
 
 
 class Task:
@@ -366,7 +366,7 @@ class ProgressReport:
             self._screen.write(text)
 
 
-_SILENT = ProgressReport(0)
+SILENCE = nullcontext(ProgressReport(0))  # the context of a report that nobody sees
 
 
 def _due(rows):

@@ -21,8 +21,8 @@ from threadpoolctl import ThreadpoolController
 _lock = threading.Lock()
 _pool = None
 _inside = threading.local()
-_blas = None  # threadpoolctl's controller of the BLAS threads
-_blas_limit = None  # the limit in force while any block of `single_threaded_blas` is open
+_blas = None  # threadpoolctl's controllers of the BLAS libraries
+_blas_threads: list[int] = []  # their numbers of threads before the first open block of `single_threaded_blas`
 _blas_blocks = 0  # number of open blocks
 _n_at_work = 0  # threads that calls of `run` with several threads have in use
 _DASK_THREADS = "Dask-"  # what the names of the threads of a Dask worker begin with
@@ -53,12 +53,14 @@ def single_threaded_blas():
     Several of our threads call BLAS at the same time; threads of its own would compete with them and busy-wait.
     Blocks may nest, and overlap in several threads; the limit is lifted when the last block ends.
     """
-    global _blas, _blas_limit, _blas_blocks
+    global _blas, _blas_threads, _blas_blocks
     with _lock:
         if _blas_blocks == 0:
-            _blas = _blas or ThreadpoolController()
-            _blas_limit = _blas.limit(limits=1, user_api="blas")
-            _blas_limit.__enter__()
+            if _blas is None:
+                _blas = ThreadpoolController().select(user_api="blas").lib_controllers
+            _blas_threads = [library.num_threads for library in _blas]
+            for library in _blas:
+                library.set_num_threads(1)
         _blas_blocks += 1
     try:
         yield
@@ -66,8 +68,8 @@ def single_threaded_blas():
         with _lock:
             _blas_blocks -= 1
             if _blas_blocks == 0:
-                _blas_limit.__exit__(None, None, None)
-                _blas_limit = None
+                for library, n_threads_before in zip(_blas, _blas_threads, strict=True):
+                    library.set_num_threads(n_threads_before)
 
 
 def n_threads(n_jobs):

@@ -11,6 +11,7 @@ be computed again.
 
 import os
 from collections import deque
+from functools import cached_property
 
 import numpy as np
 
@@ -166,7 +167,16 @@ class HeldRows:
         self.is_ready = np.full(K.n_rows, K.held is not None)
         self.n_slots, self.n_computed, self._clock = K.n_rows, 0.0, 0
         self.n_fetched, self.n_found = 0, 0
-        self.slot_of, self.used = np.arange(K.n_rows, dtype=np.int32), np.zeros(K.n_rows, np.int64)
+
+    @cached_property
+    def slot_of(self):
+        """The slot of each row: its own index."""
+        return np.arange(self.n_slots, dtype=np.int32)
+
+    @cached_property
+    def used(self):
+        """When each slot was used last; nobody asks, since all rows have one."""
+        return np.zeros(self.n_slots, np.int64)
 
     def tick(self):
         """Return the time of a new use."""

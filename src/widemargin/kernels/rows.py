@@ -78,7 +78,8 @@ class KernelRows:
             self.cheap = kernel.name == "precomputed"
             self.dtype = np.dtype(np.float64)  # the values are the user's and may be of any size
             self._block = _PrecomputedBlock(X) if kernel.name == "precomputed" else _CallableBlock(kernel.function, X)
-            self.diagonal = self._block.diagonal(self._chosen(np.arange(self.n_rows)))
+            self._every = np.arange(self.n_rows) if subset is None else self._subset
+            self.diagonal = self._block.diagonal(self._every)
             self.bound = self._block.bound(self.diagonal) if bound is None else bound
         is_array = kernel.name == "precomputed" and subset is None and isinstance(X, np.ndarray)
         self.held = X if is_array and X.flags.c_contiguous else None
@@ -110,8 +111,8 @@ class KernelRows:
         if chosen is not None:
             chosen = np.ascontiguousarray(chosen, dtype=np.uint32)
         if not self.kernel.from_products:
-            every = np.arange(self.n_rows) if chosen is None else chosen
-            return Columns(len(every), self._chosen(every), None)
+            some = self._every if chosen is None else self._chosen(chosen)
+            return Columns(len(some), some, None)
         norms = self._norms if chosen is None else self._norms[chosen]
         return Columns(self.n_rows if chosen is None else len(chosen), chosen, norms)
 

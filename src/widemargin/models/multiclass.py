@@ -53,8 +53,10 @@ def pairs_of(rows, label, n_classes):
     members = [rows[label[rows] == k] for k in range(n_classes)]
     pairs = []
     for i, j in combinations(range(n_classes), 2):
-        sign = np.repeat([1.0, -1.0], [len(members[i]), len(members[j])])
-        pairs.append(Pair(i, j, np.concatenate([members[i], members[j]]), sign))
+        of_both = np.concatenate([members[i], members[j]])
+        sign = np.ones(len(of_both))
+        sign[len(members[i]) :] = -1.0
+        pairs.append(Pair(i, j, of_both, sign))
     return pairs
 
 
@@ -132,7 +134,17 @@ def votes(for_first, n_classes):
 
     `for_first` (n_rows, n_pairs) says whether a pair votes for its first class.
     """
-    return _gather(for_first.astype(np.float64), (~for_first).astype(np.float64), n_classes)
+    changes, votes_as_second = _vote_changes(n_classes)
+    return for_first.astype(np.float64) @ changes + votes_as_second
+
+
+@lru_cache(maxsize=16)
+def _vote_changes(n_classes):
+    """Return by how much a vote of each pair for its first class changes the votes of all, and these without any."""
+    first, second = _pair_indices(n_classes)
+    classes = np.arange(n_classes)
+    is_first, is_second = np.equal.outer(first, classes), np.equal.outer(second, classes)
+    return is_first.astype(np.float64) - is_second, is_second.sum(axis=0)
 
 
 def winners(decisions, n_classes, order=None):
@@ -141,6 +153,8 @@ def winners(decisions, n_classes, order=None):
     As in LIBSVM, whose order is that of the labels in its model file, and where a decision value of zero is a vote for
     the second class.
     """
+    if n_classes == 2:
+        return np.where(decisions[:, 0] > 0.0, 0, 1)
     order = np.arange(n_classes) if order is None else order
     return order[votes(decisions > 0.0, n_classes)[:, order].argmax(axis=1)]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # only annotations need these: nothing of what is checked is 
     from widemargin.data.matrix import Matrix
     from widemargin.problems.formulations import DualQP, KernelQP
 
-_FLOAT64 = np.finfo(np.float64)
+_TINY, _LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 
 
 class Certificate(NamedTuple):
@@ -32,8 +32,8 @@ class Certificate(NamedTuple):
 
 def relative_gap(primal: float, dual: float, scale: float = 0.0) -> float:
     """Return (primal − dual) / max(|primal|, scale); 0 if all are 0, the largest double if the quotient overflows."""
-    gap = float(primal - dual) / max(float(abs(primal)), float(scale), float(_FLOAT64.tiny))
-    return min(gap, float(_FLOAT64.max))
+    gap = float(primal - dual) / max(float(abs(primal)), float(scale), _TINY)
+    return min(gap, _LARGEST)
 
 
 def scores(X: "Matrix", w: Floats) -> Floats:

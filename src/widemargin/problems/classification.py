@@ -45,13 +45,13 @@ def _one_sided(X, sign, bound, curvature, free_intercept):
 
 def c_svc(K, sign, cost):
     """Return the KernelQP of ½|w|² + Σ costᵢ max(0, 1 − signᵢ(⟨w, φ(xᵢ)⟩ + b)); the intercept b is not penalised."""
-    n_rows = len(sign)
+    n_rows, bound = len(sign), sign * cost
     return KernelQP(
         K,
         row=np.arange(n_rows),
         linear=-sign,
-        lower=np.where(sign < 0, -cost, 0.0),
-        upper=np.where(sign > 0, cost, 0.0),
+        lower=np.minimum(bound, 0.0),
+        upper=np.maximum(bound, 0.0),
         ends=np.array([0, n_rows]),
         start=np.zeros(n_rows),
         to_function=_c_svc_function,
@@ -62,7 +62,7 @@ def c_svc(K, sign, cost):
 def _c_svc_function(problem, solution):
     cost = np.maximum(problem.upper, -problem.lower)
     facts = {"obj": -solution.dual, "rho": solution.offsets[0]}
-    if np.ptp(cost) == 0.0 and cost[0] > 0.0:
+    if cost[0] > 0.0 and (cost == cost[0]).all():
         facts["nu"] = np.abs(solution.beta).sum() / (cost[0] * len(cost))
     return KernelFunction(solution.stretch * solution.beta, -solution.stretch * solution.offsets[0], facts)
 

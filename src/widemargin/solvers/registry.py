@@ -154,8 +154,14 @@ def _needed(problem):
 
 def formulation_of(problem):
     """Return the formulation of a problem: its class, or the class that it derives from."""
+    return _formulation_of_class(type(problem))
+
+
+@cache
+def _formulation_of_class(kind):
+    """Return the formulation that a class of problems is or derives from."""
     known = {formulation for spec in SPECS for formulation in spec.takes}
-    return next((kind for kind in type(problem).__mro__ if kind in known), type(problem))
+    return next((base for base in kind.__mro__ if base in known), kind)
 
 
 def counts_of(solver):

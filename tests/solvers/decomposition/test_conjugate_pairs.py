@@ -43,9 +43,10 @@ def violation(D):
     return np.max(D.extremes[:, 1] - D.extremes[:, 0])
 
 
-def steps_on(problem, D, tol, max_steps, function=optimise_block):
+def steps_on(problem, D, tol, max_steps, function=optimise_block, finer=(0.0, 0)):
     """Take conjugate pair steps with all kernel rows; return the decrease and the row that is missing, -1."""
-    return function(problem.K, ready_rows(len(D.beta), problem.K.dtype), D, no_direction(len(D.beta)), tol, max_steps)
+    rows, direction = ready_rows(len(D.beta), problem.K.dtype), no_direction(len(D.beta))
+    return function(problem.K, rows, D, direction, tol, max_steps, *finer)
 
 
 @pytest.fixture(params=[np.float32, np.float64], ids=["single", "double"])
@@ -71,7 +72,7 @@ def test_steps_that_wait_for_kernel_rows_end_where_those_with_all_rows_end(block
     rows = ready_rows(60, problem.K.dtype)._replace(is_ready=is_ready)
     K = np.full_like(problem.K, np.nan)  # a row that is used before it is ready makes F NaN
     while True:
-        _, missing = optimise_block(K, rows, D, no_direction(60), 1e-6, 100_000)
+        _, missing = optimise_block(K, rows, D, no_direction(60), 1e-6, 100_000, 0.0, 0)
         if missing < 0:
             break
         assert not is_ready[missing]
@@ -82,6 +83,18 @@ def test_steps_that_wait_for_kernel_rows_end_where_those_with_all_rows_end(block
     other = problem.start()
     steps_on(problem, other, 1e-6, 100_000)
     assert problem.objective(D.beta) == pytest.approx(problem.objective(other.beta), rel=1e-9)
+
+
+@pytest.mark.parametrize("max_steps", [0, 7, 100_000])
+def test_finer_steps_are_those_of_a_second_call(block, max_steps):
+    problem = block(2, 1.0)
+    once, twice = problem.start(), problem.start()
+    decrease = steps_on(problem, once, 1e-2, max_steps, finer=(1e-5, 1000))[0]
+    parts = [steps_on(problem, twice, 1e-2, max_steps)[0], steps_on(problem, twice, 1e-5, 1000)[0]]
+    np.testing.assert_array_equal(once.beta, twice.beta)
+    np.testing.assert_array_equal(once.F, twice.F)
+    assert decrease == pytest.approx(sum(parts), rel=1e-12)
+    assert violation(problem.scanned(once)) <= 1e-5
 
 
 def test_conjugate_steps_are_fewer_than_plain_ones(block, monkeypatch):

@@ -19,7 +19,7 @@ from widemargin.models.kernel import base
 from widemargin.problems.classification import c_svc
 from widemargin.solvers import checkpoint
 from widemargin.solvers.contract import KernelSettings, Status
-from widemargin.solvers.decomposition import large_parts
+from widemargin.solvers.decomposition import large_parts, whole_matrix
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.registry import KERNEL_SOLVERS
 
@@ -30,6 +30,7 @@ svmlight = KERNEL_SOLVERS["svmlight"]
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     """Solve problems of 300 rows in parts of 100 dual variables."""
+    monkeypatch.setattr(whole_matrix, "is_small", lambda problem, settings: False)
     monkeypatch.setattr(large_parts, "_MIN_ROWS", 300)
     monkeypatch.setattr(large_parts, "_PART", 100)
     monkeypatch.setattr(large_parts, "_LARGEST_FIRST_PART", 100)

@@ -22,7 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from widemargin._runtime.argument_types import Floats, SparseMatrix
-from widemargin._runtime.progress import reporting
+from widemargin._runtime.progress import SILENCE, reporting
 from widemargin._runtime.threads import n_threads, single_threaded_blas
 from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
@@ -50,6 +50,7 @@ _MAX_ROWS_TO_SHARE = 2000  # rows up to which several problems share one kernel 
 # less time than the part of them that it would copy.
 _MIN_ROWS_TO_COMPUTE_SINGLY, _MAX_NARROW_FEATURES = 256, 100
 _MAX_REFINEMENT_ITERATIONS = 12  # of svmlight; each divides the violation by about ten, and takes a few milliseconds
+_MAX_ROWS_IN_TURN = 256  # up to which several problems are solved one after the other: threads would wait for Python
 _MAX_C = 1e30  # used instead of larger values of C; dual variables never reach it, and the objective stays finite
 
 
@@ -302,8 +303,9 @@ class KernelModel(SolvedModel):
         last = getattr(self, "_last_multipliers", []) if self.warm_start else []
         starts = [*last, *[None] * len(problems)][: len(problems)]
         checkpoint = None if training is None else self._kernel_checkpoint(training)
+        in_turn = training is not None and len(training.weight) <= _MAX_ROWS_IN_TURN
         with single_threaded_blas() if len(problems) > 1 else nullcontext():  # once, not for each problem
-            return self._solve(one_by_one(train), problems, starts, checkpoint=checkpoint)
+            return self._solve(one_by_one(train), problems, starts, checkpoint=checkpoint, in_turn=in_turn)
 
     def _kernel_checkpoint(self, training):
         """Return where the state of the solver is kept, or None; an error if the rows cannot be recognised later."""
@@ -346,9 +348,14 @@ class KernelModel(SolvedModel):
         """Return the error for a method that needs a model fitted with probability."""
         return NotFittedError(f"{name} is not available when fitted with probability=False: set it and fit again.")
 
+    def _check_fitted(self):
+        """Raise NotFittedError if the model is not fitted; scikit-learn's check takes as long as a small prediction."""
+        if "dual_coef_" not in vars(self):
+            check_is_fitted(self)
+
     def _check_new_rows(self, X):
         """Return the rows to predict, checked; as CSR if the support vectors are sparse."""
-        check_is_fitted(self)
+        self._check_fitted()
         self._check_unaltered()
         if callable(self.kernel):
             return X
@@ -358,11 +365,11 @@ class KernelModel(SolvedModel):
 
     def _check_unaltered(self):
         """Raise ValueError unless `dual_coef_`, `n_support_` and `support_vectors_` agree on the number of vectors."""
-        n_columns, n_support = self.dual_coef_.shape[1], self.n_support_
-        n_vectors = self.support_vectors_.shape[0] if self._kernel().from_products else n_columns
-        if (n_support < 0).any() or not n_support.sum() == n_vectors == n_columns:
+        n_columns, n_support = self.dual_coef_.shape[1], np.asarray(self.n_support_).tolist()
+        n_vectors = self.support_vectors_.shape[0] if self._has_features else n_columns
+        if min(n_support) < 0 or not sum(n_support) == n_vectors == n_columns:
             raise ValueError(
-                f"The internal representation of {type(self).__name__} was altered: n_support_ is {n_support.tolist()} "
+                f"The internal representation of {type(self).__name__} was altered: n_support_ is {n_support} "
                 f"for {n_vectors} support vectors and {n_columns} columns of dual_coef_. Fit the model again."
             )
 
@@ -372,11 +379,13 @@ class KernelModel(SolvedModel):
         with self._showing("predicting", _num_samples(X)) as advance:
             return self._sums(X, advance=advance).ravel()
 
-    @contextmanager
     def _showing(self, what, n_rows):
-        """Report the progress of work on rows; the block is given a function to call with numbers of finished rows."""
-        with reporting(self.verbose) as report, report.task(what, n_rows, "rows") as task:
-            yield task.advance
+        """Return a context that reports the progress of work on rows.
+
+        The block is given a function to call with numbers of finished rows, or None if nobody is to be told.
+        """
+        report = reporting(self.verbose)
+        return nullcontext() if report is SILENCE else _shown(report, what, n_rows)
 
     def _sums(self, Z, **options):
         """Return Σ_i dual_coef_i K(x_i, z) of checked rows z, (n_rows, n_outputs) or as `kernel_scores` with `ends`."""
@@ -395,6 +404,13 @@ class KernelModel(SolvedModel):
     def _values(self, Z):
         """Return the kernel values of new rows and all training rows; Z itself if the kernel is "precomputed"."""
         return kernel_values(self.kernel, Z, self._fit_rows) if callable(self.kernel) else Z
+
+
+@contextmanager
+def _shown(report, what, n_rows):
+    """Report the progress of work on rows in a context of a report."""
+    with report as shown, shown.task(what, n_rows, "rows") as task:
+        yield task.advance
 
 
 def _refined(problem, settings, solution):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 from typing import Any, Self
 
 import numpy as np
@@ -9,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import check_is_fitted
 
 from widemargin._runtime.argument_types import Floats, Rows
 from widemargin._runtime.warning import warn_caller
@@ -81,7 +81,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     def _fit(self, X, y, sample_weight, submatrices=None):
         """Fit the model; `submatrices` are kernel matrices to reuse, see `fit_reusing`."""
         training, label = self._check(X, y, sample_weight)
-        training = replace(training, submatrices=submatrices)
+        if submatrices is not None:
+            training = replace(training, submatrices=submatrices)
         pairs_of_models = self._pairs_of_models(training, label)
         trained = self._train_pairs(training, pairs_of_models)
         return self._keep(training, label, pairs_of_models, trained)
@@ -137,10 +138,12 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     def _train_pairs(self, training, pairs_of_models):
         """Return, for each model, the SolvedProblem of each pair; a pair without rows of a class is not solved."""
         pairs = [pair for of_model in pairs_of_models for pair in of_model]
-        solved = iter(
-            self._train([lambda pair=pair: self._problem(training, pair) for pair in pairs if pair.has_both], training)
-        )
-        trained = [next(solved) if pair.has_both else _constant(pair) for pair in pairs]
+        have_both = [pair.has_both for pair in pairs]
+        problems = [partial(self._problem, training, pair) for pair in compress(pairs, have_both)]
+        solved = iter(self._train(problems, training))
+        trained = [
+            next(solved) if has_both else _constant(pair) for pair, has_both in zip(pairs, have_both, strict=True)
+        ]
         n_pairs = len(pairs_of_models[0])
         return [trained[begin : begin + n_pairs] for begin in range(0, len(trained), n_pairs)]
 
@@ -193,9 +196,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     def _from_decisions(self, X, outcome):
         """Check rows and return outcome(decision values of the pairs, (n_rows, n_pairs)), block by block."""
         X, n_classes = self._check_new_rows(X), len(self.classes_)
-        parts = parts_of(X, n_classes * (n_classes - 1))
         with self._showing("predicting", _num_samples(X)) as advance:
-            return np.concatenate([outcome(self._decisions(part, advance)) for part in parts])
+            found = [outcome(self._decisions(part, advance)) for part in parts_of(X, n_classes * (n_classes - 1))]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _decisions(self, Z, advance=None):
         """Return the decision value of each pair, positive for its first class, of checked rows."""
@@ -217,7 +220,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             each class plus a term between ±1/3 that increases with its decision values; or, for
             decision_function_shape="ovo", (n_samples, n_pairs), positive for the first class of the pair.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         n_classes = len(self.classes_)
         if n_classes == 2:
             return self._from_decisions(X, lambda decisions: -decisions.ravel())
@@ -236,7 +239,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
+        self._check_fitted()
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         return self._from_decisions(X, partial(labels_of, self))
@@ -258,7 +261,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`; each row sums to one.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         if not self.probA_.size:
             raise self._not_calibrated("predict_proba")
         n_classes, order = len(self.classes_), order_of(self)

@@ -13,6 +13,7 @@ from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, submatrix
 from widemargin.models.sklearn_private import _num_samples
 
+_PRECOMPUTED = Kernel("precomputed")
 _NUMBERS_PER_BLOCK = 1 << 22  # float64 numbers that prediction holds at a time, besides its result: 32 MB
 _N_FOLDS = 5  # of the cross-validation for probabilities, as in LIBSVM
 _MIN_ROWS_FOR_SINGLE = 2000  # rows above which kernel values are computed in single precision, if they may be
@@ -92,7 +93,7 @@ class SharedMatrix:
     def of_rows(self, rows, n_jobs):
         """Return the KernelRows of some rows."""
         options = {"subset": self._place[rows], "n_jobs": n_jobs, "bound": self._bound}
-        return KernelRows(Kernel("precomputed"), self._values, **options)
+        return KernelRows(_PRECOMPUTED, self._values, **options)
 
 
 def kernel_sums(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):

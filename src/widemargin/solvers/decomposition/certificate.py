@@ -39,25 +39,26 @@ def measure(state, stretch=1.0):
     """
     offsets, problem = state.offsets(), state.problem
     totals = np.zeros((2, _N_SUMS))
-    with np.errstate(over="ignore", invalid="ignore"):  # numbers that overflow prove nothing
-        _add_terms(
-            state.F, state.linear, state.beta, state.lower, state.upper, state.diagonal, problem.row, state.ends,
-            state.sums, offsets, state.omitted_bound, state.rounding_bound + _division_error(state), stretch, totals,
-        )  # fmt: skip
-        sums = [total + error if math.isfinite(error) else total for total, error in totals.T.tolist()]
-        offset_terms = (offsets * state.sums).tolist()
-        size = sums[_SIZES] + sum(map(abs, offset_terms))
-        primal = 0.5 * stretch**2 * sums[_QUADRATIC] + sums[_LOSSES] - stretch * sum(offset_terms)
-        dual = -0.5 * sums[_QUADRATIC] - sums[_LINEAR] + sums[_FEASIBILITY]
-        rounding = stretch**2 * sums[_OF_PRODUCTS] + sums[_OF_LOSSES] + _SUM_ROUNDING * stretch**2 * size
-        return primal, dual - rounding, rounding
+    _add_terms(
+        state.F, state.linear, state.beta, state.lower, state.upper, state.diagonal, problem.row, state.ends,
+        state.sums, offsets, state.omitted_bound, state.rounding_bound + _division_error(state), stretch, totals,
+    )  # fmt: skip
+    # These are numbers of Python, which overflow without a word, and then prove nothing.
+    sums = [total + error if math.isfinite(error) else total for total, error in zip(*totals.tolist(), strict=True)]
+    offset_terms = [offset * total for offset, total in zip(offsets.tolist(), state.sums.tolist(), strict=True)]
+    size = sums[_SIZES] + sum(map(abs, offset_terms))
+    primal = 0.5 * stretch**2 * sums[_QUADRATIC] + sums[_LOSSES] - stretch * sum(offset_terms)
+    dual = -0.5 * sums[_QUADRATIC] - sums[_LINEAR] + sums[_FEASIBILITY]
+    rounding = stretch**2 * sums[_OF_PRODUCTS] + sums[_OF_LOSSES] + _SUM_ROUNDING * stretch**2 * size
+    return primal, dual - rounding, rounding
 
 
 def _division_error(state):
     """Return a bound on the change of F by the division of the dual variables by a margin, which rounds each."""
     if not state.problem.divides_by_margin:
         return 0.0
-    return 2.0 * UNIT_ROUNDOFF * float(np.abs(state.beta).sum()) * state.problem.K.bound
+    with np.errstate(over="ignore"):
+        return 2.0 * UNIT_ROUNDOFF * float(np.abs(state.beta).sum()) * state.problem.K.bound
 
 
 @compiled

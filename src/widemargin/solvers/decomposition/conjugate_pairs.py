@@ -50,21 +50,30 @@ def no_direction(n_variables):
 
 
 @compiled
-def optimise_block(K, rows, D, direction, tol, max_steps):
+def optimise_block(K, rows, D, direction, tol, max_steps, finer_tol, max_finer_steps):
     """Take steps until no pair of the DualVariables violates its optimality condition by more than tol.
+
+    Then, or after `max_steps`, at most `max_finer_steps` more are taken, until the violation is at most `finer_tol`.
 
     Returns the decrease of the objective, and a row of K that is needed for the next step and that the SingleRows
     `rows` neither have ready nor may compute, or −1. Kept true: F = K beta + constant terms, and the sum of each group.
     """
     decrease, last_curvature, n_members = 0.0, 0.0, 0  # last_curvature: v'K v, 0 if there is no last direction
-    h, missing = direction.h, -1
-    for _ in range(max_steps):
-        violation, i, j = _select_pair(K, rows, D)
-        if violation <= tol:
-            break
+    h, missing, n_finer = direction.h, -1, max_finer_steps
+    violation, i, j = 0.0, 0, 0
+    while True:
+        if max_steps > 0:
+            violation, i, j = _select_pair(K, rows, D)
+        if violation <= tol or max_steps <= 0:
+            if n_finer <= 0:
+                break
+            tol, max_steps, n_finer = finer_tol, n_finer, 0
+            n_members, last_curvature = _no_members(direction, n_members), 0.0
+            continue
         if not (make_ready(K, rows, i) and make_ready(K, rows, j)):
             missing = j if make_ready(K, rows, i) else i
             break
+        max_steps -= 1
         K_i, K_j = K[np.uint64(i)], K[np.uint64(j)]
         curvature, slope = D.diagonal[i] + D.diagonal[j] - 2.0 * np.float64(K_i[np.uint64(j)]), D.F[j] - D.F[i]
         cross = h[i] - h[j] if last_curvature > 0.0 else 0.0

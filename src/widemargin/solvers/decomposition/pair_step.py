@@ -50,12 +50,19 @@ class DualVariables(NamedTuple):
 
 def dual_variables(beta, F, lower, upper, diagonal, ends):
     """Return DualVariables of these arrays; steps change beta and F in place."""
-    rise_penalty, fall_penalty = np.where(beta >= upper, HUGE, 0.0), np.where(beta <= lower, HUGE, 0.0)
-    penalties = [penalty.astype(np.float32) for penalty in (rise_penalty, fall_penalty)]
-    gain, extremes = np.empty(len(beta), np.float32), np.empty((len(ends) - 1, 2))
-    D = DualVariables(beta, F, lower, upper, diagonal, ends, *penalties, gain, extremes)
-    _move_and_scan(D, 0.0, penalties[0], penalties[0])
+    penalties_and_gain, extremes = np.empty((3, len(beta)), np.float32), np.empty((len(ends) - 1, 2))
+    D = DualVariables(beta, F, lower, upper, diagonal, ends, *penalties_and_gain, extremes)
+    _set_penalties(D)
     return D
+
+
+@compiled
+def _set_penalties(D):
+    """Set the penalties of all dual variables, and the extremes of each group."""
+    for t in range(D.beta.size):
+        D.rise_penalty[t] = HUGE if D.beta[t] >= D.upper[t] else np.float32(0)
+        D.fall_penalty[t] = HUGE if D.beta[t] <= D.lower[t] else np.float32(0)
+    _move_and_scan(D, 0.0, D.rise_penalty, D.rise_penalty)
 
 
 @compiled

@@ -11,11 +11,10 @@ _GROUP_SUM_TOL = 1e-10  # of a start, per dual variable
 
 def check_sizes(problem):
     """Raise ValueError if the objective may overflow: it is at most ½ (Σ costs)² max |K| + Σ costs max |p|."""
-    costs = np.maximum(np.abs(problem.lower), np.abs(problem.upper)).sum()
+    costs = float(np.maximum(np.abs(problem.lower), np.abs(problem.upper)).sum())
     linear = float(np.abs(problem.linear).max(initial=0.0))
-    costs_or_one = np.maximum(costs, 1.0)
-    with np.errstate(over="ignore"):
-        size = max(problem.K.bound, 1.0) * costs_or_one**2 + linear * costs_or_one
+    costs_or_one = costs if costs > 1.0 or costs != costs else 1.0
+    size = max(float(problem.K.bound), 1.0) * (costs_or_one * costs_or_one) + linear * costs_or_one
     if not size < _LARGEST_OBJECTIVE:
         raise ValueError(
             f"The objective overflows: kernel values reach {problem.K.bound:.3g}, targets {linear:.3g} and the weights "

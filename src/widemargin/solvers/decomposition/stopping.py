@@ -74,10 +74,11 @@ class StoppingRule:
         Without a linear term, the function that is zero has the objective zero, and larger values count as zero. This
         does not apply to ν-SVC: there a function that is zero means that there is no margin.
         """
-        n_roundings = _ZERO_ROUNDINGS if state.linear.any() else _ZERO_ROUNDINGS_WITHOUT_LINEAR
-        rounding = n_roundings * state.gradient_rounding()
-        is_zero = violation <= rounding and np.abs(state.F - state.linear).max() <= rounding
-        return is_zero and not state.problem.divides_by_margin
+        rounding = state.gradient_rounding()
+        if state.problem.divides_by_margin or violation > _ZERO_ROUNDINGS_WITHOUT_LINEAR * rounding:
+            return False
+        rounding *= _ZERO_ROUNDINGS if state.linear.any() else _ZERO_ROUNDINGS_WITHOUT_LINEAR
+        return violation <= rounding and np.abs(state.F - state.linear).max() <= rounding
 
     def _is_within_violation(self, state, violation):
         """Return whether the violation is at most tol, in units of the decision function, or only the gap counts."""
@@ -86,8 +87,9 @@ class StoppingRule:
     def _is_within_gap(self, state, violation):
         """Return whether the relative gap is small enough, with a `stretch` of 1 or another, which is set."""
         factor = 1.0 + 2.0 * violation + _MARGIN_ROUNDING
-        for stretch in (1.0, factor) if self._can_stretch(state, factor) else (1.0,):
-            if relative_gap(*state.measure(stretch)) <= self._gap:
+        for stretch in (1.0, factor):
+            can_be = stretch == 1.0 or self._can_stretch(state, factor)
+            if can_be and relative_gap(*state.measure(stretch)) <= self._gap:
                 self.stretch = stretch
                 return True
         return False

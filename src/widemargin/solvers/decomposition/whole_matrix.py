@@ -134,7 +134,8 @@ class WholeMatrix(Decomposition):
             goal = max(goal, _INNER_VIOLATION * self.violation)
             block, ends = submatrix(self._matrix, chosen, chosen), np.searchsorted(chosen, state.ends)
             arrays = [array[chosen] for array in arrays]
-        self._step(chosen, state.position[chosen], block, dual_variables(*arrays, ends), goal)
+        slots = state.position if chosen is state.index else state.position[chosen]
+        self._step(chosen, slots, block, dual_variables(*arrays, ends), goal)
         self.iteration += 1
 
     def _chosen(self):
@@ -160,16 +161,16 @@ class WholeMatrix(Decomposition):
         if len(block) < self._n_variables:
             return super()._take_pair_steps(block, variables, goal)
         total, missing, direction = 0.0, 0, no_direction(len(block))
+        finer, n_finer = goal, 0
+        if len(self.state.rows) <= MAX_ROWS_OF_FULL_PRECISION:
+            finer, n_finer = max(0.5 * FULL_PRECISION, self.state.gradient_rounding()), _STEPS_TO_FULL_PRECISION
         while missing >= 0:
             decrease, missing = optimise_block(
-                block, self._rows, variables, direction, goal, self._max_pair_steps
+                block, self._rows, variables, direction, goal, self._max_pair_steps, finer, n_finer
             )  # fmt: skip
             total += decrease
             if missing >= 0:
                 self._compute_rows(variables, missing)
-        if len(self.state.rows) <= MAX_ROWS_OF_FULL_PRECISION:
-            finest = max(0.5 * FULL_PRECISION, self.state.gradient_rounding())
-            total += optimise_block(block, self._rows, variables, direction, finest, _STEPS_TO_FULL_PRECISION)[0]
         self.state.cache.count_ready()
         return total
 
@@ -205,7 +206,8 @@ class _HeldSet(ActiveSet):
         self._f, self.omitted_bound = np.zeros((2, n_rows))
         self._removed, self._largest_diagonal = [], float(np.abs(problem.K.diagonal).max(initial=0.0))
         self._pair_sum_size = problem.K.bound if n_variables > n_rows else 0.0
-        self.index, self.rows, self.position = np.arange(n_variables), np.arange(n_rows), problem.row
+        self.index, self.position = np.arange(n_variables), problem.row
+        self.rows = self.index if n_variables == n_rows else np.arange(n_rows)
         self.has_one_per_row = n_variables == n_rows and bool((problem.row == self.rows).all())
         self.beta, self.f, self.linear = self._beta.copy(), self._f.copy(), problem.linear
         self.lower, self.upper, self.ends = problem.lower, problem.upper, problem.ends
@@ -214,13 +216,19 @@ class _HeldSet(ActiveSet):
         self.extremes = np.empty((len(self.ends) - 1, 2))
         self.rounding_bound, self._f_is_recomputed, self._f_is_current = 0.0, True, True
         self._is_part, self._heeds_interrupts = False, True
-        self._known = {}  # certificates by stretch, offsets and rounding of the present point
+        self._known = {}  # certificates by stretch, violation, offsets and rounding of the present point
         if self._beta.any():
             weights = self._row_weights()
             moved = self.cache.fetch(np.flatnonzero(weights))
             self._add_rows(self.cache.values, moved, weights[moved], self.f)
         if start is not None:
             self._scale_start()
+
+    def scan(self):
+        """Return what `ActiveSet.scan` does, computed once for each point."""
+        if "violation" not in self._known:
+            self._known["violation"] = super().scan()
+        return self._known["violation"]
 
     def certificate(self, stretch=1.0):
         """Return what `ActiveSet.certificate` does, computed once for each point."""
@@ -245,7 +253,8 @@ class _HeldSet(ActiveSet):
         self._known = {}
         super().move(chosen, beta, slots)
 
-    def recompute(self):
-        """Compute f from scratch as `ActiveSet.recompute` does."""
-        self._known = {}
-        super().recompute()
+    def unshrink(self, seconds=np.inf, exactly=False):
+        """Complete f as `ActiveSet.unshrink` does."""
+        if not self._f_is_current:
+            self._known = {}
+        super().unshrink(seconds, exactly)
