@@ -282,7 +282,8 @@ def _steps_per_call(problem):
 
 def _terms_of(problem, values):
     """Return the Terms of a DualQP: none for a row whose bounds are both 0, two for a row with a tube."""
-    squared_norms = np.einsum("ij,ij->i", values, values)
+    is_centred = values is not problem.X.as_array[0]
+    squared_norms = np.einsum("ij,ij->i", values, values) if is_centred else problem.X.squared_norms()
     if not squared_norms.all():
         squared_norms = np.where(squared_norms > 0.0, squared_norms, max(squared_norms.max(initial=0.0), 1.0))
     has_cost = (problem.lower < 0.0) | (problem.upper > 0.0)
