@@ -30,6 +30,7 @@ _VALUES_PER_RANGE = 1 << 17  # stored values in one task of a threaded pass, whi
 _MAX_RANGES = 64
 _VALUES_WORTH_THREADS = 1 << 21  # stored values of X from which on threads save time
 _MAX_SMALL_ENTRIES = 1 << 16  # entries up to which X is kept as an array, too, and NumPy makes the passes
+_MAX_ENTRIES_OF_ONE_BLAS_THREAD = 1 << 13  # of an array whose products with a vector no BLAS shares among threads
 _ROWS_PER_BLOCK = 1 << 11  # rows among which `combine` selects those with a nonzero coefficient at a time
 
 
@@ -150,7 +151,10 @@ class Matrix:
         out = np.empty(self.n_rows) if out is None else out
         if self.is_small:
             values, columns = self.as_array
-            return np.einsum("ij,j->i", values, w[columns], out=out)
+            if values.size > _MAX_ENTRIES_OF_ONE_BLAS_THREAD:
+                return np.einsum("ij,j->i", values, w[columns], out=out)
+            out[:] = np.dot(values, w[columns])
+            return out
         run(set_scores, [(self.rows, w, start, stop, out) for start, stop in self.ranges()], self.threads(n_jobs))
         return out
 
@@ -164,7 +168,8 @@ class Matrix:
         """Return X'c in float64, one number per column; the same to the last bit for any number of threads."""
         if self.is_small:
             (values, columns), combined = self.as_array, np.zeros(self.n_columns)
-            combined[columns] = np.einsum("ij,i->j", values, c)
+            is_tiny = values.size <= _MAX_ENTRIES_OF_ONE_BLAS_THREAD
+            combined[columns] = np.dot(c, values) if is_tiny else np.einsum("ij,i->j", values, c)
             return combined
         c = np.ascontiguousarray(c, dtype=np.float64)
         ranges = self._combine_ranges()

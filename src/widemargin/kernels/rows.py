@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, single_threaded_blas
-from widemargin.data.products import InnerProducts, squared_norms
+from widemargin.data.products import InnerProducts, is_sparse, squared_norms
 from widemargin.kernels.single_rows import SingleRows, ready_rows
 
 _CHEAP_NANOSECONDS = 4.0  # a kernel is cheap if an inner product takes less
@@ -247,6 +247,8 @@ class PreparedRows:
     """
 
     def __init__(self, kernel, X, dtype):
+        if issparse(X) and not is_sparse(X):  # most values are stored: they are computed as those of an array are
+            X = X.toarray()
         centre = X.mean(axis=0, dtype=np.float64) if kernel.name == "rbf" and not issparse(X) else None
         self.dtype = np.dtype(dtype)
         self.X = _centred(X, centre, self.dtype)

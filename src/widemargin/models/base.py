@@ -45,7 +45,7 @@ from widemargin.models.inputs import checked_rows, checked_weights
 from widemargin.models.sklearn_private import Interval, StrOptions, make_constraint
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.solvers.checkpoint import CheckpointFile
-from widemargin.solvers.contract import Settings, Status, with_changes
+from widemargin.solvers.contract import Settings, Status, changed
 from widemargin.solvers.finishing import finishing, finishing_together
 from widemargin.solvers.registry import LINEAR_SOLVERS, check, check_choice, specs_of
 from widemargin.solvers.spec import Start
@@ -138,7 +138,7 @@ class SolvedModel(BaseEstimator):
                     for task, problem in zip(tasks, stated, strict=True)
                 ]
                 of_tasks = [
-                    with_changes(settings, task=task, seed=(seed, task), max_seconds=seconds, checkpoint=file)
+                    changed(settings, task=task, seed=(seed, task), max_seconds=seconds, checkpoint=file)
                     for task, file in zip(tasks, files, strict=True)
                 ]
                 results = solve_group(stated, of_tasks, [starts[task] for task in tasks])

@@ -34,14 +34,12 @@ sbm, or ocas if the intercept is not penalised. The speed of the disk does not e
 fewer passes than newton and less time between them. The measurements are in docs/which-solver.md.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from widemargin._runtime.place import HERE
 from widemargin.data.gram import row_cost
 from widemargin.problems.formulations import DualQP
-from widemargin.solvers.contract import Status
+from widemargin.solvers.contract import Status, changed
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
 from widemargin.solvers.coordinate_descent.block_minimisation import sbm
 from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, ClimbingSweeps, coordinate_steps, height
@@ -90,9 +88,9 @@ def auto(problem, settings, start=None):
     if solver in (newton, ocas) and start is not None:  # these start from weights
         beta, start = start, problem.X.combine(start, settings.n_jobs)
         if solver is newton and takes_active_set(problem):
-            return replace(active_set_newton(problem, settings, start, beta), why=why)
+            return changed(active_set_newton(problem, settings, start, beta), why=why)
     solution = solver(problem, settings, start)
-    return solution if solution.why else replace(solution, why=why)
+    return solution if solution.why else changed(solution, why=why)
 
 
 def chosen(problem, settings, start=None):
@@ -163,7 +161,7 @@ def auto_together(problems, settings, starts):
     else:
         firsts = newton_together(problems, [_with_step_limit(one) for one in settings], starts)
         solutions = [_continued_by_sweeps(*one) for one in zip(problems, settings, firsts, strict=True)]
-    return [solution if solution.why else replace(solution, why=why) for solution in solutions]
+    return [solution if solution.why else changed(solution, why=why) for solution in solutions]
 
 
 def suits_newton_at_any_cost(X):
@@ -201,7 +199,7 @@ def _newton_then_sweeps(problem, settings, start=None):
 def _with_step_limit(settings):
     """Return settings with the number of Newton steps after which sweeps are tried."""
     limits = [_NEWTON_STEPS_BEFORE_SWITCH, settings.max_iter]
-    return replace(settings, max_iter=min(limit for limit in limits if limit is not None))
+    return changed(settings, max_iter=min(limit for limit in limits if limit is not None))
 
 
 def _continued_by_sweeps(problem, settings, first):
@@ -221,7 +219,7 @@ def _sweeps_then_newton(problem, settings, start=None, after_newton=False):
     if not is_dense and np.isinf(price):
         return _sweeps(problem, settings, start)
     forecast = _SwitchForecast(_TIME_FRACTION_AFTER_SWEEPS * price, settings)
-    first = _sweeps(problem, replace(settings, callbacks=(forecast,)), start)
+    first = _sweeps(problem, changed(settings, callbacks=(forecast,)), start)
     if not forecast.has_switched:
         return first
     rest = rest_of(settings, first)

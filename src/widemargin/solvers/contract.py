@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,13 +121,6 @@ class Settings:
     checkpoint: CheckpointFile | None = None
 
 
-def with_changes(settings: Settings, **changes: Any) -> Settings:
-    """Return settings of which some fields are others, as `dataclasses.replace` does; that takes ten times as long."""
-    changed = object.__new__(type(settings))
-    vars(changed).update(vars(settings), **changes)
-    return changed
-
-
 @dataclass(frozen=True)
 class KernelSettings(Settings):
     """Settings of kernel solvers.
@@ -149,6 +142,19 @@ class KernelSettings(Settings):
     cache_size: float = 200.0
     shrinking: bool = True
     working_set: int | None = None
+
+
+Record = TypeVar("Record")
+
+
+def changed(record: Record, **fields: object) -> Record:
+    """Return Settings or a Solution with some fields changed, as `dataclasses.replace`, in a tenth of its time."""
+    unknown = fields.keys() - vars(record).keys()
+    if unknown:
+        raise TypeError(f"{type(record).__name__} has no field {sorted(unknown)[0]!r}.")
+    copy = object.__new__(type(record))
+    vars(copy).update(vars(record), **fields)
+    return copy
 
 
 HISTORY = np.dtype(

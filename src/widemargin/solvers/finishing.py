@@ -21,7 +21,6 @@ All these bounds are subtracted from the dual objective, so that the reported ga
 """
 
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +32,7 @@ from widemargin.problems.certificates import losses, relative_gap
 from widemargin.problems.intercept import best_intercept
 from widemargin.problems.losses import loss_and_slope
 from widemargin.problems.row_risk import norms_of, product_of_sizes
-from widemargin.solvers.contract import HISTORY, Solution, Status
+from widemargin.solvers.contract import HISTORY, Solution, Status, changed
 from widemargin.solvers.exact_sums import MAX_FACTOR, exact_sum, precise_dual, precise_primal, precise_scores
 from widemargin.solvers.newton.active_set import is_small, is_small_matrix, solve_exactly
 
@@ -74,11 +73,11 @@ def _finished(problem, solution, settings, resolve):
             best = _at_full_precision(problem, best, settings)
         elif resolve is not None and best.gap > _largest_gap_of(solution, settings):
             closer = resolve(_RETRY_TOL_FRACTION * settings.tol, solution)
-            closer = replace(closer, n_iter=solution.n_iter + closer.n_iter)
+            closer = changed(closer, n_iter=solution.n_iter + closer.n_iter)
             best = _certified(problem, closer, settings)
     except KeyboardInterrupt:
         settings.interrupt.set()
-        best = replace(best, status=Status.INTERRUPTED)
+        best = changed(best, status=Status.INTERRUPTED)
     return _with_true_status(best, settings)
 
 
@@ -96,7 +95,7 @@ def finishing(solver, name, starts_from_weights):
 
     def solve(problem, settings, start=None):
         def resolve(tol, last):
-            return solver(problem, replace(settings, tol=tol), last.w if starts_from_weights else last.beta)
+            return solver(problem, changed(settings, tol=tol), last.w if starts_from_weights else last.beta)
 
         found = _unless_interrupted(lambda: [solver(problem, settings, start)], name, [problem], [settings])
         return finished(problem, found[0], settings, resolve)
@@ -153,16 +152,16 @@ def _largest_gap_of(solution, settings):
 def _with_true_status(solution, settings):
     """Return a solution whose status is CONVERGED or STALLED as its certified gap says."""
     if solution.gap > _largest_gap_of(solution, settings):
-        return replace(solution, status=Status.STALLED)
+        return changed(solution, status=Status.STALLED)
     if solution.status is Status.STALLED and settings.stopping == "gap" and solution.gap <= settings.tol:
-        return replace(solution, status=Status.CONVERGED)
+        return changed(solution, status=Status.CONVERGED)
     return solution
 
 
 def with_penalised_intercept(problem, solution):
     """Return a solution whose intercept is the value of the constant column times its weight, if there is one."""
     constant = problem.X.constant
-    return replace(solution, intercept=constant * float(solution.w[-1])) if constant else solution
+    return changed(solution, intercept=constant * float(solution.w[-1])) if constant else solution
 
 
 def _at_full_precision(problem, solution, settings):
@@ -171,7 +170,7 @@ def _at_full_precision(problem, solution, settings):
         found = solve_exactly(problem, solution.w, solution.beta)
     if not all(np.isfinite(part).all() for part in found):
         return solution
-    refined = _certified(problem, replace(solution, **found._asdict()), settings, keeps_intercept=True)
+    refined = _certified(problem, changed(solution, **found._asdict()), settings, keeps_intercept=True)
     acceptable_gap = max(solution.gap, settings.tol if settings.stopping == "gap" else 0.0)
     return refined if refined.gap <= acceptable_gap else solution
 
@@ -184,7 +183,7 @@ def _constant_if_objective_is_zero(problem, solution, settings):
     if problem.X.place is not HERE:
         return solution
     zeros = {"w": np.zeros_like(solution.w), "beta": np.zeros(problem.X.n_rows), "dual": 0.0}
-    constant = replace(solution, **zeros, is_exact=True)
+    constant = changed(solution, **zeros, is_exact=True)
     constant = _certified(problem, constant, settings)
     return constant if constant.primal == 0.0 else solution
 
@@ -202,7 +201,7 @@ def _certified(problem, solution, settings, *, keeps_intercept=False):
     else:
         dual, dual_error = _dual(problem.X, sums)
     needs_exact_sums = _is_significant(primal_error + dual_error, primal, dual, settings)
-    if is_small(problem) and needs_exact_sums and _has_exact_products(problem, solution):
+    if needs_exact_sums and is_small(problem) and _has_exact_products(problem, solution):
         primal = precise_primal(problem, solution.w, solution.intercept if problem.free_intercept else 0.0)
         primal_error = _COMPENSATED_SUM_ERROR * primal
         if solution.beta is not None:
@@ -223,9 +222,9 @@ def _imbalance(X, sums):
 def _with_bounds(solution, primal, dual):
     """Return a solution with these objectives, which also replace those of the last entry of its history."""
     history = solution.history.copy()
-    history[-1]["primal"], history[-1]["dual"] = primal, dual
-    history[-1]["gap"] = relative_gap(primal, dual)
-    return replace(solution, primal=primal, dual=dual, history=history)
+    iteration, seconds, passes = history[-1].item()[:3]
+    history[-1] = iteration, seconds, passes, primal, dual, relative_gap(primal, dual)
+    return changed(solution, primal=primal, dual=dual, history=history)
 
 
 def _is_significant(rounding, primal, dual, settings):
@@ -306,7 +305,7 @@ def _sums_of(problem, solution, n_jobs, keeps_intercept):
     point = solution.w, intercept, (X.longest_row + 2) * _UNIT_ROUNDOFF
     sums = X.place.total(_certificate_sums, problem, point, solution.beta, n_jobs)
     if problem.free_intercept:
-        solution = replace(solution, intercept=sums.intercept if intercept is None else intercept)
+        solution = changed(solution, intercept=sums.intercept if intercept is None else intercept)
     return solution, sums
 
 
@@ -403,9 +402,9 @@ def _sum_dual(target, lower, upper, curvature, epsilon, start, stop, beta, norms
 @compiled
 def _compensated_sum(total, rest, number):
     """Return total + number, and the sum of all rounding errors so far, by the method of Neumaier (1974)."""
-    changed = total + number
+    new_total = total + number
     if abs(total) >= abs(number):
-        rest += (total - changed) + number
+        rest += (total - new_total) + number
     else:
-        rest += (number - changed) + total
-    return changed, rest
+        rest += (number - new_total) + total
+    return new_total, rest

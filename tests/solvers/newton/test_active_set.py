@@ -273,3 +273,25 @@ def test_ctrl_c_before_the_first_point_returns_zero(monkeypatch, clouds):
     assert found.primal == pytest.approx(certify(problem, found.w, found.beta).primal)
     assert found.dual == 0.0
     assert len(found.history) == 1
+
+
+@EACH_LOSS
+@pytest.mark.parametrize("free_intercept", [False, True])
+def test_outer_iterations_in_one_call_are_those_of_single_calls(loss, free_intercept):
+    X, sign, cost = defective(3, 60, 4, ["collinear", "repeated"], 1.0)
+    problem = replace(loss(Matrix(X), sign, cost + 0.1), free_intercept=free_intercept)
+    iterations = []
+    single = active_set_newton(problem, Settings(tol=1e-6, callbacks=(lambda p: iterations.append(p.iteration),)))
+    together = active_set_newton(problem, Settings(tol=1e-6))
+    assert np.array_equal(single.w, together.w)
+    assert np.array_equal(single.beta, together.beta)
+    assert (single.n_iter, single.status, single.primal) == (together.n_iter, together.status, together.primal)
+    assert len(together.history) <= len(single.history) == len(iterations) + 1
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 5, 8])
+def test_no_more_steps_than_max_iter_in_one_call(max_iter):
+    X, sign, cost = defective(3, 60, 4, [], 1.0)
+    solution = active_set_newton(classification.hinge(Matrix(X), sign, cost + 0.1), Settings(max_iter=max_iter))
+    assert solution.n_iter == max_iter
+    assert len(solution.history) == 2

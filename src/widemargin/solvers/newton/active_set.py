@@ -20,6 +20,7 @@ from widemargin.problems.intercept import best_intercept
 from widemargin.problems.magnitudes import check_rows
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.newton.active_set_state import (
+    BEGIN,
     BEST_DUAL,
     BEST_PRIMAL,
     CORRECT,
@@ -31,9 +32,12 @@ from widemargin.solvers.newton.active_set_state import (
     MEAN_SQUARED_NORM,
     MIN_DELTA,
     MINIMISE,
-    N_STEPS,
+    N_ITERATIONS,
+    N_STEPS_IN_ALL,
     PHASE,
     RELATIVE_DELTA,
+    SUFFICIENT_GAP,
+    Rows,
     Terms,
     new_state,
 )
@@ -47,7 +51,8 @@ _MAX_ENTRIES_FROM_BEGINNING, _MAX_ENTRIES_DENSE = 3 << 16, 1 << 23
 _MAX_PRODUCTS, _MAX_PRODUCTS_SQUARED_LOSS = 1 << 23, 1 << 21
 _MAX_SYSTEM_SIZE = 2048
 _MIN_SYSTEM_SIZE_LAPACK = 100  # from which on linear systems are solved by LAPACK
-_MAX_OUTER_ITERATIONS, _MAX_STEPS_PER_OUTER_ITERATION = 40, 60
+_MAX_OUTER_ITERATIONS, _MAX_STEPS = 40, 2400
+_PRODUCTS_PER_CALL = 1 << 21  # about a millisecond; a compiled call does not begin an outer iteration after so many
 _MAX_OPTIMAL_ITERATIONS = 3  # outer iterations at full precision, if the requested gap is still smaller
 _MIN_DELTA = 1e-18  # relative to the median of |x_i|²
 _START_PENALTY_PER_GAP = 100.0  # largest ratio of ½ delta Σ alpha² to the gap of a warm start
@@ -95,10 +100,8 @@ def solve_exactly(problem, w, beta=None):
     `w` and `beta` are weights and dual variables to start from; without `beta`, the dual variables start from zero.
     """
     iterate = _new_iterate(problem, w, beta)  # its start is returned if nothing better is found
-    for _ in range(_MAX_OUTER_ITERATIONS):
-        if iterate.is_optimal:
-            break
-        iterate.improve(_MAX_STEPS_PER_OUTER_ITERATION)
+    while not (iterate.is_optimal or iterate.is_at_limit):
+        iterate.improve(_MAX_STEPS, _steps_per_call(problem))
     return iterate.solution()
 
 
@@ -110,19 +113,19 @@ def active_set_newton(problem, settings, start=None, beta=None):
     watch, to_full_precision, n_optimal, iterate = Watch(settings, "steps"), is_small(problem), 0, None
     with watch, single_threaded_blas() if _needs_lapack(problem) else nullcontext():
         check_rows(problem, problem.X.squared_norms(settings.n_jobs))
-        iterate = _new_iterate(problem, start, beta)
-        for _ in range(_MAX_OUTER_ITERATIONS + 1):
+        iterate = _new_iterate(problem, start, beta, -1.0 if to_full_precision else settings.tol)
+        n_steps_per_call = 0 if settings.callbacks else _steps_per_call(problem)
+        while True:
             n_steps = iterate.n_steps
             gap = watch.record(n_steps, 2.0 * n_steps, iterate.best_primal, iterate.best_dual)
             n_optimal += iterate.is_optimal
             if gap <= settings.tol and (iterate.is_optimal or not to_full_precision):
                 break
-            if n_optimal > _MAX_OPTIMAL_ITERATIONS:
+            if n_optimal > _MAX_OPTIMAL_ITERATIONS or iterate.is_at_limit:
                 break
             if watch.should_stop("newton", n_steps, 2.0 * n_steps):
                 break
-            n_left = _MAX_STEPS_PER_OUTER_ITERATION if settings.max_iter is None else settings.max_iter - n_steps
-            iterate.improve(min(n_left, _MAX_STEPS_PER_OUTER_ITERATION))
+            iterate.improve(_MAX_STEPS if settings.max_iter is None else settings.max_iter, n_steps_per_call)
     if iterate is None:
         return _interrupted_at_zero(problem, watch)
     status = watch.status
@@ -146,22 +149,22 @@ def _interrupted_at_zero(problem, watch):
 class _Iterate:
     """The current weights, intercept and dual variables of a DualQP, and the best ones so far.
 
-    Attributes
-    ----------
-    n_steps : int
-        Number of Newton steps so far.
+    `improve` begins no further outer iteration if the relative gap is at most `sufficient_gap`; a negative one asks for
+    full precision.
     """
 
     _by_lapack = False
 
-    def __init__(self, problem, w, beta=None):
-        self._problem, self._has_intercept, self.n_steps = problem, problem.free_intercept, 0
+    def __init__(self, problem, w, beta, sufficient_gap):
+        self._problem, self._has_intercept = problem, problem.free_intercept
         self._values, self._columns = problem.X.as_array
         if self._has_intercept:  # centred columns give the same weights with smaller rounding errors
             self._values = self._values - self._values.mean(axis=0)
+        self._rows = Rows(self._values, np.ascontiguousarray(self._values.T))
         self._terms = _terms_of(problem, self._values)
         self._state = new_state(self._values, self._terms, by_lapack=self._by_lapack)
         self._set_scalars()
+        self._state.scalars[SUFFICIENT_GAP] = sufficient_gap
         self._start(w, beta)
 
     def _set_scalars(self):
@@ -197,22 +200,33 @@ class _Iterate:
         gap = max(self.best_primal - self.best_dual, 0.0)
         return min(1.0, _START_PENALTY_PER_GAP * gap / size) if size > 0.0 else 1.0
 
-    def improve(self, max_steps):
-        """Take Newton steps; if they converge for the current centres, update delta and correct the point."""
-        state = self._state
-        if state.counts[PHASE] != MINIMISE:
-            np.clip(state.alpha, self._terms.lower, self._terms.upper, out=state.centre)
-        self._advance(MINIMISE, max_steps)
-        self.n_steps += int(state.counts[N_STEPS])
+    def improve(self, max_steps, n_steps_per_call=0):
+        """Take Newton steps; if they converge for the current centres, update delta and correct the point.
 
-    def _advance(self, phase, max_steps=0):
+        There are at most `max_steps` of them since the start. Further outer iterations follow as long as there were
+        fewer than `n_steps_per_call`.
+        """
+        phase = MINIMISE if self._state.counts[PHASE] == MINIMISE else BEGIN
+        self._advance(phase, max_steps, self.n_steps + n_steps_per_call)
+
+    def _advance(self, phase, max_steps=0, max_steps_before_last=0):
         """Do a phase and those that follow from it; see `advance`."""
         self._state.counts[:HAS_BEST] = 0
         self._state.counts[PHASE] = phase
-        self._take_steps(max_steps)
+        self._take_steps(max_steps, max_steps_before_last)
 
-    def _take_steps(self, max_steps):
-        advance(self._values, self._terms, self._state, self._has_intercept, max_steps)
+    def _take_steps(self, *limits):
+        advance(self._rows, self._terms, self._state, self._has_intercept, *limits)
+
+    @property
+    def n_steps(self):
+        """Number of Newton steps so far."""
+        return int(self._state.counts[N_STEPS_IN_ALL])
+
+    @property
+    def is_at_limit(self):
+        """Whether there were so many outer iterations or Newton steps that further ones are not worth while."""
+        return self._state.counts[N_ITERATIONS] >= _MAX_OUTER_ITERATIONS or self.n_steps >= _MAX_STEPS
 
     @property
     def is_optimal(self):
@@ -245,11 +259,11 @@ class _LapackIterate(_Iterate):
 
     _by_lapack = True
 
-    def _take_steps(self, max_steps):
-        values, terms, state, has_intercept = self._values, self._terms, self._state, self._has_intercept
+    def _take_steps(self, max_steps, _):  # an outer iteration
+        rows, terms, state, has_intercept = self._rows, self._terms, self._state, self._has_intercept
         with np.errstate(over="ignore", invalid="ignore"):  # solutions that are not finite are refused later
-            while prepare_step(values, terms, state, has_intercept, max_steps):
-                use_step(values, terms, state, find_step_by_lapack(values, terms, state, has_intercept))
+            while prepare_step(rows, terms, state, has_intercept, max_steps):
+                use_step(rows, terms, state, find_step_by_lapack(rows.values, terms, state, has_intercept))
 
 
 def _needs_lapack(problem):
@@ -257,13 +271,19 @@ def _needs_lapack(problem):
     return min(problem.X.n_rows, problem.X.n_columns) >= _MIN_SYSTEM_SIZE_LAPACK
 
 
-def _new_iterate(problem, w, beta=None):
-    return (_LapackIterate if _needs_lapack(problem) else _Iterate)(problem, w, beta)
+def _new_iterate(problem, w, beta=None, sufficient_gap=-1.0):
+    return (_LapackIterate if _needs_lapack(problem) else _Iterate)(problem, w, beta, sufficient_gap)
+
+
+def _steps_per_call(problem):
+    """Return the number of Newton steps after which a compiled call does not begin another outer iteration."""
+    return _PRODUCTS_PER_CALL // max(1, _n_entries(problem.X) * min(problem.X.n_rows, problem.X.n_columns))
 
 
 def _terms_of(problem, values):
     """Return the Terms of a DualQP: none for a row whose bounds are both 0, two for a row with a tube."""
-    squared_norms = np.einsum("ij,ij->i", values, values)
+    is_centred = values is not problem.X.as_array[0]
+    squared_norms = np.einsum("ij,ij->i", values, values) if is_centred else problem.X.squared_norms()
     if not squared_norms.all():
         squared_norms = np.where(squared_norms > 0.0, squared_norms, max(squared_norms.max(initial=0.0), 1.0))
     has_cost = (problem.lower < 0.0) | (problem.upper > 0.0)

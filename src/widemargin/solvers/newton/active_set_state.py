@@ -11,19 +11,29 @@ import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
 
-EVALUATE, MINIMISE, CORRECT = 0, 1, 2  # phases of an outer iteration
+EVALUATE, BEGIN, MINIMISE, CORRECT = 0, 1, 2, 3  # phases of an outer iteration
 
 # Positions in State.counts: the phase, Newton steps and corrections in it, whether the last step was full or
-# negligible, whether no further step is possible, whether the optimality conditions hold up to rounding, and whether a
-# point has been kept as the best one.
-PHASE, N_STEPS, N_CORRECTIONS, IS_SETTLED, IS_STUCK, IS_OPTIMAL, HAS_BEST = range(7)
+# negligible, whether no further step is possible, whether the optimality conditions hold up to rounding; and, of all
+# iterations, whether a point has been kept as the best one, and the numbers of Newton steps and of outer iterations.
+PHASE, N_STEPS, N_CORRECTIONS, IS_SETTLED, IS_STUCK, IS_OPTIMAL, HAS_BEST, N_STEPS_IN_ALL, N_ITERATIONS = range(9)
 
 # Positions in State.scalars: the intercept and its change in a step; the sum of the dual variables; delta relative to
 # the mean |x_l|², this mean, and the smallest delta; the violation of the last outer iteration; the largest |target_l|
-# and |x_l|²; and the best objectives so far.
+# and |x_l|²; the best objectives so far; and the relative gap at which no further outer iteration is needed, below 0 if
+# it ends only at full precision.
 INTERCEPT, INTERCEPT_STEP, IMBALANCE, RELATIVE_DELTA, MEAN_SQUARED_NORM, MIN_DELTA = range(6)
-LAST_VIOLATION, MAX_TARGET, MAX_SQUARED_NORM, BEST_PRIMAL, BEST_DUAL = range(6, 11)
-_OUTER_PRODUCTS_AT_ONCE = 4  # rows of `products` are added in groups of so many
+LAST_VIOLATION, MAX_TARGET, MAX_SQUARED_NORM, BEST_PRIMAL, BEST_DUAL, SUFFICIENT_GAP = range(6, 12)
+
+
+class Rows(NamedTuple):
+    """The rows as an array, and the same numbers by columns.
+
+    Most rows are so short that loops over them are not worth vector instructions; loops over columns are.
+    """
+
+    values: np.ndarray
+    columns: np.ndarray
 
 
 class Terms(NamedTuple):
@@ -76,15 +86,15 @@ def new_state(values, terms, *, by_lapack):
     """Return a State with all numbers zero; `values` are the rows as an array. LAPACK needs no work arrays."""
     (n_rows, n_columns), n_terms = values.shape, len(terms.row)
     size = 1 if by_lapack else max(1, min(n_columns, n_terms))
-    n_products = 1 if by_lapack else max(n_terms, n_columns) + _OUTER_PRODUCTS_AT_ONCE
+    shape = (1, 1) if by_lapack else (n_columns + 1, max(n_terms, n_columns))
     alpha, z, centre, total_curvature, unclipped, slope, t, best_alpha = np.zeros((8, n_terms))
     w, g, d, mean_row, best_w = np.zeros((5, n_columns))
     return State(
         w=w, alpha=alpha, z=z, centre=centre, total_curvature=total_curvature, unclipped=unclipped, slope=slope, t=t,
         is_free=np.zeros(n_terms, np.bool_), free=np.zeros(n_terms, np.int64), scores=np.zeros(n_rows),
-        g=g, d=d, mean_row=mean_row, products=np.empty((n_products, n_columns)),
+        g=g, d=d, mean_row=mean_row, products=np.empty(shape),
         matrix=np.zeros((size, size)), right_sides=np.zeros((2, size)), scale=np.zeros(size),
-        best_w=best_w, best_alpha=best_alpha, scalars=np.zeros(11), counts=np.zeros(7, np.int64),
+        best_w=best_w, best_alpha=best_alpha, scalars=np.zeros(12), counts=np.zeros(9, np.int64),
     )  # fmt: skip
 
 
@@ -102,3 +112,21 @@ def axpy(factor, x, y):
     """Add factor x to y in place."""
     for j in range(x.size):
         y[j] += factor * x[j]
+
+
+@compiled
+def set_scores(columns, w, scores):
+    """Set the scores of all rows."""
+    scores[:] = 0.0
+    for j in range(w.size):
+        axpy(w[j], columns[j], scores)
+
+
+@compiled
+def combine(columns, row, alpha, coefficients, v):
+    """Set v = Σ_l alpha_l x_l; the coefficients of rows are work space."""
+    coefficients[:] = 0.0
+    for i in range(row.size):
+        coefficients[row[i]] += alpha[i]
+    for j in range(v.size):
+        v[j] = dot(columns[j], coefficients)

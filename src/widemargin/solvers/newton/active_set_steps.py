@@ -16,7 +16,8 @@ margin are linearly dependent. Squared losses have a positive curvature and need
 the value at which Σ alpha_l = 0.
 
 Problems are up to a few hundred kilobytes large, and a compiled step takes microseconds, which is less than the calls
-of NumPy and LAPACK that it would need. A whole outer iteration is therefore one compiled call, `advance`:
+of NumPy and LAPACK that it would need. A whole outer iteration, or several, are therefore one compiled call, `advance`.
+An iteration is
 
     while prepare_step():       sets dual variables and residuals of the current point; False if the iteration is over
         use_step(find_step())   moves to the minimum along the Newton direction, or corrects the point
@@ -27,6 +28,7 @@ import numpy as np
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin.problems.losses import loss_and_slope
 from widemargin.solvers.newton.active_set_state import (
+    BEGIN,
     BEST_DUAL,
     BEST_PRIMAL,
     CORRECT,
@@ -45,14 +47,20 @@ from widemargin.solvers.newton.active_set_state import (
     MIN_DELTA,
     MINIMISE,
     N_CORRECTIONS,
+    N_ITERATIONS,
     N_STEPS,
+    N_STEPS_IN_ALL,
     PHASE,
     RELATIVE_DELTA,
+    SUFFICIENT_GAP,
     axpy,
+    combine,
     dot,
+    set_scores,
 )
 from widemargin.solvers.newton.linear_system import find_step
 
+_MAX_STEPS_PER_ITERATION = 60  # of an outer iteration, until it is interrupted for a measurement
 _MAX_LINE_SEARCH_ITERATIONS = 200
 _LINE_SEARCH_TOL = 1e-9  # derivative at the end of a line search, relative to that at its start
 _SUM_ROUNDING = 4e-16  # derivative that is due to rounding, relative to the sum of the absolute values of its terms
@@ -67,61 +75,80 @@ _MAX_CORRECTIONS = 2  # of a point that is optimal after the first one
 
 
 @compiled
-def advance(values, terms, state, has_intercept, max_steps):
+def advance(rows, terms, state, has_intercept, max_steps, max_steps_before_last):
     """Do the phase of `state` and those that follow: Newton steps for the current centres, then corrections.
 
-    If no more than `max_steps` Newton steps are enough, delta may be reduced, and the point is corrected by the
-    residuals of its optimality conditions; otherwise the phase is still MINIMISE. In the end the point is compared
-    with the best ones.
+    If few Newton steps are enough, and no more than `max_steps` in all iterations, delta may be reduced, and the point
+    is corrected by the residuals of its optimality conditions; otherwise the phase is still MINIMISE. In the end the
+    point is compared with the best ones. Another outer iteration follows if one is needed, and there were fewer than
+    `max_steps_before_last` Newton steps in all.
     """
-    while prepare_step(values, terms, state, has_intercept, max_steps):
-        use_step(values, terms, state, find_step(values, terms, state, has_intercept))
+    counts, scalars = state.counts, state.scalars
+    while True:
+        while prepare_step(rows, terms, state, has_intercept, max_steps):
+            use_step(rows, terms, state, find_step(rows, terms, state, has_intercept))
+        if counts[PHASE] != CORRECT or counts[IS_OPTIMAL] or counts[N_STEPS_IN_ALL] >= max_steps_before_last:
+            return
+        if not scalars[BEST_PRIMAL] - scalars[BEST_DUAL] > scalars[SUFFICIENT_GAP] * scalars[BEST_PRIMAL]:
+            return
+        counts[PHASE] = BEGIN
 
 
 @compiled
-def prepare_step(values, terms, state, has_intercept, max_steps):
+def prepare_step(rows, terms, state, has_intercept, max_steps):
     """Set residuals and dual variables of the current point, and t and the imbalance, which a step is found from.
 
     Returns whether a step is needed; if not, the point is compared with the best ones.
     """
     counts, z = state.counts, state.z
-    for i in range(values.shape[0]):
-        state.scores[i] = dot(values[i], state.w)
+    set_scores(rows.columns, state.w, state.scores)
     for i in range(z.size):
         z[i] = terms.target[i] - state.scores[terms.row[i]] - state.scalars[INTERCEPT]
     is_over = counts[PHASE] == EVALUATE
+    if counts[PHASE] == BEGIN:
+        _begin(terms, state)
     if counts[PHASE] == MINIMISE:
         n_changed = _update_dual_variables(terms, state, has_intercept)
         if counts[IS_STUCK] or (counts[IS_SETTLED] and n_changed == 0):
             counts[PHASE] = CORRECT
             _reduce_delta(terms.curvature, state.alpha, state.centre, state.scalars, state.total_curvature)
         else:
-            is_over = counts[N_STEPS] >= max_steps
+            is_over = counts[N_STEPS] >= _MAX_STEPS_PER_ITERATION or counts[N_STEPS_IN_ALL] >= max_steps
     elif counts[N_CORRECTIONS] == 1:
         counts[IS_OPTIMAL] = _is_optimal(terms, state.alpha, state.z, state.w, state.scalars[MAX_TARGET])
         is_over = not counts[IS_OPTIMAL]
     elif counts[N_CORRECTIONS] == _MAX_CORRECTIONS:
         is_over = True
     if is_over:
-        _keep_best(values, terms, state, has_intercept)
+        _keep_best(rows, terms, state, has_intercept)
         return False
-    is_correcting, total = counts[PHASE] == CORRECT, 0.0
-    for i in range(z.size):
-        state.t[i] = z[i] - terms.curvature[i] * state.alpha[i] if is_correcting else 0.0  # 0 by definition of alpha
-        total += state.alpha[i]
-    state.scalars[IMBALANCE] = total if is_correcting and has_intercept else 0.0
+    state.t[:], state.scalars[IMBALANCE] = 0.0, 0.0  # by definition of the dual variables
+    if counts[PHASE] == CORRECT:
+        for i in range(z.size):
+            state.t[i] = z[i] - terms.curvature[i] * state.alpha[i]
+            state.scalars[IMBALANCE] += state.alpha[i] if has_intercept else 0.0
     return True
 
 
 @compiled
-def use_step(values, terms, state, is_found):
+def _begin(terms, state):
+    """Begin an outer iteration: the centres become the dual variables, within their bounds."""
+    for i in range(terms.row.size):
+        state.centre[i] = min(max(state.alpha[i], terms.lower[i]), terms.upper[i])
+    state.counts[:HAS_BEST] = 0
+    state.counts[PHASE] = MINIMISE
+    state.counts[N_ITERATIONS] += 1
+
+
+@compiled
+def use_step(rows, terms, state, is_found):
     """Move to the minimum along the direction d of a Newton step, or correct weights and dual variables by d and y."""
     counts, factor, d_square = state.counts, 1.0, 0.0
     if counts[PHASE] == MINIMISE:
         counts[N_STEPS] += 1
+        counts[N_STEPS_IN_ALL] += 1
         if is_found:
-            for i in range(values.shape[0]):
-                state.scores[i] = dot(values[i], state.d)
+            set_scores(rows.columns, state.d, state.scores)
             for i in range(terms.row.size):
                 state.t[i] = state.scores[terms.row[i]] + state.scalars[INTERCEPT_STEP]
             d_square = dot(state.d, state.d)
@@ -166,22 +193,29 @@ def _update_dual_variables(terms, state, has_intercept):
     Returns the number of terms that were free and no longer are, or that have become so.
     """
     if has_intercept:
-        for i in range(terms.row.size):
-            state.t[i] = 1.0
+        _set_unclipped(state.z, terms.curvature, state.total_curvature, state.centre, state.unclipped)
+        state.t[:] = 1.0
         _move_intercept(state.scalars, state.z, _line_minimum(terms, state, 0.0, 0.0))
+    _set_unclipped(state.z, terms.curvature, state.total_curvature, state.centre, state.unclipped)
     n_free, n_changed = 0, 0
     for i in range(terms.row.size):
-        delta = state.total_curvature[i] - terms.curvature[i]
-        u = (state.z[i] + delta * state.centre[i]) / state.total_curvature[i]
-        is_free = (u > terms.lower[i]) & (u < terms.upper[i])
-        state.unclipped[i] = u
-        state.alpha[i] = min(max(u, terms.lower[i]), terms.upper[i])
+        state.alpha[i] = min(max(state.unclipped[i], terms.lower[i]), terms.upper[i])
+    for i in range(terms.row.size):
+        is_free = (state.unclipped[i] > terms.lower[i]) & (state.unclipped[i] < terms.upper[i])
         n_changed += state.is_free[i] != is_free
         state.is_free[i] = is_free
         n_free += is_free
     if has_intercept and n_free == 0:
         _move_intercept(state.scalars, state.z, _step_to_centre(terms, state))
+        _set_unclipped(state.z, terms.curvature, state.total_curvature, state.centre, state.unclipped)
     return n_changed
+
+
+@compiled
+def _set_unclipped(z, curvature, total_curvature, centre, unclipped):
+    """Set the dual variables that are optimal without their bounds."""
+    for i in range(z.size):
+        unclipped[i] = (z[i] + (total_curvature[i] - curvature[i]) * centre[i]) / total_curvature[i]
 
 
 @compiled
@@ -225,22 +259,20 @@ def _is_optimal(terms, alpha, z, w, max_target):
 
 
 @compiled
-def _keep_best(values, terms, state, has_intercept):
+def _keep_best(rows, terms, state, has_intercept):
     """Keep the weights, and the dual variables clipped to their bounds, if they are the best ones so far.
 
     The first ones are kept in any case, even if their objectives are NaN. The sum of the dual variables is not exactly
     zero with an intercept; see `finishing` for the bound that allows for it.
     """
     loss, dual, total, scalars, v = 0.0, 0.0, 0.0, state.scalars, state.g
-    v[:] = 0.0
     for i in range(terms.row.size):
         curvature, alpha = terms.curvature[i], min(max(state.alpha[i], terms.lower[i]), terms.upper[i])
         loss += loss_and_slope(state.z[i], terms.lower[i], terms.upper[i], curvature, 0.0)[0]
         dual += alpha * (terms.target[i] - 0.5 * curvature * alpha)
         total += alpha
         state.t[i] = alpha
-        if alpha != 0.0:
-            axpy(alpha, values[terms.row[i]], v)
+    combine(rows.columns, terms.row, state.t, state.scores, v)
     primal, dual = loss + 0.5 * dot(state.w, state.w), dual - 0.5 * dot(v, v)
     if has_intercept:
         dual -= abs(total) * (scalars[MAX_TARGET] + np.sqrt(2.0 * primal * scalars[MAX_SQUARED_NORM]))
@@ -273,14 +305,13 @@ def _line_derivatives(unclipped, slope, t, lower, upper, k):
 def _line_minimum(terms, state, slope_at_zero, curvature):
     """Return the k at which the derivative along a line is zero; ±∞ if there is none, NaN if numbers are not finite.
 
-    The line changes the scores by k t; slope_at_zero + curvature k is the derivative of ½|w|² along it. The derivative
-    is piecewise linear and does not decrease with k. Its zero is found by Newton's method, safeguarded by bisection of
-    the current bracket, or by growing strides as long as there is no bracket.
+    The line changes the scores by k t; slope_at_zero + curvature k is the derivative of ½|w|² along it, and those of
+    the losses follow from the unclipped dual variables at k = 0. The derivative is piecewise linear and does not
+    decrease with k. Its zero is found by Newton's method, safeguarded by bisection of the current bracket, or by
+    growing strides as long as there is no bracket.
     """
     low, high, k, stride, tol = -np.inf, np.inf, 0.0, 0.0, 0.0
     for i in range(terms.row.size):
-        delta = state.total_curvature[i] - terms.curvature[i]
-        state.unclipped[i] = (state.z[i] + delta * state.centre[i]) / state.total_curvature[i]
         state.slope[i] = state.t[i] / state.total_curvature[i]
     for iteration in range(_MAX_LINE_SEARCH_ITERATIONS):
         slope, size, second = _line_derivatives(state.unclipped, state.slope, state.t, terms.lower, terms.upper, k)

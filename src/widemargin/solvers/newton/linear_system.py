@@ -22,8 +22,8 @@ rounding makes a matrix indefinite, a small multiple of the identity, a ridge, i
 import numpy as np
 from scipy.linalg.lapack import dposv
 
-from widemargin._runtime.compile import compiled
-from widemargin.solvers.newton.active_set_state import IMBALANCE, INTERCEPT_STEP, axpy, dot
+from widemargin._runtime.compile import SUMS, compiled
+from widemargin.solvers.newton.active_set_state import IMBALANCE, INTERCEPT_STEP, axpy, combine, dot
 
 _FIRST_RIDGE, _RIDGE_FACTOR, _MAX_RIDGE = 1e-15, 100.0, 1e-3  # of a matrix with unit diagonal; factor to the next one
 
@@ -31,30 +31,27 @@ _FIRST_RIDGE, _RIDGE_FACTOR, _MAX_RIDGE = 1e-15, 100.0, 1e-3  # of a matrix with
 
 
 @compiled
-def find_step(values, terms, state, has_intercept):
+def find_step(rows, terms, state, has_intercept):
     """Set d, the step e of the intercept, and t = y for the free terms, which before the call hold r.
 
     Sets g, and lists the free terms. Returns whether the system can be solved in double precision.
     """
     n_free, n_columns = _list_free_terms(state.is_free, state.free), state.w.size
     state.scalars[INTERCEPT_STEP] = 0.0
+    combine(rows.columns, terms.row, state.alpha, state.scores, state.d)
     for j in range(n_columns):
-        state.d[j] = -state.w[j]
-    for i in range(terms.row.size):
-        if state.alpha[i] != 0.0:
-            axpy(state.alpha[i], values[terms.row[i]], state.d)
-    for j in range(n_columns):
+        state.d[j] -= state.w[j]
         state.g[j] = -state.d[j]
     if n_free == 0:
         return True
     is_over_columns = n_free > n_columns
     if is_over_columns:
-        mean_residual = _state_over_columns(values, terms, state, has_intercept, n_free)
+        mean_residual = _state_over_columns(rows, terms, state, has_intercept, n_free)
     else:
         mean_residual = 0.0
-        _state_over_terms(values, terms, state, n_free)
-    n, n_products = (n_columns, n_free) if is_over_columns else (n_free, n_columns)
-    _add_outer_products(state.products, n_products, n, state.matrix)
+        _state_over_terms(rows.values, terms, state, n_free)
+    n, length = (n_columns, n_free) if is_over_columns else (n_free, n_columns)
+    _set_inner_products(state.products, n, length, state.scale, state.matrix)
     if not _factorise(state.matrix, n, state.scale):
         return False
     _solve_factorised(state.matrix, n, state.scale, state.right_sides)
@@ -62,9 +59,9 @@ def find_step(values, terms, state, has_intercept):
         for j in range(n_columns):
             state.d[j] = state.right_sides[0, j]
         state.scalars[INTERCEPT_STEP] = mean_residual - dot(state.mean_row, state.d)
-        _set_dual_steps(state.products, state.free[:n_free], state.total_curvature, state.d, state.t)
+        _set_dual_steps(state.products, state.free[:n_free], state.slope, state.d, state.t)
     else:
-        _finish_over_terms(values, terms, state, has_intercept, n_free)
+        _finish_over_terms(rows.values, terms, state, has_intercept, n_free)
     return True
 
 
@@ -79,11 +76,12 @@ def _list_free_terms(is_free, free):
 
 
 @compiled
-def _state_over_columns(values, terms, state, has_intercept, n_free):
-    """Set U, the diagonal and the right-hand side of the system for d; return the weighted mean of r.
+def _state_over_columns(rows, terms, state, has_intercept, n_free):
+    """Set U', the diagonal and the right-hand side of the system for d; return the weighted mean of r.
 
     `mean_row` becomes the mean of the rows, or zero without an intercept; both means are weighted by 1 / total
-    curvature, and that of r includes the imbalance. U holds centred rows, and t becomes D^−½ (r − mean).
+    curvature, and that of r includes the imbalance. U holds centred rows. D^−½ (r − mean) follows the last row of U',
+    and `slope` becomes the diagonal of D^−½ for the free terms.
     """
     mean_row, right_side, n_columns = state.mean_row, state.right_sides[0], state.w.size
     mean_residual, total_weight, imbalance = 0.0, 0.0, state.scalars[IMBALANCE]
@@ -93,44 +91,44 @@ def _state_over_columns(values, terms, state, has_intercept, n_free):
             i = state.free[s]
             total_weight += 1.0 / state.total_curvature[i]
             mean_residual += state.t[i] / state.total_curvature[i]
-            axpy(1.0 / state.total_curvature[i], values[terms.row[i]], mean_row)
+            axpy(1.0 / state.total_curvature[i], rows.values[terms.row[i]], mean_row)
         mean_residual = (mean_residual + imbalance) / total_weight
         for j in range(n_columns):
             mean_row[j] /= total_weight
-    for j in range(n_columns):
-        right_side[j] = -state.g[j] - imbalance * mean_row[j]
-        state.matrix[j, : j + 1] = 0.0
-        state.matrix[j, j] = 1.0
+    root, residual = state.slope[:n_free], state.products[n_columns][:n_free]
     for s in range(n_free):
-        i, row = state.free[s], state.products[s]
-        x, root = values[terms.row[i]], 1.0 / np.sqrt(state.total_curvature[i])
-        for j in range(n_columns):
-            row[j] = root * (x[j] - mean_row[j])
-        state.t[i] = root * (state.t[i] - mean_residual)
-        axpy(state.t[i], row, right_side)
+        root[s] = 1.0 / np.sqrt(state.total_curvature[state.free[s]])
+        residual[s] = root[s] * (state.t[state.free[s]] - mean_residual)
+    for j in range(n_columns):
+        column, line = rows.columns[j], state.products[j][:n_free]
+        for s in range(n_free):
+            line[s] = root[s] * (column[terms.row[state.free[s]]] - mean_row[j])
+        right_side[j] = dot(residual, line) - state.g[j] - imbalance * mean_row[j]
+        state.scale[j] = 1.0
     return mean_residual
 
 
 @compiled
 def _state_over_terms(values, terms, state, n_free):
-    """Set U, the diagonal and two right-hand sides of the system for y; the second consists of ones."""
+    """Set U', the diagonal and two right-hand sides of the system for y; the second consists of ones."""
     for s in range(n_free):
         i = state.free[s]
         x = values[terms.row[i]]
         for j in range(x.size):
-            state.products[j, s] = x[j]
-        state.matrix[s, : s + 1] = 0.0
-        state.matrix[s, s] = state.total_curvature[i]
+            state.products[s, j] = x[j]
+        state.scale[s] = state.total_curvature[i]
         state.right_sides[0, s] = state.t[i] + dot(x, state.g)
         state.right_sides[1, s] = 1.0
 
 
 @compiled
-def _set_dual_steps(products, free, total_curvature, d, t):
-    """Set t = y, the steps of the free dual variables, from d; before, t is what `_state_over_columns` has set."""
+def _set_dual_steps(products, free, root, d, t):
+    """Set t = y, the steps of the free dual variables, from d and from what `_state_over_columns` has set."""
+    y = products[d.size][: free.size]
+    for j in range(d.size):
+        axpy(-d[j], products[j][: free.size], y)
     for s in range(free.size):
-        i = free[s]
-        t[i] = (t[i] - dot(products[s], d)) / np.sqrt(total_curvature[i])
+        t[free[s]] = root[s] * y[s]
 
 
 @compiled
@@ -149,20 +147,25 @@ def _finish_over_terms(values, terms, state, has_intercept, n_free):
         axpy(state.t[i], values[terms.row[i]], state.d)
 
 
-@compiled
-def _add_outer_products(products, n_products, n, A):
-    """Add U'U to the lower half of A, where U has the first n columns of the first rows of `products`.
+@compiled(fastmath=SUMS)
+def _set_inner_products(products, n, length, diagonal, A):
+    """Set the lower half of A to the diagonal plus U'U, where U' is the upper left part, n x length, of `products`.
 
-    Four rows are added at once, since the time is limited by the writes to the matrix; rows of zeros follow the last.
+    Four entries are computed at once, since the time is limited by the reads; at the end of a row some are repeated.
     """
-    products[n_products : n_products + 3] = 0.0
-    for k in range(0, n_products, 4):
-        x, y, z, u = products[k], products[k + 1], products[k + 2], products[k + 3]
-        for row in range(n):
-            a, b, c, d, line = x[row], y[row], z[row], u[row], A[row]
-            if a != 0.0 or b != 0.0 or c != 0.0 or d != 0.0:
-                for column in range(row + 1):
-                    line[column] += a * x[column] + b * y[column] + c * z[column] + d * u[column]
+    for row in range(n):
+        x = products[row]
+        for first in range(0, row + 1, 4):
+            second, third, fourth = min(first + 1, row), min(first + 2, row), min(first + 3, row)
+            y, z, u, v = products[first], products[second], products[third], products[fourth]
+            a, b, c, d = 0.0, 0.0, 0.0, 0.0
+            for k in range(length):
+                a += x[k] * y[k]
+                b += x[k] * z[k]
+                c += x[k] * u[k]
+                d += x[k] * v[k]
+            A[row, first], A[row, second], A[row, third], A[row, fourth] = a, b, c, d
+        A[row, row] += diagonal[row]
 
 
 @compiled
