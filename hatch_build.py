@@ -14,10 +14,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _SWITCH = "WIDEMARGIN_BUILD_CODE"
 _MOST_SECONDS = 1800
+# The sources are put on the path here: pip removes what an earlier editable install has put there, PYTHONPATH or not.
 _BUILD = """
 import sys
+sys.path.insert(0, sys.argv[1])
 from widemargin.workflows.build_code import build_code, default_kind
-for path in build_code(sys.argv[1], sys.argv[2:] or [default_kind()]):
+for path in build_code(sys.argv[2], sys.argv[3:] or [default_kind()]):
     print(path)
 """
 
@@ -52,9 +54,6 @@ def _kinds():
 
 def _compile(source):
     """Return the paths of the files of compiled code, made by a process that runs the package from its sources."""
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(source), os.environ.get("PYTHONPATH")]))
-    }
-    command = [sys.executable, "-c", _BUILD, str(source / "widemargin" / "_code"), *_kinds()]
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=_MOST_SECONDS)
+    command = [sys.executable, "-c", _BUILD, str(source), str(source / "widemargin" / "_code"), *_kinds()]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_MOST_SECONDS)
     return [Path(line) for line in done.stdout.splitlines()]

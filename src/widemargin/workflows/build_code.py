@@ -14,7 +14,8 @@ from widemargin._runtime import shipped_code
 from widemargin._runtime.code_key import digest_of_compiled_code
 
 _FILES_KEPT = 4  # of other digests, as of other environments with the same sources
-_WARMUP = "from widemargin.workflows.warmup import warmup; warmup()"
+_SOURCES = str(Path(__file__).parents[2])
+_WARMUP = f"import sys; sys.path.insert(0, {_SOURCES!r}); from widemargin.workflows.warmup import warmup; warmup()"
 _PROCESSOR = """
 import json
 from numba.core.registry import cpu_target
