@@ -44,7 +44,7 @@ def workers_never_replaced(client, n_workers):
 def keys_left(client):
     """Return the keys of tasks of fits that the scheduler knows, and those that workers hold."""
     known = client.run_on_scheduler(lambda dask_scheduler: [str(key) for key in dask_scheduler.tasks])
-    held = client.run(lambda dask_worker: [str(key) for key in dask_worker.data])
+    held = client.run(lambda dask_worker: [str(key) for key in dask_worker.data], on_error="ignore")  # one may be dying
     keys = set(known).union(*held.values())
     return sorted(key for key in keys if key.lstrip("('").startswith(OURS))
 

@@ -57,6 +57,7 @@ from widemargin import (
     show_progress,
     subset_file,
     train_file,
+    warmup,
     write_blocks,
     write_ranges,
     write_svmlight,
@@ -141,6 +142,7 @@ def read_and_write() -> None:
 
 
 def from_files_to_files() -> None:
+    print(warmup(["LinearSVC"], n_jobs=1).compiled, warmup().to_dict())
     print(check_file("train.txt", limit=10), check_file(BytesIO(b"1 1:2\n")).to_dict())
     scale_file(Path("train.txt"), "scaled.txt", lower=0.0, save="train.range")
     convert_file("train.parquet", "train.arrow", label="y", columns=["a", "b"], max_memory="3GB", compression="zstd")

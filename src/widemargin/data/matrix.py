@@ -282,11 +282,16 @@ class Matrix:
 
     def threads(self, n_jobs: int | None) -> int | None:
         """Return n_jobs, or 1 if a pass over the rows takes so little time that threads are not worth it."""
-        return n_jobs if self.n_stored >= _VALUES_WORTH_THREADS else 1
+        return threads_for(n_jobs, self.n_stored)
 
     def ranges(self, max_ranges: int = _MAX_RANGES) -> list[tuple[int, int]]:
         """Divide the rows into (start, stop) ranges for threads; their number depends on the data only."""
         return ranges_of_rows(self.n_rows, self.n_stored, max_ranges)
+
+
+def threads_for(n_jobs: int | None, n_stored: int) -> int | None:
+    """Return n_jobs, or 1 if a pass over so many stored values takes so little time that threads are not worth it."""
+    return n_jobs if n_stored >= _VALUES_WORTH_THREADS else 1
 
 
 def ranges_of_rows(n_rows: int, n_stored: int, max_ranges: int = _MAX_RANGES) -> list[tuple[int, int]]:

@@ -69,7 +69,7 @@ def _is_plain(model, X, *y, y_numeric, reset=True, order=None, accept_sparse="cs
         return False
     if min(X.shape) == 0:
         return False
-    if not reset and (hasattr(model, "feature_names_in_") or X.shape[1] != model.n_features_in_):
+    if not reset and (hasattr(model, "feature_names_in_") or X.shape[1] != getattr(model, "n_features_in_", -1)):
         return False
     kinds = "biuf" if y_numeric else "biufU"
     if not all(type(one) is np.ndarray and one.shape == X.shape[:1] and one.dtype.kind in kinds for one in y):

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from widemargin._runtime.argument_types import Floats
 from widemargin.data.blocks.row_blocks import Block, RowBlocks
 from widemargin.data.blocks.streamed import StreamedMatrix
-from widemargin.data.matrix import ranges_of_rows, set_squared_norms
+from widemargin.data.matrix import ranges_of_rows, set_squared_norms, threads_for
 from widemargin.data.rows import DenseRows, SparseRows
 
 
@@ -72,6 +72,10 @@ class ResidentMatrix(StreamedMatrix):
     def ranges(self) -> list[tuple[int, int]]:
         """Divide the rows into (start, stop) ranges for threads, as a Matrix does."""
         return ranges_of_rows(self.n_rows, self.n_stored)
+
+    def threads(self, n_jobs: int | None) -> int | None:
+        """Return n_jobs, or 1 if a pass over the rows is short, as a Matrix does."""
+        return threads_for(n_jobs, self.n_stored)
 
     def _joined_dense(self):
         values = np.empty((self.n_rows, self.n_features), self.blocks.layout.value_type)
