@@ -143,7 +143,7 @@ def test_at_the_shell_ctrl_c_while_compiling_leaves_one_line_and_status_130(opti
     rng = np.random.default_rng(0)
     rows = (" ".join(f"{j + 1}:{x:.3f}" for j, x in enumerate(rng.standard_normal(4))) for _ in range(200))
     data.write_text("".join(f"{k % 2} {row}\n" for k, row in enumerate(rows)))
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "WIDEMARGIN_SHIPPED_CODE": "no"}
     script = (  # Ctrl-C comes soon after the first function has begun to be compiled
         "import os, signal, sys, threading\n"
         "from widemargin._runtime.compile import before_compilation\n"

@@ -154,7 +154,7 @@ class WholeMatrix(Decomposition):
         above, below = np.greater(state.F, largest), np.less(state.F, smallest)
         stays = ((state.beta <= state.lower) & above) | ((state.beta >= state.upper) & below)
         chosen = np.flatnonzero(~stays)
-        return chosen if len(chosen) <= _MAX_FRACTION_CHOSEN * self._n_variables else state.index
+        return chosen if 0 < len(chosen) <= _MAX_FRACTION_CHOSEN * self._n_variables else state.index
 
     def _take_pair_steps(self, block, variables, goal):
         """Take pair steps as the base class does; a tiny problem, to full precision if a few thousand suffice."""
