@@ -291,7 +291,7 @@ def test_data_that_cannot_be_trained_on_are_one_line_and_status_1(call, tmp_path
 
 
 def test_ctrl_c_keeps_the_kernel_machine_so_far(endless, tmp_path):
-    words = ["train", "-s", "0", "-t", "0", "-c", "1e9", "-e", "1e-9", "--progress", "yes", endless]
+    words = ["train", "-s", "0", "-t", "0", "-c", "1e9", "-e", "1e-9", "--solver", "smo", "--progress", "yes", endless]
     command = [sys.executable, "-m", "widemargin", *map(str, words)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
