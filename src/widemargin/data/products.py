@@ -134,13 +134,13 @@ class InnerProducts:
         yield memory
         self._free_workspaces.append(memory)
 
-    def ranges(self, n_columns):
-        """Divide range(n_columns) into the (start, stop) ranges of tasks for threads."""
-        if self._by_lists:  # by whole blocks of lists
-            return [
-                (begin, min(begin + _COLUMNS_PER_TASK, n_columns)) for begin in range(0, n_columns, _COLUMNS_PER_TASK)
-            ]
-        return split(n_columns, -(-n_columns // _COLUMNS_PER_TASK))
+    def ranges(self, n_columns, n_panels=1):
+        """Divide range(n_columns) into the (start, stop) ranges of tasks for threads, of so many panels each."""
+        smallest = ROWS_PER_BLOCK if self._by_lists else self.tile_columns  # lists are taken by whole blocks
+        step = max(smallest, _COLUMNS_PER_TASK // n_panels // smallest * smallest)
+        if self._by_lists:
+            return [(begin, min(begin + step, n_columns)) for begin in range(0, n_columns, step)]
+        return split(n_columns, -(-n_columns // step))
 
     def tiles(self, start, stop):
         """Divide range(start, stop) into the (start, stop) ranges of tiles; none crosses the end of a list block."""

@@ -175,7 +175,9 @@ class KernelRows:
         """Add rows of a matrix or a function of the user, which are computed first."""
         values, slots = np.empty((len(rows), columns.n_columns), self.dtype), np.arange(len(rows))
         self.fill(rows, columns, values, slots)
-        add_weighted_rows(values, slots, weights, 0, columns.n_columns, sums)
+        part = np.zeros(columns.n_columns)
+        add_weighted_rows(values, slots, weights, 0, columns.n_columns, part)
+        sums += part
 
     def _add_products(self, rows, weights, columns, sums):
         """Add rows whose panels are all in memory at the same time."""
@@ -184,20 +186,21 @@ class KernelRows:
             _WeightedPanel(values, self._norms[rows[k * step : (k + 1) * step]], weights[k * step : (k + 1) * step])
             for k, values in enumerate(self._products.panels(rows))
         ]
-        ranges = self._products.ranges(columns.n_columns)
+        ranges = self._products.ranges(columns.n_columns, len(panels))
         run(self._add_panels, [(panels, columns, sums, *ends) for ends in ranges], self.n_jobs)
 
     def _add_panels(self, panels, columns, sums, start, stop):
-        """Add the weighted rows of all panels to sums[start:stop], tile by tile."""
+        """Add the weighted rows of all panels, summed up by themselves, to sums[start:stop], tile by tile."""
         with self._products.workspace() as workspace, self._tile() as values:
             slots = np.arange(len(values))
             for begin, end in self._products.tiles(start, stop):
-                norms, part = columns.norms[begin:end], sums[begin:end]
+                norms, part = columns.norms[begin:end], np.zeros(end - begin)
                 for panel in panels:
                     n_panel = len(panel.norms)
                     products = self._products.fill(panel.values, n_panel, columns.chosen, begin, end, workspace)
                     self.kernel.finish(products, panel.norms, norms, slots[:n_panel], values, 0)
                     add_weighted_rows(values, slots[:n_panel], panel.weights, 0, end - begin, part)
+                sums[begin:end] += part
 
     @contextmanager
     def _tile(self):

@@ -269,19 +269,22 @@ class ActiveSet:
         """
         change = np.bincount(self.position[chosen], beta - self.beta[chosen], minlength=len(self.rows))
         moved = np.flatnonzero(change)
-        f = self._sums(self.f.copy(), self.rows, self.rows[moved], change[moved])
+        f, error = self._sums(self.f.copy(), self.rows, self.rows[moved], change[moved])
         self._f_is_current = False
         self.f[:], self.beta[chosen] = f, beta
+        self.rounding_bound += error
         self._f_is_current = True
 
     def _sums(self, sums, columns, rows, weights):
-        """Add weighted kernel rows, which are not stored, to `sums`, the values of f at rows `columns`; return `sums`.
+        """Add weighted kernel rows, which are not stored, to `sums`, the values of f at rows `columns`.
 
-        Raises KeyboardInterrupt if the solver is interrupted from another thread, unless this is what it does then.
+        Returns `sums` and a bound on their rounding errors. Each block of rows is summed up by itself, so that the
+        bound grows with the number of blocks, not of rows. Raises KeyboardInterrupt if the solver is interrupted from
+        another thread, unless this is what it does then.
         """
-        K = self.problem.K
+        K, error = self.problem.K, 0.0
         self._f_is_recomputed = False
-        self.rounding_bound += addition_error(weights, K.bound, max(sums.max(initial=0.0), -sums.min(initial=0.0)))
+        size = max(sums.max(initial=0.0), -sums.min(initial=0.0))
         some = K.columns(None if len(columns) == K.n_rows else columns)
         for begin in range(0, len(rows), K.rows_added_at_once):
             if self._heeds_interrupts and self.settings.interrupt.is_set():
@@ -289,21 +292,25 @@ class ActiveSet:
             part = slice(begin, begin + K.rows_added_at_once)
             K.add(rows[part], weights[part], some, sums)
             self.cache.n_computed += len(rows[part]) * len(columns) / K.n_rows
-        return sums
+            size += float(np.abs(weights[part]).sum()) * K.bound
+            error += addition_error(weights[part], K.bound, 0.0) + UNIT_ROUNDOFF * size
+        return sums, error
 
     def activate(self, rows):
         """Make the kernel rows `rows`, which are removed, and their dual variables active; f is completed at these."""
         self._beta[self.index], self._f[self.rows] = self.beta, self.f
         wanted = np.zeros(self.problem.K.n_rows, bool)
         wanted[rows] = True
-        weights, f, rest = self._row_weights(), self._f.copy(), []
+        weights, f, rest, errors = self._row_weights(), self._f.copy(), [], [0.0]
         for removed, before in self._removed:
             now, change = removed[wanted[removed]], weights - before
             changed = np.flatnonzero(change)
-            f[now] = self._sums(f[now], now, changed, change[changed])
+            f[now], error = self._sums(f[now], now, changed, change[changed])
+            errors.append(error)
             rest.append((removed[~wanted[removed]], before))
         wanted[self.rows] = True
         self._f_is_current = False
+        self.rounding_bound += max(errors)  # each is that of other rows
         self._f, self._removed = f, [(removed, before) for removed, before in rest if len(removed)]
         self._activate(np.flatnonzero(wanted[self.problem.row]), np.flatnonzero(wanted))
         self._f_is_current = True
@@ -352,27 +359,29 @@ class ActiveSet:
             self.cache.all_columns()
         if self._f_is_current:
             self._f[self.rows] = self.f
-            while self._removed:
-                self._complete_some(deadline)
+            self._complete(deadline)
         elif exactly:
             self._compute_exactly()
         else:
-            self._f[:], self.rounding_bound = 0.0, 0.0
-            self._f[:] = self._with_changes(self._row_weights(), np.arange(len(self._f)), deadline)
+            self._f[:] = 0.0
+            self._f[:], self.rounding_bound = self._with_changes(self._row_weights(), np.arange(len(self._f)), deadline)
         self._f_is_current = False
         self._removed = []
         self._activate(np.arange(len(self._beta)), np.arange(len(self._f)))
         self._f_is_current = self._heeds_interrupts = True
 
-    def _complete_some(self, deadline):
-        """Complete f at some of the rows that were removed last; if this is interrupted, nothing has changed."""
-        rows, weights = self._removed[-1]
-        some, rest = rows[:_ROWS_COMPLETED_AT_ONCE], rows[_ROWS_COMPLETED_AT_ONCE:]
-        f = self._with_changes(self._row_weights() - weights, some, deadline)
-        self._f_is_current = False
-        self._f[some] = f
-        self._removed[-1:] = [(rest, weights)] if len(rest) else []
-        self._f_is_current = True
+    def _complete(self, deadline):
+        """Complete f at all rows that are removed, some at a time; those that are complete remain so after Ctrl-C."""
+        before = self.rounding_bound
+        while self._removed:
+            rows, weights = self._removed[-1]
+            some, rest = rows[:_ROWS_COMPLETED_AT_ONCE], rows[_ROWS_COMPLETED_AT_ONCE:]
+            f, error = self._with_changes(self._row_weights() - weights, some, deadline)
+            self._f_is_current = False
+            self._f[some] = f
+            self.rounding_bound = max(self.rounding_bound, before + error)  # each error is that of other rows
+            self._removed[-1:] = [(rest, weights)] if len(rest) else []
+            self._f_is_current = True
 
     def recompute(self):
         """Compute f = K beta from scratch, without accumulated rounding errors, and make all dual variables active.
@@ -426,32 +435,36 @@ class ActiveSet:
             np.clip(self.beta, self.lower, self.upper, out=self.beta)
 
     def _with_changes(self, weights, rows, deadline):
-        """Return f at the given rows plus Σ_i weights_i K_i; the K_i are cached if these are most rows and they fit."""
+        """Return f at the given rows plus Σ_i weights_i K_i, and a bound on the rounding errors of this addition.
+
+        The K_i are cached if these are most rows and they fit.
+        """
         K = self.problem.K
         changed = np.flatnonzero(weights)
         if deadline == np.inf and 2 * len(rows) > K.n_rows and 0 < len(changed) <= self.cache.n_slots:
             sums, slots = self._f.copy(), self.cache.fetch(changed)
-            self._add_rows(self.cache.values, slots, weights[changed], sums)
-            return sums[rows]
+            self._f_is_recomputed = False
+            error = add_rows(self.cache.values, slots, weights[changed], sums, K.bound, self.settings.n_jobs)
+            return sums[rows], error
         if deadline == np.inf:
             return self._sums(self._f[rows], rows, changed, weights[changed])
         return self._with_largest_changes(weights, changed, rows, deadline)
 
     def _with_largest_changes(self, weights, changed, rows, deadline):
-        """Return f at the given rows plus Σ_i weights_i K_i, the largest weights first, as far as the time allows.
+        """Return what `_with_changes` does, the largest weights first, as far as the time allows.
 
         A bound on the rest is added to `omitted_bound`.
         """
-        K, sums, n_added = self.problem.K, self._f[rows], 0
+        K, sums, n_added, total = self.problem.K, self._f[rows], 0, 0.0
         changed = changed[np.argsort(-np.abs(weights[changed]), kind="stable")]
         while n_added < len(changed) and time.perf_counter() <= deadline:
             part = changed[n_added : n_added + _ROWS_PER_BLOCK]
-            self._sums(sums, rows, part, weights[part])
-            n_added += len(part)
+            _, error = self._sums(sums, rows, part, weights[part])
+            n_added, total = n_added + len(part), total + error
         omitted = changed[n_added:]
         size = float(np.abs(weights[omitted]) @ np.sqrt(np.maximum(K.diagonal[omitted], 0.0)))
         self.omitted_bound[rows] += size * np.sqrt(np.maximum(K.diagonal[rows], 0.0))
-        return sums
+        return sums, total
 
     def _blocks(self, chosen, columns=None):
         """Yield (rows, values, slots) for blocks of the chosen kernel rows, at some columns or all; not cached."""
