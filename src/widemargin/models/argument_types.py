@@ -16,6 +16,8 @@ ClassWeight: TypeAlias = dict[Any, float] | Literal["balanced"] | None
 RandomState: TypeAlias = int | np.random.RandomState | None
 
 KernelChoice: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid", "precomputed"] | Callable[[Any, Any], Any]
+BasisPoints: TypeAlias = int | Literal["auto"] | Rows | None
+BasisChoice: TypeAlias = Literal["auto", "uniform", "kmeans", "leverage", "greedy"]
 Gamma: TypeAlias = Literal["scale", "auto"] | float
 KernelStopping: TypeAlias = Literal["kkt", "gap"]
 

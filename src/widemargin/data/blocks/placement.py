@@ -75,6 +75,12 @@ def matrix_of_blocks(
     MemoryError
         If there is no room for the vectors of one problem.
     """
+    how = None if scaling is None else ColumnScaling.of(scaling, _column_statistics(blocks))
+    return mapped_matrix(blocks, constant, how, max_memory=max_memory, n_problems=n_problems, n_vectors=n_vectors)
+
+
+def mapped_matrix(blocks, constant, how, *, max_memory=None, n_problems=1, n_vectors=VECTORS_OF_ROW_LOSSES):
+    """Return what `matrix_of_blocks` does, of columns mapped as `how` says: a ColumnScaling, a BasisMap, or None."""
     in_use = memory_in_use()
     limit = bytes_of(max_memory) + (in_use if max_memory is None else 0)
     vectors = round(8 * n_vectors * max(1, len(blocks)))
@@ -86,7 +92,6 @@ def matrix_of_blocks(
             f"{_shown(in_flight)} for blocks that are being read, and {_shown(in_use)} that are in use already; "
             f"max_memory is {_shown(limit)}. Raise max_memory, or take a part of the rows."
         )
-    how = None if scaling is None else ColumnScaling.of(scaling, _column_statistics(blocks))
     in_memory = _bytes_in_memory(blocks)
     if how is None and in_memory * (1 if _stays_bytes(blocks) else 2) <= left - vectors:  # twice while it is made
         matrix = _loaded(blocks, constant)

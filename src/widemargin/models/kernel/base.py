@@ -24,12 +24,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from widemargin._runtime.argument_types import Floats, SparseMatrix
 from widemargin._runtime.progress import SILENCE, reporting
 from widemargin._runtime.threads import n_threads, single_threaded_blas
+from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import PreparedRows
 from widemargin.models.argument_types import Checkpoint
 from widemargin.models.base import SolvedModel, one_by_one
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
+from widemargin.models.kernel.on_basis import LinearOnBasis
 from widemargin.models.kernel.training_rows import (
     SharedMatrix,
     TrainingRows,
@@ -37,6 +39,7 @@ from widemargin.models.kernel.training_rows import (
     gamma_value,
     kernel_sums,
     kernel_values,
+    n_rows_of,
     parts_of,
 )
 from widemargin.models.sklearn_private import Hidden, Interval, StrOptions, _num_samples
@@ -51,6 +54,7 @@ _MAX_ROWS_TO_SHARE = 2000  # rows up to which several problems share one kernel 
 _MIN_ROWS_TO_COMPUTE_SINGLY, _MAX_NARROW_FEATURES = 256, 100
 _MAX_REFINEMENT_ITERATIONS = 12  # of svmlight; each divides the violation by about ten, and takes a few milliseconds
 _MAX_ROWS_IN_TURN = 256  # up to which several problems are solved one after the other: threads would wait for Python
+_ATTRIBUTES_OF_SUPPORT = ("support_", "support_vectors_", "n_support_", "dual_coef_", "facts_", "_fit_rows")
 _MAX_C = 1e30  # used instead of larger values of C; dual variables never reach it, and the objective stays finite
 
 
@@ -145,6 +149,7 @@ class KernelModel(SolvedModel):
         "checkpoint": [str, os.PathLike, None],
     }
 
+    basis = None  # of the machines that take none
     _are_most_rows_at_bound = False  # whether most dual variables are expected to be as large as C allows
     checkpoint: Checkpoint = None
 
@@ -175,8 +180,20 @@ class KernelModel(SolvedModel):
         return coef
 
     def _weights(self):
-        """Return Σ coef_i x_i over the support vectors, one row for each output."""
-        return self.dual_coef_ @ self.support_vectors_
+        """Return Σ coef_i x_i over the support vectors or basis points, one row for each output."""
+        vectors, coefficients = self._expansion()
+        return coefficients @ vectors
+
+    @property
+    def _is_on_basis(self):
+        """Whether the fitted model is a machine on a basis."""
+        return "basis_coef_" in vars(self)
+
+    def _expansion(self):
+        """Return the support vectors or basis points, and their coefficients, one row for each output."""
+        if self._is_on_basis:
+            return self.basis_, self.basis_coef_
+        return self.support_vectors_, self.dual_coef_
 
     @property
     def _wants_probability(self):
@@ -185,7 +202,11 @@ class KernelModel(SolvedModel):
 
     def _costs(self, training, rows):
         """Return C times the weight of each of these rows."""
-        return min(float(self.C), _MAX_C) * training.weight[rows]
+        return self._costs_of(training.weight[rows])
+
+    def _costs_of(self, weight):
+        """Return C times the weights."""
+        return min(float(self.C), _MAX_C) * weight
 
     def _check_rows(self, X, *y, **options):
         """Return X, and y if given, after checks of these and of the parameters. Sets `shape_fit_`.
@@ -193,6 +214,11 @@ class KernelModel(SolvedModel):
         X of a callable kernel may be anything that the function takes, and is returned unchanged.
         """
         self._validate_params()
+        if isinstance(X, RowBlocks) and self.basis is None:
+            raise TypeError(
+                f"{type(self).__name__} takes row blocks with a basis only, for instance basis=1000; without one it "
+                "needs all rows in memory: pass X.to_memory() and X.labels, or a part such as X[:50000]."
+            )
         if issparse(X) and self.kernel == "precomputed":
             raise TypeError("Sparse precomputed kernels are not supported: pass K(X, X) as an array.")
         if callable(self.kernel):
@@ -316,8 +342,31 @@ class KernelModel(SolvedModel):
             )
         return self._checkpoint_of(training.X)
 
+    def _fit_on_basis(self, X, state, n_problems):
+        """Fit the machine on its basis; return the Expansion and the solutions of its problems.
+
+        `state` is a function of the matrix of features that returns functions that state the problems. Sets the
+        attributes that describe how they were solved.
+        """
+        if self._wants_probability:
+            raise ValueError(
+                f"probability is not available with a basis; got probability={self.probability!r}: use None, and "
+                "scikit-learn's CalibratedClassifierCV."
+            )
+        linear = LinearOnBasis(self)
+        expansion, solutions = linear.fitted(X, self._kernel(), state, n_problems)
+        for name in _ATTRIBUTES_OF_SUPPORT:
+            vars(self).pop(name, None)
+        self.basis_, self.basis_coef_, self.intercept_ = expansion.basis.vectors, expansion.coef, expansion.intercept
+        for name in ("gap_", "objective_", "history_", "solver_", "status_"):
+            setattr(self, name, getattr(linear, name))
+        self.fit_status_ = int(any(solution.status is not Status.CONVERGED for solution in solutions))
+        return expansion, solutions
+
     def _keep_model(self, support, n_support, dual_coef, intercept, training):
         """Set the attributes that define f, in the layout of scikit-learn."""
+        for name in ("basis_", "basis_coef_"):
+            vars(self).pop(name, None)
         if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
             raise ValueError("The dual coefficients or intercepts are not finite: scale the features, or lower C.")
         self.support_ = support.astype(np.int32)
@@ -350,7 +399,7 @@ class KernelModel(SolvedModel):
 
     def _check_fitted(self):
         """Raise NotFittedError if the model is not fitted; scikit-learn's check takes as long as a small prediction."""
-        if "dual_coef_" not in vars(self):
+        if "dual_coef_" not in vars(self) and not self._is_on_basis:
             check_is_fitted(self)
 
     def _check_new_rows(self, X):
@@ -361,10 +410,18 @@ class KernelModel(SolvedModel):
             return X
         accept = False if self.kernel == "precomputed" else "csr"
         X = checked_rows(self, X, accept_sparse=accept, order="C", reset=False)
-        return csr_array(X) if issparse(self.support_vectors_) and not issparse(X) else X
+        is_sparse = issparse(self._expansion()[0])
+        return csr_array(X) if is_sparse and not issparse(X) and not isinstance(X, RowBlocks) else X
 
     def _check_unaltered(self):
         """Raise ValueError unless `dual_coef_`, `n_support_` and `support_vectors_` agree on the number of vectors."""
+        if self._is_on_basis:
+            if self.basis_coef_.shape[1] != self.basis_.shape[0]:
+                raise ValueError(
+                    f"The internal representation of {type(self).__name__} was altered: {self.basis_.shape[0]} basis "
+                    f"points have {self.basis_coef_.shape[1]} coefficients. Fit the model again."
+                )
+            return
         n_columns, n_support = self.dual_coef_.shape[1], np.asarray(self.n_support_).tolist()
         n_vectors = self.support_vectors_.shape[0] if self._has_features else n_columns
         if min(n_support) < 0 or not sum(n_support) == n_vectors == n_columns:
@@ -376,7 +433,9 @@ class KernelModel(SolvedModel):
     def _new_sums(self, X):
         """Check rows to predict and return `_sums` of the only output, with a progress report."""
         X = self._check_new_rows(X)
-        with self._showing("predicting", _num_samples(X)) as advance:
+        with self._showing("predicting", n_rows_of(X)) as advance:
+            if isinstance(X, RowBlocks):
+                return np.concatenate([self._sums(part, advance=advance).ravel() for part in parts_of(X, 1)])
             return self._sums(X, advance=advance).ravel()
 
     def _showing(self, what, n_rows):
@@ -390,9 +449,9 @@ class KernelModel(SolvedModel):
     def _sums(self, Z, **options):
         """Return Σ_i dual_coef_i K(x_i, z) of checked rows z, (n_rows, n_outputs) or as `kernel_scores` with `ends`."""
         options["n_jobs"] = self.n_jobs
-        coefficients = self.dual_coef_.toarray() if issparse(self.dual_coef_) else self.dual_coef_
-        if self._has_features:
-            vectors = self.support_vectors_
+        vectors, coefficients = self._expansion()
+        coefficients = coefficients.toarray() if issparse(coefficients) else coefficients
+        if self._has_features or self._is_on_basis:
             if issparse(Z) and not issparse(vectors):
                 vectors = csr_array(vectors)
             return kernel_sums(self._kernel(), vectors, coefficients, Z, **options)

@@ -16,7 +16,7 @@ from widemargin._runtime.warning import warn_caller
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
 from widemargin.models.inputs import check_class_weight, encode_labels
 from widemargin.models.kernel.base import KernelModel, SolvedProblem, available_with_probability
-from widemargin.models.kernel.training_rows import folds_of, parts_of
+from widemargin.models.kernel.training_rows import folds_of, n_rows_of, parts_of
 from widemargin.models.multiclass import (
     blocks_of,
     labels_of,
@@ -29,7 +29,7 @@ from widemargin.models.multiclass import (
     pairwise_probabilities,
     tabulate,
 )
-from widemargin.models.sklearn_private import StrOptions, _num_samples
+from widemargin.models.sklearn_private import StrOptions
 
 _needs_probability = available_with_probability(
     "predict_proba and predict_log_proba need probability='libsvm' when fitting."
@@ -80,6 +80,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     def _fit(self, X, y, sample_weight, submatrices=None):
         """Fit the model; `submatrices` are kernel matrices to reuse, see `fit_reusing`."""
+        if self.basis is not None:
+            return self._fit_pairs_on_basis(X, y, sample_weight)
         training, label = self._check(X, y, sample_weight)
         if submatrices is not None:
             training = replace(training, submatrices=submatrices)
@@ -88,7 +90,14 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return self._keep(training, label, pairs_of_models, trained)
 
     def _check(self, X, y, sample_weight):
-        """Return the TrainingRows, whose weights include class_weight, and labels 0 .. n_classes − 1.
+        """Return the TrainingRows, whose weights include class_weight, and labels 0 .. n_classes − 1."""
+        X, label, weight = self._check_arguments(X, y, sample_weight)
+        n_pairs = len(self.classes_) * (len(self.classes_) - 1) // 2
+        n_problems = n_pairs * (1 + 5 * self._wants_probability)
+        return self._training_rows(X, weight, n_problems, label), label
+
+    def _check_arguments(self, X, y, sample_weight):
+        """Return rows, labels 0 .. n_classes − 1, and weights of rows that include class_weight.
 
         Sets `classes_` and `class_weight_`.
         """
@@ -110,9 +119,28 @@ class KernelClassifier(ClassifierMixin, KernelModel):
                 f"{self._one_class} - all samples with positive weights belong to the same class; "
                 "there must be rows of two classes whose sample_weight and class_weight are positive."
             )
-        n_pairs = len(self.classes_) * (len(self.classes_) - 1) // 2
-        n_problems = n_pairs * (1 + 5 * self._wants_probability)
-        return self._training_rows(X, weight, n_problems, label), label
+        return X, label, weight
+
+    def _fit_pairs_on_basis(self, X, y, sample_weight):
+        """Fit the machine on its basis: a linear problem for each pair, in which rows of other classes cost nothing."""
+        X, label, weight = self._check_arguments(X, y, sample_weight)
+        pairs = pairs_of(np.flatnonzero(weight), label, len(self.classes_))
+        present = [pair for pair in pairs if pair.has_both]
+
+        def state(matrix):
+            return [partial(self._problem_on_basis, matrix, pair, weight) for pair in present]
+
+        expansion, solutions = self._fit_on_basis(X, state, len(present))
+        has_both = np.array([pair.has_both for pair in pairs])
+        sign = -1.0 if len(self.classes_) == 2 else 1.0  # the second of two classes is positive, as in scikit-learn
+        self.basis_coef_ = np.zeros((len(pairs), len(expansion.basis)))
+        self.basis_coef_[has_both] = sign * expansion.coef
+        self.intercept_ = sign * np.array([pair.constant for pair in pairs])
+        self.intercept_[has_both] = sign * expansion.intercept
+        self.n_iter_ = np.zeros(len(pairs), dtype=np.int32)
+        self.n_iter_[has_both] = [solution.n_iter for solution in solutions]
+        self.probA_, self.probB_ = np.empty(0), np.empty(0)
+        return self
 
     def _keep_order(self, label):
         """Keep the order in which classes first occur as `_seen_order`, unless it is that of `classes_`."""
@@ -186,7 +214,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     def _weights(self):
         """Return Σ coef_i x_i over the support vectors of each pair, one row for each pair."""
-        if len(self.classes_) == 2:
+        if len(self.classes_) == 2 or self._is_on_basis:
             return super()._weights()
         if not issparse(self.dual_coef_):
             return pair_coefficients(self.dual_coef_, self.n_support_) @ self.support_vectors_
@@ -196,7 +224,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     def _from_decisions(self, X, outcome):
         """Check rows and return outcome(decision values of the pairs, (n_rows, n_pairs)), block by block."""
         X, n_classes = self._check_new_rows(X), len(self.classes_)
-        with self._showing("predicting", _num_samples(X)) as advance:
+        with self._showing("predicting", n_rows_of(X)) as advance:
             found = [outcome(self._decisions(part, advance)) for part in parts_of(X, n_classes * (n_classes - 1))]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
@@ -204,6 +232,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """Return the decision value of each pair, positive for its first class, of checked rows."""
         if len(self.classes_) == 2:
             return -self._sums(Z, advance=advance) - self.intercept_
+        if self._is_on_basis:
+            return self._sums(Z, advance=advance) + self.intercept_
         return pair_decisions(self._sums(Z, ends=blocks_of(self.n_support_), advance=advance), self.intercept_)
 
     def decision_function(self, X: Rows) -> Floats:

@@ -16,19 +16,23 @@ import numpy as np
 from widemargin._runtime.warning import warn_caller
 from widemargin.errors import ConvergenceWarning, InfeasibleNuError
 from widemargin.models.argument_types import (
+    BasisChoice,
+    BasisPoints,
     Callbacks,
     Checkpoint,
     ClassWeight,
     Gamma,
     KernelChoice,
     KernelStopping,
+    MaxMemory,
     RandomState,
 )
 from widemargin.models.base import POSITIVE
+from widemargin.models.fixed_basis import PARAMETER_CONSTRAINTS
 from widemargin.models.kernel.classifier import KernelClassifier
 from widemargin.models.multiclass import largest_nu
 from widemargin.models.sklearn_private import Interval
-from widemargin.problems.classification import c_svc, nu_svc
+from widemargin.problems.classification import c_svc, hinge, nu_svc
 from widemargin.solvers.contract import Status
 
 
@@ -98,6 +102,17 @@ class SVC(KernelClassifier):
     checkpoint : str or path, default=None
         File that keeps the state of the solver if a problem has 20,000 rows or more; smaller ones take seconds. The
         same call goes on from there if the process was killed. Not for kernels that are precomputed or callable.
+    basis : int, "auto", array-like or None, default=None
+        None is the exact machine. Otherwise the objective is minimised over the functions of so many basis points, or
+        of these points, by linear solvers: for many rows, for rows on disk, and for fast predictions. "auto" takes 128
+        points, then twice as many, up to 2,048, until the objective falls by less than 1%. `tol` is then the relative
+        duality gap; `stopping`, `shrinking` and `cache_size` have no effect.
+    basis_choice : {"auto", "uniform", "kmeans", "leverage", "greedy"}, default="auto"
+        How basis points are chosen: random rows, centres of clusters, rows by their leverage scores, or rows that are
+        far from those before. "auto" is "kmeans", or "uniform" if X is sparse.
+    max_memory : int or str, default=None
+        With a basis: memory that the process may use in all, in bytes or as text such as "3GB"; kernel values that do
+        not fit are computed in every pass. None is half of what is free.
 
     Attributes
     ----------
@@ -115,6 +130,11 @@ class SVC(KernelClassifier):
         Coefficients of the support vectors in the decision functions of the pairs, in LIBSVM's layout.
     intercept_ : ndarray of shape (n_pairs,)
         Constants of the decision functions of the n_pairs = n_classes * (n_classes - 1) / 2 pairs of classes.
+    basis_ : ndarray or csr of shape (n_points, n_features)
+        With a basis: its points, in place of support vectors. Points that depend on the others are left out.
+    basis_coef_ : ndarray of shape (n_pairs, n_points)
+        With a basis: the coefficients of its points in the decision functions. `support_`, `support_vectors_`, `n_support_`,
+        `dual_coef_` and `facts_` are then absent.
     coef_ : ndarray or csr of shape (n_pairs, n_features)
         Weights of the features; linear kernel only.
     gap_ : float
@@ -123,7 +143,8 @@ class SVC(KernelClassifier):
     objective_ : float
         The objective at the model, summed over pairs of classes.
     history_ : structured ndarray, or a list of them, one per pair
-        Each measurement: iteration, seconds, passes, primal, dual, gap.
+        Each measurement: iteration, seconds, passes, primal, dual, gap. With basis="auto", each stage: points,
+        iterations, seconds, primal, decrease, gap.
     solver_ : str
         The solver that ran.
     status_ : str
@@ -156,6 +177,7 @@ class SVC(KernelClassifier):
 
     _parameter_constraints: dict = {
         **KernelClassifier._parameter_constraints,
+        **PARAMETER_CONSTRAINTS,
         "C": [POSITIVE],
     }
 
@@ -185,6 +207,9 @@ class SVC(KernelClassifier):
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
         checkpoint: Checkpoint = None,
+        basis: BasisPoints = None,
+        basis_choice: BasisChoice = "auto",
+        max_memory: MaxMemory = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -209,10 +234,19 @@ class SVC(KernelClassifier):
         self.n_jobs = n_jobs
         self.callbacks = callbacks
         self.checkpoint = checkpoint
+        self.basis = basis
+        self.basis_choice = basis_choice
+        self.max_memory = max_memory
 
     def _problem(self, training, pair):
         """Return the KernelQP of a pair of classes."""
         return c_svc(training.matrix(pair.rows), pair.sign, self._costs(training, pair.rows))
+
+    def _problem_on_basis(self, matrix, pair, weight):
+        """Return the DualQP of a pair of classes for the matrix of features of all rows."""
+        sign, cost = np.ones(len(weight)), np.zeros(len(weight))
+        sign[pair.rows], cost[pair.rows] = pair.sign, self._costs_of(weight[pair.rows])
+        return hinge(matrix, sign, cost, free_intercept=True)
 
 
 class NuSVC(KernelClassifier):

@@ -15,13 +15,24 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from widemargin._runtime.argument_types import Floats, Rows
-from widemargin.models.argument_types import Callbacks, Checkpoint, Gamma, KernelChoice, KernelStopping, RandomState
+from widemargin.models.argument_types import (
+    BasisChoice,
+    BasisPoints,
+    Callbacks,
+    Checkpoint,
+    Gamma,
+    KernelChoice,
+    KernelStopping,
+    MaxMemory,
+    RandomState,
+)
 from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import laplace_interval, laplace_scale
+from widemargin.models.fixed_basis import PARAMETER_CONSTRAINTS
 from widemargin.models.kernel.base import KernelModel, available_with_probability
 from widemargin.models.kernel.training_rows import folds_of
 from widemargin.models.sklearn_private import Interval
-from widemargin.problems.regression import eps_svr, nu_svr
+from widemargin.problems.regression import eps_svr, epsilon_insensitive, nu_svr
 
 
 class KernelRegressor(RegressorMixin, KernelModel):
@@ -55,6 +66,8 @@ class KernelRegressor(RegressorMixin, KernelModel):
 
     def _fit(self, X, y, sample_weight, submatrices=None):
         """Fit the model; `submatrices` are kernel matrices to reuse, see `fit_reusing`."""
+        if self.basis is not None:
+            return self._fit_targets_on_basis(X, y, sample_weight)
         training, y = self._check(X, y, sample_weight)
         training = replace(training, submatrices=submatrices)
         parts = self._parts(training)
@@ -196,6 +209,17 @@ class SVR(KernelRegressor):
     checkpoint : str or path, default=None
         File that keeps the state of the solver if a problem has 20,000 rows or more; smaller ones take seconds. The
         same call goes on from there if the process was killed. Not for kernels that are precomputed or callable.
+    basis : int, "auto", array-like or None, default=None
+        None is the exact machine. Otherwise the objective is minimised over the functions of so many basis points, or
+        of these points, by linear solvers: for many rows, for rows on disk, and for fast predictions. "auto" takes 128
+        points, then twice as many, up to 2,048, until the objective falls by less than 1%. `tol` is then the relative
+        duality gap; `stopping`, `shrinking` and `cache_size` have no effect.
+    basis_choice : {"auto", "uniform", "kmeans", "leverage", "greedy"}, default="auto"
+        How basis points are chosen: random rows, centres of clusters, rows by their leverage scores, or rows that are
+        far from those before. "auto" is "kmeans", or "uniform" if X is sparse.
+    max_memory : int or str, default=None
+        With a basis: memory that the process may use in all, in bytes or as text such as "3GB"; kernel values that do
+        not fit are computed in every pass. None is half of what is free.
 
     Attributes
     ----------
@@ -209,6 +233,11 @@ class SVR(KernelRegressor):
         Coefficients of the support vectors in the prediction.
     intercept_ : ndarray of shape (1,)
         Constant of the prediction.
+    basis_ : ndarray or csr of shape (n_points, n_features)
+        With a basis: its points, in place of support vectors. Points that depend on the others are left out.
+    basis_coef_ : ndarray of shape (1, n_points)
+        With a basis: the coefficients of its points in the prediction. `support_`, `support_vectors_`, `n_support_`,
+        `dual_coef_` and `facts_` are then absent.
     coef_ : ndarray or csr of shape (1, n_features)
         Weights of the features; linear kernel only.
     gap_ : float
@@ -216,7 +245,8 @@ class SVR(KernelRegressor):
     objective_ : float
         The objective at the model.
     history_ : structured ndarray
-        Each measurement: iteration, seconds, passes, primal, dual, gap.
+        Each measurement: iteration, seconds, passes, primal, dual, gap. With basis="auto", each stage: points,
+        iterations, seconds, primal, decrease, gap.
     solver_ : str
         The solver that ran.
     status_ : str
@@ -248,6 +278,7 @@ class SVR(KernelRegressor):
 
     _parameter_constraints: dict = {
         **KernelModel._parameter_constraints,
+        **PARAMETER_CONSTRAINTS,
         "C": [POSITIVE],
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
     }
@@ -276,6 +307,9 @@ class SVR(KernelRegressor):
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
         checkpoint: Checkpoint = None,
+        basis: BasisPoints = None,
+        basis_choice: BasisChoice = "auto",
+        max_memory: MaxMemory = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -298,10 +332,25 @@ class SVR(KernelRegressor):
         self.n_jobs = n_jobs
         self.callbacks = callbacks
         self.checkpoint = checkpoint
+        self.basis = basis
+        self.basis_choice = basis_choice
+        self.max_memory = max_memory
 
     def _problem(self, training, y, part):
         """Return the KernelQP of some rows."""
         return eps_svr(training.matrix(part), y[part], self._costs(training, part), self.epsilon)
+
+    def _fit_targets_on_basis(self, X, y, sample_weight):
+        """Fit the machine on its basis."""
+        X, y = self._check_rows(X, y, y_numeric=True)
+        cost = self._costs_of(self._weigh(X, sample_weight))
+
+        def state(matrix):
+            return [lambda: epsilon_insensitive(matrix, y, cost, self.epsilon, free_intercept=True)]
+
+        _, (solution,) = self._fit_on_basis(X, state, 1)
+        self.n_iter_ = solution.n_iter
+        return self
 
 
 class NuSVR(KernelRegressor):

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_random_state
 
+from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.products import row_sums, squared_norms
 from widemargin.kernels.expansion import kernel_scores
 from widemargin.kernels.functions import Kernel
@@ -151,7 +152,7 @@ def gamma_value(gamma, X, weight=None):
     if gamma != "scale":
         return float(gamma)
     with np.errstate(over="ignore", invalid="ignore"):
-        variance = _variance(X, weight)
+        variance = _variance_of_blocks(X, weight) if isinstance(X, RowBlocks) else _variance(X, weight)
     if not np.isfinite(variance):
         raise ValueError(
             "The dual coefficients or intercepts are not finite: the variance of X, for gamma='scale', is not. "
@@ -173,8 +174,30 @@ def _variance(X, weight):
     return float(weight @ ((X - mean) ** 2).sum(axis=1) / total)
 
 
+def _variance_of_blocks(blocks, weight):
+    """Return `_variance` of row blocks; without weights, by the statistics of their columns if the files have them."""
+    if weight is None and blocks.columns:
+        mean, deviation = blocks.columns["mean"], blocks.columns["deviation"]
+        return float(np.mean(deviation**2) + np.var(mean))
+    weight = np.ones(len(blocks)) if weight is None else weight
+    sums, total = np.zeros(2), weight.sum() * blocks.shape[1]
+    for (X, _), (start, stop) in zip(blocks, blocks.ends(), strict=True):
+        here = weight[start:stop]
+        sums += here @ row_sums(csr_array(X)), here @ squared_norms(X)
+    return float(sums[1] / total - (sums[0] / total) ** 2)
+
+
+def n_rows_of(rows):
+    """Return the number of rows, of row blocks too."""
+    return len(rows) if isinstance(rows, RowBlocks) else _num_samples(rows)
+
+
 def parts_of(rows, n_numbers):
     """Yield the rows in blocks of at most `_NUMBERS_PER_BLOCK` numbers, of which each row needs `n_numbers`."""
+    if isinstance(rows, RowBlocks):
+        for X, _ in rows:
+            yield from parts_of(X, n_numbers)
+        return
     n_rows = _num_samples(rows)
     step = max(1, _NUMBERS_PER_BLOCK // max(1, n_numbers))
     if n_rows <= step:

@@ -1,0 +1,163 @@
+"""Functions on a fixed basis, f(x) = Σ_j c_j K(b_j, x), and the linear map that makes them a linear machine.
+
+With k(x) = (K(b_1, x), ..., K(b_m, x)) and the Cholesky factor of the kernel matrix of the basis, K_BB = L L',
+
+    |f|² = c'K_BB c = |w|²,   f(x) = <c, k(x)> = <w, z(x)>,   with   w = L'c   and   z(x) = L⁻¹k(x)
+
+so that a kernel machine whose functions are those of the basis is a linear machine with features z(x). The features are
+not computed: as with scaled columns, the map is applied to weights and to sums over rows,
+
+    Z w = K L⁻ᵀw,    Z'c = L⁻¹K'c,    Z'diag(q)Z = L⁻¹ K'diag(q)K L⁻ᵀ
+
+where K are the kernel values of all rows and basis points. Basis points whose function is a combination of those of the
+others, within rounding, are left out: with a pivoted Cholesky factorisation these are the points that come last.
+
+References
+----------
+Keerthi, Chapelle and DeCoste, Building support vector machines with reduced classifier complexity, JMLR 7 (2006).
+Williams and Seeger, Using the Nyström method to speed up kernel machines, NIPS 13 (2001).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
+from scipy.sparse import issparse
+from scipy.sparse import vstack as sparse_vstack
+
+from widemargin._runtime.argument_types import Floats
+from widemargin.data.rows import DenseRows
+from widemargin.kernels.functions import Kernel
+from widemargin.kernels.values import KernelValues
+
+_SMALLEST_PIVOT = 1e-7  # squared distance of a basis function from the span of the others, relative to the largest norm
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Basis points b_j and the Cholesky factor of their kernel matrix.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    vectors : ndarray or scipy sparse of shape (m, n_features)
+        The basis points, none of whose functions depends on those of the others.
+    factor : ndarray of shape (m, m)
+        L, lower triangular, with K_BB = L L'.
+    """
+
+    kernel: Kernel
+    vectors: Any
+    factor: Floats
+
+    @classmethod
+    def of(cls, kernel, vectors):
+        """Return the Basis of some points, without those that depend on the others; their order is kept."""
+        return cls(kernel, vectors[:0], np.zeros((0, 0))).extended(vectors)
+
+    def __len__(self):
+        return len(self.factor)
+
+    def extended(self, vectors):
+        """Return the Basis with more points, of which those that depend on the others are left out.
+
+        The points that it has stay, and come first: functions of this basis are functions of the new one.
+        """
+        values = KernelValues(self.kernel, vectors, np.float64)
+        own = values.of(vectors)
+        lower = np.zeros((len(own), 0))
+        if len(self):
+            lower = solve_triangular(self.factor, values.of(self.vectors), lower=True).T
+        rest = own - lower @ lower.T
+        largest = max(float(own.diagonal().max(initial=0.0)), float(self._largest_diagonal))
+        chosen = _independent(rest, _SMALLEST_PIVOT * largest)
+        corner, lower = np.linalg.cholesky(rest[np.ix_(chosen, chosen)]), lower[chosen]
+        factor = np.block([[self.factor, np.zeros((len(self), len(chosen)))], [lower, corner]])
+        return Basis(self.kernel, _joined(self.vectors, vectors[chosen]), np.ascontiguousarray(factor))
+
+    @property
+    def _largest_diagonal(self):
+        return np.square(self.factor).sum(axis=1).max(initial=0.0)
+
+    def map(self, largest_value):
+        """Return the BasisMap for rows whose kernel values with basis points are at most so large."""
+        return BasisMap(self.factor, largest_value)
+
+
+@dataclass(frozen=True)
+class BasisMap:
+    """The map from kernel values of rows and basis points to features, with the methods of a `ColumnScaling`.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (m, m)
+        L, the Cholesky factor of the kernel matrix of the basis.
+    largest_value : float
+        A bound of |K(b_j, x)| over all rows.
+    """
+
+    factor: Floats
+    largest_value: float
+    is_centred = False
+
+    @cached_property
+    def norm_bound(self):
+        """A bound of |L⁻¹|² |k(x)|², to which rounding errors of a score <L⁻ᵀw, k(x)> are proportional."""
+        inverse = solve_triangular(self.factor, np.eye(len(self.factor)), lower=True)
+        return float(np.square(inverse).sum()) * len(self.factor) * self.largest_value**2
+
+    def forward(self, sums, constant):
+        """Return L⁻¹s for sums over rows (k, 1); the constant column is the last if `constant` is not zero."""
+        mapped = solve_triangular(self.factor, sums[:-1], lower=True)
+        return np.append(mapped, constant * sums[-1]) if constant else mapped
+
+    def adjoint(self, w, constant):
+        """Return L⁻ᵀw, the coefficients of kernel values, and last the number that is added to each score."""
+        coefficients = solve_triangular(self.factor, w[: len(self.factor)], lower=True, trans="T")
+        return np.append(coefficients, constant * w[-1] if constant else 0.0)
+
+    def of_gram(self, lower, constant):
+        """Return L⁻¹ G L⁻ᵀ from the lower half of G, the Gram matrix of rows (k, 1)."""
+        G = np.tril(lower) + np.tril(lower, -1).T
+        half = solve_triangular(self.factor, G[:-1], lower=True)
+        mapped = solve_triangular(self.factor, half[:, :-1].T, lower=True)
+        if not constant:
+            return mapped
+        edge = constant * half[:, -1:]
+        return np.block([[mapped, edge], [edge.T, np.array([[constant**2 * G[-1, -1]]])]])
+
+    def rows(self, rows):
+        """Return rows of features from rows of kernel values."""
+        features = self.features(rows.values)
+        features.flags.writeable = False
+        return DenseRows(features, rows.constant)
+
+    def features(self, values):
+        """Return L⁻¹k of each row k of kernel values, in double precision."""
+        return np.ascontiguousarray(solve_triangular(self.factor, values.T.astype(np.float64), lower=True).T)
+
+    def weights_of_scaled(self, coef, intercept):
+        """Return the weights of features and intercepts from coefficients of kernel values, one row per output."""
+        return coef @ self.factor, intercept
+
+    def weights_of_data(self, coef, intercept):
+        """Return the coefficients of kernel values and intercepts from weights of features, one row per output."""
+        return solve_triangular(self.factor, coef.T, lower=True, trans="T").T, intercept
+
+
+def _independent(K, smallest_pivot):
+    """Return the numbers of points, ascending, whose functions are independent, by pivoted Cholesky factorisation."""
+    if not len(K):
+        return np.arange(0)
+    _, pivots, rank, _ = dpstrf(K, lower=1, tol=smallest_pivot)
+    return np.sort(pivots[:rank] - 1)
+
+
+def _joined(first, second):
+    """Return the rows of two matrices, of which one may have no rows, as one matrix of the type of the second."""
+    if not first.shape[0]:
+        return second
+    return sparse_vstack([first, second], format="csr") if issparse(second) else np.concatenate([first, second])

@@ -1,0 +1,141 @@
+"""What all machines on a fixed basis have in common: parameters, the choice of the basis, growing it, and the matrix.
+
+A machine on a basis minimises its objective over the functions f(x) = Σ_j c_j K(b_j, x) + intercept of m basis points.
+This is the problem of a linear machine, see `widemargin.kernels.basis`: the linear solvers solve it and certify it.
+
+    basis=300       so many points, chosen from the rows as `basis_choice` says
+    basis=array     these points
+    basis="auto"    128 points, then twice as many, and so on, until the objective hardly falls any more; each stage
+                    starts from the solution of the last one, whose functions are among those of the larger basis
+"""
+
+from numbers import Integral
+
+import numpy as np
+from scipy.sparse import issparse
+
+from widemargin.data.blocks.placement import VECTORS_OF_ROW_LOSSES, mapped_matrix
+from widemargin.data.blocks.row_blocks import RowBlocks
+from widemargin.data.matrix import Matrix
+from widemargin.data.products import squared_norms
+from widemargin.kernels.basis import Basis
+from widemargin.kernels.basis_choice import METHODS, choose_points
+from widemargin.kernels.values import KernelValues, kernel_blocks
+from widemargin.models.sklearn_private import Interval, StrOptions
+
+CHOICES = ("auto", *METHODS)
+PARAMETER_CONSTRAINTS: dict = {
+    "basis": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), "array-like", "sparse matrix", None],
+    "basis_choice": [StrOptions(set(CHOICES))],
+}
+"""Of the parameters `basis` and `basis_choice`."""
+_FIRST_POINTS, _MOST_POINTS = 128, 2048  # of basis="auto"
+_SMALLEST_DECREASE = (
+    0.01  # of the objective by twice as many points, relative; if it is less, the basis is large enough
+)
+_MAX_ENTRIES_OF_FEATURES = 1 << 22  # numbers of features up to which they are computed and kept as they are
+
+
+def choice_of(model, X):
+    """Return how basis points are chosen: for "auto", centres of clusters, or random rows if rows are sparse."""
+    if model.basis_choice != "auto":
+        return model.basis_choice
+    is_sparse = X.layout.is_sparse if isinstance(X, RowBlocks) else issparse(X)
+    return "uniform" if is_sparse else "kmeans"
+
+
+def stages_of(model, X, kernel, seed):
+    """Yield the Basis of each stage of a fit: one, unless basis="auto"; the caller stops when it is large enough.
+
+    Parameters
+    ----------
+    model : estimator
+        With parameters `basis` and `basis_choice`.
+    X : ndarray, csr matrix or RowBlocks
+        Checked rows.
+    kernel : Kernel
+    seed : int
+        Of the choice.
+    """
+    if isinstance(model.basis, str):
+        yield from _growing(model, X, kernel, seed)
+    elif isinstance(model.basis, Integral):
+        points = choose_points(X, int(model.basis), choice_of(model, X), kernel, np.random.default_rng(seed))
+        yield _not_empty(Basis.of(kernel, points))
+    else:
+        yield _not_empty(Basis.of(kernel, _checked_points(model.basis, X)))
+
+
+def _growing(model, X, kernel, seed):
+    """Yield larger and larger bases, each of which contains the one before."""
+    random, choice = np.random.default_rng(seed), choice_of(model, X)
+    basis, wanted = None, _FIRST_POINTS
+    while wanted <= _MOST_POINTS:
+        n_before = 0 if basis is None else len(basis)
+        points = choose_points(X, wanted - n_before, choice, kernel, random, basis)
+        basis = Basis.of(kernel, points) if basis is None else basis.extended(points)
+        if len(basis) == n_before:
+            return
+        yield _not_empty(basis)
+        wanted *= 2
+
+
+def is_large_enough(objectives):
+    """Return whether the last of the objectives of all stages hardly fell any more."""
+    return len(objectives) > 1 and objectives[-2] - objectives[-1] <= _SMALLEST_DECREASE * abs(objectives[-2])
+
+
+def matrix_on_basis(X, basis, dtype, *, constant=0.0, max_memory=None, n_problems=1, n_vectors=VECTORS_OF_ROW_LOSSES):
+    """Return the matrix of the features of rows on a basis, for solvers.
+
+    Few features are computed in double precision and kept. Otherwise kernel values are the rows of a matrix in blocks,
+    computed when a pass needs them, and kept as far as there is memory.
+
+    Parameters
+    ----------
+    X : ndarray, csr matrix or RowBlocks
+        Checked rows.
+    basis : Basis
+    dtype : numpy dtype
+        Of kernel values, if they are many.
+    constant, max_memory, n_problems, n_vectors
+        As in `matrix_of_blocks`.
+    """
+    is_small = not isinstance(X, RowBlocks) and X.shape[0] * len(basis) <= _MAX_ENTRIES_OF_FEATURES
+    values = KernelValues(basis.kernel, basis.vectors, np.float64 if is_small else dtype)
+    how = basis.map(values.bound(_largest_norm(X)))
+    if is_small:
+        matrix = Matrix(how.features(values.of(X)), constant)
+        matrix.scaling = how
+    else:
+        options = {"max_memory": max_memory, "n_problems": n_problems, "n_vectors": n_vectors}
+        matrix = mapped_matrix(kernel_blocks(X, values), constant, how, **options)
+    matrix.source = X
+    return matrix
+
+
+def _largest_norm(X):
+    """Return an array of one number, a bound of the squared norms of rows."""
+    return np.array([X.summary.largest_norm if isinstance(X, RowBlocks) else squared_norms(X).max(initial=0.0)])
+
+
+def _checked_points(points, X):
+    """Return basis points that the user gives, in the type of the rows; ValueError if they are none."""
+    points = points if issparse(points) else np.asarray(points)
+    if points.ndim != 2 or points.shape[1] != X.shape[1] or not points.shape[0]:
+        raise ValueError(
+            f"basis must be points with as many features as X, of shape (n_points, {X.shape[1]}), got {points.shape}."
+        )
+    kind = X.layout.value_type if isinstance(X, RowBlocks) else X.dtype
+    points = points.astype(np.float32 if kind == np.float32 else np.float64)
+    points = points.tocsr() if issparse(points) else points
+    if not np.isfinite(points.data if issparse(points) else points).all():
+        raise ValueError("basis has values that are NaN or infinite; every basis point must be finite.")
+    return points
+
+
+def _not_empty(basis):
+    """Return the basis; ValueError if no point is left of it."""
+    if not len(basis):
+        raise ValueError("No basis point has a function other than zero: K(b, b) is zero or negative for all of them.")
+    return basis

@@ -1,0 +1,108 @@
+"""Kernel machines on a fixed basis, fitted by the linear solvers; see `fixed_basis`.
+
+`LinearOnBasis` is the linear machine: it has the parameters of the kernel machine as far as linear solvers know them,
+and solves problems that the kernel machine states for the matrix of each stage.
+"""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from widemargin.kernels.basis import Basis
+from widemargin.models.base import LinearModel, seed_of
+from widemargin.models.fixed_basis import is_large_enough, matrix_on_basis, stages_of
+from widemargin.models.kernel.training_rows import block_dtype
+from widemargin.solvers.newton.smoothed import MAX_COLUMNS
+
+STAGE = np.dtype(
+    [("points", np.int64), ("iterations", np.int64), ("seconds", float), ("primal", float), ("decrease", float),
+     ("gap", float)]
+)  # fmt: skip
+"""What `history_` has for each stage of basis="auto"."""
+
+
+class Expansion(NamedTuple):
+    """The functions f(x) = Σ_j coef_j K(b_j, x) + intercept of all outputs, which have the same basis points."""
+
+    basis: Basis
+    coef: np.ndarray
+    intercept: np.ndarray
+
+
+class LinearOnBasis(LinearModel):
+    """The linear machine whose features are those of a kernel machine on its basis.
+
+    Parameters
+    ----------
+    model : KernelModel
+        The kernel machine, with the parameters `basis`, `basis_choice` and `max_memory`.
+    """
+
+    penalize_intercept, fit_intercept, intercept_scaling = False, True, 1.0
+    stopping, scaling, warm_start, solver = "gap", None, True, "newton"
+
+    def __init__(self, model):
+        self._model = model
+        self.tol, self.C, self.max_iter = model.tol, getattr(model, "C", 1.0), model.max_iter
+        self.max_seconds, self.n_jobs, self.callbacks = model.max_seconds, model.n_jobs, model.callbacks
+        self.verbose, self.random_state, self.checkpoint = model.verbose, model.random_state, model.checkpoint
+        self._refuse_what_does_not_apply()
+
+    def _refuse_what_does_not_apply(self):
+        """Raise ValueError if parameters are set that a machine on a basis does not have."""
+        model = self._model
+        reasons = {
+            "solver": (model.solver != "auto", "is for the exact machine; a basis has the linear solvers: use 'auto'"),
+            "working_set": (model.working_set is not None, "is for the exact machine: use None"),
+            "warm_start": (model.warm_start, "is for the exact machine: use False"),
+            "kernel": (model.kernel == "precomputed", "is 'precomputed', of which no new values can be computed"),
+            "checkpoint": (
+                model.checkpoint is not None and isinstance(model.basis, str),
+                "is for a basis of a fixed number of points, or None",
+            ),
+        }
+        for name, (does_not_apply, why) in reasons.items():
+            if does_not_apply:
+                raise ValueError(f"With a basis, {name} {why}; got {name}={getattr(model, name)!r}.")
+
+    def _checkpoint_file(self, X):
+        """Return where the state of the solver is kept, with the words that describe the fit of the kernel machine."""
+        return self._model._checkpoint_of(X.source)
+
+    def fitted(self, X, kernel, state, n_problems):
+        """Solve the problems of each stage; return the Expansion of the last one, and its solutions.
+
+        Parameters
+        ----------
+        X : ndarray, csr matrix or RowBlocks
+            Checked rows.
+        kernel : Kernel
+        state : function
+            state(matrix) returns the functions that state the problems.
+        n_problems : int
+        """
+        begun, stages, basis = time.perf_counter(), [], None
+        dtype = block_dtype(kernel, self.tol, X.shape[0])
+        needs_seed = self.checkpoint is not None and self.random_state is None  # to choose the same points again
+        for basis in stages_of(self._model, X, kernel, 0 if needs_seed else seed_of(self.random_state)):
+            options = {"max_memory": self._model.max_memory, "n_problems": n_problems}
+            matrix = matrix_on_basis(X, basis, dtype, **options)
+            self.solver = "newton" if matrix.n_columns <= MAX_COLUMNS else "ocas"
+            self._extend_weights(len(basis), n_problems)
+            solutions = self._solve_problems(state(matrix), matrix)
+            self._keep(solutions, matrix)
+            before = stages[-1][3] if stages else np.nan
+            seconds, primal = time.perf_counter() - begun, self.objective_
+            stages.append((len(basis), self.n_iter_, seconds, primal, before - primal, self.gap_))
+            if is_large_enough([stage[3] for stage in stages]):
+                break
+        if isinstance(self._model.basis, str):
+            self.history_ = np.array(stages, dtype=STAGE)
+        return Expansion(basis, self.coef_, np.broadcast_to(self.intercept_, n_problems).copy()), solutions
+
+    def _extend_weights(self, n_points, n_outputs):
+        """Make the coefficients of the last stage those of a larger basis, whose first points are the same."""
+        if hasattr(self, "coef_"):
+            more = np.zeros((n_outputs, n_points - self.coef_.shape[1]))
+            self.coef_ = np.hstack([self.coef_, more])
