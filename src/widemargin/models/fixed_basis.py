@@ -30,9 +30,7 @@ PARAMETER_CONSTRAINTS: dict = {
 }
 """Of the parameters `basis` and `basis_choice`."""
 _FIRST_POINTS, _MOST_POINTS = 128, 2048  # of basis="auto"
-_SMALLEST_DECREASE = (
-    0.01  # of the objective by twice as many points, relative; if it is less, the basis is large enough
-)
+_SMALLEST_DECREASE = 0.01  # of the objective by twice as many points, relative, unless the basis is large enough
 _MAX_ENTRIES_OF_FEATURES = 1 << 22  # numbers of features up to which they are computed and kept as they are
 
 
