@@ -86,7 +86,7 @@ class LinearOnBasis(LinearModel):
         dtype = block_dtype(kernel, self.tol, X.shape[0])
         needs_seed = self.checkpoint is not None and self.random_state is None  # to choose the same points again
         for basis in stages_of(self._model, X, kernel, 0 if needs_seed else seed_of(self.random_state)):
-            options = {"max_memory": self._model.max_memory, "n_problems": n_problems}
+            options = {"max_memory": self._model.max_memory, "n_problems": n_problems, "n_jobs": self.n_jobs}
             matrix = matrix_on_basis(X, basis, dtype, **options)
             self.solver = "newton" if matrix.n_columns <= MAX_COLUMNS else "ocas"
             self._extend_weights(len(basis), n_problems)
