@@ -18,8 +18,8 @@ from widemargin._runtime.compile import compiled
 from widemargin.solvers.decomposition.kernel_sums import UNIT_ROUNDOFF
 
 _SUM_ROUNDING = 40.0 * UNIT_ROUNDOFF  # relative to Σ |terms|: errors of a compensated sum, and of its terms
-_N_SUMS = 7
-_QUADRATIC, _LINEAR, _LOSSES, _SIZES, _OF_PRODUCTS, _OF_LOSSES, _FEASIBILITY = range(_N_SUMS)
+N_SUMS = 7
+_QUADRATIC, _LINEAR, _LOSSES, _SIZES, _OF_PRODUCTS, _OF_LOSSES, _FEASIBILITY = range(N_SUMS)
 
 
 def measure(state, stretch=1.0):
@@ -38,14 +38,19 @@ def measure(state, stretch=1.0):
         The bound on rounding errors that was subtracted from the dual.
     """
     offsets, problem = state.offsets(), state.problem
-    totals = np.zeros((2, _N_SUMS))
-    _add_terms(
+    totals = np.zeros((2, N_SUMS))
+    add_terms(
         state.F, state.linear, state.beta, state.lower, state.upper, state.diagonal, problem.row, state.ends,
         state.sums, offsets, state.omitted_bound, state.rounding_bound + _division_error(state), stretch, totals,
     )  # fmt: skip
+    return objectives(totals, offsets, state.sums, stretch)
+
+
+def objectives(totals, offsets, group_sums, stretch=1.0):
+    """Return what `measure` does, from the `totals` of `add_terms`."""
     # These are numbers of Python, which overflow without a word, and then prove nothing.
     sums = [total + error if math.isfinite(error) else total for total, error in zip(*totals.tolist(), strict=True)]
-    offset_terms = [offset * total for offset, total in zip(offsets.tolist(), state.sums.tolist(), strict=True)]
+    offset_terms = [offset * total for offset, total in zip(offsets.tolist(), group_sums.tolist(), strict=True)]
     size = sums[_SIZES] + sum(map(abs, offset_terms))
     primal = 0.5 * stretch**2 * sums[_QUADRATIC] + sums[_LOSSES] - stretch * sum(offset_terms)
     dual = -0.5 * sums[_QUADRATIC] - sums[_LINEAR] + sums[_FEASIBILITY]
@@ -62,7 +67,7 @@ def _division_error(state):
 
 
 @compiled
-def _add_terms(F, linear, beta, lower, upper, diagonal, row, ends, sums, offsets, omitted, error, stretch, totals):
+def add_terms(F, linear, beta, lower, upper, diagonal, row, ends, sums, offsets, omitted, error, stretch, totals):
     """Add the terms of all dual variables to the `totals`: the sums, and in the second row their rounding errors."""
     for g in range(offsets.size):
         offset, best, excess, excess_error = offsets[g], -1.0, -sums[g], 0.0

@@ -52,12 +52,12 @@ def dual_variables(beta, F, lower, upper, diagonal, ends):
     """Return DualVariables of these arrays; steps change beta and F in place."""
     penalties_and_gain, extremes = np.empty((3, len(beta)), np.float32), np.empty((len(ends) - 1, 2))
     D = DualVariables(beta, F, lower, upper, diagonal, ends, *penalties_and_gain, extremes)
-    _set_penalties(D)
+    set_penalties(D)
     return D
 
 
 @compiled
-def _set_penalties(D):
+def set_penalties(D):
     """Set the penalties of all dual variables, and the extremes of each group."""
     for t in range(D.beta.size):
         D.rise_penalty[t] = HUGE if D.beta[t] >= D.upper[t] else np.float32(0)
