@@ -17,9 +17,10 @@ from widemargin.kernels.rows import add_weighted_rows
 from widemargin.problems.certificates import relative_gap
 from widemargin.solvers.contract import HISTORY, KernelSolution, Status
 from widemargin.solvers.decomposition.certificate import N_SUMS, add_terms, objectives
-from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
+from widemargin.solvers.decomposition.conjugate_pairs import no_direction
+from widemargin.solvers.decomposition.free_step import free_workspace, optimise_finely
 from widemargin.solvers.decomposition.kernel_sums import UNIT_ROUNDOFF
-from widemargin.solvers.decomposition.pair_step import DualVariables, set_penalties
+from widemargin.solvers.decomposition.pair_step import DualVariables, largest_violation, set_penalties
 from widemargin.solvers.decomposition.point import ROUNDINGS_PER_SUM, ROUNDINGS_PER_TERM, Point
 from widemargin.solvers.decomposition.scans import scan, set_offsets
 from widemargin.solvers.decomposition.starting_point import check_sizes, group_sums
@@ -117,11 +118,10 @@ class FirstIteration(Point):
     def run(self):
         """Take the steps; return the KernelSolution, or None if the problem is not solved by them."""
         matrix, result, direction = self._matrix, self._result, no_direction(len(self.beta))
+        workspace = free_workspace(len(self.omitted_bound) if self._numbers.max_finer_steps else 0)
+        arguments = self.variables, direction, workspace, self._arrays, self._numbers, result
         while True:
-            _iterate(
-                matrix.block, matrix.cache.values, matrix.rows, self.variables, direction, self._arrays, self._numbers,
-                result,
-            )  # fmt: skip
+            _iterate(matrix.block, matrix.cache.values, matrix.rows, *arguments)
             if result[_STAGE] != _NEEDS_ROWS:
                 break
             matrix.compute_rows(self.variables, int(result[_MISSING]))
@@ -177,25 +177,22 @@ class FirstIteration(Point):
 
 
 @compiled
-def _iterate(block, values, rows, D, direction, A, numbers, result):
+def _iterate(block, values, rows, D, direction, workspace, A, numbers, result):
     """Take pair steps, and measure the start and the result; set `result`.
 
     `block` is the kernel matrix of the dual variables, `values` that of the rows. Kept true: the sum of each group.
     """
     if result[_STAGE] == _NOT_BEGUN:
         _begin(values, D, A, numbers, result)
-    decrease, missing = optimise_block(
-        block, rows, D, direction, max(numbers.goal, result[_GOAL]), numbers.max_steps,
-        max(numbers.finer_goal, result[_GOAL]), numbers.max_finer_steps,
+    goal, finer_goal = max(numbers.goal, result[_GOAL]), max(numbers.finer_goal, result[_GOAL])
+    decrease, missing = optimise_finely(
+        block, rows, D, direction, workspace, goal, numbers.max_steps, finer_goal, numbers.max_finer_steps
     )  # fmt: skip
     result[_DECREASE] += decrease
     result[_MISSING] = missing
-    violation = 0.0
-    for g in range(D.extremes.shape[0]):
-        violation = max(violation, D.extremes[g, 1] - D.extremes[g, 0])
     if missing >= 0:
         result[_STAGE] = _NEEDS_ROWS
-    elif violation <= max(numbers.goal, result[_GOAL]):
+    elif largest_violation(D) <= goal:
         result[_STAGE] = _IS_DONE
         _add_changes(values, A.start, D, A, numbers, result)
         result[_VIOLATION] = _measure(D, A, 1, numbers, result)

@@ -66,6 +66,15 @@ def set_penalties(D):
 
 
 @compiled
+def largest_violation(D):
+    """Return the largest violation of all groups."""
+    violation = 0.0
+    for group in range(D.extremes.shape[0]):
+        violation = max(violation, D.extremes[group, 1] - D.extremes[group, 0])
+    return violation
+
+
+@compiled
 def select_i(D, group):
     """Return the first index in a group with the smallest gradient of the dual variables that can increase."""
     start, stop, smallest = D.ends[group], D.ends[group + 1], D.extremes[group, 0]

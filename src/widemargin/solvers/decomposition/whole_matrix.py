@@ -18,8 +18,9 @@ from widemargin.kernels.rows import submatrix
 from widemargin.kernels.single_rows import ready_rows
 from widemargin.problems.formulations import KernelQP
 from widemargin.solvers.decomposition.active_set import ActiveSet
-from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
+from widemargin.solvers.decomposition.conjugate_pairs import no_direction
 from widemargin.solvers.decomposition.first_iteration import FirstIteration
+from widemargin.solvers.decomposition.free_step import free_workspace, optimise_finely
 from widemargin.solvers.decomposition.large_parts import takes_large_parts, writes_checkpoints
 from widemargin.solvers.decomposition.pair_step import dual_variables
 from widemargin.solvers.decomposition.starting_point import check_sizes, feasible, group_sums
@@ -236,10 +237,10 @@ class WholeMatrix(Decomposition):
             return super()._take_pair_steps(block, variables, goal)
         total, missing, direction = 0.0, 0, no_direction(len(block))
         max_steps, finer, n_finer = _pair_steps(self.state.problem)
-        finer = max(finer, self.state.gradient_rounding())
+        finer, workspace = max(finer, self.state.gradient_rounding()), free_workspace(len(self.state.rows) if n_finer else 0)
         while missing >= 0:
-            decrease, missing = optimise_block(
-                block, self._matrix.rows, variables, direction, goal, max_steps, finer, n_finer
+            decrease, missing = optimise_finely(
+                block, self._matrix.rows, variables, direction, workspace, goal, max_steps, finer, n_finer
             )  # fmt: skip
             total += decrease
             if missing >= 0:
