@@ -59,7 +59,7 @@ def c_svc(K, sign, cost):
 
 
 def _c_svc_function(problem, solution):
-    cost = np.maximum(problem.upper, -problem.lower)
+    cost = problem.upper - problem.lower
     facts = {"obj": -solution.dual, "rho": solution.offsets[0]}
     if cost[0] > 0.0 and (cost == cost[0]).all():
         facts["nu"] = np.abs(solution.beta).sum() / (cost[0] * len(cost))

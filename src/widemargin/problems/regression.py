@@ -71,18 +71,22 @@ def _two_per_row(K, linear, cost, *, ends, start, to_function, offset_order=0):
 
 
 def _eps_svr_function(problem, solution):
-    above, below = np.split(solution.beta, 2)
     facts = {"obj": -solution.dual, "rho": solution.offsets[0]}
-    cost = problem.upper[: len(above)]
-    if np.ptp(cost) == 0.0 and cost[0] > 0.0:
+    cost = problem.upper[: problem.K.n_rows]
+    if cost[0] > 0.0 and (cost == cost[0]).all():
         facts["nu"] = np.abs(solution.beta).sum() / (cost[0] * len(cost))
-    return KernelFunction(above + below, -solution.offsets[0], facts)
+    return KernelFunction(_of_rows(solution.beta), -solution.offsets[0], facts)
+
+
+def _of_rows(beta):
+    """Return beta⁺ᵢ + beta⁻ᵢ of each row."""
+    n_rows = len(beta) // 2
+    return beta[:n_rows] + beta[n_rows:]
 
 
 def _nu_svr_function(problem, solution):
-    above, below = np.split(solution.beta, 2)
     rho, epsilon = (solution.offsets[0] + solution.offsets[1]) / 2, (solution.offsets[1] - solution.offsets[0]) / 2
-    return KernelFunction(above + below, -rho, {"obj": -solution.dual, "rho": rho, "epsilon": epsilon})
+    return KernelFunction(_of_rows(solution.beta), -rho, {"obj": -solution.dual, "rho": rho, "epsilon": epsilon})
 
 
 LOSSES = {

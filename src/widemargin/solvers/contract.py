@@ -267,8 +267,10 @@ class KernelSolution:
     @property
     def is_finite(self) -> bool:
         """Whether dual variables, offsets and primal objective are finite; `dual` may be −∞, but not NaN."""
-        are_finite = math.isfinite(self.primal) and not math.isnan(self.dual)
-        return are_finite and bool(np.isfinite(self.beta).all() and np.isfinite(self.offsets).all())
+        if not math.isfinite(self.primal) or math.isnan(self.dual) or not np.isfinite(self.offsets).all():
+            return False
+        with np.errstate(over="ignore", invalid="ignore"):
+            return math.isfinite(self.beta.sum()) or bool(np.isfinite(self.beta).all())
 
 
 class Watch:

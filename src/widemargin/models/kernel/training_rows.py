@@ -92,8 +92,8 @@ class SharedMatrix:
 
     def of_rows(self, rows, n_jobs):
         """Return the KernelRows of some rows."""
-        options = {"subset": self._place[rows], "n_jobs": n_jobs, "bound": self._bound}
-        return KernelRows(_PRECOMPUTED, self._values, **options)
+        place = self._place[rows]
+        return KernelRows(_PRECOMPUTED, submatrix(self._values, place, place), n_jobs=n_jobs, bound=self._bound)
 
 
 def kernel_sums(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):
