@@ -6,6 +6,7 @@ error of the compiler, and the fit continues. The two context managers below rec
 KeyboardInterrupt again.
 """
 
+import _signal  # type: ignore[import-not-found]  # `signal` looks up enumerations, which takes ten times as long
 import signal
 import sys
 import threading
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 
 from widemargin._runtime.compile import before_compilation
 
+_SIGINT = int(signal.SIGINT)
 _SECONDS_BETWEEN_SIGNALS = 0.15  # between repeated signals, until the event `handled` is set
 
 
@@ -99,23 +101,25 @@ def _handler_to_replace():
     """
     if threading.current_thread() is not threading.main_thread():
         return None
-    handler = signal.getsignal(signal.SIGINT)
+    handler = _signal.getsignal(_SIGINT)
     raises = handler is signal.default_int_handler or getattr(handler, "raises", False)
     return handler if raises else None
 
 
-@contextmanager
-def _handling(handler):
+class _handling:
     """Handle SIGINT by `handler` within the block, and print nothing where a KeyboardInterrupt cannot be raised."""
 
-    def report(failure, otherwise=sys.unraisablehook):
-        if failure.exc_type is not KeyboardInterrupt:
-            otherwise(failure)
+    def __init__(self, handler):
+        self._handler = handler
 
-    former_hook, sys.unraisablehook = sys.unraisablehook, report
-    former_handler = signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, former_handler)
-        sys.unraisablehook = former_hook
+    def __enter__(self):
+        self._former_hook, sys.unraisablehook = sys.unraisablehook, self._report
+        self._former_handler = _signal.signal(_SIGINT, self._handler)
+
+    def __exit__(self, *_):
+        _signal.signal(_SIGINT, self._former_handler)
+        sys.unraisablehook = self._former_hook
+
+    def _report(self, failure):
+        if failure.exc_type is not KeyboardInterrupt:
+            self._former_hook(failure)

@@ -97,7 +97,10 @@ def tabulate(pairs, coefs, intercepts, label, n_classes):
             n_first = pair.n_first
             table[pair.second - 1, pair.rows[:n_first]] = coef[:n_first]
             table[pair.first, pair.rows[n_first:]] = coef[n_first:]
-    support = np.flatnonzero(table[0] if n_classes == 2 else table.any(axis=0))
+    used = table[0] != 0.0
+    for line in table[1:]:
+        used |= line != 0.0
+    support = np.flatnonzero(used)
     support = support[np.argsort(label[support], kind="stable")]
     n_support = np.bincount(label[support], minlength=n_classes)
     return PairTable(support, n_support, table[:, support], np.array(intercepts))

@@ -267,10 +267,9 @@ class KernelSolution:
     @property
     def is_finite(self) -> bool:
         """Whether dual variables, offsets and primal objective are finite; `dual` may be −∞, but not NaN."""
-        if not math.isfinite(self.primal) or math.isnan(self.dual) or not np.isfinite(self.offsets).all():
+        if math.isnan(self.dual) or not all(map(math.isfinite, [self.primal, *self.offsets.tolist()])):
             return False
-        with np.errstate(over="ignore", invalid="ignore"):
-            return math.isfinite(self.beta.sum()) or bool(np.isfinite(self.beta).all())
+        return math.isfinite(self.beta.dot(self.beta)) or bool(np.isfinite(self.beta).all())
 
 
 class Watch:

@@ -16,18 +16,21 @@ from widemargin._runtime.compile import compiled
 from widemargin.kernels.rows import add_weighted_rows
 from widemargin.problems.certificates import relative_gap
 from widemargin.solvers.contract import HISTORY, KernelSolution, Status
-from widemargin.solvers.decomposition.certificate import N_SUMS, add_terms, objectives
+from widemargin.solvers.decomposition.certificate import N_SUMS, add_terms
 from widemargin.solvers.decomposition.conjugate_pairs import no_direction
 from widemargin.solvers.decomposition.free_step import free_workspace, optimise_finely
 from widemargin.solvers.decomposition.kernel_sums import UNIT_ROUNDOFF
 from widemargin.solvers.decomposition.pair_step import DualVariables, largest_violation, set_penalties
 from widemargin.solvers.decomposition.point import ROUNDINGS_PER_SUM, ROUNDINGS_PER_TERM, Point
 from widemargin.solvers.decomposition.scans import scan, set_offsets
-from widemargin.solvers.decomposition.starting_point import check_sizes, group_sums
+from widemargin.solvers.decomposition.starting_point import check_costs, group_sums
 from widemargin.solvers.decomposition.stopping import StoppingRule
 
-_N_RESULTS = 8
-_STAGE, _DECREASE, _VIOLATION_BEFORE, _VIOLATION, _ROUNDING_BOUND, _GRADIENT_ROUNDING, _GOAL, _MISSING = range(_N_RESULTS)
+_N_RESULTS = 10
+(
+    _STAGE, _DECREASE, _VIOLATION_BEFORE, _VIOLATION, _ROUNDING_BOUND, _GRADIENT_ROUNDING, _GOAL, _MISSING, _COSTS,
+    _LARGEST_LINEAR,
+) = range(_N_RESULTS)  # fmt: skip
 _NOT_BEGUN, _NEEDS_ROWS, _IS_UNFINISHED, _IS_DONE = range(4)
 
 
@@ -35,8 +38,8 @@ class _Arrays(NamedTuple):
     """What the compiled call reads and writes besides the DualVariables.
 
     `f`, `F`, `rising`, `falling`, `extremes` and `omitted` are those of an ActiveSet; `start`, `row`, `linear` and
-    `sums` belong to the problem; `offsets` and `totals` have an entry for the start and one for the result; `slots` and
-    `weights` are workspace.
+    `sums` belong to the problem; `offsets` and `objectives` have an entry for the start and one for the result; `totals`,
+    `slots` and `weights` are workspace.
     """
 
     start: np.ndarray
@@ -51,6 +54,7 @@ class _Arrays(NamedTuple):
     omitted: np.ndarray
     offsets: np.ndarray
     totals: np.ndarray
+    objectives: np.ndarray
     slots: np.ndarray
     weights: np.ndarray
 
@@ -63,7 +67,6 @@ class _Numbers(NamedTuple):
     finer_goal: float
     max_finer_steps: int
     bound: float
-    largest_diagonal: float
     offset_order: int
     divides_by_margin: bool
 
@@ -91,15 +94,14 @@ class FirstIteration(Point):
         self.problem, self._settings, self._matrix = problem, settings, matrix
         self._begun, self._passes_before = time.perf_counter(), matrix.passes
         self._rule = StoppingRule(settings)
-        check_sizes(problem)
         n_variables, n_rows, n_groups = len(problem.start), problem.K.n_rows, len(problem.ends) - 1
-        self.beta, self.linear, self.lower, self.upper = problem.start.copy(), problem.linear, problem.lower, problem.upper
+        self.beta, self.linear = problem.start.copy(), problem.linear
+        self.lower, self.upper = problem.lower, problem.upper
         self.ends, self.sums = problem.ends, group_sums(problem, problem.start)
-        self.diagonal = problem.K.diagonal[problem.row]
-        self._largest_diagonal = float(np.abs(problem.K.diagonal).max(initial=0.0))
+        self.diagonal = problem.K.diagonal if matrix.has_one_per_row else problem.K.diagonal[problem.row]
         self.F, gradient, rising, falling, weights = np.empty((5, n_variables))
         f, self.omitted_bound = np.zeros((2, n_rows))
-        self._offsets, self._totals = np.zeros((2, n_groups)), np.zeros((2, 2, N_SUMS))
+        self._offsets, self._objectives = np.zeros((2, n_groups)), np.empty((2, 3))
         self._result = np.zeros(_N_RESULTS)
         self.variables = DualVariables(
             self.beta, gradient, self.lower, self.upper, self.diagonal, self.ends,
@@ -107,13 +109,17 @@ class FirstIteration(Point):
         )  # fmt: skip
         self._arrays = _Arrays(
             problem.start, problem.row, self.linear, self.sums, f, self.F, rising, falling, np.empty((n_groups, 2)),
-            self.omitted_bound, self._offsets, self._totals, np.empty(n_variables, np.int64), weights,
+            self.omitted_bound, self._offsets, np.empty((2, N_SUMS)), self._objectives, np.empty(n_variables, np.int64),
+            weights,
         )  # fmt: skip
         self._numbers = _Numbers(
-            0.5 * self._rule.goal, *steps, float(problem.K.bound), self._largest_diagonal, problem.offset_order,
+            0.5 * self._rule.goal, *steps, float(problem.K.bound), problem.offset_order,
             problem.divides_by_margin,
         )  # fmt: skip
-        self._certificates = {}
+
+    @property
+    def _largest_diagonal(self):
+        return float(np.abs(self.problem.K.diagonal).max(initial=0.0))
 
     def run(self):
         """Take the steps; return the KernelSolution, or None if the problem is not solved by them."""
@@ -126,9 +132,11 @@ class FirstIteration(Point):
                 break
             matrix.compute_rows(self.variables, int(result[_MISSING]))
         matrix.cache.count_ready()
+        check_costs(self.problem, *result[_COSTS : _LARGEST_LINEAR + 1].tolist())
         self.decrease, before, violation, self.rounding_bound = result[_DECREASE : _ROUNDING_BOUND + 1].tolist()
         if result[_STAGE] != _IS_DONE or before <= self._rule.goal or not violation <= self._rule.goal:
             return None
+        self._certificates = {1.0: tuple(self._objectives[1].tolist())}
         if self.rounding_matters or not self._rule.is_solved(self, violation):
             return None
         return self._solution(violation)
@@ -142,19 +150,16 @@ class FirstIteration(Point):
         return self._offsets[1]
 
     def certificate(self, stretch=1.0):
-        """Return what `Point.certificate` does; without a stretch, from the sums of the compiled call."""
+        """Return what `Point.certificate` does; without a stretch, what the compiled call has found."""
         if stretch not in self._certificates:
-            is_known = stretch == 1.0
-            self._certificates[stretch] = (
-                objectives(self._totals[1], self._offsets[1], self.sums) if is_known else super().certificate(stretch)
-            )
+            self._certificates[stretch] = super().certificate(stretch)
         return self._certificates[stretch]
 
     def _solution(self, violation):
         """Return the KernelSolution of a problem that is solved."""
         stretch, passes = self._rule.stretch, self._matrix.passes
         seconds = time.perf_counter() - self._begun
-        first = objectives(self._totals[0], self._offsets[0], self.sums)[:2]
+        first = self._objectives[0, :2].tolist()
         primal, dual = self.measure(stretch)
         records = [(0, 0.0, self._passes_before, *first, relative_gap(*first))]
         for objective in {1.0: None, stretch: None}:
@@ -205,6 +210,8 @@ def _begin(values, D, A, numbers, result):
     """Compute f and all that follows from it at the start, and set what the pair steps need."""
     for t in range(D.beta.size):
         D.F[t] = 0.0
+        result[_COSTS] += max(abs(D.lower[t]), abs(D.upper[t]))
+        result[_LARGEST_LINEAR] = max(result[_LARGEST_LINEAR], abs(A.linear[t]))
     _add_changes(values, D.F, D, A, numbers, result)
     result[_VIOLATION_BEFORE] = _measure(D, A, 0, numbers, result)
     result[_GOAL] = result[_GRADIENT_ROUNDING]
@@ -239,19 +246,18 @@ def _measure(D, A, k, numbers, result):
         A.f, A.row, A.linear, D.beta, D.lower, D.upper, D.ends, A.F, A.rising, A.falling, A.extremes
     )  # fmt: skip
     set_offsets(A.F, D.beta, D.lower, D.upper, D.ends, A.extremes, numbers.offset_order, A.offsets[k])
-    size, largest, total = 0.0, 0.0, 0.0
+    size, largest, total, diagonal = 0.0, 0.0, 0.0, 0.0
     for t in range(D.beta.size):
         size += abs(D.beta[t])
         largest = max(largest, abs(A.F[t]))
         total += A.F[t]
-    result[_GRADIENT_ROUNDING] = UNIT_ROUNDOFF * (
-        ROUNDINGS_PER_TERM * size * numbers.largest_diagonal + ROUNDINGS_PER_SUM * largest
-    )
+        diagonal = max(diagonal, abs(D.diagonal[t]))
+    result[_GRADIENT_ROUNDING] = UNIT_ROUNDOFF * (ROUNDINGS_PER_TERM * size * diagonal + ROUNDINGS_PER_SUM * largest)
     error = result[_ROUNDING_BOUND]
     if numbers.divides_by_margin:
         error += 2.0 * UNIT_ROUNDOFF * size * numbers.bound
     add_terms(
         A.F, A.linear, D.beta, D.lower, D.upper, D.diagonal, A.row, D.ends, A.sums, A.offsets[k], A.omitted, error,
-        1.0, A.totals[k],
+        1.0, A.totals, A.objectives[k],
     )  # fmt: skip
     return violation if math.isfinite(total) else np.nan

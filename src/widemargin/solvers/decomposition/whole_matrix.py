@@ -135,10 +135,10 @@ class WholeKernelMatrix:
         n_variables, every = len(row), np.arange(K.n_rows)
         self.has_one_per_row = n_variables == K.n_rows and bool((row == every).all())
         is_given = K.cheap and not K.kernel.from_products
-        if n_variables <= _ALL_AT_ONCE or is_given or not self.has_one_per_row:
+        self.is_complete = n_variables <= _ALL_AT_ONCE or is_given or not self.has_one_per_row
+        if self.is_complete and K.held is None:
             cache.fetch(every)
         self._n_next_rows, self.block = _FIRST_ROWS, cache.values
-        self.is_complete = bool(cache.is_ready.all())
         if not self.is_complete:
             self.rows = K.single_rows(cache.is_ready)
             return
@@ -237,7 +237,8 @@ class WholeMatrix(Decomposition):
             return super()._take_pair_steps(block, variables, goal)
         total, missing, direction = 0.0, 0, no_direction(len(block))
         max_steps, finer, n_finer = _pair_steps(self.state.problem)
-        finer, workspace = max(finer, self.state.gradient_rounding()), free_workspace(len(self.state.rows) if n_finer else 0)
+        finer = max(finer, self.state.gradient_rounding())
+        workspace = free_workspace(len(self.state.rows) if n_finer else 0)
         while missing >= 0:
             decrease, missing = optimise_finely(
                 block, self._matrix.rows, variables, direction, workspace, goal, max_steps, finer, n_finer
