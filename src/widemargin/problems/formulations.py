@@ -204,8 +204,8 @@ class KernelQP:
     `row[t]` is the kernel row of dual variable t; group g has the dual variables ends[g] <= t < ends[g + 1]; `start`
     is feasible. `to_function(problem, solution)` returns the KernelFunction of a solution. `offset_order` is 1 if the
     offsets of two groups must descend, r_0 >= r_1, which is a nonnegative margin; −1 if they must ascend, and 0
-    otherwise. `violation_unit(offsets)` returns the unit of KKT violations: the margin r of a ν-SVC, |ρ| of a one-class SVM, 1
-    otherwise. `allows_scaling` says whether the decision function may be multiplied by a factor near 1.
+    otherwise. `violation_unit(offsets)` returns the unit of KKT violations: the margin r of a ν-SVC, |ρ| of a one-class
+    SVM, 1 otherwise. `allows_scaling` says whether the decision function may be multiplied by a factor near 1.
     `divides_by_margin` says whether the model is the decision function divided by its margin, in which case a function
     that is zero everywhere is no model.
     """

@@ -58,7 +58,7 @@ def _division_error(state):
 def add_terms(
     F, linear, beta, lower, upper, diagonal, row, ends, sums, offsets, omitted, error, stretch, totals, found
 ):  # fmt: skip
-    """Set `found` to what `measure` returns, and `totals` to sums over all dual variables, and their rounding errors."""
+    """Set `found` to what `measure` returns, and `totals` to sums over all dual variables and their rounding errors."""
     totals[:] = 0.0
     for g in range(offsets.size):
         offset, best, excess, excess_error = offsets[g], -1.0, -sums[g], 0.0

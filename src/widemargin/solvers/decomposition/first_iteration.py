@@ -38,8 +38,8 @@ class _Arrays(NamedTuple):
     """What the compiled call reads and writes besides the DualVariables.
 
     `f`, `F`, `rising`, `falling`, `extremes` and `omitted` are those of an ActiveSet; `start`, `row`, `linear` and
-    `sums` belong to the problem; `offsets` and `objectives` have an entry for the start and one for the result; `totals`,
-    `slots` and `weights` are workspace.
+    `sums` belong to the problem; `offsets` and `objectives` have an entry for the start and one for the result;
+    `totals`, `slots` and `weights` are workspace.
     """
 
     start: np.ndarray
