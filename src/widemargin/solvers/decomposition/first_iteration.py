@@ -99,8 +99,8 @@ class FirstIteration(Point):
         self.lower, self.upper = problem.lower, problem.upper
         self.ends, self.sums = problem.ends, group_sums(problem, problem.start)
         self.diagonal = problem.K.diagonal if matrix.has_one_per_row else problem.K.diagonal[problem.row]
-        self.F, gradient, rising, falling, weights = np.empty((5, n_variables))
-        f, self.omitted_bound = np.zeros((2, n_rows))
+        self.F, gradient, rising, falling = np.empty((4, n_variables))
+        f, self.omitted_bound, weights = np.zeros((3, n_rows))
         self._offsets, self._objectives = np.zeros((2, n_groups)), np.empty((2, 3))
         self._result = np.zeros(_N_RESULTS)
         self.variables = DualVariables(
@@ -109,7 +109,7 @@ class FirstIteration(Point):
         )  # fmt: skip
         self._arrays = _Arrays(
             problem.start, problem.row, self.linear, self.sums, f, self.F, rising, falling, np.empty((n_groups, 2)),
-            self.omitted_bound, self._offsets, np.empty((2, N_SUMS)), self._objectives, np.empty(n_variables, np.int64),
+            self.omitted_bound, self._offsets, np.empty((2, N_SUMS)), self._objectives, np.empty(n_rows, np.int64),
             weights,
         )  # fmt: skip
         self._numbers = _Numbers(
@@ -222,21 +222,25 @@ def _begin(values, D, A, numbers, result):
 
 @compiled
 def _add_changes(values, before, D, A, numbers, result):
-    """Add the kernel rows of the changes of beta to f, and a bound on the rounding errors; see `addition_error`."""
+    """Add the kernel rows of the changes of beta to f, and a bound on the rounding errors.
+
+    The bound is that of `addition_error`, plus the rounding of the sums of changes that belong to the same row.
+    """
     n_changed, size, largest = 0, 0.0, 0.0
-    for t in range(D.beta.size):
-        change = D.beta[t] - before[t]
-        if change != 0.0:
-            A.slots[n_changed], A.weights[n_changed] = A.row[t], change
-            n_changed += 1
-            size += abs(change)
     for i in range(A.f.size):
-        largest = max(largest, abs(A.f[i]))
+        A.weights[i], largest = 0.0, max(largest, abs(A.f[i]))
+    for t in range(D.beta.size):
+        A.weights[np.uint64(A.row[t])] += D.beta[t] - before[t]
+        size += abs(D.beta[t] - before[t])
+    for i in range(A.f.size):
+        if A.weights[i] != 0.0:
+            A.slots[n_changed], A.weights[n_changed] = i, A.weights[i]
+            n_changed += 1
     if n_changed == 0:
         return
     add_weighted_rows(values, A.slots[:n_changed], A.weights[:n_changed], 0, A.f.size, A.f)
     size *= numbers.bound
-    result[_ROUNDING_BOUND] += UNIT_ROUNDOFF * ((0.25 * n_changed + 2.0) * (largest + size) + 3.0 * size)
+    result[_ROUNDING_BOUND] += UNIT_ROUNDOFF * ((0.25 * n_changed + 2.0) * (largest + size) + 5.0 * size)
 
 
 @compiled

@@ -66,11 +66,12 @@ def svmlight(problem, settings, start=None):
 
 def _first_iteration(problem, settings, start, matrix):
     """Return the FirstIteration, or None if each iteration has to be reported; and its solution, if it has one."""
-    needs_f = problem.start.any() and not matrix.is_complete
     has_limits = settings.max_iter is not None or settings.max_seconds is not None
-    if start is not None or needs_f or has_limits or settings.callbacks or settings.interrupt.is_set():
+    if start is not None or has_limits or settings.callbacks or settings.interrupt.is_set():
         return None, None
     try:
+        if not matrix.is_complete and problem.start.any():
+            matrix.cache.fetch(np.flatnonzero(problem.start))  # there is one dual variable for each row
         first = FirstIteration(problem, settings, matrix, _pair_steps(problem))
         return first, first.run()
     except KeyboardInterrupt:
