@@ -234,5 +234,6 @@ class KernelQP:
 
 def feasible_start(upper, total):
     """Return numbers 0 <= a_t <= upper_t with the given sum: the first ones at their upper bounds, the last ones 0."""
-    sum_before = np.concatenate([[0.0], np.cumsum(upper)[:-1]])
-    return np.clip(total - sum_before, 0.0, upper)
+    sum_before = np.zeros(len(upper))
+    np.cumsum(upper[:-1], out=sum_before[1:])
+    return np.minimum(np.maximum(total - sum_before, 0.0), upper)

@@ -26,9 +26,9 @@ from widemargin.solvers.decomposition.scans import scan, set_offsets
 from widemargin.solvers.decomposition.starting_point import check_costs, group_sums
 from widemargin.solvers.decomposition.stopping import StoppingRule
 
-_N_RESULTS = 10
+_N_RESULTS = 11
 (
-    _STAGE, _DECREASE, _VIOLATION_BEFORE, _VIOLATION, _ROUNDING_BOUND, _GRADIENT_ROUNDING, _GOAL, _MISSING, _COSTS,
+    _STAGE, _DECREASE, _VIOLATION_BEFORE, _VIOLATION, _ROUNDING_BOUND, _GRADIENT_ROUNDING, _GOAL, _MISSING, _LARGEST_SUM, _COSTS,
     _LARGEST_LINEAR,
 ) = range(_N_RESULTS)  # fmt: skip
 _NOT_BEGUN, _NEEDS_ROWS, _IS_UNFINISHED, _IS_DONE = range(4)
@@ -145,6 +145,10 @@ class FirstIteration(Point):
         """Return the size of rounding errors in F, as the compiled call has computed it."""
         return float(self._result[_GRADIENT_ROUNDING])
 
+    def largest_sum(self):
+        """Return the largest |(K beta)_t|, as the compiled call has computed it."""
+        return float(self._result[_LARGEST_SUM])
+
     def offsets(self):
         """Return the offset of each group."""
         return self._offsets[1]
@@ -257,6 +261,9 @@ def _measure(D, A, k, numbers, result):
         total += A.F[t]
         diagonal = max(diagonal, abs(D.diagonal[t]))
     result[_GRADIENT_ROUNDING] = UNIT_ROUNDOFF * (ROUNDINGS_PER_TERM * size * diagonal + ROUNDINGS_PER_SUM * largest)
+    result[_LARGEST_SUM] = 0.0
+    for t in range(D.beta.size):
+        result[_LARGEST_SUM] = max(result[_LARGEST_SUM], abs(A.F[t] - A.linear[t]))
     error = result[_ROUNDING_BOUND]
     if numbers.divides_by_margin:
         error += 2.0 * UNIT_ROUNDOFF * size * numbers.bound

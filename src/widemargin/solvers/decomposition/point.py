@@ -21,6 +21,10 @@ class Point:
         terms = np.abs(self.beta).sum() * self._largest_diagonal
         return UNIT_ROUNDOFF * (ROUNDINGS_PER_TERM * terms + ROUNDINGS_PER_SUM * np.abs(self.F).max(initial=0.0))
 
+    def largest_sum(self):
+        """Return the largest |(K beta)_t| of the active dual variables."""
+        return np.abs(self.F - self.linear).max(initial=0.0)
+
     def objective_scale(self):
         """Return a bound on the objective if no terms cancel: Σ_t (upper_t − lower_t) (max |f| + max |p|)."""
         size = np.abs(self.beta).sum() * self._largest_diagonal + np.abs(self.linear).max(initial=0.0)
