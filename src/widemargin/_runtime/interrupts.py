@@ -6,7 +6,6 @@ error of the compiler, and the fit continues. The two context managers below rec
 KeyboardInterrupt again.
 """
 
-import _signal  # type: ignore[import-not-found]  # `signal` looks up enumerations, which takes ten times as long
 import signal
 import sys
 import threading
@@ -14,7 +13,6 @@ from contextlib import contextmanager
 
 from widemargin._runtime.compile import before_compilation
 
-_SIGINT = int(signal.SIGINT)
 _SECONDS_BETWEEN_SIGNALS = 0.15  # between repeated signals, until the event `handled` is set
 
 
@@ -101,7 +99,7 @@ def _handler_to_replace():
     """
     if threading.current_thread() is not threading.main_thread():
         return None
-    handler = _signal.getsignal(_SIGINT)
+    handler = signal.getsignal(signal.SIGINT)
     raises = handler is signal.default_int_handler or getattr(handler, "raises", False)
     return handler if raises else None
 
@@ -114,10 +112,10 @@ class _handling:
 
     def __enter__(self):
         self._former_hook, sys.unraisablehook = sys.unraisablehook, self._report
-        self._former_handler = _signal.signal(_SIGINT, self._handler)
+        self._former_handler = signal.signal(signal.SIGINT, self._handler)
 
     def __exit__(self, *_):
-        _signal.signal(_SIGINT, self._former_handler)
+        signal.signal(signal.SIGINT, self._former_handler)
         sys.unraisablehook = self._former_hook
 
     def _report(self, failure):
