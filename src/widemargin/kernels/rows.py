@@ -252,7 +252,7 @@ class PreparedRows:
     def __init__(self, kernel, X, dtype):
         if issparse(X) and not is_sparse(X):  # most values are stored: they are computed as those of an array are
             X = X.toarray()
-        centre = X.mean(axis=0, dtype=np.float64) if kernel.name == "rbf" and not issparse(X) else None
+        centre = X.sum(axis=0, dtype=np.float64) / len(X) if kernel.name == "rbf" and not issparse(X) else None
         self.dtype = np.dtype(dtype)
         self.X = _centred(X, centre, self.dtype)
         self.norms = squared_norms(self.X)

@@ -303,7 +303,7 @@ class Decomposition:
     def _take_pair_steps(self, block, variables, goal):
         """Take pair steps until the violation is within the goal or there are too many; return the decrease."""
         direction, rows = no_direction(len(block)), ready_rows(len(block), block.dtype)
-        return optimise_block(block, rows, variables, direction, goal, self._max_pair_steps, goal, 0)[0]
+        return optimise_block(block, rows, variables, direction, goal, self._max_pair_steps)[0]
 
     def _newton_is_due(self, variables):
         """Return whether the pair steps that did not converge have taken as long as Newton steps would take."""
