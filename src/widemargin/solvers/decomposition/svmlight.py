@@ -16,7 +16,8 @@ Each iteration selects a working set of q dual variables, optimises them with al
              continue if there are violations.
 
 If pair steps do not converge, which is so with a large C, and the kernel matrix has a low rank, all dual variables are
-optimised at once (`low_rank`), before and in place of further working sets.
+optimised at once (`low_rank`), before and in place of further working sets. If there are more free dual variables than
+a working set holds, and few bounds are still wrong, all free ones are optimised at once (`free_block`).
 
 A problem of some thousand rows is first solved roughly for a random eighth of them, the others being removed from the
 active set. Most of the way from zero to the solution is then made at an eighth of the cost. Problems of more than
@@ -34,6 +35,7 @@ from widemargin.kernels.single_rows import ready_rows
 from widemargin.solvers.contract import KernelSolution, Status, Watch
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
+from widemargin.solvers.decomposition.free_block import FreeBlock
 from widemargin.solvers.decomposition.large_parts import LargeParts, takes_large_parts
 from widemargin.solvers.decomposition.low_rank import WholeProblem
 from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_nanoseconds
@@ -53,6 +55,8 @@ _FRACTION_KEPT = 0.75  # of the previous working set
 _INNER_VIOLATION = 0.1  # to be reached within the working set, relative to the violation of the problem
 _MAX_PAIR_STEPS = 20_000  # in one iteration, some ten milliseconds, so that callbacks and Ctrl-C are noticed
 _NS_PER_PAIR_STEP = 2.5  # nanoseconds, per dual variable of the working set
+_NS_PER_SQUARE = 20.0  # nanoseconds of an iteration, for the square of the size of its working set
+_FACTORISATIONS_BEFORE_ROUNDS = 5.0  # working sets take as long before all free dual variables are optimised at once
 _ITERATIONS_BEFORE_SHRINKING = 30  # at a bound, of a dual variable
 _MIN_FRACTION_TO_SHRINK = 0.2  # of the active dual variables; if fewer can be removed, none is
 _ITERATIONS_BETWEEN_MEASUREMENTS = 10  # of the duality gap
@@ -165,6 +169,7 @@ class Decomposition:
     _max_pair_steps = _MAX_PAIR_STEPS
     iterations_between_measurements = _ITERATIONS_BETWEEN_MEASUREMENTS
     _whole = None  # the WholeProblem, if working sets have been slow
+    _free_block = None  # the FreeBlock, unless this is a part of a larger problem
 
     def __init__(self, problem, settings, start, f=None, rule=None):
         self._n_groups = len(problem.ends) - 1
@@ -180,6 +185,9 @@ class Decomposition:
         self.rule = rule or StoppingRule(settings)
         self._goal = self.rule.goal  # of the violation of the active dual variables
         self._pair_nanoseconds, self._n_unfinished = 0.0, 0  # since the last Newton steps; iterations not converged
+        self._set_nanoseconds = 0.0  # of working sets, since all free dual variables were optimised at once
+        if f is None and problem.K.kernel.positive_definite:
+            self._free_block = FreeBlock(self.state, self._deadline.is_over)
         self._starts_at_zero = f is None and start is None and not problem.start.any()
 
     def _set_shrinking(self, n_iterations):
@@ -255,7 +263,7 @@ class Decomposition:
     def iterate(self):
         """Optimise one working set, or all dual variables at once."""
         state = self.state
-        if self._change_all():
+        if self._change_all() or self._change_free():
             return
         if self.settings.shrinking and self._starts_at_zero and self.iteration == 0:
             self._shrink_to_first_part()
@@ -277,6 +285,7 @@ class Decomposition:
         if len(chosen) < len(state.index):
             goal = max(goal, _INNER_VIOLATION * self.violation)
         self._step(chosen, slots, block, variables, goal)
+        self._set_nanoseconds += _NS_PER_SQUARE * len(chosen) ** 2
         self.iteration += 1
         self._grow()
 
@@ -342,6 +351,29 @@ class Decomposition:
             self.violation = state.scan()
             return False
         self._stall.record(decrease, before, rounding, objective)
+        self.iteration += 1
+        return True
+
+    def _change_free(self):
+        """Optimise all free dual variables at once, if working sets are slower; return whether that was possible."""
+        state, block = self.state, self._free_block
+        if block is None:
+            return False
+        n_free = np.count_nonzero((state.beta > state.lower) & (state.beta < state.upper))
+        enough = _FACTORISATIONS_BEFORE_ROUNDS * block.nanoseconds(n_free)
+        if n_free <= self._largest_size or (self._set_nanoseconds < enough and not block.is_settled):
+            return False
+        chosen = block.chosen()
+        if chosen is None:
+            return False
+        rounding, objective = state.gradient_rounding(), state.objective()
+        with single_threaded_blas():
+            decrease = block.change(chosen)
+        self._set_nanoseconds = 0.0
+        if not decrease > 0.0:
+            return False
+        fraction = len(chosen) / len(state.problem.start)
+        self._stall.record(decrease, self.violation, rounding, objective, fraction=fraction)
         self.iteration += 1
         return True
 
