@@ -19,6 +19,7 @@ from scipy.linalg import get_lapack_funcs, solve_triangular
 
 from widemargin.kernels.rows import submatrix
 from widemargin.solvers.decomposition.kernel_sums import add_rows
+from widemargin.solvers.decomposition.newton_on_free import solve_definite
 
 _FRACTION_OF_CACHE = 0.5  # of the memory of the cache, which a factor may take in addition
 _BYTES_PER_MEGABYTE = 1 << 20
@@ -113,7 +114,7 @@ class FreeBlock:
         groups = np.searchsorted(state.ends, chosen, side="right") - 1
         x, f, inside = before, state.f, np.arange(len(chosen))
         for n_solutions in range(_MAX_SOLUTIONS):
-            factor = self._factor(slots[inside], position[inside])
+            factor = self._factor(slots[inside], position[inside]) if len(inside) else None
             if factor is None:
                 return None, None
             sums = np.bincount(groups, x - before, minlength=len(state.ends) - 1)
@@ -161,7 +162,7 @@ def factorise(A, is_over=lambda: False):
         here = slice(begin, begin + _COLUMNS_PER_BLOCK)
         A[begin:, here] -= A[begin:, :begin] @ A[here, :begin].T
         factor, failed = potrf(A[here, here], lower=1)
-        if failed or is_over():
+        if failed or not np.isfinite(factor.diagonal()).all() or is_over():
             return False
         A[here, here] = factor
         rest = slice(begin + _COLUMNS_PER_BLOCK, None)
@@ -180,5 +181,5 @@ def _solution(factor, gradient, groups, sums):
     gradient = gradient - (np.bincount(member, gradient) / np.bincount(member))[member]  # for the sake of rounding
     right = np.column_stack([-gradient, E]).astype(factor.dtype)
     solved = potrs(factor.T, right, lower=0)[0].astype(np.float64)  # the transpose is contiguous for LAPACK
-    offsets = np.linalg.solve(E.T @ solved[:, 1:], -sums[members] - E.T @ solved[:, 0])
+    offsets = solve_definite(E.T @ solved[:, 1:], (-sums[members] - E.T @ solved[:, 0])[:, np.newaxis])[:, 0]
     return solved[:, 0] + solved[:, 1:] @ offsets

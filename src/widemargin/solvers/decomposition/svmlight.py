@@ -51,6 +51,7 @@ _SMALLEST_WORKING_SET = 64  # even if the cache holds fewer rows
 _LARGEST_WORKING_SET = 2048
 _ITERATIONS_BETWEEN_GROWTH = 100  # long runs have many free dual variables, and larger sets take fewer iterations
 _UNFINISHED_BEFORE_GROWTH = 3  # iterations whose pair steps do not converge, before the set is as large as possible
+_UNFINISHED_BEFORE_WHOLE = 1  # the same, before all dual variables are optimised at once; later in a part of a problem
 _FRACTION_KEPT = 0.75  # of the previous working set
 _INNER_VIOLATION = 0.1  # to be reached within the working set, relative to the violation of the problem
 _MAX_PAIR_STEPS = 20_000  # in one iteration, some ten milliseconds, so that callbacks and Ctrl-C are noticed
@@ -188,6 +189,7 @@ class Decomposition:
         self._set_nanoseconds = 0.0  # of working sets, since all free dual variables were optimised at once
         if f is None and problem.K.kernel.positive_definite:
             self._free_block = FreeBlock(self.state, self._deadline.is_over)
+        self._unfinished_before_whole = _UNFINISHED_BEFORE_WHOLE if f is None else _UNFINISHED_BEFORE_GROWTH
         self._starts_at_zero = f is None and start is None and not problem.start.any()
 
     def _set_shrinking(self, n_iterations):
@@ -263,7 +265,7 @@ class Decomposition:
     def iterate(self):
         """Optimise one working set, or all dual variables at once."""
         state = self.state
-        if self._change_all() or self._change_free():
+        if self._change_free() or self._change_all():
             return
         if self.settings.shrinking and self._starts_at_zero and self.iteration == 0:
             self._shrink_to_first_part()
@@ -327,7 +329,7 @@ class Decomposition:
     def _change_all(self):
         """Optimise all dual variables at once, if working sets are slow; return whether that was possible."""
         state = self.state
-        if self._n_unfinished < _UNFINISHED_BEFORE_GROWTH or self._largest_size >= len(state.problem.start):
+        if self._n_unfinished < self._unfinished_before_whole or self._largest_size >= len(state.problem.start):
             return False
         whole = self._whole = self._whole or WholeProblem(
             state.problem, self.settings.cache_size, self._deadline.is_over
@@ -361,7 +363,8 @@ class Decomposition:
             return False
         n_free = np.count_nonzero((state.beta > state.lower) & (state.beta < state.upper))
         enough = _FACTORISATIONS_BEFORE_ROUNDS * block.nanoseconds(n_free)
-        if n_free <= self._largest_size or (self._set_nanoseconds < enough and not block.is_settled):
+        is_due = block.is_settled or self._set_nanoseconds >= enough
+        if not is_due or (n_free <= self._largest_size and self._whole is None):
             return False
         chosen = block.chosen()
         if chosen is None:
