@@ -45,7 +45,7 @@ class FreeBlock:
     Attributes
     ----------
     is_settled : bool
-        Whether the last round decreased the objective, so that another one is worth its time.
+        Whether the last round helped, so that another one follows at once.
     """
 
     def __init__(self, state, is_over):
@@ -96,7 +96,9 @@ class FreeBlock:
             change = x - state.beta[chosen]
             slope = float(state.F[chosen] @ change)
             curvature = float((f - state.f)[state.position[chosen]] @ change)
-            part = 1.0 if 2.0 * slope + curvature < 0.0 else -slope / curvature
+            part = 1.0
+            if not 2.0 * slope + curvature < 0.0:
+                part = -slope / curvature if curvature > 0.0 else 0.0
             decrease = -part * slope - 0.5 * part**2 * curvature
         if not (0.0 < part <= 1.0 and 0.0 < decrease < np.inf):
             return 0.0

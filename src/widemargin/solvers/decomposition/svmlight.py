@@ -28,14 +28,14 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.kernels.cache import rows_that_fit
 from widemargin.kernels.single_rows import ready_rows
 from widemargin.solvers.contract import KernelSolution, Status, Watch
-from widemargin.solvers.decomposition.active_set import ActiveSet
+from widemargin.solvers.decomposition.active_set import MAX_EXACT_PRODUCTS_AFTER_STALL, ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
 from widemargin.solvers.decomposition.free_block import FreeBlock
+from widemargin.solvers.decomposition.kernel_block import KernelBlock
 from widemargin.solvers.decomposition.large_parts import LargeParts, takes_large_parts
 from widemargin.solvers.decomposition.low_rank import WholeProblem
 from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_nanoseconds
@@ -58,6 +58,7 @@ _MAX_PAIR_STEPS = 20_000  # in one iteration, some ten milliseconds, so that cal
 _NS_PER_PAIR_STEP = 2.5  # nanoseconds, per dual variable of the working set
 _NS_PER_SQUARE = 20.0  # nanoseconds of an iteration, for the square of the size of its working set
 _FACTORISATIONS_BEFORE_ROUNDS = 5.0  # working sets take as long before all free dual variables are optimised at once
+_ROUND_VIOLATION_RATIO = 0.5  # after the second and later rounds / before it; if it is larger, working sets follow
 _ITERATIONS_BEFORE_SHRINKING = 30  # at a bound, of a dual variable
 _MIN_FRACTION_TO_SHRINK = 0.2  # of the active dual variables; if fewer can be removed, none is
 _ITERATIONS_BETWEEN_MEASUREMENTS = 10  # of the duality gap
@@ -240,6 +241,7 @@ class Decomposition:
         if state.all_active and self.rule.is_solved(state, self.violation):
             return Status.CONVERGED
         if self._stall.stalls_first_time():
+            state.max_exact_products = MAX_EXACT_PRODUCTS_AFTER_STALL
             self._make_all_active(state.recompute)
             if self.rule.is_solved(state, self.violation):
                 return Status.CONVERGED
@@ -363,20 +365,22 @@ class Decomposition:
             return False
         n_free = np.count_nonzero((state.beta > state.lower) & (state.beta < state.upper))
         enough = _FACTORISATIONS_BEFORE_ROUNDS * block.nanoseconds(n_free)
-        is_due = block.is_settled or self._set_nanoseconds >= enough
+        is_due = block.is_settled or self._set_nanoseconds > enough
         if not is_due or (n_free <= self._largest_size and self._whole is None):
             return False
         chosen = block.chosen()
         if chosen is None:
             return False
-        rounding, objective = state.gradient_rounding(), state.objective()
+        rounding, before, objective = state.gradient_rounding(), self.violation, state.objective()
+        is_first = not block.is_settled
         with single_threaded_blas():
             decrease = block.change(chosen)
         self._set_nanoseconds = 0.0
         if not decrease > 0.0:
             return False
-        fraction = len(chosen) / len(state.problem.start)
-        self._stall.record(decrease, self.violation, rounding, objective, fraction=fraction)
+        self.violation = state.scan()
+        block.is_settled = is_first or self.violation <= _ROUND_VIOLATION_RATIO * before
+        self._stall.record(decrease, before, rounding, objective, fraction=len(chosen) / len(state.problem.start))
         self.iteration += 1
         return True
 
@@ -451,47 +455,3 @@ def _smallest(values, count):
     if count >= len(values):
         return np.arange(len(values))
     return np.argpartition(values, count)[:count]
-
-
-class KernelBlock:
-    """The kernel matrix of a working set, copied from that of the previous working set where both have the rows.
-
-    Copying single values out of long kernel rows is slow, since each is in another cache line. This is only done for
-    the rows that are new in the working set.
-    """
-
-    def __init__(self, size, n_rows, dtype):
-        self._memory = np.empty((2, size**2), dtype)
-        self._previous = np.empty((0, 0), dtype)
-        self._position = np.full(n_rows, -1)  # of each row in the previous block
-        self._rows = np.empty(0, np.int64)
-
-    def take(self, values, slots, columns, rows):
-        """Return the block of these rows, which are values[slots], at these columns."""
-        size = len(rows)
-        block = self._memory[0][: size**2].reshape(size, size)
-        self._memory = self._memory[::-1]
-        _gather(values, slots, columns, self._position[rows], self._previous, block)
-        self._position[self._rows] = -1
-        self._position[rows] = np.arange(size)
-        self._previous, self._rows = block, rows
-        return block
-
-
-@compiled
-def _gather(values, slots, columns, position, previous, block):
-    """Set block[a, b] = values[slots[a], columns[b]].
-
-    `position` are the positions of the rows in the `previous` block, −1 for new rows. Values of two rows that are both
-    in it are copied from it; values of a new row and another are copied from the new row, as the block is symmetric.
-    """
-    for a in range(slots.size):
-        if position[a] < 0:
-            source, target = values[np.uint64(slots[a])], block[np.uint64(a)]
-            for b in range(columns.size):
-                target[b] = source[np.uint64(columns[b])]
-    for a in range(slots.size):
-        if position[a] >= 0:
-            source, target = previous[np.uint64(position[a])], block[np.uint64(a)]
-            for b in range(columns.size):
-                target[b] = source[np.uint64(position[b])] if position[b] >= 0 else block[np.uint64(b), np.uint64(a)]
