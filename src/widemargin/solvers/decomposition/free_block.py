@@ -17,7 +17,7 @@ bounds (Portugal, Júdice and Vicente, 1994), with a line search, so that the ob
 import numpy as np
 from scipy.linalg import get_lapack_funcs, solve_triangular
 
-from widemargin.kernels.rows import submatrix
+from widemargin.solvers.decomposition.kernel_block import block_of
 from widemargin.solvers.decomposition.kernel_sums import add_rows
 from widemargin.solvers.decomposition.newton_on_free import solve_definite
 
@@ -88,7 +88,7 @@ class FreeBlock:
         """Change the dual variables `chosen`; return the decrease of the objective, 0 if there was none."""
         state = self._state
         self.is_settled = False
-        slots = state.cache.fetch(state.rows[state.position[chosen]]).astype(np.int64)
+        slots = state.cache.fetch(state.rows[state.position[chosen]])
         with np.errstate(all="ignore"):  # a result that is not finite is discarded
             x, f = self._minimum(chosen, slots)
             if x is None:
@@ -144,7 +144,7 @@ class FreeBlock:
         values, ridge = self._state.cache.values, _FIRST_RIDGE
         largest = self._state.diagonal.max(initial=0.0)
         while ridge <= _LARGEST_RIDGE:
-            K = submatrix(values, slots, columns)
+            K = block_of(values, slots, columns)
             K.flat[:: len(K) + 1] += ridge * largest
             if factorise(K, self._is_over):
                 return K

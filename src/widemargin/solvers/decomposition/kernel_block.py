@@ -1,4 +1,4 @@
-"""The kernel matrix of a working set."""
+"""The kernel matrix of some rows, as that of a working set, out of a cache of kernel rows."""
 
 import numpy as np
 
@@ -28,6 +28,13 @@ class KernelBlock:
         self._position[rows] = np.arange(size)
         self._previous, self._rows = block, rows
         return block
+
+
+def block_of(values, slots, columns):
+    """Return values[slots] at these columns, by the compiled code of a KernelBlock."""
+    block, nothing = np.empty((len(slots), len(columns)), values.dtype), np.empty((0, 0), values.dtype)
+    _gather(values, slots, columns, np.full(len(slots), -1), nothing, block)
+    return block
 
 
 @compiled
