@@ -62,7 +62,7 @@ def small_working_sets(monkeypatch):
     monkeypatch.setattr(svmlight, "_WHOLE_PROBLEM", 0)
     monkeypatch.setattr(svmlight, "_SMALLEST_FIRST_WORKING_SET", 32)
     monkeypatch.setattr(svmlight, "_LARGEST_WORKING_SET", 32)
-    monkeypatch.setattr(svmlight, "_FACTORISATIONS_BEFORE_ROUNDS", 0.0)
+    monkeypatch.setattr(svmlight, "_FACTORISATIONS_BEFORE_ROUND", 0.0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -103,7 +103,9 @@ class FreeBlock:
         if not (0.0 < part <= 1.0 and 0.0 < decrease < np.inf):
             return 0.0
         self.is_settled = True
-        state.move(chosen, x if part == 1.0 else state.beta[chosen] + part * change, slots)
+        if part < 1.0:
+            x = np.clip(state.beta[chosen] + part * change, state.lower[chosen], state.upper[chosen])
+        state.move(chosen, x, slots)
         return decrease
 
     def _minimum(self, chosen, slots):

@@ -57,7 +57,7 @@ _INNER_VIOLATION = 0.1  # to be reached within the working set, relative to the 
 _MAX_PAIR_STEPS = 20_000  # in one iteration, some ten milliseconds, so that callbacks and Ctrl-C are noticed
 _NS_PER_PAIR_STEP = 2.5  # nanoseconds, per dual variable of the working set
 _NS_PER_SQUARE = 20.0  # nanoseconds of an iteration, for the square of the size of its working set
-_FACTORISATIONS_BEFORE_ROUNDS = 5.0  # working sets take as long before all free dual variables are optimised at once
+_FACTORISATIONS_BEFORE_ROUND = 5.0  # working sets take as long before all free dual variables are optimised at once
 _ROUND_VIOLATION_RATIO = 0.5  # after the second and later rounds / before it; if it is larger, working sets follow
 _ITERATIONS_BEFORE_SHRINKING = 30  # at a bound, of a dual variable
 _MIN_FRACTION_TO_SHRINK = 0.2  # of the active dual variables; if fewer can be removed, none is
@@ -188,6 +188,7 @@ class Decomposition:
         self._goal = self.rule.goal  # of the violation of the active dual variables
         self._pair_nanoseconds, self._n_unfinished = 0.0, 0  # since the last Newton steps; iterations not converged
         self._set_nanoseconds = 0.0  # of working sets, since all free dual variables were optimised at once
+        self._factorisations_before_round = _FACTORISATIONS_BEFORE_ROUND  # doubled after a round that was in vain
         if f is None and problem.K.kernel.positive_definite:
             self._free_block = FreeBlock(self.state, self._deadline.is_over)
         self._unfinished_before_whole = _UNFINISHED_BEFORE_WHOLE if f is None else _UNFINISHED_BEFORE_GROWTH
@@ -364,7 +365,7 @@ class Decomposition:
         if block is None:
             return False
         n_free = np.count_nonzero((state.beta > state.lower) & (state.beta < state.upper))
-        enough = _FACTORISATIONS_BEFORE_ROUNDS * block.nanoseconds(n_free)
+        enough = self._factorisations_before_round * block.nanoseconds(n_free)
         is_due = block.is_settled or self._set_nanoseconds > enough
         if not is_due or (n_free <= self._largest_size and self._whole is None):
             return False
@@ -377,6 +378,7 @@ class Decomposition:
             decrease = block.change(chosen)
         self._set_nanoseconds = 0.0
         if not decrease > 0.0:
+            self._factorisations_before_round *= 2.0
             return False
         self.violation = state.scan()
         block.is_settled = is_first or self.violation <= _ROUND_VIOLATION_RATIO * before
