@@ -32,6 +32,7 @@ from widemargin.solvers.decomposition.scans import count_at_bound, scan, set_off
 from widemargin.solvers.decomposition.starting_point import check_sizes, feasible, group_sums, largest_feasible_factor
 
 _MAX_EXACT_PRODUCTS = 1 << 22  # up to which f is computed with compensated sums
+MAX_EXACT_PRODUCTS_AFTER_STALL = 1 << 26  # the same if rounding ends the solver: half a second for a tight bound
 _ROWS_PER_BLOCK = 256  # kernel rows that are computed at once when f is computed exactly, or before a deadline
 _ROWS_COMPLETED_AT_ONCE = 1 << 16  # entries of f; after Ctrl-C those that are complete remain so
 
@@ -72,7 +73,11 @@ class ActiveSet(Point):
     sums : ndarray
         The sum that the dual variables of each group must have.
     cache : RowCache
+    max_exact_products : int
+        The number of products up to which f is computed with compensated sums.
     """
+
+    max_exact_products = _MAX_EXACT_PRODUCTS
 
     def __init__(self, problem, settings, start, least_rows, f=None):
         self.problem, self.settings = problem, settings
@@ -223,7 +228,7 @@ class ActiveSet(Point):
         """Return whether f can be computed with compensated sums: few products, and no overflow."""
         n_products = np.count_nonzero(self.beta) * self.problem.K.n_rows
         largest_factor = max(self.problem.K.bound, np.abs(self.beta).max(initial=0.0))
-        return n_products <= _MAX_EXACT_PRODUCTS and largest_factor < MAX_EXACT_FACTOR
+        return n_products <= self.max_exact_products and largest_factor < MAX_EXACT_FACTOR
 
     def move(self, chosen, beta, slots):
         """Set the dual variables `chosen` to `beta`, and update f by their kernel rows, which are in the cache."""
