@@ -39,6 +39,7 @@ FITS = {
     "LinearSVCCV": lambda X: wm.LinearSVCCV(cv=3).fit(X, y),
     "LinearSVRCV": lambda X: wm.LinearSVRCV(cv=3).fit(X, three.astype(float)),
     "SVC": lambda X: wm.SVC().fit(X, y).predict(X),
+    "SVC, zeros and ones": lambda X: wm.SVC().fit((X > 0.5).astype(X.dtype), y).predict((X > 0.5).astype(X.dtype)),
     "SVC, three classes": lambda X: wm.SVC(C=100.0).fit(X, three).decision_function(X),
     "SVC, max_iter": lambda X: wm.SVC(max_iter=10**6).fit(X, y),
     "SVC, linear": lambda X: wm.SVC(kernel="linear").fit(X, y).predict(X),

@@ -99,6 +99,8 @@ def _svc(rows, more):
     SVC(solver="smo").fit(more.X, more.two)
     SVC(cache_size=1.0).fit(more.X, more.two)
     SVC(max_iter=300).fit(more.X, more.three).predict(more.X)
+    ones = (rows.X > 0.0).astype(rows.X.dtype)  # few different values: see `integer_rows`
+    SVC().fit(ones, rows.two).predict(ones)
     SVC(kernel="linear", max_iter=300).fit(more.X, more.two).predict(more.X)
     grid_search(SVC(), rows.X, rows.two, {"C": [1.0, 10.0], "gamma": [0.1, 1.0]}, cv=3)
 

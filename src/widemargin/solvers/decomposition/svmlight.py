@@ -20,8 +20,8 @@ optimised at once (`low_rank`), before and in place of further working sets. If 
 a working set holds, and few bounds are still wrong, all free ones are optimised at once (`free_block`).
 
 A problem of some thousand rows is first solved roughly for a random eighth of them, the others being removed from the
-active set. Most of the way from zero to the solution is then made at an eighth of the cost. Problems of more than
-20,000 rows are solved in parts, each of them by this method: `large_parts`.
+active set. Most of the way from zero to the solution is then made at an eighth of the cost. Problems of
+20,000 or 50,000 rows and more are solved in parts, each of them by this method: `large_parts`.
 """
 
 from contextlib import nullcontext
@@ -69,7 +69,7 @@ _FIRST_PART_TOL = 0.1  # violation to which it is solved
 
 def svmlight(problem, settings, start=None):
     """Solve a KernelQP by working sets; parameters and result are those of `whole_matrix.svmlight`."""
-    if takes_large_parts(problem):
+    if takes_large_parts(problem, settings.checkpoint):
         return solve(LargeParts(problem, settings, start, Decomposition), settings)
     return solve(Decomposition(problem, settings, start), settings)
 
