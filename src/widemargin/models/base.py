@@ -84,6 +84,8 @@ class SolvedModel(BaseEstimator):
         "callbacks": [callable, "array-like", None],
     }
 
+    _solvers_are_random = True  # whether they use the seed that `random_state` gives
+
     gap_: float
     objective_: float
     history_: NDArray[np.void] | list[NDArray[np.void]]
@@ -124,7 +126,7 @@ class SolvedModel(BaseEstimator):
             threads would make slower, and rows on disk, which are not read by several solvers at the same time, so
             that memory is counted for one group.
         """
-        seed = seed_of(getattr(self, "random_state", None))
+        seed = seed_of(getattr(self, "random_state", None)) if self._solvers_are_random else 0
         begun = time.perf_counter()
         n_problems = len(problems)
         with reporting(self.verbose) as report, self._announcing(report), report.solving(n_problems) as solving:

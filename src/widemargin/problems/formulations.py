@@ -192,19 +192,9 @@ class RiskProblem:
         return checksum_of(self.risk.subgradient(np.zeros(self.X.n_rows))[1])
 
 
-def any_offsets(offsets):
-    """Return the offsets: the problem does not constrain them."""
-    return offsets
-
-
 def unit_one(offsets):
     """Return 1, the margin of a C-SVC."""
     return 1.0
-
-
-def descending_offsets(offsets):
-    """Return the nearest two offsets r_0 >= r_1: the offsets themselves, or their mean twice."""
-    return offsets if offsets[0] >= offsets[1] else np.full(2, offsets.mean())
 
 
 @dataclass(frozen=True)
@@ -212,10 +202,10 @@ class KernelQP:
     """A problem in dual variables of kernel rows; the formulas are those of this module.
 
     `row[t]` is the kernel row of dual variable t; group g has the dual variables ends[g] <= t < ends[g + 1]; `start`
-    is feasible. `to_function(problem, solution)` returns the KernelFunction of a solution. `project_offsets(offsets)`
-    returns the nearest offsets that the problem allows, for instance those with a nonnegative margin.
-    `violation_unit(offsets)` returns the unit of KKT violations: the margin r of a ν-SVC, |ρ| of a one-class SVM, 1
-    otherwise. `allows_scaling` says whether the decision function may be multiplied by a factor near 1.
+    is feasible. `to_function(problem, solution)` returns the KernelFunction of a solution. `offset_order` is 1 if the
+    offsets of two groups must descend, r_0 >= r_1, which is a nonnegative margin; −1 if they must ascend, and 0
+    otherwise. `violation_unit(offsets)` returns the unit of KKT violations: the margin r of a ν-SVC, |ρ| of a one-class
+    SVM, 1 otherwise. `allows_scaling` says whether the decision function may be multiplied by a factor near 1.
     `divides_by_margin` says whether the model is the decision function divided by its margin, in which case a function
     that is zero everywhere is no model.
     """
@@ -228,7 +218,7 @@ class KernelQP:
     ends: np.ndarray
     start: np.ndarray
     to_function: Callable
-    project_offsets: Callable = any_offsets
+    offset_order: int = 0
     violation_unit: Callable = unit_one
     allows_scaling: bool = False
     divides_by_margin: bool = False
@@ -244,5 +234,6 @@ class KernelQP:
 
 def feasible_start(upper, total):
     """Return numbers 0 <= a_t <= upper_t with the given sum: the first ones at their upper bounds, the last ones 0."""
-    sum_before = np.concatenate([[0.0], np.cumsum(upper)[:-1]])
-    return np.clip(total - sum_before, 0.0, upper)
+    sum_before = np.zeros(len(upper))
+    np.cumsum(upper[:-1], out=sum_before[1:])
+    return np.minimum(np.maximum(total - sum_before, 0.0), upper)

@@ -267,8 +267,9 @@ class KernelSolution:
     @property
     def is_finite(self) -> bool:
         """Whether dual variables, offsets and primal objective are finite; `dual` may be −∞, but not NaN."""
-        are_finite = math.isfinite(self.primal) and not math.isnan(self.dual)
-        return are_finite and bool(np.isfinite(self.beta).all() and np.isfinite(self.offsets).all())
+        if math.isnan(self.dual) or not all(map(math.isfinite, [self.primal, *self.offsets.tolist()])):
+            return False
+        return math.isfinite(self.beta.dot(self.beta)) or bool(np.isfinite(self.beta).all())
 
 
 class Watch:

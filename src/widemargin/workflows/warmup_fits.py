@@ -95,9 +95,12 @@ def _svc(rows, more):
         for solver in names_of(KernelQP):
             SVC(kernel=kernel, solver=solver).fit(X, rows.two).predict(X)
     SVC(probability="libsvm", random_state=0).fit(rows.X, rows.three).predict_proba(rows.X)
+    SVC(max_iter=300).fit(rows.X, rows.two)  # with a limit, not by one call
     SVC(solver="smo").fit(more.X, more.two)
     SVC(cache_size=1.0).fit(more.X, more.two)
     SVC(max_iter=300).fit(more.X, more.three).predict(more.X)
+    ones = (rows.X > 0.0).astype(rows.X.dtype)  # few different values: see `integer_rows`
+    SVC().fit(ones, rows.two).predict(ones)
     SVC(kernel="linear", max_iter=300).fit(more.X, more.two).predict(more.X)
     grid_search(SVC(), rows.X, rows.two, {"C": [1.0, 10.0], "gamma": [0.1, 1.0]}, cv=3)
 
@@ -108,6 +111,7 @@ def _other_kernel_machines(rows, more):
         SVR(solver=solver).fit(rows.X, rows.targets).predict(rows.X)
         NuSVR(solver=solver).fit(rows.X, rows.targets).predict(rows.X)
         OneClassSVM(solver=solver).fit(rows.X).predict(rows.X)
+    SVR(max_iter=300).fit(rows.X, rows.targets)
     SVR(max_iter=300).fit(more.X, more.targets).predict(more.X)
 
 

@@ -149,7 +149,7 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         for name in ("_class_order", "_seen_order"):  # attributes of an earlier fit, or of a model file
             vars(self).pop(name, None)
         order = order_of_first(label, len(self.classes_))
-        if (np.diff(order) < 0).any():
+        if (order[1:] < order[:-1]).any():
             self._seen_order = order
 
     def _pairs_of_models(self, training, label):
