@@ -35,7 +35,7 @@ def linear_one_class(X, weight, nu):
     Its free intercept is −ρ. The solution is proportional to the weights: with weights k weightᵢ it is k w and k ρ, and
     the objective is multiplied by k².
     """
-    zeros = np.zeros(len(weight))
+    zeros, weight = np.zeros(len(weight)), np.ascontiguousarray(weight)
     return DualQP(
         X,
         target=zeros,
