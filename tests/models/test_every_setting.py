@@ -56,7 +56,9 @@ def named(part):
 @pytest.mark.filterwarnings("ignore::sklearn.utils.estimator_checks.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore:nu=0.3 is infeasible with this class_weight:UserWarning")
 @pytest.mark.parametrize(
-    ("estimator", "check"), comparing([model for model in LINEAR if model not in REFUSED] + ONE_CLASS + KERNEL), ids=named
+    ("estimator", "check"),
+    comparing([model for model in LINEAR if model not in REFUSED] + ONE_CLASS + KERNEL),
+    ids=named,
 )
 def test_fits_of_the_same_rows_are_the_same(estimator, check):
     check(estimator)

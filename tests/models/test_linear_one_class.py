@@ -99,9 +99,7 @@ def test_no_row_is_an_outlier_if_the_origin_is_among_the_rows(rng):
 def test_threads_do_not_change_a_bit(rng):
     X = rng.random((150_000, 6))
     for solver in ("newton", "ocas"):
-        one, two = (
-            LinearOneClassSVM(nu=0.1, solver=solver, n_jobs=n_jobs, random_state=0).fit(X) for n_jobs in (1, 2)
-        )
+        one, two = (LinearOneClassSVM(nu=0.1, solver=solver, n_jobs=n_jobs, random_state=0).fit(X) for n_jobs in (1, 2))
         assert_array_equal(one.coef_, two.coef_)
         assert_array_equal(one.offset_, two.offset_)
 

@@ -363,7 +363,12 @@ def test_liblinear_predicts_from_our_one_class_models_as_we_do(nu, X, tmp_path):
     [
         (b"rho 0.25\n", b"", 5, "the header lacks rho"),
         (b"rho 0.25", b"rho nan", 5, "'nan' is not a finite number"),
-        (b"bias -1\nrho 0.25\nw\n0.5\n", b"bias 1\nrho 0.25\nw\n0.5\n2\n", 4, "bias must be negative in a model of ONE"),
+        (
+            b"bias -1\nrho 0.25\nw\n0.5\n",
+            b"bias 1\nrho 0.25\nw\n0.5\n2\n",
+            4,
+            "bias must be negative in a model of ONE",
+        ),
         (b"nr_class 2\n", b"nr_class 2\nlabel 1 -1\n", 3, "a model for regression or of one class has no labels"),
     ],
 )

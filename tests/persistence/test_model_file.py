@@ -16,12 +16,12 @@ from sklearn.linear_model import LogisticRegression
 from widemargin import (
     SVC,
     SVR,
+    LinearOneClassSVM,
     LinearSVC,
     LinearSVR,
     MeasureSVC,
     NuSVC,
     NuSVR,
-    LinearOneClassSVM,
     OneClassSVM,
     OrdinalSVC,
     RankSVM,

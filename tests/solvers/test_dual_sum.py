@@ -1,4 +1,4 @@
-"""Problems whose dual variables have a fixed sum other than zero: linear one-class machines, by every solver of them."""
+"""Problems whose dual variables have a fixed sum other than zero: linear one-class machines, by every solver."""
 
 from dataclasses import replace
 from itertools import product
@@ -13,11 +13,11 @@ from widemargin.problems.classification import hinge, squared_hinge
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.problems.one_class import linear_one_class
+from widemargin.solvers import auto
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finishing
-from widemargin.solvers.registry import LINEAR_SOLVERS, names_of, specs_of
-from widemargin.solvers import auto
 from widemargin.solvers.newton import smoothed
+from widemargin.solvers.registry import LINEAR_SOLVERS, names_of, specs_of
 from widemargin.solvers.spec import Start
 
 SOLVERS = names_of(DualQP, intercept=Intercept.FREE, stopping="gap")
@@ -115,8 +115,8 @@ def test_the_optimum_is_zero_if_the_origin_is_among_the_rows(solver, rng):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize(
     "X",
-    [[[2.0, 1.0]], [[0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0], [1.0, 2.0]], [[1.0, 2.0]] * 7, [[1e-160, 0.0], [1e-160, 1e-161]],
-     [[1e12, 1e12], [1e12, 2e12], [3e12, 1e12]], [[1.0, 0.0], [-1.0, 0.0]]],
+    [[[2.0, 1.0]], [[0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0], [1.0, 2.0]], [[1.0, 2.0]] * 7,
+     [[1e-160, 0.0], [1e-160, 1e-161]], [[1e12, 1e12], [1e12, 2e12], [3e12, 1e12]], [[1.0, 0.0], [-1.0, 0.0]]],
     ids=["one row", "a row of zeros", "rows of zeros", "the same row", "tiny", "large", "opposite"],
 )  # fmt: skip
 def test_degenerate_rows(X, solver):

@@ -2,8 +2,7 @@
 
     minimise ½|w|² − ρ nu W + Σ weight_i max(0, ρ − <w, x_i>)    over w and ρ        W = Σ weight_i
 
-as LIBLINEAR's -s 21 and as `OneClassSVM(kernel="linear")`. LIBLINEAR divides all weights by nu W, which divides w and ρ
-by the same number.
+as LIBLINEAR's -s 21 and as `OneClassSVM(kernel="linear")`.
 """
 
 from numbers import Real
@@ -28,9 +27,9 @@ _RELATIVE_ROUNDING = 1e-11  # of a score, relative to the offset
 class LinearOneClassSVM(OutlierMixin, LinearModel):
     """Estimation of the half-space that contains most of the rows, to detect outliers, with a proof of how good it is.
 
-    The half-space <w, x> >= ρ is the one farthest from the origin, so that features should be such that ordinary rows
-    lie on one side of it: counts, frequencies and other nonnegative numbers, or features of a kernel. If the origin lies
-    among the rows, w = 0 is optimal, and no row is an outlier.
+    The half-space <w, x> >= ρ is the one farthest from the origin. Ordinary rows should lie on one side of the origin:
+    counts, frequencies and other nonnegative numbers, or features of a kernel. If the origin lies among the rows, w = 0
+    is optimal, and no row is an outlier.
 
     Parameters
     ----------

@@ -141,7 +141,7 @@ class SmoothedRisk:
         return line_search(lambda k: self.derivatives(s, t, k, h), h, *terms)
 
     def best_intercept(self, s, h):
-        """Return the minimiser of R(s + intercept) + dual_sum intercept, at which the dual variables sum to dual_sum."""
+        """Return the minimiser of R(s + intercept) + dual_sum intercept, at which Σ b is dual_sum."""
         return zero_of_sum(lambda shift: self.derivatives_by_shift(s, shift, h), h, self.total_weight, self._dual_sum)
 
     def line_search_with_intercept(self, s, t, h, *terms):

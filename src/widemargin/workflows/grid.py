@@ -186,8 +186,8 @@ def grid_file(
     Parameters
     ----------
     estimator : estimator
-        Any estimator of widemargin except one-class machines; it is not changed. Parameters that are not in the grid keep the
-        values that they have in it.
+        Any estimator of widemargin except one-class machines; it is not changed. Parameters that are not in the grid
+        keep the values that they have in it.
     data : path or binary file object
         The rows, as for `train_file`.
     output : path, default=None

@@ -51,7 +51,7 @@ def add_kernel_options(add):
     """Add the options of kernel machines; `add` is the `add_argument` of a parser or group."""
     add("-s", type=svm_type, dest="svm_type", metavar="TYPE",
         help="LIBSVM's: 0 C-SVC, 1 nu-SVC, 2 one-class, 3 epsilon-SVR, 4 nu-SVR (default: 0, or what --task and "
-        "--nu say); 21 is LIBLINEAR's linear one-class machine, its other types are --loss, --multi-class and --task")  # fmt: skip
+        "--nu say); LIBLINEAR's types are --loss, --multi-class and --task, but for 21, linear one-class")  # fmt: skip
     add("-t", type=int, choices=range(len(KERNELS)), dest="kernel_type", metavar="KERNEL",
         help="LIBSVM's: 0 linear, 1 poly, 2 rbf, 3 sigmoid, 4 precomputed (default: 2)")  # fmt: skip
     add("--kernel", choices=list(KERNELS), help="the same by name")

@@ -183,8 +183,9 @@ def _add_cluster_option(group):
 def _add_file_options(group):
     add = group.add_argument
     add("--format", choices=["widemargin", "liblinear", "libsvm", "svmlight"], default="widemargin",
-        help="of MODEL: libsvm for kernel machines, liblinear for linear classification, regression and one class, svmlight "
-        "for other linear models except ordinal ones and those of several classes (default: widemargin)")  # fmt: skip
+        help="of MODEL: libsvm for kernel machines, liblinear for linear classification, regression and one class, "
+        "svmlight for other linear models except ordinal ones and those of several classes (default: "
+        "widemargin)")  # fmt: skip
     add("--n-features", type=parsing.whole(1), metavar="N", help="columns (default: the largest index in DATA)")
     parsing.add_zero_based_option(group)
     add("--float32", action="store_true", help="keep the values in single precision: half the memory")
