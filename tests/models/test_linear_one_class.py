@@ -48,7 +48,8 @@ def test_the_model_is_that_of_a_linear_kernel(container, solver, nu, X, rng):
         assert_allclose(ours.offset_, other.offset_, rtol=1e-5)
     assert_allclose(ours.score_samples(X) - ours.offset_, ours.decision_function(X))
     assert_array_equal(ours.predict(container(X)), np.where(ours.decision_function(X) >= 0.0, 1, -1))
-    assert_array_equal(ours.predict(X), kernel.predict(X))
+    away = np.abs(ours.decision_function(X)) > 1e-4 * ours.offset_
+    assert_array_equal(ours.predict(X)[away], kernel.predict(X)[away])
 
 
 @pytest.mark.parametrize("nu", [0.1, 0.5])

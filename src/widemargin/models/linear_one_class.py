@@ -80,7 +80,7 @@ class LinearOneClassSVM(OutlierMixin, LinearModel):
         Number of Newton steps or cutting planes.
     gap_ : float
         The relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
-        The objective is negative or zero. If it is nearly zero, the gap is relative to 1e-10 of what it could be.
+        The objective is negative or zero. If it is nearly zero, the gap is relative to 1e-8 of what it could be.
     objective_ : float
         The objective at the model.
     history_ : structured ndarray

@@ -66,7 +66,7 @@ from widemargin.data.matrix import Matrix
 from widemargin.kernels.rows import KernelRows
 from widemargin.problems.magnitudes import check_mean_risk, check_rows, largest_decrease
 
-_ZERO_OBJECTIVE = 1e-10  # relative to what the objective would be if no rows cancelled
+_ZERO_OBJECTIVE = 1e-8  # relative to what the objective would be if no rows cancelled
 
 
 class Intercept(Enum):

@@ -37,8 +37,10 @@ def _minimise_hinges(kinks, weights, side, dual_sum):
     The slope is dual_sum − Σ {weight: side > 0} for b = −∞ and increases by the weight at each kink.
     """
     descent, total = weights[side > 0.0].sum() - dual_sum, weights.sum()
-    left = _weighted_quantile(kinks, weights, descent - _ZERO_SLOPE * total)
-    right = _weighted_quantile(kinks, weights, descent + _ZERO_SLOPE * total)
+    left, level = _weighted_quantile(kinks, weights, descent - _ZERO_SLOPE * total), descent + _ZERO_SLOPE * total
+    beyond = kinks > (-np.inf if left is None else left)
+    level -= weights[~beyond].sum()
+    right = left if left is not None and level <= 0.0 else _weighted_quantile(kinks[beyond], weights[beyond], level)
     ends = [end for end in (left, right) if end is not None]
     return float(np.mean(ends)) if ends else 0.0
 

@@ -64,7 +64,7 @@ def _finished(problem, solution, settings, resolve):
     if _ends_at_once(problem, solution):
         return solution
     best = _certified(problem, solution, settings)
-    if best.gap > settings.tol:
+    if best.gap > settings.tol or (problem.dual_sum and best.primal > 0.0):
         best = _constant_if_objective_is_zero(problem, best, settings)
     if solution.status not in (Status.CONVERGED, Status.STALLED) or solution.is_exact:
         return _with_true_status(best, settings)
@@ -332,7 +332,7 @@ def _certificate_sums(problem, point, beta, n_jobs):
 
 def _excess(problem, beta):
     """Return Σ beta − dual_sum, rounded once."""
-    return exact_sum(np.append(beta, -problem.dual_sum) if problem.dual_sum else beta)
+    return exact_sum(np.append(beta[beta != 0.0], -problem.dual_sum))
 
 
 def _largest_numbers(problem, n_jobs):
