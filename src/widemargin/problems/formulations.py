@@ -66,6 +66,7 @@ from widemargin.data.matrix import Matrix
 from widemargin.kernels.rows import KernelRows
 from widemargin.problems.magnitudes import check_mean_risk, check_rows, largest_decrease
 
+_SPREAD_OF_SCORES = 1.0 / 16.0  # relative to the product of the norms of weights and rows
 _ZERO_OBJECTIVE = 1e-8  # relative to what the objective would be if no rows cancelled
 
 
@@ -132,15 +133,20 @@ class DualQP:
         return bool(is_squared.all() and ((bounds == 0.0) | np.isinf(bounds)).all())
 
     @cached_property
-    def score_unit(self):
-        """The size of scores: 1, that of the targets, or for `dual_sum` that of scores of weights X'beta.
+    def first_weights(self):
+        """Weights to start from: None for zero, or with a `dual_sum` X'beta for the beta of `trivial_bound`."""
+        return self.X.combine(self.trivial_bound[0]) if self.dual_sum else None
 
-        The dual variables beta are those of `trivial_bound`.
+    @cached_property
+    def score_unit(self):
+        """The size of differences of scores: 1, that of the targets, or an estimate at `first_weights` w.
+
+        Norms of w and of rows bound scores; their differences are about a sixteenth of that, where they were measured.
         """
         if not self.dual_sum:
             return 1.0
-        w = self.X.combine(self.trivial_bound[0])
-        unit = math.sqrt(float(w @ w) * float(self.upper @ self.X.squared_norms()) / float(self.upper.sum()))
+        w, mean_square = self.first_weights, float(self.upper @ self.X.squared_norms()) / float(self.upper.sum())
+        unit = _SPREAD_OF_SCORES * math.sqrt(float(w @ w) * mean_square)
         return unit if 0.0 < unit < math.inf else 1.0
 
     @cached_property

@@ -281,7 +281,7 @@ def _continuation_in_cost(problems, settings, watch):
     tens = max(0, round(np.log10(height(problems[0]) / _FIRST_HEIGHT)))
     factors = [10.0**-tens] * len(problems)
     iterates = [
-        Iterate(problem.scaled(factor), None, None, settings.n_jobs)
+        Iterate(problem.scaled(factor), problem.first_weights, None, settings.n_jobs)
         for problem, factor in zip(problems, factors, strict=True)
     ]
     while min(factors) < 1.0:
