@@ -27,14 +27,6 @@ def problem_of(rng, n, d, C, noise=1.0, loss=classification.hinge, container=np.
     return loss(Matrix(container(X)), sign, np.full(n, C))
 
 
-@pytest.fixture
-def no_active_set(monkeypatch):
-    """Treat problems of all sizes as too large for the active-set method."""
-    for place in (module, newton_module):
-        monkeypatch.setattr(place, "takes_active_set", lambda problem: False)
-        monkeypatch.setattr(place, "can_be_dense", lambda X: False)
-
-
 def test_small_problems_are_solved_exactly(rng):
     for n, d, C in ((20, 5, 1e5), (3000, 20, 100.0), (60, 400, 0.01)):
         problem = problem_of(rng, n, d, C)

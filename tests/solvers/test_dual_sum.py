@@ -13,10 +13,8 @@ from widemargin.problems.classification import hinge, squared_hinge
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.problems.one_class import linear_one_class
-from widemargin.solvers import auto
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finishing
-from widemargin.solvers.newton import smoothed
 from widemargin.solvers.registry import LINEAR_SOLVERS, names_of, specs_of
 from widemargin.solvers.spec import Start
 
@@ -83,14 +81,6 @@ def test_the_certificate_is_that_of_the_judge(solver, n_rows, nu, container, rng
         judged = certify(problem, found.w, found.beta, found.intercept)
         assert found.dual <= judged.dual
         assert relative_gap(*judged, problem.objective_scale) <= TOL
-
-
-@pytest.fixture
-def no_active_set(monkeypatch):
-    """Treat problems of all sizes as too large for the active-set method."""
-    for place in (auto, smoothed):
-        monkeypatch.setattr(place, "takes_active_set", lambda problem: False)
-        monkeypatch.setattr(place, "can_be_dense", lambda X: False)
 
 
 def test_solvers_agree(rng, no_active_set):
