@@ -16,7 +16,6 @@ from widemargin.solvers import auto as module
 from widemargin.solvers.auto import AUTO, auto, chosen
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.cutting_planes.methods import ocas
-from widemargin.solvers.newton import smoothed as newton_module
 from widemargin.solvers.newton.smoothed import newton
 
 
