@@ -18,7 +18,6 @@ per row, not a function, so that one compiled solver serves all losses:
     | squared hinge          | sign   | 0 .. ∞, mirrored by the sign      | 1/(2 cost) | 0       |
     | ε-insensitive          | y      | −cost .. cost                     | 0          | ε       |
     | squared ε-insensitive  | y      | −∞ .. ∞                           | 1/(2 cost) | ε       |
-
     | one-class              | 0      | 0 .. weight                       | 0          | 0       |
 
 A row of zero cost has the interval 0 .. 0 and no influence.

@@ -36,6 +36,8 @@ def linear_one_class(X, weight, nu):
     the objective is multiplied by k².
     """
     zeros, weight = np.zeros(len(weight)), np.ascontiguousarray(weight)
+    with np.errstate(over="ignore"):  # such weights are refused by name when the problem is solved
+        total = float(weight.sum())
     return DualQP(
         X,
         target=zeros,
@@ -44,7 +46,7 @@ def linear_one_class(X, weight, nu):
         curvature=zeros_for(X),
         epsilon=zeros_for(X),
         free_intercept=True,
-        dual_sum=nu * float(weight.sum()),
+        dual_sum=nu * total,
     )
 
 

@@ -225,7 +225,8 @@ class _Planes:
         w = -self._planes.combine(v[self._n_zero :])
         self.passes += self._planes.passes
         linear, square = self._reduced.linear_term(), float(w @ w)
-        value, vector_error = linear - 0.5 * square, float(v @ self._errors[0])
+        value, summed = linear - 0.5 * square, 1.0 + len(v) / (self._X.longest_sum + 2)  # the sum over planes included
+        vector_error = summed * float(v @ self._errors[0])
         of_planes = vector_error * (np.sqrt(square) + 0.5 * vector_error) + float(v @ self._errors[1])
         error = of_planes + (len(v) + len(w)) * _UNIT_ROUNDOFF * (abs(linear) + 0.5 * square)
         self.lower = max(self.lower, min(value, self.best.objective) - error)
