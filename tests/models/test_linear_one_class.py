@@ -1,5 +1,7 @@
 """LinearOneClassSVM: the model of kernel machines and of LIBLINEAR, the fraction outside, and rows on disk."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from liblinear import liblinearutil
@@ -7,7 +9,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.svm import OneClassSVM as PeerOneClassSVM
 
-from widemargin import ConvergenceWarning, LinearOneClassSVM, OneClassSVM
+from widemargin import (
+    ConvergenceWarning,
+    LinearOneClassSVM,
+    OneClassSVM,
+    predict_file,
+    report_file,
+    train_file,
+    write_svmlight,
+)
 from widemargin.data.blocks import placement
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.data.blocks.writer import write_blocks
@@ -160,3 +170,17 @@ def test_liblinear_on_real_rows(read_shared):
     objective = 0.5 * w @ w - total * rho + np.maximum(0.0, rho - X @ w).sum()
     ours = LinearOneClassSVM(nu=0.1, tol=1e-6).fit(X)
     assert ours.objective_ == pytest.approx(objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("form", ["widemargin", "liblinear"])
+def test_files_are_trained_on_predicted_and_reported(form, X, tmp_path):
+    path, model = tmp_path / "rows", tmp_path / "model"
+    write_svmlight(path, X, np.where(X @ np.ones(5) > 2.0, 1, -1))
+    trained = train_file(LinearOneClassSVM(nu=0.1, random_state=0), path, model, format=form)
+    assert trained.description == "linear one-class SVM; LIBLINEAR's -s 21"
+    assert trained.facts["objective"] == trained.model.objective_ < 0.0
+    found = predict_file(path, model)
+    assert_array_equal(found.predicted, trained.model.predict(X))
+    assert "outliers" in Path(report_file(model, path, tmp_path / "page.html").path).read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="dask is not for linear one-class machines"):
+        train_file(LinearOneClassSVM(), path, model, dask="local")
