@@ -106,7 +106,8 @@ def test_threads_do_not_change_a_bit(rng):
 def test_streamed_blocks_give_the_model_of_the_rows_in_memory(solver, container, tmp_path, monkeypatch, rng):
     monkeypatch.setattr(placement, "_bytes_in_memory", lambda blocks: np.inf)
     X, weight = rng.standard_normal((3000, 5)) + 1.0, rng.uniform(0.1, 2.0, 3000)
-    write_blocks(tmp_path / "rows.arrow", [(container(X), np.zeros(3000), None, weight)], block_bytes=10_000)
+    parts = [(container(X), np.zeros(3000), None, weight)]
+    write_blocks(tmp_path / "rows.arrow", parts, keep_order=True, block_bytes=10_000)
     blocks = open_blocks(tmp_path / "rows.arrow")
     streamed = LinearOneClassSVM(nu=0.1, tol=1e-6, solver=solver).fit(blocks)
     wanted = LinearOneClassSVM(nu=0.1, tol=1e-6, solver=solver).fit(X, sample_weight=weight)
@@ -120,7 +121,7 @@ def test_streamed_blocks_give_the_model_of_the_rows_in_memory(solver, container,
 @pytest.mark.parametrize("solver", ["newton", "ocas"])
 def test_a_run_goes_on_from_its_checkpoint(solver, tmp_path, rng):
     X = rng.standard_normal((30_000, 12)) + 0.5
-    model = LinearOneClassSVM(nu=0.05, tol=1e-7, solver=solver, random_state=0)
+    model = LinearOneClassSVM(nu=0.05, tol=1e-5, solver=solver, random_state=0)
     wanted = model.fit(X).coef_
     assert model.n_iter_ > 3
     with pytest.warns(ConvergenceWarning, match="stopped after 3"):
@@ -133,10 +134,10 @@ def test_a_run_goes_on_from_its_checkpoint(solver, tmp_path, rng):
 def test_a_warm_start_needs_fewer_iterations(rng):
     X = rng.standard_normal((30_000, 12)) + 0.5
     for solver in ("newton", "ocas"):
-        model = LinearOneClassSVM(nu=0.05, tol=1e-6, solver=solver, warm_start=True).fit(X)
+        model = LinearOneClassSVM(nu=0.05, tol=1e-5, solver=solver, warm_start=True).fit(X)
         n_cold = model.n_iter_
         assert model.set_params(nu=0.051).fit(X).n_iter_ <= n_cold
-        assert model.gap_ <= 1e-6
+        assert model.gap_ <= 1e-5
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_a_callback_sees_the_objective_of_the_model(X):
 
 
 def test_liblinear_on_real_rows(read_shared):
-    X = read_shared("a9a")[0]
+    X = csr_matrix(read_shared("a9a")[0])
     theirs = liblinearutil.train(np.ones(X.shape[0]), X, "-s 21 -n 0.1 -q")
     w, rho, total = np.array(theirs.w[: X.shape[1]]), theirs.rho, 0.1 * X.shape[0]
     objective = 0.5 * w @ w - total * rho + np.maximum(0.0, rho - X @ w).sum()

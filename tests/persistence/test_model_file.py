@@ -71,7 +71,7 @@ def fitted(rows):
         "measure": (MeasureSVC(measure="recall@9", C=10.0), X, y > 1),
         "measure without": (MeasureSVC(fit_intercept=False, C=10.0), X, y > 1),
         "linear one class": (LinearOneClassSVM(nu=0.3), X + 1.0, None),
-        "linear one class by planes": (LinearOneClassSVM(solver="ocas", scaling="maxabs"), csr_matrix(X + 1.0), None),
+        "linear one class by planes": (LinearOneClassSVM(solver="ocas"), csr_matrix(X + 1.0), None),
     }
     return {name: model.set_params(tol=0.1).fit(data, labels) for name, (model, data, labels) in cases.items()}
 

@@ -62,7 +62,7 @@ examples:
   widemargin train --kernel rbf heart_scale               C-SVC; the same is -s 0 -t 2
   widemargin train -s 1 -t 1 -d 2 -n 0.3 -b 1 heart_scale       nu-SVC, polynomial kernel, probabilities
   widemargin train --task oneclass --nu 0.1 --gamma 0.5 normal  outlier detection
-  widemargin train -s 21 -n 0.1 counts.arrow              the same by a linear machine, --task linear-oneclass
+  widemargin train -s 21 -n 0.1 big.arrow big.model       the same by a linear machine, --task linear-oneclass
   widemargin train -t 4 kernel.txt                        rows are `label 0:serial 1:K(x, x1) 2:K(x, x2) ...`
   widemargin train -v 5 -w1 2 -w-1 0.5 -g 0.1 heart_scale  5-fold cross-validation, classes weighted
   widemargin train --progress yes big.xz big.model 2> log       write progress to a log file
