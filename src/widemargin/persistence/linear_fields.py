@@ -16,6 +16,7 @@ from widemargin.data.columns import at_columns
 from widemargin.models.cutting_plane.base import PlaneModel
 from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC
+from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.persistence.encoding import typed_entry
 from widemargin.problems.measures import parsed
 
@@ -63,6 +64,8 @@ def restore(model, metadata, arrays):
         model.coef_ = (_sparse_coef if is_sparse else _dense_coef)(model.coef_, columns, model.n_features_in_)
     elif is_sparse:
         model.coef_ = csr_matrix(model.coef_)
+    if isinstance(model, LinearOneClassSVM):
+        model.offset_ = -model.intercept_
     if "n_iter_" in metadata:
         model.n_iter_ = typed_entry(metadata, "n_iter_", int)
 
@@ -133,10 +136,12 @@ def check_weights(model, arrays, n_features=None):
     unknown = sorted(set(arrays) - known)
     if unknown:
         raise ValueError(f"a model has no array named {unknown[0]!r}.")
-    outputs = ()
+    outputs = (1,) if isinstance(model, LinearOneClassSVM) else ()
     if is_classifier(model) and not is_ordinal:
         outputs = (1 if len(model.classes_) == 2 else len(model.classes_),)
     rules = {"coef_": [(*outputs, n_features)], "intercept_": [(), outputs or (1,)]}
+    if isinstance(model, LinearOneClassSVM):
+        rules["intercept_"] = [(1,)]
     if "dual_coef_" in arrays:
         rules["dual_coef_"] = [(*outputs, arrays["dual_coef_"].shape[-1] if arrays["dual_coef_"].ndim else 0)]
     if is_ordinal:

@@ -25,6 +25,7 @@ from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.models.kernel.svc import SVC, NuSVC
 from widemargin.models.kernel.svr import SVR, NuSVR
 from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.problems.formulations import DualQP, Intercept, KernelQP, RiskProblem
 from widemargin.problems.measures import NAMES as MEASURES
 from widemargin.selection.grid_search import grid_search
@@ -81,6 +82,13 @@ def _linear_svr(rows, more):
     LinearSVR(penalize_intercept=False).fit(rows.X, rows.targets)
     for loss in ("epsilon_insensitive", "squared_epsilon_insensitive"):
         LinearSVR(loss=loss).fit(more.X, more.targets)
+
+
+def _linear_one_class(rows, more):
+    for solver in names_of(DualQP, intercept=Intercept.FREE, stopping="gap"):
+        LinearOneClassSVM(solver=solver).fit(rows.X).predict(rows.X)
+        if solver != "newton":  # it is not for many columns
+            LinearOneClassSVM(solver=solver).fit(more.X)
 
 
 def _linear_cv(rows, more):
@@ -146,6 +154,7 @@ def _files(rows, more):
 GROUPS = {
     "LinearSVC": _linear_svc,
     "LinearSVR": _linear_svr,
+    "LinearOneClassSVM": _linear_one_class,
     "LinearSVCCV": _linear_cv,
     "SVC": _svc,
     "SVR": _other_kernel_machines,
