@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris, make_moons
 from sklearn.metrics.pairwise import rbf_kernel
 
-from widemargin import SVC, SVR, LinearSVC, load_model, open_blocks, save_model, write_blocks
+from widemargin import SVC, SVR, LinearSVC, OneClassSVM, load_model, open_blocks, save_model, write_blocks
 from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.matrix import Matrix
 from widemargin.problems import certificates
@@ -48,6 +48,13 @@ class TestAllRowsArePoints:
         exact, model = (SVR(C=2.0, gamma=GAMMA, tol=1e-7, epsilon=0.05, basis=basis).fit(X, y) for basis in (None, X))
         assert model.objective_ == pytest.approx(exact.objective_, rel=1e-5)
         np.testing.assert_allclose(model.predict(X), exact.predict(X), atol=1e-3)
+
+    @pytest.mark.parametrize("nu", [0.1, 0.5])
+    def test_one_class_is_that_of_the_exact_machine(self, nu):
+        exact, model = (OneClassSVM(nu=nu, gamma=GAMMA, tol=1e-7, basis=basis).fit(X) for basis in (None, X))
+        assert model.objective_ == pytest.approx(exact.objective_, rel=1e-4)
+        np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=1e-3 * exact.offset_[0])
+        assert np.mean(model.decision_function(X) < -1e-4 * model.offset_[0]) <= nu
 
     def test_a_linear_kernel_is_the_linear_machine(self):
         linear = LinearSVC(loss="hinge", penalize_intercept=False, tol=1e-9, solver="newton").fit(X, Y)
@@ -195,7 +202,8 @@ class TestFiles:
     @pytest.mark.parametrize("storage", [np.asarray, csr_array])
     def test_a_model_file_is_equal_to_the_bit(self, tmp_path, storage):
         rows, labels = load_iris(return_X_y=True)
-        for model in (SVC(basis=15, random_state=0), SVR(basis=15, random_state=0)):
+        for machine in (SVC, SVR, OneClassSVM):
+            model = machine(basis=15, random_state=0)
             model.fit(storage(rows), labels)
             save_model(model, tmp_path / "model")
             loaded = load_model(tmp_path / "model")
