@@ -241,7 +241,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         return np.where(np.abs(scores - offset) <= rounding, offset, scores)
 
     def _size_of_terms(self, Z):
-        """Return an upper bound of Σ coef_i |K(x_i, z)| for each row z, plus that of a row of mean norm.
+        """Return an upper bound of Σ |coef_i K(x_i, z)| for each row z, plus that of a row of mean norm.
 
         The rounding error of a score is in proportion to this sum. It is not small against the score if terms cancel:
         if the origin lies among the rows, w = 0 is optimal for the linear kernel, and scores consist of rounding errors
@@ -251,7 +251,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         """
         if self.kernel not in ("linear", "poly"):
             return 0.0
-        coefficients = self.dual_coef_.toarray() if issparse(self.dual_coef_) else self.dual_coef_
+        coefficients = np.abs(self.dual_coef_.toarray() if issparse(self.dual_coef_) else self.dual_coef_)
         kernel = replace(self._kernel(), coef0=abs(float(self.coef0)))
         of_vectors, of_rows = (row_norms(rows).astype(np.float64) for rows in (self.support_vectors_, Z))
         norms = np.append(of_rows, of_vectors.mean() if len(of_vectors) else 0.0)[:, np.newaxis]
