@@ -1,11 +1,10 @@
 """Choose few vectors whose combinations are near to the functions of a kernel model.
 
-Of all vectors that are not chosen yet, the next is the one that reduces Σ_p |f_p − g_p|² most, where g_p is the function
-nearest to f_p on the chosen vectors. For a vector x, with r_p = f_p − g_p and the part of K(x, ·) that is orthogonal to
-the chosen vectors of output p, whose squared norm is d_p(x), this reduction is Σ_p r_p(x)² / d_p(x). This is orthogonal
-least squares, which is orthogonal matching pursuit with the exact decrease; r and d follow from a Cholesky
-factorisation that grows by a row with each vector (Chen, Billings and Luo, Int. J. Control 50 (1989); Pati, Rezaiifar
-and Krishnaprasad (1993)).
+Of all vectors that are not chosen yet, the next is the one that reduces Σ_p |f_p − g_p|² most, where g_p is the
+function nearest to f_p on the chosen vectors. For a vector x, with r_p = f_p − g_p and the part of K(x, ·) that is
+orthogonal to the chosen vectors of output p, whose squared norm is d_p(x), this reduction is Σ_p r_p(x)² / d_p(x). This
+is orthogonal least squares (Chen, Billings and Luo, Int. J. Control 50 (1989)); r and d follow from a Cholesky
+factorisation that grows by a row with each vector.
 
 A round chooses several vectors: the greedy rule is applied exactly within a pool of the most promising vectors, until
 the best of the pool is worse than the best outside was. Then the factors of all vectors are updated by products of

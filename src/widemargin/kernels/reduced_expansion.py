@@ -120,28 +120,31 @@ def squared_distances(squared_norms_of_f, values, g):
 def rounding_of_distances(f, g):
     """Return an upper bound of the rounding errors of `squared_distances`, for each output.
 
-    A kernel value has an error of at most e √(K(x, x) K(z, z)), where e follows from the inner product of d terms: of
-    the rbf kernel, it is multiplied by the exponent, of a polynomial, by the degree. A sum of n terms adds n units of
-    rounding.
+    A kernel value has an error of at most e √(K(x, x) K(z, z)), where e follows from the inner product of d terms. It
+    is multiplied by the degree of a polynomial, and by the exponent of the rbf kernel, which is at most 4 gamma R² if R
+    is the radius of all vectors around their centre, and four times that around another. A sum of n terms adds n units
+    of rounding.
     """
-    norms = [squared_norms(_moved(part.vectors, f.vectors)) if f.kernel.name == "rbf" else squared_norms(part.vectors)
-             for part in (f, g)]  # fmt: skip
-    largest = max(each.max(initial=0.0) for each in norms)
-    factor = {"rbf": 1.0 + 4.0 * f.kernel.gamma * largest, "poly": 1.0 + f.kernel.degree}.get(f.kernel.name, 1.0)
+    norms = [squared_norms(part.vectors) for part in (f, g)]
+    factor = 1.0 + (f.kernel.degree if f.kernel.name == "poly" else 0)
+    if f.kernel.name == "rbf":
+        factor = 1.0 + 16.0 * f.kernel.gamma * max(_squared_radius(part.vectors, f.vectors) for part in (f, g))
     unit = _ROUNDING * (2.0 * (f.vectors.shape[1] + 8) * factor + f.n_vectors + g.n_vectors + 16)
-    sizes = [
-        np.array([np.abs(part.gathered(part.table, p)) @ part.gathered(root[np.newaxis].repeat(len(part.table), 0), p)
-                  for p in range(len(part.outputs))])  # fmt: skip
-        for part, root in zip((f, g), (np.sqrt(f.kernel.diagonal(each)) for each in norms), strict=True)
-    ]
-    return unit * (sizes[0] + sizes[1]) ** 2
+    roots = [np.sqrt(f.kernel.diagonal(each)) for each in norms]
+    return unit * (_sizes(f, roots[0]) + _sizes(g, roots[1])) ** 2
 
 
-def _moved(vectors, centre_of):
-    """Return vectors minus the mean of others, as the rbf kernel is computed; sparse vectors as they are."""
-    if not isinstance(vectors, np.ndarray) or not isinstance(centre_of, np.ndarray) or not len(centre_of):
-        return vectors
-    return vectors - centre_of.mean(axis=0, dtype=np.float64)
+def _sizes(f, roots):
+    """Return Σ_i |c_i| √K(x_i, x_i) of each output, from the roots of all vectors."""
+    terms = np.abs(f.table) * roots
+    return np.array([f.gathered(terms, p).sum() for p in range(len(f.outputs))])
+
+
+def _squared_radius(vectors, others):
+    """Return the largest |x − m|² of vectors x, m being the mean of the others; 0 in place of m if some are sparse."""
+    if isinstance(vectors, np.ndarray) and isinstance(others, np.ndarray) and len(others):
+        vectors = vectors - others.mean(axis=0, dtype=np.float64)
+    return squared_norms(vectors).max(initial=0.0)
 
 
 def projected(f, values, order):

@@ -3,9 +3,9 @@
     f(z) = Σ_i c_i K(x_i, z) + b     becomes     g(z) = Σ_j b_j K(z_j, z) + b,     with far fewer vectors z_j
 
 The z_j are chosen among the support vectors so that |f − g|, the norm in the kernel's space, falls most with each
-(`kernels.greedy_vectors`); the coefficients minimise it (`kernels.reduced_expansion`). With several classes there is one
-function for each pair of classes, all share the vectors, and the sum of their squared distances is reduced. `refit` goes
-on from there and fits g to the values of f at given rows (`models.kernel.refit`).
+(`kernels.greedy_vectors`); the coefficients minimise it (`kernels.reduced_expansion`). With several classes there is
+one function for each pair of classes, all share the vectors, and the sum of their squared distances is reduced. `refit`
+goes on from there and fits g to the values of f at given rows (`models.kernel.refit`).
 
 References
 ----------
@@ -259,6 +259,8 @@ def _within_change(f, values, norms, largest):
 
     All vectors, with their coefficients, if no choice comes so near, be it for rounding.
     """
+    if (norms <= largest**2).all() and f.n_vectors > 1:  # not even one would be needed, but a model has one
+        return _with_vectors(f, values, norms, 1)
     n_tried = min(f.n_vectors, max(_FEWEST_ON_FIRST_TRY, f.n_vectors // 8))
     while n_tried < f.n_vectors:
         choice = choose_vectors(f, values, norms, n_tried, largest**2)

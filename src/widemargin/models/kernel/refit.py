@@ -2,9 +2,9 @@
 
     minimise Σ_x (f(x) − g(x))² + R |f − g|²,      g(x) = Σ_j b_j K(z_j, x) + b
 
-over the coefficients b_j and the intercept b, which is a linear system, and, if asked for, over the vectors z_j too. The
-second term, with a small R and the norm of the kernel's space, decides where the rows do not. Each pair of classes has
-its own sum, over the rows that f assigns to one of the two classes.
+over the coefficients b_j and the intercept b, which is a linear system, and, if asked for, over the vectors z_j too.
+The second term, with a small R and the norm of the kernel's space, decides where the rows do not. Each pair of classes
+has its own sum, over the rows that f assigns to one of the two classes.
 
 The vectors move by stochastic gradient steps (Adam: Kingma and Ba, ICLR 2015) whose length falls to zero; after each
 pass over the rows, the coefficients are computed anew, and the best of all passes is kept. For exp(−gamma |x − z|²),
