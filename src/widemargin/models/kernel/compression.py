@@ -179,12 +179,14 @@ def compress(
         order, g = _with_vectors(f, values, norms, int(n_vectors))
     else:
         order, g = _within_change(f, values, norms, float(max_change) / _largest_norm(f.kernel, X))  # type: ignore[arg-type]
-    intercept = model.intercept_
+    intercept, before = model.intercept_, None if X is None else _all_decision_values(model, X, len(f.outputs))
     if refit is not None:
-        g, intercept = _REFITS[refit](model, f, g, X)
+        g, intercept = _REFITS[refit](model, f, g, X, before)
     small = _with_functions(model, order if refit != "vectors" else None, g, intercept, original.vectors)
     values_of_g = values[:, order] if refit != "vectors" else values_at(f, g)
-    small.compression_ = _report(model, small, (f, norms), (g, values_of_g), X, refit)
+    small.compression_ = replace(
+        _report(model, small, (f, norms), (g, values_of_g), X), refit=refit, **_changes(model, small, X, before)
+    )
     return small
 
 
@@ -314,26 +316,32 @@ def _with_functions(model, order, g, intercept, vectors):
     return small
 
 
-def _report(model, small, original, compressed, X, refit):
+def _report(model, small, original, compressed, X):
     """Return the Compression of a model, from both functions and the values that are known of them."""
     (f, norms), (g, values_of_g) = original, compressed
     distance = _distances(f, norms, g, values_of_g)
     size = np.sqrt(norms)
     relative = np.divide(distance, size, out=np.zeros_like(distance), where=size > 0.0)
-    report = Compression(f.n_vectors, g.n_vectors, distance, relative, refit=refit)
-    if X is None and f.kernel.name != "rbf":
-        return report
-    shift = np.abs(small.intercept_ - model.intercept_)
-    report = replace(report, bound=float((distance * _largest_norm(f.kernel, X) + shift).max(initial=0.0)))
+    bound = None
+    if X is not None or f.kernel.name == "rbf":
+        shift = np.abs(small.intercept_ - model.intercept_)
+        bound = float((distance * _largest_norm(f.kernel, X) + shift).max(initial=0.0))
+    return Compression(f.n_vectors, g.n_vectors, distance, relative, bound)
+
+
+def _changes(model, small, X, before):
+    """Return the largest change of a decision value of the rows X, and the fraction of equal labels, as a dict."""
     if X is None:
-        return report
-    change, n_equal = 0.0, 0
-    for part in parts_of(X, 2 * len(f.outputs) + 1):
-        before, after = decision_values(model, part), decision_values(small, part)
-        change = max(change, float(np.abs(after - before).max(initial=0.0)))
-        n_equal += np.count_nonzero(_labels(model, before) == _labels(small, after))
-    agreement = None if is_regressor(model) else n_equal / X.shape[0]
-    return replace(report, change=change, agreement=agreement)
+        return {}
+    after = _all_decision_values(small, X, before.shape[1])
+    is_equal = _labels(model, before) == _labels(small, after)
+    agreement = None if is_regressor(model) else float(is_equal.mean())
+    return {"change": float(np.abs(after - before).max(initial=0.0)), "agreement": agreement}
+
+
+def _all_decision_values(model, X, n_outputs):
+    """Return `decision_values` of all rows, computed block by block."""
+    return np.concatenate([decision_values(model, part) for part in parts_of(X, 2 * n_outputs)])
 
 
 def decision_values(model, X):

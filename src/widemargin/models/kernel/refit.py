@@ -48,8 +48,8 @@ class _Targets:
     block: np.ndarray
 
 
-def refit_coefficients(model, f, g, X):
-    """Return g with other coefficients, and its intercepts, fitted to the values of a model at the rows X.
+def refit_coefficients(model, f, g, X, decisions):
+    """Return g with other coefficients, and its intercepts, fitted to the decision values of a model at the rows X.
 
     Parameters
     ----------
@@ -58,6 +58,8 @@ def refit_coefficients(model, f, g, X):
         The functions of the model, and those to be fitted; without intercepts.
     X : ndarray or csr
         Checked rows.
+    decisions : ndarray of shape (n_rows, n_outputs)
+        Their decision values.
 
     Returns
     -------
@@ -65,46 +67,44 @@ def refit_coefficients(model, f, g, X):
     intercept : ndarray
         As `intercept_` of the model.
     """
-    targets = _targets_of(model, f, X)
-    g, change, _ = _fitted(f, g, targets)
+    g, change, _ = _fitted(f, g, _targets_of(model, X, decisions), np.float64)
     return g, model.intercept_ + change
 
 
-def refit_vectors(model, f, g, X):
+def refit_vectors(model, f, g, X, decisions):
     """Return g with other vectors and coefficients, and its intercepts; see `refit_coefficients`."""
     if g.n_vectors * g.vectors.shape[1] > _MAX_NUMBERS:
         raise ValueError(
             f"refit='vectors' holds {g.n_vectors} vectors of {g.vectors.shape[1]} features as an array, which is too "
             "large; use refit='coefficients', or fewer vectors."
         )
-    targets = _targets_of(model, f, X)
+    targets = _targets_of(model, X, decisions)
     if issparse(g.vectors):
         g = replace(g, vectors=g.vectors.toarray())
-    best = _fitted(f, g, targets)
-    descent = _Descent(best[0], targets)
-    current = best
+    current = best = _fitted(f, g, targets, np.float32)
+    descent = _Descent(g, targets)
     for number in range(_PASSES):
         moved = descent.pass_over_rows(current[0], current[1], number)
-        current = _fitted(f, moved, targets)
+        current = _fitted(f, moved, targets, np.float32)
         best = min(best, current, key=lambda fit: fit[2])
-    return best[0], model.intercept_ + best[1]
+    g, change, _ = _fitted(f, best[0], targets, np.float64)
+    return g, model.intercept_ + change
 
 
-def _targets_of(model, f, X):
-    """Return the _Targets of rows, with the values of all outputs of a model."""
-    values, labels = [], []
-    for part in parts_of(X, 2 * len(f.outputs)):
-        sums = model._decisions(part) if is_classifier(model) else model._sums(part) + model.intercept_
-        values.append(sums)
-        labels.append(np.searchsorted(model.classes_, labels_of(model, sums)) if is_classifier(model) else
-                      np.zeros(len(sums), int))  # fmt: skip
-    sign = -1.0 if is_classifier(model) and len(model.classes_) == 2 else 1.0  # as in `dual_coef_`
-    values = sign * np.concatenate(values) - model.intercept_
-    return _Targets(X, values, np.concatenate(labels))
+def _targets_of(model, X, decisions):
+    """Return the _Targets of rows with these decision values."""
+    if not is_classifier(model):
+        return _Targets(X, decisions - model.intercept_, np.zeros(len(decisions), int))
+    sign = -1.0 if len(model.classes_) == 2 else 1.0  # as in `dual_coef_`
+    block = np.searchsorted(model.classes_, labels_of(model, decisions))
+    return _Targets(X, sign * decisions - model.intercept_, block)
 
 
-def _fitted(f, g, targets):
-    """Return g with the best coefficients, its intercepts, and the sum of squares with the term of the norm."""
+def _fitted(f, g, targets, dtype):
+    """Return g with the best coefficients, its intercepts, and the sum of squares with the term of the norm.
+
+    `dtype` is the precision of the kernel values of rows, if it suffices, and of their products.
+    """
     g = replace(g, vectors=g.vectors.astype(np.float64, copy=False))
     systems = [_System(g, p) for p in range(len(g.outputs))]
     with single_threaded_blas():
@@ -112,10 +112,10 @@ def _fitted(f, g, targets):
             rows = np.flatnonzero(targets.block == block)
             mine = [system for system in systems if block in system.blocks]
             for part in parts_of(rows, 2 * g.n_vectors):
-                K = _cross_values(g, targets.X[part])
+                K = _cross_values(g, targets.X[part], dtype)
                 tasks = [(K, targets.values[part, system.output]) for system in mine]
                 run(_add_rows, [(system, *task) for system, task in zip(mine, tasks, strict=True)], g.n_jobs)
-        own, values = _cross_values(g, g.vectors), values_at(f, g)
+        own, values = _cross_values(g, g.vectors, np.float64), values_at(f, g)
         ridge = _RIDGE * own.diagonal().mean()
         found = run(_solve, [(s, own, g.gathered(values, s.output), ridge) for s in systems], g.n_jobs)
     table, intercepts = np.zeros_like(g.table), np.zeros(len(systems))
@@ -138,10 +138,10 @@ class _System:
 
 def _add_rows(system, K, values):
     """Add rows with kernel values K (all vectors) and values f to the normal equations."""
-    A = np.ones((len(K), len(system.numbers) + 1))
+    A = np.ones((len(K), len(system.numbers) + 1), K.dtype)
     A[:, :-1] = K[:, system.numbers]
     system.matrix += A.T @ A
-    system.right_side += A.T @ values
+    system.right_side += A.T @ values.astype(K.dtype)
     system.square += values @ values
 
 
@@ -159,12 +159,12 @@ def _solve(system, own, values, ridge):
     return solution, system.square - 2.0 * right_side @ solution + solution @ (matrix @ solution)
 
 
-def _cross_values(g, X):
-    """Return the kernel values of rows X and the vectors of g, in double precision."""
+def _cross_values(g, X, dtype):
+    """Return the kernel values of rows X and the vectors of g, in a precision if it suffices, otherwise in double."""
     sparse = issparse(X) and issparse(g.vectors)
     both = vstack([g.vectors, X], format="csr") if sparse else np.vstack([_array(g.vectors), _array(X)])
-    rows = KernelRows(g.kernel, both, dtype=np.float64, n_jobs=g.n_jobs)
-    values = np.empty((X.shape[0], g.n_vectors))
+    rows = KernelRows(g.kernel, both, dtype=dtype, n_jobs=g.n_jobs)
+    values = np.empty((X.shape[0], g.n_vectors), rows.dtype)
     new = np.arange(g.n_vectors, both.shape[0])
     rows.fill(new, rows.columns(np.arange(g.n_vectors)), values, np.arange(len(new)))
     return values
