@@ -131,7 +131,6 @@ def test_repeated_vectors_are_passed_over():
                        f.outputs, 1)  # fmt: skip
     values = values_at(twice, twice)
     choice = choose_vectors(twice, values, inner_products(values, twice), 24)
-    assert choice.is_complete
     assert sorted(choice.order % 12) == list(range(12))
     g = projected(twice, values, np.sort(choice.order))
     np.testing.assert_allclose(g.table[0], 2.0 * f.table[0, np.sort(choice.order) % 12], rtol=1e-8)
@@ -142,7 +141,6 @@ def test_a_linear_kernel_needs_as_many_vectors_as_features():
     values = values_at(f, f)
     choice = choose_vectors(f, values, inner_products(values, f), 40)
     assert len(choice.order) == 5
-    assert choice.is_complete
 
 
 def test_few_candidates_are_evenly_spaced_and_factors_in_single_precision_choose_as_well(monkeypatch):

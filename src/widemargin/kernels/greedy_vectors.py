@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from widemargin._runtime.progress import task
 from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin.kernels.rows import KernelRows
 
@@ -31,14 +32,10 @@ _COLUMNS_PER_TASK = 8192
 
 @dataclass(frozen=True)
 class Choice:
-    """The vectors in the order in which they were chosen, and by how much each reduced |f_p − g_p|² of each output.
-
-    `is_complete` says that no further vector would reduce it by more than rounding.
-    """
+    """The vectors in the order in which they were chosen, and by how much each reduced |f_p − g_p|² of each output."""
 
     order: np.ndarray
     decrease: np.ndarray
-    is_complete: bool
 
 
 def choose_vectors(f, values, squared_norms, n_vectors, largest=0.0):
@@ -52,7 +49,7 @@ def choose_vectors(f, values, squared_norms, n_vectors, largest=0.0):
     squared_norms : ndarray
         |f_p|² of each output.
     n_vectors : int
-        How many to choose at most.
+        How many to choose at most; there are fewer if others would reduce the distances by no more than rounding.
     largest : float, default=0.0
         |f_p − g_p|² of an output that is near enough: it is not reduced further, and when all are, the choice ends.
 
@@ -63,13 +60,14 @@ def choose_vectors(f, values, squared_norms, n_vectors, largest=0.0):
     candidates = _candidates(f.n_vectors, n_vectors, len(f.outputs))
     part = f if len(candidates) == f.n_vectors else f.chosen(candidates)
     dtype = np.float64 if n_vectors * len(candidates) <= _MAX_NUMBERS_IN_DOUBLE else np.float32
-    with single_threaded_blas():
+    n_found = 1
+    with single_threaded_blas(), task("choosing vectors", n_vectors, "vectors") as choosing:
         search = _Search(part, values[:, candidates], squared_norms, dtype)
-        while len(search.order) < n_vectors and (search.distances > largest).any():
-            if not search.advance(min(_VECTORS_PER_ROUND, n_vectors - len(search.order)), largest):
-                return Choice(candidates[search.order], np.array(search.decrease), is_complete=True)
+        while n_found and len(search.order) < n_vectors and (search.distances > largest).any():
+            n_found = search.advance(min(_VECTORS_PER_ROUND, n_vectors - len(search.order)), largest)
+            choosing.advance(n_found)
     decrease = np.array(search.decrease).reshape(-1, len(f.outputs))
-    return Choice(candidates[search.order], decrease, is_complete=False)
+    return Choice(candidates[np.array(search.order, dtype=int)], decrease)
 
 
 def _candidates(n_all, n_vectors, n_outputs):
@@ -134,15 +132,15 @@ class _Search:
         self.order, self.decrease, self.distances = [], [], squared_norms.copy()
 
     def advance(self, n_more, largest):
-        """Choose up to `n_more` vectors; return whether there was any that is independent of the chosen ones."""
+        """Choose up to `n_more` vectors; return how many, 0 if all others depend on the chosen ones."""
         active = np.flatnonzero(self.distances > largest)
         gains = self._gains(active)
         pool, outside = _most_promising(gains)
         if not len(pool):
-            return False
+            return 0
         taken = self._choose_within(pool, outside, n_more, active)
         self._append([pool[k] for k in taken])
-        return True
+        return len(taken)
 
     def _gains(self, active):
         """Return by how much each candidate would reduce the squared distances of the active outputs together."""

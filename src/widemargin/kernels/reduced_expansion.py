@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from widemargin._runtime.progress import task
 from widemargin.data.products import squared_norms
 from widemargin.kernels.expansion import kernel_scores
 from widemargin.kernels.functions import Kernel
@@ -96,13 +97,15 @@ def values_at(f, g):
     table = np.zeros(g.table.shape)
     n_sums = (len(f.ends) - 1) * f.table.shape[0]
     step = max(1, _SUMS_AT_ONCE // n_sums)
-    for block in range(len(g.ends) - 1):
-        mine = [(cells, line) for cells in f.outputs for line, of_block in cells if of_block == block]
-        for begin in range(int(g.ends[block]), int(g.ends[block + 1]), step):
-            here = slice(begin, min(begin + step, int(g.ends[block + 1])))
-            sums = kernel_scores(f.kernel, f.vectors, f.table, g.vectors[here], ends=f.ends, n_jobs=f.n_jobs)
-            for cells, line in mine:
-                table[line, here] = sum(sums[:, other, other_line] for other_line, other in cells)
+    with task("measuring functions", g.n_vectors, "vectors") as measuring:
+        options = {"ends": f.ends, "n_jobs": f.n_jobs, "advance": measuring.advance}
+        for block in range(len(g.ends) - 1):
+            mine = [(cells, line) for cells in f.outputs for line, of_block in cells if of_block == block]
+            for begin in range(int(g.ends[block]), int(g.ends[block + 1]), step):
+                here = slice(begin, min(begin + step, int(g.ends[block + 1])))
+                sums = kernel_scores(f.kernel, f.vectors, f.table, g.vectors[here], **options)
+                for cells, line in mine:
+                    table[line, here] = sum(sums[:, other, other_line] for other_line, other in cells)
     return table
 
 

@@ -23,6 +23,7 @@ from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
 from widemargin._runtime.argument_types import Floats, Rows
+from widemargin._runtime.progress import reporting
 from widemargin.data.products import squared_norms
 from widemargin.kernels.greedy_vectors import choose_vectors
 from widemargin.kernels.reduced_expansion import (
@@ -44,6 +45,7 @@ _ONLY_OF_THE_FIT = (
     "gap_", "objective_", "history_", "solver_", "status_", "fit_status_", "facts_", "n_iter_", "_last_multipliers",
 )  # fmt: skip
 _FEWEST_ON_FIRST_TRY = 256  # vectors that are chosen before it is seen how many `max_change` takes
+_SMALLER_GOAL, _SMALLEST_GOAL = 0.1, 1e-16  # of squared distances, where rounding keeps them from `max_change`
 _MORE = 1.02  # factor of their number while rounding keeps them from reaching `max_change`
 
 Machine = TypeVar("Machine", bound=KernelModel)
@@ -171,6 +173,12 @@ def compress(
     _check_model(model)
     X = None if X is None else model._check_new_rows(X)
     _check_arguments(model, X, n_vectors, max_change, refit)
+    with reporting(model.verbose):
+        return _compressed(model, X, n_vectors, max_change, refit)
+
+
+def _compressed(model, X, n_vectors, max_change, refit):
+    """Return the compressed model; the arguments have been checked."""
     original = _expansions_of(model)
     f = original.in_double()
     values = values_at(f, f)
@@ -178,15 +186,16 @@ def compress(
     if n_vectors is not None:
         order, g = _with_vectors(f, values, norms, int(n_vectors))
     else:
-        order, g = _within_change(f, values, norms, float(max_change) / _largest_norm(f.kernel, X))  # type: ignore[arg-type]
+        order, g = _within_change(f, values, norms, float(max_change) / _largest_norm(f.kernel, X))
     intercept, before = model.intercept_, None if X is None else _all_decision_values(model, X, len(f.outputs))
+    values_of_g = values[:, order]
     if refit is not None:
         g, intercept = _REFITS[refit](model, f, g, X, before)
-    small = _with_functions(model, order if refit != "vectors" else None, g, intercept, original.vectors)
-    values_of_g = values[:, order] if refit != "vectors" else values_at(f, g)
-    small.compression_ = replace(
-        _report(model, small, (f, norms), (g, values_of_g), X), refit=refit, **_changes(model, small, X, before)
-    )
+    if refit == "vectors":
+        order, values_of_g = None, values_at(f, g)
+    small = _with_functions(model, order, g, intercept, original.vectors)
+    report = _report(model, small, (f, norms), (g, values_of_g), X)
+    small.compression_ = replace(report, refit=refit, **_changes(model, small, X, before))
     return small
 
 
@@ -263,22 +272,33 @@ def _within_change(f, values, norms, largest):
     """
     if (norms <= largest**2).all() and f.n_vectors > 1:  # not even one would be needed, but a model has one
         return _with_vectors(f, values, norms, 1)
-    n_tried = min(f.n_vectors, max(_FEWEST_ON_FIRST_TRY, f.n_vectors // 8))
+    n_tried, goal = min(f.n_vectors, max(_FEWEST_ON_FIRST_TRY, f.n_vectors // 8)), largest**2
     while n_tried < f.n_vectors:
-        choice = choose_vectors(f, values, norms, n_tried, largest**2)
-        left = norms - np.cumsum(choice.decrease, axis=0)
-        near = np.flatnonzero((left <= largest**2).all(axis=1))
-        n_taken = 1 + near[0] if len(near) else len(choice.order) + 1
-        while n_taken <= len(choice.order):
-            order = np.sort(choice.order[:n_taken])
-            g = projected(f, values, order)
-            if _distances(f, norms, g, values[:, order]).max(initial=0.0) <= largest:
-                return order, g
-            n_taken = max(n_taken + 1, int(_MORE * n_taken))
-        if choice.is_complete:
+        choice = choose_vectors(f, values, norms, n_tried, goal)
+        order, g = _first_within(f, values, norms, choice, largest)
+        if order is not None:
+            return order, g
+        if len(choice.order) == n_tried:
+            n_tried = min(f.n_vectors, 2 * n_tried)
+        elif goal > _SMALLEST_GOAL * norms.max():
+            goal *= _SMALLER_GOAL
+        else:  # no vector is left that would reduce the distance by more than rounding
             break
-        n_tried = min(f.n_vectors, 2 * n_tried)
     return np.arange(f.n_vectors), f
+
+
+def _first_within(f, values, norms, choice, largest):
+    """Return the first vectors of a choice, ascending, with which all distances are at most `largest`, or None."""
+    left = norms - np.cumsum(choice.decrease, axis=0)
+    near = np.flatnonzero((left <= largest**2).all(axis=1))
+    n_taken = 1 + near[0] if len(near) else len(choice.order)
+    while 0 < n_taken <= len(choice.order):
+        order = np.sort(choice.order[:n_taken])
+        g = projected(f, values, order)
+        if _distances(f, norms, g, values[:, order]).max(initial=0.0) <= largest:
+            return order, g
+        n_taken = max(n_taken + 1, int(_MORE * n_taken))
+    return None, None
 
 
 def _distances(f, norms, g, values_of_g):

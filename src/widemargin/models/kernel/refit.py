@@ -17,6 +17,7 @@ import numpy as np
 from scipy.sparse import issparse, vstack
 from sklearn.base import is_classifier
 
+from widemargin._runtime.progress import task
 from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin.data.products import squared_norms
 from widemargin.kernels.reduced_expansion import solved, values_at
@@ -83,11 +84,14 @@ def refit_vectors(model, f, g, X, decisions):
         g = replace(g, vectors=g.vectors.toarray())
     current = best = _fitted(f, g, targets, np.float32)
     descent = _Descent(g, targets)
-    for number in range(_PASSES):
-        moved = descent.pass_over_rows(current[0], current[1], number)
-        current = _fitted(f, moved, targets, np.float32)
-        best = min(best, current, key=lambda fit: fit[2])
-    g, change, _ = _fitted(f, best[0], targets, np.float64)
+    with task("moving vectors", _PASSES, "passes") as moving:
+        for number in range(_PASSES):
+            moved = descent.pass_over_rows(current[0], current[1], number)
+            current = _fitted(f, moved, targets, np.float32)
+            best = min(best, current, key=lambda fit: fit[2])
+            moving.advance()
+    rounded = best[0].vectors.astype(model.support_vectors_.dtype)  # as the model will keep them
+    g, change, _ = _fitted(f, replace(best[0], vectors=rounded), targets, np.float64)
     return g, model.intercept_ + change
 
 
