@@ -272,17 +272,18 @@ def _within_change(f, values, norms, largest):
     """
     if (norms <= largest**2).all() and f.n_vectors > 1:  # not even one would be needed, but a model has one
         return _with_vectors(f, values, norms, 1)
-    n_tried, goal = min(f.n_vectors, max(_FEWEST_ON_FIRST_TRY, f.n_vectors // 8)), largest**2
-    while n_tried < f.n_vectors:
+    n_most, goal = f.n_vectors - 1, largest**2
+    n_tried = min(n_most, max(_FEWEST_ON_FIRST_TRY, n_most // 8))
+    while n_tried > 0:
         choice = choose_vectors(f, values, norms, n_tried, goal)
         order, g = _first_within(f, values, norms, choice, largest)
         if order is not None:
             return order, g
-        if len(choice.order) == n_tried:
-            n_tried = min(f.n_vectors, 2 * n_tried)
-        elif goal > _SMALLEST_GOAL * norms.max():
+        if len(choice.order) == n_tried < n_most:
+            n_tried = min(n_most, 2 * n_tried)
+        elif len(choice.order) < n_tried and goal > _SMALLEST_GOAL * norms.max():
             goal *= _SMALLER_GOAL
-        else:  # no vector is left that would reduce the distance by more than rounding
+        else:  # there is no vector left, or none that would reduce the distance by more than rounding
             break
     return np.arange(f.n_vectors), f
 
