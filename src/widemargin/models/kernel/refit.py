@@ -28,7 +28,7 @@ from widemargin.models.multiclass import labels_of
 _RIDGE = 0.01  # R, in units of the mean K(z, z)
 _RELATIVE_RIDGE = 1e-11  # of the diagonal of the linear system, so that rounding does not make it indefinite
 _PASSES = 12
-_ROWS_PER_STEP = 500
+_ROWS_PER_STEP, _STEPS_PER_PASS = 500, 60  # at most, and at least
 _VECTORS_PER_TASK = 256
 _STEP_IN_DEVIATIONS = 0.02  # the first step, in standard deviations of each feature
 _STEP_IN_WIDTHS = 0.03  # the norm of the first step at most, in widths 1 / √(2 gamma) of the kernel
@@ -187,7 +187,7 @@ class _Descent:
     def __init__(self, g, targets):
         X = targets.X
         self._centre = np.asarray(X.mean(axis=0)).ravel().astype(np.float64)
-        squares = np.asarray(X.multiply(X).mean(axis=0)).ravel() if issparse(X) else np.square(X).mean(axis=0)
+        squares = np.asarray(X.multiply(X).mean(axis=0)).ravel() if issparse(X) else (X**2).mean(0, dtype=np.float64)
         deviation = np.sqrt(np.maximum(squares - self._centre**2, 0.0))
         width = 1.0 / np.sqrt(2.0 * g.kernel.gamma) if g.kernel.gamma > 0.0 else np.inf
         step = _STEP_IN_DEVIATIONS * deviation
@@ -203,6 +203,9 @@ class _Descent:
             [next(p for p, cells in enumerate(g.outputs) if (line, block) in cells) for line in range(len(g.table))]
             for block in range(n_blocks)
         ]
+        self._counts = np.zeros((n_blocks, len(g.outputs)), self._dtype)  # 1 if an output has a cell in the block
+        for block, outputs in enumerate(self._outputs_of):
+            self._counts[block, outputs] = 1
         self._tasks = [
             (block, slice(begin, min(begin + _VECTORS_PER_TASK, int(g.ends[block + 1]))))
             for block in range(n_blocks)
@@ -210,14 +213,18 @@ class _Descent:
         ]
 
     def pass_over_rows(self, g, intercept, number):
-        """Make one pass over the rows with the coefficients of g; return g with the moved vectors."""
-        order = self._random.permutation(len(self._targets.block))
-        table, n_batches = g.table.astype(self._dtype), -(-len(order) // _ROWS_PER_STEP)
+        """Make a pass over the rows, or several if they are few, with the coefficients of g; return g with moved vectors."""
+        n_rows = len(self._targets.block)
+        n_at_once = min(_ROWS_PER_STEP, n_rows)
+        n_steps = max(_STEPS_PER_PASS, -(-n_rows // n_at_once))
+        n_orders = -(-n_steps * n_at_once // n_rows)
+        order = np.concatenate([self._random.permutation(n_rows) for _ in range(n_orders)])
+        table, intercept = g.table.astype(self._dtype), intercept.astype(self._dtype)
         with single_threaded_blas():
-            for k in range(n_batches):
-                rows = order[k * _ROWS_PER_STEP : (k + 1) * _ROWS_PER_STEP]
-                length = 1.0 - (number + k / n_batches) / _PASSES
-                self._move(rows, table, intercept.astype(self._dtype), self._dtype(length), g)
+            for k in range(n_steps):
+                length = 1.0 - (number + k / n_steps) / _PASSES
+                rows = order[k * n_at_once : (k + 1) * n_at_once]
+                self._move(rows, table, intercept, self._dtype(length), g)
         return replace(g, vectors=self._vectors + self._centre)
 
     def _move(self, rows, table, intercept, length, g):
@@ -240,10 +247,7 @@ class _Descent:
         for (block, _), (_, sums) in zip(self._tasks, found, strict=True):
             for line, output in enumerate(self._outputs_of[block]):
                 errors[:, output] += sums[:, line]
-        counts = np.zeros((len(self._outputs_of), errors.shape[1]), self._dtype)
-        for block, outputs in enumerate(self._outputs_of):
-            counts[block, outputs] = 1
-        errors *= counts[self._targets.block[rows]]
+        errors *= self._counts[self._targets.block[rows]]
         self._n_steps += 1
 
         def move(block, here, K):
