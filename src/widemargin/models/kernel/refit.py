@@ -213,7 +213,7 @@ class _Descent:
         ]
 
     def pass_over_rows(self, g, intercept, number):
-        """Make a pass over the rows, or several if they are few, with the coefficients of g; return g with moved vectors."""
+        """Pass over the rows, several times if they are few, with the coefficients of g; return g on moved vectors."""
         n_rows = len(self._targets.block)
         n_at_once = min(_ROWS_PER_STEP, n_rows)
         n_steps = max(_STEPS_PER_PASS, -(-n_rows // n_at_once))
