@@ -12,7 +12,8 @@ from .data.svmlight.writer import write_svmlight
 from .errors import ConvergenceWarning, FormatError
 from .models.cutting_plane.measure import MeasureSVC
 from .models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
-from .models.kernel.compression import Compression, compress
+from .models.kernel.compression import compress
+from .models.kernel.compression_report import Compression
 from .models.kernel.one_class import OneClassSVM
 from .models.kernel.svc import SVC, NuSVC
 from .models.kernel.svr import SVR, NuSVR

@@ -37,6 +37,7 @@ from widemargin import (
     certificates,
     check_file,
     compare_solvers,
+    Compression,
     compress,
     compress_file,
     convert_file,
@@ -141,7 +142,10 @@ def read_and_write() -> None:
     assert_type(read_ranges("ranges").n_features, int)
     save_model(SVC().fit(X, y), Path("model"), format="libsvm")
     load_model("model", task="rank").predict(X)
-    assert_type(compress(SVC().fit(X, y), X, n_vectors=3, refit="coefficients"), SVC)
+    small = compress(SVC().fit(X, y), X, n_vectors=3, refit="coefficients")
+    assert_type(small, SVC)
+    assert_type(small.compression_, Compression)
+    assert_type(small.compression_.bound, float | None)
 
 
 def from_files_to_files() -> None:

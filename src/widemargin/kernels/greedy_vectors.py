@@ -26,7 +26,7 @@ _VECTORS_PER_ROUND, _POOL = 48, 256
 _BYTES_OF_FACTORS = 1 << 30
 _CANDIDATES_PER_VECTOR = 3  # at least, whatever memory that takes
 _MAX_NUMBERS_IN_DOUBLE = 1 << 26  # of the factors; more are kept in single precision
-_SMALLEST_PART = {8: 1e-12, 4: 1e-5}  # d / K(x, x) of a vector that is independent of others, by bytes of a number
+_SMALLEST_PART = {8: 1e-10, 4: 1e-5}  # d / K(x, x) of a vector that is independent of others, by bytes of a number
 _COLUMNS_PER_TASK = 8192
 
 

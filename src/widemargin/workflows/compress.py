@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from widemargin.models.kernel.compression import Compression, compress
+from widemargin.models.kernel.compression import compress
+from widemargin.models.kernel.compression_report import Compression
 from widemargin.workflows.block_files import block_paths, refuse_blocks
 from widemargin.workflows.errors import ArgumentError, FileError, spelled
 from widemargin.workflows.files import (
