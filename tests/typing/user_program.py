@@ -12,6 +12,7 @@ import widemargin
 from widemargin import (
     SVC,
     SVR,
+    Compression,
     ConvergenceWarning,
     CPath,
     FeatureRanges,
@@ -37,7 +38,6 @@ from widemargin import (
     certificates,
     check_file,
     compare_solvers,
-    Compression,
     compress,
     compress_file,
     convert_file,
