@@ -5,12 +5,13 @@ import pickle
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_diabetes, load_digits, make_classification
 from sklearn.exceptions import NotFittedError
 
 from widemargin import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM, compress, load_model, save_model
 from widemargin.models.kernel.compression import decision_values
+from widemargin.models.kernel.refit import weights_near_zero
 
 
 @pytest.fixture(scope="module")
@@ -135,9 +136,11 @@ def test_a_refit_comes_nearer_at_its_rows(models, kind, refit):
 
 
 def _own_errors(model, small, X):
-    """Return the sum of squared changes of decision values, of a pair over the rows of its classes."""
+    """Return the weighted sum of squared changes of decision values, of a pair over the rows of its classes."""
     before, after = decision_values(model, X), decision_values(small, X)
     squares = (after - before) ** 2
+    if is_classifier(model):
+        squares *= weights_near_zero(before)
     if before.shape[1] == 1:
         return squares.sum()
     first, second = np.triu_indices(len(model.classes_), 1)

@@ -85,7 +85,7 @@ def compress(
         given `n_vectors` usually changes by far less than its bound. Exactly one of the two must be given.
     refit : {"coefficients", "vectors"}, default=None
         "coefficients" fits coefficients and intercepts to the decision values of the original at the rows of X, by
-        least squares. "vectors" also moves the vectors, by gradient descent on the same sum of squares: they are no
+        least squares; values near zero, which decide labels, weigh more. "vectors" also moves the vectors, by gradient descent on the same sum of squares: they are no
         longer rows of the training data, and there is no `support_`. Only for "rbf". Pairs of classes are fitted to
         the rows that the original assigns to one of the two. Not with `max_change`.
 

@@ -1,10 +1,11 @@
 """Fit a kernel machine on few vectors to the decision values of another at given rows; no labels are needed.
 
-    minimise Σ_x (f(x) − g(x))² + R |f − g|²,      g(x) = Σ_j b_j K(z_j, x) + b
+    minimise Σ_x w(x) (f(x) − g(x))² + R |f − g|²,      g(x) = Σ_j b_j K(z_j, x) + b
 
 over the coefficients b_j and the intercept b, which is a linear system, and, if asked for, over the vectors z_j too.
 The second term, with a small R and the norm of the kernel's space, decides where the rows do not. Each pair of classes
-has its own sum, over the rows that f assigns to one of the two classes.
+has its own sum, over the rows that f assigns to one of the two classes. Labels depend on the sign of f, so that for
+classification the weights are w = 1 / (0.3 + |f(x)|)²; they are 1 otherwise.
 
 The vectors move by stochastic gradient steps (Adam: Kingma and Ba, ICLR 2015) whose length falls to zero; after each
 pass over the rows, the coefficients are computed anew, and the best of all passes is kept. For exp(−gamma |x − z|²),
@@ -25,6 +26,7 @@ from widemargin.kernels.rows import KernelRows
 from widemargin.models.kernel.training_rows import parts_of
 from widemargin.models.multiclass import labels_of
 
+_SMALL_DECISION = 0.3  # up to about which all decision values have the same weight
 _RIDGE = 0.01  # R, in units of the mean K(z, z)
 _RELATIVE_RIDGE = 1e-11  # of the diagonal of the linear system, so that rounding does not make it indefinite
 _PASSES = 12
@@ -39,13 +41,14 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class _Targets:
-    """The rows of X, the values of f at them without any intercept, and the block of vectors that each belongs to.
+    """The rows of X, the values of f at them without any intercept, their weights, and the block that each belongs to.
 
     A row of block c counts for all outputs that have a cell in block c.
     """
 
     X: np.ndarray
     values: np.ndarray
+    weights: np.ndarray
     block: np.ndarray
 
 
@@ -98,10 +101,15 @@ def refit_vectors(model, f, g, X, decisions):
 def _targets_of(model, X, decisions):
     """Return the _Targets of rows with these decision values."""
     if not is_classifier(model):
-        return _Targets(X, decisions - model.intercept_, np.zeros(len(decisions), int))
+        return _Targets(X, decisions - model.intercept_, np.ones_like(decisions), np.zeros(len(decisions), int))
     sign = -1.0 if len(model.classes_) == 2 else 1.0  # as in `dual_coef_`
     block = np.searchsorted(model.classes_, labels_of(model, decisions))
-    return _Targets(X, sign * decisions - model.intercept_, block)
+    return _Targets(X, sign * decisions - model.intercept_, weights_near_zero(decisions), block)
+
+
+def weights_near_zero(decisions):
+    """Return the weights of decision values, whose signs are to stay."""
+    return (_SMALL_DECISION + np.abs(decisions)) ** -2.0
 
 
 def _fitted(f, g, targets, dtype):
@@ -117,8 +125,8 @@ def _fitted(f, g, targets, dtype):
             mine = [system for system in systems if block in system.blocks]
             for part in parts_of(rows, 2 * g.n_vectors):
                 K = _cross_values(g, targets.X[part], dtype)
-                tasks = [(K, targets.values[part, system.output]) for system in mine]
-                run(_add_rows, [(system, *task) for system, task in zip(mine, tasks, strict=True)], g.n_jobs)
+                run(_add_rows, [(s, K, *(a[part, s.output] for a in (targets.values, targets.weights))) for s in mine],
+                    g.n_jobs)  # fmt: skip
         own, values = _cross_values(g, g.vectors, np.float64), values_at(f, g)
         ridge = _RIDGE * own.diagonal().mean()
         found = run(_solve, [(s, own, g.gathered(values, s.output), ridge) for s in systems], g.n_jobs)
@@ -140,10 +148,13 @@ class _System:
         self.matrix, self.right_side, self.square = np.zeros((n, n)), np.zeros(n), 0.0
 
 
-def _add_rows(system, K, values):
-    """Add rows with kernel values K (all vectors) and values f to the normal equations."""
+def _add_rows(system, K, values, weights):
+    """Add rows with kernel values K (all vectors), values f and weights to the normal equations."""
+    roots = np.sqrt(weights)
     A = np.ones((len(K), len(system.numbers) + 1), K.dtype)
     A[:, :-1] = K[:, system.numbers]
+    A *= roots.astype(K.dtype)[:, np.newaxis]
+    values = roots * values
     system.matrix += A.T @ A
     system.right_side += A.T @ values.astype(K.dtype)
     system.square += values @ values
@@ -247,7 +258,7 @@ class _Descent:
         for (block, _), (_, sums) in zip(self._tasks, found, strict=True):
             for line, output in enumerate(self._outputs_of[block]):
                 errors[:, output] += sums[:, line]
-        errors *= self._counts[self._targets.block[rows]]
+        errors *= self._counts[self._targets.block[rows]] * self._targets.weights[rows].astype(self._dtype)
         self._n_steps += 1
 
         def move(block, here, K):
