@@ -16,6 +16,7 @@ IEEE Transactions on Neural Networks 10 (1999).
 
 from copy import copy
 from dataclasses import replace
+from numbers import Integral
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -85,9 +86,10 @@ def compress(
         given `n_vectors` usually changes by far less than its bound. Exactly one of the two must be given.
     refit : {"coefficients", "vectors"}, default=None
         "coefficients" fits coefficients and intercepts to the decision values of the original at the rows of X, by
-        least squares; values near zero, which decide labels, weigh more. "vectors" also moves the vectors, by gradient descent on the same sum of squares: they are no
-        longer rows of the training data, and there is no `support_`. Only for "rbf". Pairs of classes are fitted to
-        the rows that the original assigns to one of the two. Not with `max_change`.
+        least squares, of a classifier with larger weights near zero. "vectors" also moves the vectors, by gradient
+        descent on the same sum of squares: they are no longer rows of the training data, and there is no `support_`.
+        Only for "rbf". Pairs of classes are fitted to the rows that the original assigns to one of the two. Not with
+        `max_change`.
 
     Returns
     -------
@@ -167,7 +169,8 @@ def _check_arguments(model, X, n_vectors, max_change, refit):
     """Raise ValueError if the arguments are out of range or contradict each other."""
     if (n_vectors is None) == (max_change is None):
         raise ValueError(f"give either n_vectors or max_change, got n_vectors={n_vectors} and max_change={max_change}.")
-    if n_vectors is not None and (isinstance(n_vectors, bool) or n_vectors != int(n_vectors) or n_vectors < 1):
+    is_count = isinstance(n_vectors, Integral) and not isinstance(n_vectors, bool) and n_vectors >= 1
+    if n_vectors is not None and not is_count:
         raise ValueError(f"n_vectors must be an integer >= 1, got {n_vectors}.")
     if max_change is not None and not 0.0 < max_change < np.inf:
         raise ValueError(f"max_change must be a positive number, got {max_change}.")
