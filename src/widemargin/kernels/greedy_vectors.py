@@ -27,6 +27,7 @@ _BYTES_OF_FACTORS = 1 << 30
 _CANDIDATES_PER_VECTOR = 3  # at least, whatever memory that takes
 _MAX_NUMBERS_IN_DOUBLE = 1 << 26  # of the factors; more are kept in single precision
 _SMALLEST_PART = {8: 1e-10, 4: 1e-5}  # d / K(x, x) of a vector that is independent of others, by bytes of a number
+_SMALLEST_GAIN = 1e-14  # of Σ_p |f_p|²; a smaller reduction is rounding
 _COLUMNS_PER_TASK = 8192
 
 
@@ -128,7 +129,7 @@ class _Search:
         self._own = np.repeat(self._rows.diagonal[np.newaxis], len(values), axis=0)
         self._smallest = _SMALLEST_PART[self._rows.dtype.itemsize] * self._rows.diagonal
         self._factors = [_Factor(f, p, self._rows.dtype) for p in range(len(f.outputs))]
-        self._is_chosen = np.zeros(f.n_vectors, bool)
+        self._is_chosen, self._smallest_gain = np.zeros(f.n_vectors, bool), _SMALLEST_GAIN * squared_norms.sum()
         self.order, self.decrease, self.distances = [], [], squared_norms.copy()
 
     def advance(self, n_more, largest):
@@ -138,7 +139,7 @@ class _Search:
         pool, outside = _most_promising(gains)
         if not len(pool):
             return 0
-        taken = self._choose_within(pool, outside, n_more, active)
+        taken = self._choose_within(pool, max(outside, self._smallest_gain), n_more, active)
         self._append([pool[k] for k in taken])
         return len(taken)
 
@@ -150,7 +151,7 @@ class _Search:
                 own = self._own[line, vectors]
                 is_free = own > self._smallest[vectors]
                 gains[vectors[is_free]] += self._residual[line, vectors[is_free]] ** 2 / own[is_free]
-        gains[self._is_chosen] = 0.0
+        gains[self._is_chosen | (gains <= self._smallest_gain)] = 0.0
         return gains
 
     def _choose_within(self, pool, outside, n_more, active):
