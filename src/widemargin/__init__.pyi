@@ -12,6 +12,8 @@ from .data.svmlight.writer import write_svmlight
 from .errors import ConvergenceWarning, FormatError
 from .models.cutting_plane.measure import MeasureSVC
 from .models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from .models.kernel.compression import compress
+from .models.kernel.compression_report import Compression
 from .models.kernel.one_class import OneClassSVM
 from .models.kernel.svc import SVC, NuSVC
 from .models.kernel.svr import SVR, NuSVR
@@ -29,6 +31,7 @@ from .selection.linear_cv import LinearSVCCV, LinearSVRCV
 from .selection.results_file import read_grid
 from .solvers.contract import Progress
 from .workflows.check import check_file
+from .workflows.compress import compress_file
 from .workflows.convert import convert_file
 from .workflows.demo import compare_solvers
 from .workflows.easy import easy_files
@@ -46,6 +49,7 @@ __all__ = [
     "SVC",
     "SVR",
     "CPath",
+    "Compression",
     "ConvergenceWarning",
     "FeatureRanges",
     "FormatError",
@@ -71,6 +75,8 @@ __all__ = [
     "certificates",
     "check_file",
     "compare_solvers",
+    "compress",
+    "compress_file",
     "convert_file",
     "cross_validate_file",
     "easy_files",

@@ -12,6 +12,7 @@ import widemargin
 from widemargin import (
     SVC,
     SVR,
+    Compression,
     ConvergenceWarning,
     CPath,
     FeatureRanges,
@@ -38,6 +39,8 @@ from widemargin import (
     certificates,
     check_file,
     compare_solvers,
+    compress,
+    compress_file,
     convert_file,
     cross_validate_file,
     easy_files,
@@ -141,6 +144,10 @@ def read_and_write() -> None:
     assert_type(read_ranges("ranges").n_features, int)
     save_model(SVC().fit(X, y), Path("model"), format="libsvm")
     load_model("model", task="rank").predict(X)
+    small = compress(SVC().fit(X, y), X, n_vectors=3, refit="coefficients")
+    assert_type(small, SVC)
+    assert_type(small.compression_, Compression)
+    assert_type(small.compression_.bound, float | None)
 
 
 def from_files_to_files() -> None:
@@ -152,6 +159,7 @@ def from_files_to_files() -> None:
     print(train_file(SVC(), "train.txt", "svc.model"), cross_validate_file(LinearSVC(), "train.txt", n_folds=3))
     print(predict_file("test.txt", "svc.model", "predictions.txt", scores=True))
     print(grid_file(SVC(), "train.txt", grid={"C": [1, 10]}, overwrite=True))
+    print(compress_file("svc.model", "small.model", n_vectors=10, rows="train.txt", refit="vectors").compression)
     print(report_file("svc.model", "test.txt", "report.html", title="a report"))
     print(easy_files("train.txt", Path("test.txt"), n_jobs=-1))
 

@@ -15,7 +15,8 @@ from widemargin.cli.messages import OPTIONS, CommandError, UsageError, explain_o
 from widemargin.errors import ClusterError, FormatError
 from widemargin.workflows.errors import ArgumentError, FileError, spelling
 
-COMMANDS = ("train", "predict", "easy", "grid", "scale", "report", "check", "subset", "convert", "warmup", "demo")
+COMMANDS = ("train", "predict", "easy", "grid", "scale", "report", "check", "subset", "convert",
+            "compress", "warmup", "demo")  # fmt: skip
 """Each is a file in `cli.commands`, which is imported when the command runs."""
 
 _FAILED, _WRONG_USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141  # exit status
@@ -35,6 +36,7 @@ commands:
   check     list all defects of a data file, summarise its rows, and warn about what looks wrong
   subset    divide the rows of a file into a random subset and the rest
   convert   write data of any size as a row-block file, for training on more than memory holds
+  compress  write a kernel machine on fewer vectors, which predicts faster
   warmup    compile ahead of the first fit, for images of containers and continuous integration
   demo      compare solvers on small data sets in a table and a picture
 
@@ -55,6 +57,7 @@ examples:
   widemargin subset heart_scale 0.8 heart.train heart.test
   widemargin report heart.model heart_scale.t -o heart.html
   widemargin convert --max-memory 3G huge.svm.xz huge.arrow
+  widemargin compress --vectors 500 heart.model small.model
   widemargin warmup
   widemargin demo
 

@@ -77,6 +77,10 @@ OPTIONS = {  # of the command line, by the arguments of the library that they st
     "method of a subset": "-s/--method",
     "subset": "SUBSET",
     "rest": "REST",
+    "n_vectors": "--vectors",
+    "max_change": "--max-change",
+    "rows": "--rows",
+    "refit": "--refit",
 }
 
 

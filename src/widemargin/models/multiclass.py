@@ -130,6 +130,11 @@ def _pair_indices(n_classes):
     return first, second
 
 
+def pair_cells(n_classes):
+    """Return the cells of the table that each pair uses, as (line, class): see the module docstring."""
+    return tuple(((second - 1, first), (first, second)) for first, second in combinations(range(n_classes), 2))
+
+
 def pair_decisions(sums, intercept):
     """Return the decision values of all pairs, (n_rows, n_pairs), from S (n_rows, n_classes, n_classes − 1)."""
     first, second = _pair_indices(sums.shape[1])

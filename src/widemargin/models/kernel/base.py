@@ -31,6 +31,7 @@ from widemargin.kernels.rows import PreparedRows
 from widemargin.models.argument_types import BasisPoints, Checkpoint
 from widemargin.models.base import SolvedModel, one_by_one
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
+from widemargin.models.kernel.compression_report import Compression
 from widemargin.models.kernel.on_basis import LinearOnBasis
 from widemargin.models.kernel.training_rows import (
     SharedMatrix,
@@ -162,6 +163,7 @@ class KernelModel(SolvedModel):
     fit_status_: int
     shape_fit_: tuple[int, ...]
     facts_: list[dict[str, float]]
+    compression_: Compression  # of a model that `compress` made
     n_features_in_: int
 
     def __sklearn_tags__(self):

@@ -288,7 +288,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         return np.where(np.abs(scores - offset) <= rounding, offset, scores)
 
     def _size_of_terms(self, Z):
-        """Return an upper bound of Σ coef_i |K(x_i, z)| for each row z, plus that of a row of mean norm.
+        """Return an upper bound of Σ |coef_i K(x_i, z)| for each row z, plus that of a row of mean norm.
 
         The rounding error of a score is in proportion to this sum. It is not small against the score if terms cancel:
         if the origin lies among the rows, w = 0 is optimal for the linear kernel, and scores consist of rounding errors
