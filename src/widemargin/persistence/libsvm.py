@@ -47,6 +47,11 @@ def recognises(head):
 def write(model):
     """Return LIBSVM's model text, as bytes, of a fitted model."""
     arrays = arrays_of(model, keep_dual=False)
+    if "isotonic_ends_" in arrays:
+        raise TypeError(
+            "LIBSVM's text has no place for probabilities by isotonic regression. Fit with calibration='sigmoid', or "
+            'save with format="widemargin".'
+        )
     check_arrays(model, arrays)
     is_precomputed = model.kernel == "precomputed"
     fields = {

@@ -95,6 +95,7 @@ def _svc(rows, more):
         for solver in names_of(KernelQP):
             SVC(kernel=kernel, solver=solver).fit(X, rows.two).predict(X)
     SVC(probability="libsvm", random_state=0).fit(rows.X, rows.three).predict_proba(rows.X)
+    SVC(calibration="sigmoid").fit(rows.X, rows.three).predict_proba(rows.X)
     SVC(solver="smo").fit(more.X, more.two)
     SVC(cache_size=1.0).fit(more.X, more.two)
     SVC(max_iter=300).fit(more.X, more.three).predict(more.X)

@@ -21,8 +21,8 @@ class Machine(NamedTuple):
 
 
 MACHINES = [  # by LIBSVM's -s
-    Machine("C-SVC", "svc.SVC", "classification", frozenset({"C", "class_weight"})),
-    Machine("nu-SVC", "svc.NuSVC", "classification", frozenset({"nu", "class_weight"})),
+    Machine("C-SVC", "svc.SVC", "classification", frozenset({"C", "class_weight", "calibration"})),
+    Machine("nu-SVC", "svc.NuSVC", "classification", frozenset({"nu", "class_weight", "calibration"})),
     Machine("one-class SVM", "one_class.OneClassSVM", "oneclass", frozenset({"nu"})),
     Machine("epsilon-SVR", "svr.SVR", "regression", frozenset({"C", "epsilon"})),
     Machine("nu-SVR", "svr.NuSVR", "regression", frozenset({"C", "nu"})),

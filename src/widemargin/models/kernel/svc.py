@@ -53,11 +53,10 @@ class SVC(KernelClassifier):
     shrinking : bool, default=True
         Whether to leave variables that seem to stay at their bounds out of some iterations. The result is checked on
         all variables.
-    probability : "libsvm" or None, default=None
+    probability : "libsvm", bool or None, default=None
         "libsvm" also fits the probabilities of LIBSVM by five-fold cross-validation, which makes a fit about six times
-        as long. True does the same and False is None, both with a FutureWarning: scikit-learn deprecates them in 1.9
-        and removes the parameter in 1.11, in favour of `CalibratedClassifierCV(SVC(), ensemble=False)`. Its
-        "deprecated" is taken as None.
+        as long. True is calibration="sigmoid", unless `calibration` is given; False and scikit-learn's "deprecated" are
+        None.
     tol : float, default=1e-3
         Stop when no optimality (KKT) condition is violated by more than this (LIBSVM's eps) and the dual objective is
         proved to be within 10 tol of the optimum, relatively. With `stopping="gap"`, stop when `gap_` is at most this.
@@ -98,6 +97,14 @@ class SVC(KernelClassifier):
     checkpoint : str or path, default=None
         File that keeps the state of the solver if a problem has 20,000 rows or more; smaller ones take seconds. The
         same call goes on from there if the process was killed. Not for kernels that are precomputed or callable.
+    calibration : {"sigmoid", "isotonic"} or None, default=None
+        Whether to fit probabilities, to decision values of rows that are left out of training. These follow from the
+        dual variables of the one fit, without folds. The probability of each pair of classes is a sigmoid of the
+        decision value (Platt), or any non-decreasing function of it, for which some thousand rows are needed.
+    predict_by : {"decision", "probability"}, default="decision"
+        Whether `predict` returns the class with the most votes of the pairs, as scikit-learn does, or the class of the
+        largest probability. With two classes, the decision value is compared with 0, or with the value whose
+        probability is 1/2.
 
     Attributes
     ----------
@@ -141,8 +148,13 @@ class SVC(KernelClassifier):
     n_iter_ : ndarray of shape (n_pairs,)
         Iterations of the solver for each pair of classes.
     probA_, probB_ : ndarray of shape (n_pairs,)
-        P(first class of a pair) = 1 / (1 + exp(A f + B)), where f is the decision value of the pair; empty
-        without probabilities.
+        P(first class of a pair) = 1 / (1 + exp(A f + B)), where f is the decision value of the pair, positive for its
+        first class; empty without probabilities that are sigmoids.
+    isotonic_points_ : ndarray of shape (n_points, 2)
+        With calibration="isotonic": decision values f of a pair, positive for its first class, and P(first class); it
+        is linear between them.
+    isotonic_ends_ : ndarray of shape (n_pairs + 1,)
+        Pair k has the points from isotonic_ends_[k] to isotonic_ends_[k + 1].
 
     Examples
     --------
@@ -185,6 +197,8 @@ class SVC(KernelClassifier):
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
         checkpoint: Checkpoint = None,
+        calibration: Literal["sigmoid", "isotonic"] | None = None,
+        predict_by: Literal["decision", "probability"] = "decision",
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -209,10 +223,16 @@ class SVC(KernelClassifier):
         self.n_jobs = n_jobs
         self.callbacks = callbacks
         self.checkpoint = checkpoint
+        self.calibration = calibration
+        self.predict_by = predict_by
 
     def _problem(self, training, pair):
         """Return the KernelQP of a pair of classes."""
         return c_svc(training.matrix(pair.rows), pair.sign, self._costs(training, pair.rows))
+
+    def _largest_coefficients(self, training, pair, solved):
+        """Return the largest |coefficient| that each row of a pair may have."""
+        return self._costs(training, pair.rows)
 
 
 class NuSVC(KernelClassifier):
@@ -239,11 +259,10 @@ class NuSVC(KernelClassifier):
     shrinking : bool, default=True
         Whether to leave variables that seem to stay at their bounds out of some iterations. The result is checked on
         all variables.
-    probability : "libsvm" or None, default=None
+    probability : "libsvm", bool or None, default=None
         "libsvm" also fits the probabilities of LIBSVM by five-fold cross-validation, which makes a fit about six times
-        as long. True does the same and False is None, both with a FutureWarning: scikit-learn deprecates them in 1.9
-        and removes the parameter in 1.11, in favour of `CalibratedClassifierCV(SVC(), ensemble=False)`. Its
-        "deprecated" is taken as None.
+        as long. True is calibration="sigmoid", unless `calibration` is given; False and scikit-learn's "deprecated" are
+        None.
     tol : float, default=1e-3
         Stop when no optimality (KKT) condition is violated by more than this (LIBSVM's eps) and the dual objective is
         proved to be within 10 tol of the optimum, relatively. With `stopping="gap"`, stop when `gap_` is at most this.
@@ -284,6 +303,14 @@ class NuSVC(KernelClassifier):
     checkpoint : str or path, default=None
         File that keeps the state of the solver if a problem has 20,000 rows or more; smaller ones take seconds. The
         same call goes on from there if the process was killed. Not for kernels that are precomputed or callable.
+    calibration : {"sigmoid", "isotonic"} or None, default=None
+        Whether to fit probabilities, to decision values of rows that are left out of training. These follow from the
+        dual variables of the one fit, without folds. The probability of each pair of classes is a sigmoid of the
+        decision value (Platt), or any non-decreasing function of it, for which some thousand rows are needed.
+    predict_by : {"decision", "probability"}, default="decision"
+        Whether `predict` returns the class with the most votes of the pairs, as scikit-learn does, or the class of the
+        largest probability. With two classes, the decision value is compared with 0, or with the value whose
+        probability is 1/2.
 
     Attributes
     ----------
@@ -327,8 +354,13 @@ class NuSVC(KernelClassifier):
     n_iter_ : ndarray of shape (n_pairs,)
         Iterations of the solver for each pair of classes.
     probA_, probB_ : ndarray of shape (n_pairs,)
-        P(first class of a pair) = 1 / (1 + exp(A f + B)), where f is the decision value of the pair; empty
-        without probabilities.
+        P(first class of a pair) = 1 / (1 + exp(A f + B)), where f is the decision value of the pair, positive for its
+        first class; empty without probabilities that are sigmoids.
+    isotonic_points_ : ndarray of shape (n_points, 2)
+        With calibration="isotonic": decision values f of a pair, positive for its first class, and P(first class); it
+        is linear between them.
+    isotonic_ends_ : ndarray of shape (n_pairs + 1,)
+        Pair k has the points from isotonic_ends_[k] to isotonic_ends_[k + 1].
 
     Examples
     --------
@@ -372,6 +404,8 @@ class NuSVC(KernelClassifier):
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
         checkpoint: Checkpoint = None,
+        calibration: Literal["sigmoid", "isotonic"] | None = None,
+        predict_by: Literal["decision", "probability"] = "decision",
     ) -> None:
         self.nu = nu
         self.kernel = kernel
@@ -396,6 +430,8 @@ class NuSVC(KernelClassifier):
         self.n_jobs = n_jobs
         self.callbacks = callbacks
         self.checkpoint = checkpoint
+        self.calibration = calibration
+        self.predict_by = predict_by
 
     def _pairs_of_models(self, training, label):
         pairs_of_models = super()._pairs_of_models(training, label)
@@ -424,6 +460,10 @@ class NuSVC(KernelClassifier):
         """Return the KernelQP of a pair of classes; for a fold with too few rows of a class, with the largest nu."""
         weight = self._weight(training, pair)
         return nu_svc(training.matrix(pair.rows), pair.sign, weight, min(self.nu, largest_nu(pair, weight)))
+
+    def _largest_coefficients(self, training, pair, solved):
+        """Return the largest |coefficient| that each row of a pair may have: that of the C-SVC with C = 1/r."""
+        return solved.facts.get("C", 1.0) * training.weight[pair.rows]
 
     def _train_pairs(self, training, pairs_of_models):
         """Return the SolvedProblems of all pairs.
