@@ -23,6 +23,7 @@ class Prediction(NamedTuple):
     query: np.ndarray | None = None
     fold: np.ndarray | None = None
 
+
 _OF_PROBABILITIES = ("probA_", "isotonic_ends_", "laplace_scale_", "density_marks_")  # attributes of fitted models
 
 

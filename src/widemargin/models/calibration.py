@@ -1,14 +1,15 @@
 """Probabilities from decision values, as functions of arrays.
 
     fit_sigmoid, sigmoid               two classes: P(y = +1 | f) = 1 / (1 + exp(A f + B))
-    fit_isotonic, isotonic             two classes: P(y = +1 | f) is a non-decreasing function of f, linear between points
+    fit_isotonic, isotonic             two classes: P(y = +1 | f) non-decreasing in f, linear between points
     couple                             k classes: minimise ½ p'Qp over Σp = 1, Q from the pairwise probabilities
     laplace_scale, laplace_interval    regression: y = f(x) + z, z with density exp(−|z| / s) / 2s
     density_marks, marks_probability   one class: P(inlier) by the bin that contains f, bins of equal count
 
 The parameters should be fitted to decision values of rows that were not used for training, which five-fold
-cross-validation or `kernel.out_of_sample` provide. The exception is one-class models, whose marks LIBSVM computes from the training rows. All
-iteration limits and tolerances are those of LIBSVM, so that its models and ours give the same probabilities.
+cross-validation or `kernel.out_of_sample` provide. The exception is one-class models, whose marks LIBSVM computes from
+the training rows. All iteration limits and tolerances are those of LIBSVM, so that its models and ours give the same
+probabilities.
 
 References
 ----------

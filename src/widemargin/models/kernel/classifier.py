@@ -296,8 +296,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return self._from_decisions(X, lambda decisions: one_against_rest(decisions, n_classes))
 
     def predict(self, X: Rows) -> NDArray[Any]:
-        """Return the class of each row: that with the most votes of the pairs, or with predict_by="probability" the most
-        probable one.
+        """Return the class of each row.
+
+        It is that with the most votes of the pairs or, with predict_by="probability", the most probable one.
 
         Parameters
         ----------
