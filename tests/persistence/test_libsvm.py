@@ -386,6 +386,21 @@ def test_probabilities_come_back_equal_to_the_bit(labels, X, Z, fitted, tmp_path
     np.testing.assert_array_equal(load_model(tmp_path / "model").predict_proba(Z), model.predict_proba(Z))
 
 
+@pytest.mark.parametrize("labels", [[1, -1], [3, 1, 2]], ids=str)
+def test_calibrated_sigmoids_are_written_and_isotonic_regressions_refused(labels, X, Z, tmp_path):
+    y = np.resize(labels, len(X))
+    model = SVC(gamma=0.25, calibration="sigmoid").fit(X, y)
+    save_model(model, tmp_path / "model", format="libsvm")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.probability == "libsvm"
+    np.testing.assert_array_equal(loaded.predict_proba(Z), model.predict_proba(Z))
+    _, values = predicted_by_libsvm(svm_load_model(str(tmp_path / "model")), Z, "rbf", X, probability=True)
+    order = [sorted(labels).index(label) for label in labels]
+    np.testing.assert_allclose(values, model.predict_proba(Z)[:, order], atol=1e-9)
+    with pytest.raises(TypeError, match="no place for probabilities by isotonic regression"):
+        save_model(model.set_params(calibration="isotonic").fit(X, y), tmp_path / "model", format="libsvm")
+
+
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), n_classes=st.integers(2, 4), is_sparse=st.booleans())
 def test_any_finite_numbers_come_back_to_the_bit(data, n_classes, is_sparse, tmp_path):

@@ -14,11 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin._runtime.argument_types import Floats, Rows
-from widemargin._runtime.threads import run
+from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin.models.calibration import couple, fit_isotonic, fit_sigmoid, isotonic, sigmoid
 from widemargin.models.inputs import check_class_weight, encode_labels
 from widemargin.models.kernel.base import KernelModel, SolvedProblem, available_with_probability
-from widemargin.models.kernel.out_of_sample import BinaryMachine, out_of_sample
+from widemargin.models.kernel.out_of_sample import BinaryMachine, first_copies, out_of_sample
 from widemargin.models.kernel.training_rows import folds_of, parts_of
 from widemargin.models.multiclass import (
     blocks_of,
@@ -221,35 +221,29 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """Fit probabilities of each pair to decision values that follow from the models of all rows."""
         if self._method not in ("sigmoid", "isotonic"):
             return
-        weight = training.weight / self.class_weight_[label]
-        pairs = list(zip(pairs_of_models[0], trained[0], strict=True))
-        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=len(pairs))
         fit = {"sigmoid": fit_sigmoid, "isotonic": fit_isotonic}[self._method]
+        weight, first_copy = training.weight / self.class_weight_[label], first_copies(training.X)
         options = {name: getattr(self, name) for name in ("cache_size", "shrinking", "working_set", "n_jobs")}
         settings = KernelSettings(tol=max(self.tol, _OUT_OF_SAMPLE_TOL), **options)
+        solve = partial(KERNEL_SOLVERS[self.solver], settings=settings)
 
         def fit_pair(pair, solved, seed):
-            values = self._values_out_of_sample(training, weight, pair, solved, settings, seed)
-            return fit(*values)
+            if not len(pair.rows):  # neither class has rows of positive weight
+                return fit(np.zeros(2), np.array([1.0, -1.0]))
+            if not pair.has_both:
+                return fit(np.full(len(pair.rows), pair.constant), pair.sign, weight[pair.rows])
+            cost = self._largest_coefficients(training, pair, solved)
+            machine = BinaryMachine(pair.rows, pair.sign, weight[pair.rows], cost, solved.coef, solved.intercept)
+            return fit(*out_of_sample(machine.merged(first_copy), training, solve, np.random.RandomState(seed)))
 
-        tasks = [(pair, solved, seed) for (pair, solved), seed in zip(pairs, seeds, strict=True)]
-        fitted = run(fit_pair, tasks, self.n_jobs)
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=len(trained[0]))
+        with single_threaded_blas():
+            fitted = run(fit_pair, zip(pairs_of_models[0], trained[0], seeds, strict=True), self.n_jobs)
         if self._method == "sigmoid":
             self.probA_, self.probB_ = np.array(fitted).T.copy()
         else:
             self.isotonic_points_ = np.concatenate(fitted)
             self.isotonic_ends_ = np.cumsum([0, *map(len, fitted)])
-
-    def _values_out_of_sample(self, training, weight, pair, solved, settings, seed):
-        """Return decision values of rows of a pair that were not used for training, their signs and weights."""
-        if not len(pair.rows):  # neither class has rows of positive weight
-            return np.zeros(2), np.array([1.0, -1.0]), np.ones(2)
-        if not pair.has_both:
-            return np.full(len(pair.rows), pair.constant), pair.sign, weight[pair.rows]
-        cost = self._largest_coefficients(training, pair, solved)
-        machine = BinaryMachine(pair.rows, pair.sign, weight[pair.rows], cost, solved.coef, solved.intercept)
-        solve = partial(KERNEL_SOLVERS[self.solver], settings=settings)
-        return out_of_sample(machine, training, solve, np.random.RandomState(seed))
 
     def _weights(self):
         """Return Σ coef_i x_i over the support vectors of each pair, one row for each pair."""

@@ -33,6 +33,7 @@ Joachims, Estimating the generalization performance of an SVM efficiently, ICML 
 """
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
@@ -74,32 +75,35 @@ class BinaryMachine:
         arrays = {name: getattr(self, name)[chosen] for name in ("rows", "sign", "weight", "cost", "coef")}
         return replace(self, **arrays)
 
-    def merged(self, X):
-        """Return the machine in which rows of X that are equal and have the same sign are one row."""
-        first, group = _copies(X, self.rows, self.sign)
-        if len(first) == len(self.rows):
+    def merged(self, first_copy):
+        """Return the machine in which equal rows of one sign are one row; `first_copy` is that of `first_copies`."""
+        if first_copy is None:
             return self
-        sums = {name: np.bincount(group, getattr(self, name)) for name in ("weight", "cost", "coef")}
-        return replace(self.some(first), **sums)
+        place = 2 * first_copy[self.rows] + (self.sign > 0.0)
+        _, first, group = np.unique(place, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # the rows remain in their order
+        rank = np.argsort(order)
+        sums = {name: np.bincount(rank[group], getattr(self, name)) for name in ("weight", "cost", "coef")}
+        return replace(self.some(first[order]), **sums)
 
 
-def _copies(X, rows, sign):
-    """Return the positions of the first of several equal rows, and for each row the index of its first."""
-    numbers = {}
-    group = np.empty(len(rows), np.intp)
-    for k, (row, side) in enumerate(zip(rows.tolist(), sign.tolist(), strict=True)):
-        group[k] = numbers.setdefault((side, _content(X, row)), len(numbers))
-    first = np.zeros(len(numbers), np.intp)
-    first[group[::-1]] = np.arange(len(rows))[::-1]
-    return first, group
+def first_copies(X):
+    """Return for each row the number of the first row that is equal to it; None if all rows are different."""
+    number = {}
+    first = np.array([number.setdefault(content, i) for i, content in enumerate(_contents(X))])
+    return None if len(number) == len(first) else first
 
 
-def _content(X, row):
-    """Return the numbers of a row as bytes."""
+def _contents(X):
+    """Yield the numbers of each row as bytes."""
     if issparse(X):
-        part = slice(X.indptr[row], X.indptr[row + 1])
-        return X.indices[part].tobytes() + X.data[part].tobytes()
-    return X[row].tobytes()
+        for begin, end in pairwise(X.indptr.tolist()):
+            yield X.indices[begin:end].tobytes() + X.data[begin:end].tobytes()
+        return
+    X = np.ascontiguousarray(X)
+    content, width = memoryview(X.reshape(-1).view(np.uint8)), X.shape[1] * X.itemsize
+    for i in range(len(X)):
+        yield content[i * width : (i + 1) * width].tobytes()
 
 
 def out_of_sample(machine, training, solve, random):
@@ -108,6 +112,7 @@ def out_of_sample(machine, training, solve, random):
     Parameters
     ----------
     machine : BinaryMachine
+        With equal rows merged.
     training : TrainingRows
     solve : function
         solve(problem, start=...) returns the KernelSolution of a KernelQP, from dual variables to start with.
@@ -118,7 +123,6 @@ def out_of_sample(machine, training, solve, random):
     -------
     decision, sign, weight : ndarray
     """
-    machine = machine.merged(training.X)
     support = machine.support
     if len(support) <= _MAX_SUPPORT_VECTORS_TO_FACTOR:
         others, factor = _sample(np.flatnonzero(machine.coef == 0.0), _MAX_OTHER_ROWS, random)
