@@ -196,7 +196,7 @@ def test_contradictions_and_what_is_not_fitted_are_refused(rng):
         SVC(calibration="platt").fit(X, label)
     with pytest.raises(AttributeError, match="has no attribute 'predict_proba'"):
         SVC().fit(X, label).predict_proba(X)
-    with pytest.raises(NotFittedError, match="not available when fitted without calibration: set it and fit again"):
+    with pytest.raises(NotFittedError, match="fitted with probability=False and calibration=None: set one of them"):
         SVC().fit(X, label).set_params(calibration="sigmoid").predict_proba(X)
 
 

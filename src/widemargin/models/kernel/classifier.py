@@ -339,7 +339,10 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     def _not_calibrated(self, name):
         """Return the error for a method of a model that was fitted without probabilities."""
-        return NotFittedError(f"{name} is not available when fitted without calibration: set it and fit again.")
+        return NotFittedError(
+            f"{name} is not available when fitted with probability=False and calibration=None: set one of them, "
+            "and fit again."
+        )
 
     def _of_first_classes(self, decisions):
         """Return the probability of the first class of each pair, given the decision values (n_rows, n_pairs)."""
