@@ -222,7 +222,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         if self._method not in ("sigmoid", "isotonic"):
             return
         fit = {"sigmoid": fit_sigmoid, "isotonic": fit_isotonic}[self._method]
-        weight, first_copy = training.weight / self.class_weight_[label], first_copies(training.X)
+        factor = self.class_weight_[label]
+        weight = np.divide(training.weight, factor, out=np.zeros(len(label)), where=factor > 0.0)
+        first_copy = first_copies(training.X)
         options = {name: getattr(self, name) for name in ("cache_size", "shrinking", "working_set", "n_jobs")}
         settings = KernelSettings(tol=max(self.tol, _OUT_OF_SAMPLE_TOL), **options)
         solve = partial(KERNEL_SOLVERS[self.solver], settings=settings)

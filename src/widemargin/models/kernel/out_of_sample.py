@@ -43,7 +43,7 @@ from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.classification import c_svc
 
 _MAX_SUPPORT_VECTORS_TO_FACTOR = 3000
-_MAX_LEFT_OUT, _LARGEST_PART_LEFT_OUT = 1500, 3  # support vectors that are left out together: a third, at most so many
+_MAX_LEFT_OUT, _LARGEST_PART_LEFT_OUT = 1500, 1 / 3  # support vectors that are left out together
 _MAX_OTHER_ROWS = 10_000  # rows without influence that are used
 _AT_BOUND = 1.0 - 1e-6  # of the cost
 _RIDGE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}  # by precision of K, relative to its diagonal
@@ -88,7 +88,12 @@ class BinaryMachine:
 
 
 def first_copies(X):
-    """Return for each row the number of the first row that is equal to it; None if all rows are different."""
+    """Return for each row the number of the first row that is equal to it; None if all rows are different.
+
+    Rows of Python objects, which a callable kernel may have, count as different.
+    """
+    if X.dtype == object:
+        return None
     number = {}
     first = np.array([number.setdefault(content, i) for i, content in enumerate(_contents(X))])
     return None if len(number) == len(first) else first
@@ -100,8 +105,7 @@ def _contents(X):
         for begin, end in pairwise(X.indptr.tolist()):
             yield X.indices[begin:end].tobytes() + X.data[begin:end].tobytes()
         return
-    X = np.ascontiguousarray(X)
-    content, width = memoryview(X.reshape(-1).view(np.uint8)), X.shape[1] * X.itemsize
+    content, width = memoryview(np.ascontiguousarray(X).reshape(-1).view(np.uint8)), X.nbytes // len(X)
     for i in range(len(X)):
         yield content[i * width : (i + 1) * width].tobytes()
 
@@ -124,19 +128,19 @@ def out_of_sample(machine, training, solve, random):
     decision, sign, weight : ndarray
     """
     support = machine.support
+    others, factor = _sample(np.flatnonzero(machine.coef == 0.0), _MAX_OTHER_ROWS, random)
     if len(support) <= _MAX_SUPPORT_VECTORS_TO_FACTOR:
-        others, factor = _sample(np.flatnonzero(machine.coef == 0.0), _MAX_OTHER_ROWS, random)
         kept = machine.some(np.sort(np.concatenate([support, others])))
         decision = _leave_one_out(kept, training.matrix(kept.rows))
         return decision, kept.sign, kept.weight * np.where(kept.coef == 0.0, factor, 1.0)
-    others, factor_of_others = _sample(np.flatnonzero(machine.coef == 0.0), _MAX_OTHER_ROWS, random)
-    size = min(_MAX_LEFT_OUT, len(support) // _LARGEST_PART_LEFT_OUT)
-    left_out, factor = _sample(support, size, random)
-    decision = _leave_together(machine, training, solve, left_out)
-    of_others = decision_values(machine, training, others)
-    chosen = np.concatenate([left_out, others])
-    weight = machine.weight[chosen] * np.repeat([factor, factor_of_others], [len(left_out), len(others)])
-    return np.concatenate([decision, of_others]), machine.sign[chosen], weight
+    part = min(_LARGEST_PART_LEFT_OUT, _MAX_LEFT_OUT / len(support))
+    of_classes = [support[machine.sign[support] == side] for side in (1.0, -1.0)]
+    samples = [_sample(members, int(np.ceil(part * len(members))), random) for members in of_classes]
+    left_out = np.concatenate([chosen for chosen, _ in samples])
+    decision = _leave_together(machine, training, solve, left_out), decision_values(machine, training, others)
+    chosen, sizes = np.concatenate([left_out, others]), [*(len(chosen) for chosen, _ in samples), len(others)]
+    weight = machine.weight[chosen] * np.repeat([*(one for _, one in samples), factor], sizes)
+    return np.concatenate(decision), machine.sign[chosen], weight
 
 
 def _sample(positions, size, random):
@@ -156,6 +160,8 @@ def decision_values(machine, training, chosen):
 def _leave_together(machine, training, solve, left_out):
     """Return the decision values of the rows that are left out, by the machine that is trained on the others."""
     rest = machine.some(np.setdiff1d(np.arange(len(machine.rows)), left_out))
+    if (rest.sign == rest.sign[0]).all():  # there is no other class any more
+        return np.full(len(left_out), rest.sign[0])
     problem = c_svc(training.matrix(rest.rows), rest.sign, rest.cost)
     function = problem.model(solve(problem, start=_balanced(rest.coef)))
     new = replace(rest, coef=function.coef, intercept=float(function.intercept))

@@ -54,9 +54,8 @@ class SVC(KernelClassifier):
         Whether to leave variables that seem to stay at their bounds out of some iterations. The result is checked on
         all variables.
     probability : "libsvm", bool or None, default=None
-        "libsvm" also fits the probabilities of LIBSVM by five-fold cross-validation, which makes a fit about six times
-        as long. True is calibration="sigmoid", unless `calibration` is given; False and scikit-learn's "deprecated" are
-        None.
+        True is calibration="sigmoid", unless `calibration` is given; False and scikit-learn's "deprecated" are None.
+        "libsvm" is as LIBSVM: by five-fold cross-validation, which makes a fit about six times as long.
     tol : float, default=1e-3
         Stop when no optimality (KKT) condition is violated by more than this (LIBSVM's eps) and the dual objective is
         proved to be within 10 tol of the optimum, relatively. With `stopping="gap"`, stop when `gap_` is at most this.
@@ -98,13 +97,11 @@ class SVC(KernelClassifier):
         File that keeps the state of the solver if a problem has 20,000 rows or more; smaller ones take seconds. The
         same call goes on from there if the process was killed. Not for kernels that are precomputed or callable.
     calibration : {"sigmoid", "isotonic"} or None, default=None
-        Whether to fit probabilities, to decision values of rows that are left out of training. These follow from the
-        dual variables of the one fit, without folds. The probability of each pair of classes is a sigmoid of the
-        decision value (Platt), or any non-decreasing function of it, for which some thousand rows are needed.
+        Fit probabilities to decision values of rows that are left out, which follow from the dual variables of one fit.
+        That of a pair of classes is a sigmoid of the decision value, or any non-decreasing function of it.
     predict_by : {"decision", "probability"}, default="decision"
-        Whether `predict` returns the class with the most votes of the pairs, as scikit-learn does, or the class of the
-        largest probability. With two classes, the decision value is compared with 0, or with the value whose
-        probability is 1/2.
+        Whether `predict` returns the class with the most votes of the pairs, or the most probable class. With two
+        classes, decision values are compared with 0, or with the value whose probability is 1/2.
 
     Attributes
     ----------
@@ -148,13 +145,10 @@ class SVC(KernelClassifier):
     n_iter_ : ndarray of shape (n_pairs,)
         Iterations of the solver for each pair of classes.
     probA_, probB_ : ndarray of shape (n_pairs,)
-        P(first class of a pair) = 1 / (1 + exp(A f + B)), where f is the decision value of the pair, positive for its
-        first class; empty without probabilities that are sigmoids.
-    isotonic_points_ : ndarray of shape (n_points, 2)
-        With calibration="isotonic": decision values f of a pair, positive for its first class, and P(first class); it
-        is linear between them.
-    isotonic_ends_ : ndarray of shape (n_pairs + 1,)
-        Pair k has the points from isotonic_ends_[k] to isotonic_ends_[k + 1].
+        P(first class of a pair) = 1 / (1 + exp(A f + B)), where f is the decision value of the pair; empty
+        without sigmoids.
+    isotonic_points_, isotonic_ends_ : ndarrays of shapes (n_points, 2) and (n_pairs + 1,)
+        With calibration="isotonic": points (f, P(first class)) of pair k are those from ends[k] to ends[k + 1].
 
     Examples
     --------
@@ -260,9 +254,8 @@ class NuSVC(KernelClassifier):
         Whether to leave variables that seem to stay at their bounds out of some iterations. The result is checked on
         all variables.
     probability : "libsvm", bool or None, default=None
-        "libsvm" also fits the probabilities of LIBSVM by five-fold cross-validation, which makes a fit about six times
-        as long. True is calibration="sigmoid", unless `calibration` is given; False and scikit-learn's "deprecated" are
-        None.
+        True is calibration="sigmoid", unless `calibration` is given; False and scikit-learn's "deprecated" are None.
+        "libsvm" is as LIBSVM: by five-fold cross-validation, which makes a fit about six times as long.
     tol : float, default=1e-3
         Stop when no optimality (KKT) condition is violated by more than this (LIBSVM's eps) and the dual objective is
         proved to be within 10 tol of the optimum, relatively. With `stopping="gap"`, stop when `gap_` is at most this.
@@ -304,13 +297,11 @@ class NuSVC(KernelClassifier):
         File that keeps the state of the solver if a problem has 20,000 rows or more; smaller ones take seconds. The
         same call goes on from there if the process was killed. Not for kernels that are precomputed or callable.
     calibration : {"sigmoid", "isotonic"} or None, default=None
-        Whether to fit probabilities, to decision values of rows that are left out of training. These follow from the
-        dual variables of the one fit, without folds. The probability of each pair of classes is a sigmoid of the
-        decision value (Platt), or any non-decreasing function of it, for which some thousand rows are needed.
+        Fit probabilities to decision values of rows that are left out, which follow from the dual variables of one fit.
+        That of a pair of classes is a sigmoid of the decision value, or any non-decreasing function of it.
     predict_by : {"decision", "probability"}, default="decision"
-        Whether `predict` returns the class with the most votes of the pairs, as scikit-learn does, or the class of the
-        largest probability. With two classes, the decision value is compared with 0, or with the value whose
-        probability is 1/2.
+        Whether `predict` returns the class with the most votes of the pairs, or the most probable class. With two
+        classes, decision values are compared with 0, or with the value whose probability is 1/2.
 
     Attributes
     ----------
@@ -354,13 +345,10 @@ class NuSVC(KernelClassifier):
     n_iter_ : ndarray of shape (n_pairs,)
         Iterations of the solver for each pair of classes.
     probA_, probB_ : ndarray of shape (n_pairs,)
-        P(first class of a pair) = 1 / (1 + exp(A f + B)), where f is the decision value of the pair, positive for its
-        first class; empty without probabilities that are sigmoids.
-    isotonic_points_ : ndarray of shape (n_points, 2)
-        With calibration="isotonic": decision values f of a pair, positive for its first class, and P(first class); it
-        is linear between them.
-    isotonic_ends_ : ndarray of shape (n_pairs + 1,)
-        Pair k has the points from isotonic_ends_[k] to isotonic_ends_[k + 1].
+        P(first class of a pair) = 1 / (1 + exp(A f + B)), where f is the decision value of the pair; empty
+        without sigmoids.
+    isotonic_points_, isotonic_ends_ : ndarrays of shapes (n_points, 2) and (n_pairs + 1,)
+        With calibration="isotonic": points (f, P(first class)) of pair k are those from ends[k] to ends[k + 1].
 
     Examples
     --------
