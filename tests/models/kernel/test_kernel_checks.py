@@ -1,6 +1,6 @@
 """The kernel machines keep scikit-learn's contract: all of its checks, no exceptions made.
 
-predict_by="probability" is not among them: `predict` then agrees with `predict_proba`, and the contract is that it agrees
+predict_by="probability" is not among them: `predict` then agrees with `predict_proba`, and not, as the contract has it,
 with `decision_function`.
 """
 
