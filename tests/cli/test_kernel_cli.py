@@ -211,7 +211,7 @@ def test_cross_validation_with_probabilities_predicts_the_most_probable_class(ca
         ("-m 0", "must be > 0, got 0"),
         ("-b 2", "must be 0 or 1, got '2'"),
         ("-b 1 --calibration sigmoid", "--calibration and -b 1 are two ways to fit probabilities"),
-        ("-s 3 --calibration sigmoid", "--calibration is for C-SVC (-s 0) and nu-SVC (-s 1), this is epsilon-SVR"),
+        ("-s 3 --calibration sigmoid", "--calibration is for C-SVC (-s 0) or nu-SVC (-s 1), this is epsilon-SVR"),
         ("--shrinking maybe", "must be yes or no, got 'maybe'"),
         ("--working-set 1", "must be a whole number >= 2, got '1'"),
         ("-t 0 -e 0", "-e/--tol must be > 0 for kernel machines, got 0"),
