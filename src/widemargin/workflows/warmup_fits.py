@@ -95,12 +95,12 @@ def _svc(rows, more):
         for solver in names_of(KernelQP):
             SVC(kernel=kernel, solver=solver).fit(X, rows.two).predict(X)
     SVC(probability="libsvm", random_state=0).fit(rows.X, rows.three).predict_proba(rows.X)
-    SVC(calibration="sigmoid").fit(rows.X, rows.three).predict_proba(rows.X)
     SVC(solver="smo").fit(more.X, more.two)
     SVC(cache_size=1.0).fit(more.X, more.two)
     SVC(max_iter=300).fit(more.X, more.three).predict(more.X)
     SVC(kernel="linear", max_iter=300).fit(more.X, more.two).predict(more.X)
     grid_search(SVC(), rows.X, rows.two, {"C": [1.0, 10.0], "gamma": [0.1, 1.0]}, cv=3)
+    SVC(calibration="sigmoid").fit(rows.X, rows.three).predict_proba(rows.X)
 
 
 def _other_kernel_machines(rows, more):
