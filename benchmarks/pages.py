@@ -27,6 +27,12 @@ PAGES = {  # in the order in which they are made: the short ones first
     "nested-threads": Entry(
         "benchmarks.nested_threads", 3, 0.4, "searches around estimators that have threads do not oversubscribe"
     ),
+    "probabilities": Entry(
+        "benchmarks.probabilities",
+        3,
+        0.2,
+        "probabilities from one fit: Brier scores and times against those of six fits",
+    ),
     "linear": Entry(
         "benchmarks.linear.page",
         20,
@@ -50,7 +56,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         _ONE_BLAS_THREAD,
     ),
     "kernel": Entry(
-        "benchmarks.kernel.page", 32, 1.6, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
+        "benchmarks.kernel.page", 29, 1.4, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
     ),
     "cluster": Entry(
         "benchmarks.cluster.page", 10, 1.0, "fits on a Dask cluster: ratio to one process, same bits, killed workers"

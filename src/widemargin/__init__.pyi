@@ -14,9 +14,11 @@ from .models.cutting_plane.measure import MeasureSVC
 from .models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from .models.kernel.compression import compress
 from .models.kernel.compression_report import Compression
+from .models.kernel.nu_svc import NuSVC
+from .models.kernel.nu_svr import NuSVR
 from .models.kernel.one_class import OneClassSVM
-from .models.kernel.svc import SVC, NuSVC
-from .models.kernel.svr import SVR, NuSVR
+from .models.kernel.svc import SVC
+from .models.kernel.svr import SVR
 from .models.linear import LinearSVC, LinearSVR
 from .models.linear_one_class import LinearOneClassSVM
 from .persistence.model_file import load_model, save_model

@@ -71,8 +71,15 @@ def fitted_attributes(estimator):
     options = {"kernel": "linear", "probability": True, "nu": 0.3} if "kernel" in estimator().get_params() else {}
     options = {option: value for option, value in options.items() if option in estimator().get_params()}
     X, y = load_iris(return_X_y=True, as_frame=True)
-    model = estimator(**options).fit(X, y)
-    return {name for name in dir(model) if name.endswith("_") and not name.startswith("_") and hasattr(model, name)}
+    models = [estimator(**options).fit(X, y)]
+    if "calibration" in models[0].get_params():
+        models.append(estimator(calibration="isotonic").fit(X, y))
+    return {
+        name
+        for model in models
+        for name in dir(model)
+        if name.endswith("_") and not name.startswith("_") and hasattr(model, name)
+    }
 
 
 @pytest.mark.filterwarnings("ignore:.*(probability|was deprecated in.*1.9):FutureWarning")  # probA_, probB_ are theirs

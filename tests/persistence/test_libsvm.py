@@ -13,9 +13,11 @@ from libsvm.svmutil import svm_load_model, svm_save_model, svm_train
 from scipy.sparse import csr_array, csr_matrix, issparse
 
 from widemargin import LinearSVC
+from widemargin.models.kernel.nu_svc import NuSVC
+from widemargin.models.kernel.nu_svr import NuSVR
 from widemargin.models.kernel.one_class import OneClassSVM
-from widemargin.models.kernel.svc import SVC, NuSVC
-from widemargin.models.kernel.svr import SVR, NuSVR
+from widemargin.models.kernel.svc import SVC
+from widemargin.models.kernel.svr import SVR
 from widemargin.persistence.model_file import load_model, save_model
 
 KERNELS = {"linear": 0, "poly": 1, "rbf": 2, "sigmoid": 3, "precomputed": 4}
@@ -384,6 +386,21 @@ def test_probabilities_come_back_equal_to_the_bit(labels, X, Z, fitted, tmp_path
     model = fitted(SVC, "rbf", labels, probability="libsvm")
     save_model(model, tmp_path / "model", format="libsvm")
     np.testing.assert_array_equal(load_model(tmp_path / "model").predict_proba(Z), model.predict_proba(Z))
+
+
+@pytest.mark.parametrize("labels", [[1, -1], [3, 1, 2]], ids=str)
+def test_calibrated_sigmoids_are_written_and_isotonic_regressions_refused(labels, X, Z, tmp_path):
+    y = np.resize(labels, len(X))
+    model = SVC(gamma=0.25, calibration="sigmoid").fit(X, y)
+    save_model(model, tmp_path / "model", format="libsvm")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.probability == "libsvm"
+    np.testing.assert_array_equal(loaded.predict_proba(Z), model.predict_proba(Z))
+    _, values = predicted_by_libsvm(svm_load_model(str(tmp_path / "model")), Z, "rbf", X, probability=True)
+    order = [sorted(labels).index(label) for label in labels]
+    np.testing.assert_allclose(values, model.predict_proba(Z)[:, order], atol=0.005 if len(labels) > 2 else 1e-9)
+    with pytest.raises(TypeError, match="no place for probabilities by isotonic regression"):
+        save_model(model.set_params(calibration="isotonic").fit(X, y), tmp_path / "model", format="libsvm")
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -90,6 +90,9 @@ def machines(rows):
         "float32": (SVC(), X.astype(np.float32), y),
         "linear": (SVC(kernel="linear"), pd.DataFrame(X, columns=list("abcd")), y),
         "probabilities": (SVC(**likely), X, y),
+        "isotonic": (SVC(calibration="isotonic", predict_by="probability"), X, y),
+        "isotonic of two": (NuSVC(nu=0.3, calibration="isotonic"), X, y > 1),
+        "calibrated": (SVC(calibration="sigmoid"), X, y),
         "probabilities of two": (NuSVC(nu=0.3, gamma="auto", **likely), X, y > 1),
         "nu classes": (NuSVC(nu=0.2), X, y - 1),
         "precomputed": (SVC(kernel="precomputed"), X @ X.T, y),
@@ -105,6 +108,7 @@ def machines(rows):
 
 MACHINES = [
     "two classes", "three classes", "csr_matrix", "csr_array", "float32", "linear", "probabilities",
+    "isotonic", "isotonic of two", "calibrated",
     "probabilities of two", "nu classes", "precomputed", "warm start", "regression", "nu regression", "constant",
     "one class", "one class, sparse",
 ]  # fmt: skip

@@ -24,6 +24,9 @@ class Prediction(NamedTuple):
     fold: np.ndarray | None = None
 
 
+_OF_PROBABILITIES = ("probA_", "isotonic_ends_", "laplace_scale_", "density_marks_")  # attributes of fitted models
+
+
 def measure(model, y, prediction):
     """Return measures of a model's predictions as a dict.
 
@@ -128,7 +131,7 @@ def predict_labels(model, X):
 
 def has_probabilities(model):
     """Return whether a model was fitted with probabilities, for all kinds of kernel machines."""
-    return any(np.size(getattr(model, name, ())) > 0 for name in ("probA_", "laplace_scale_", "density_marks_"))
+    return any(np.size(getattr(model, name, ())) > 0 for name in _OF_PROBABILITIES)
 
 
 def _check_folds(model, y, n_folds, group):

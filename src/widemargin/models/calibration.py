@@ -1,18 +1,21 @@
 """Probabilities from decision values, as functions of arrays.
 
     fit_sigmoid, sigmoid               two classes: P(y = +1 | f) = 1 / (1 + exp(A f + B))
+    fit_isotonic, isotonic             two classes: P(y = +1 | f) non-decreasing in f, linear between points
     couple                             k classes: minimise ½ p'Qp over Σp = 1, Q from the pairwise probabilities
     laplace_scale, laplace_interval    regression: y = f(x) + z, z with density exp(−|z| / s) / 2s
     density_marks, marks_probability   one class: P(inlier) by the bin that contains f, bins of equal count
 
 The parameters should be fitted to decision values of rows that were not used for training, which five-fold
-cross-validation provides. The exception is one-class models, whose marks LIBSVM computes from the training rows. All
-iteration limits and tolerances are those of LIBSVM, so that its models and ours give the same probabilities.
+cross-validation or `kernel.out_of_sample` provide. The exception is one-class models, whose marks LIBSVM computes from
+the training rows. All iteration limits and tolerances are those of LIBSVM, so that its models and ours give the same
+probabilities.
 
 References
 ----------
 Platt, Probabilistic outputs for support vector machines (2000).
 Lin, Lin and Weng, A note on Platt's probabilistic outputs for support vector machines, Machine Learning 68 (2007).
+Zadrozny and Elkan, Transforming classifier scores into accurate multiclass probability estimates, KDD (2002).
 Wu, Lin and Weng, Probability estimates for multi-class classification by pairwise coupling, JMLR 5 (2004).
 Lin and Weng, Simple probabilistic predictions for support vector regression (2004).
 Que and Lin, One-class SVM probabilistic outputs (2022).
@@ -21,6 +24,7 @@ Que and Lin, One-class SVM probabilistic outputs (2022).
 import math
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
 _MAX_NEWTON_STEPS = 100
@@ -171,6 +175,54 @@ def sigmoid(decision, A, B):
     """
     with np.errstate(over="ignore"):  # an exponent that overflows to infinity gives the probability 0 or 1
         return expit(-(np.asarray(A, dtype=np.float64) * np.asarray(decision, dtype=np.float64) + B))
+
+
+def fit_isotonic(decision, sign, weight=None):
+    """Fit P(y = +1 | f) as a non-decreasing function of f by least squares (isotonic regression).
+
+    The fitted probabilities are constant on intervals of decision values. They are clipped to Platt's softened targets
+    1 / (N₋ + 2) and (N₊ + 1) / (N₊ + 2), as no finite number of rows proves a probability of 0 or 1. N₊ and N₋ are the
+    sums of the weights of rows of sign +1 and −1.
+
+    Parameters
+    ----------
+    decision, sign, weight
+        As those of `fit_sigmoid`.
+
+    Returns
+    -------
+    ndarray of shape (n_points, 2)
+        Ascending decision values and their probabilities: the first and the last decision value of each interval.
+    """
+    decision, sign, weight = _checked_rows(decision, sign, weight)
+    counted = weight > 0.0
+    decision, sign, weight = decision[counted], sign[counted], weight[counted]
+    values, group = np.unique(decision, return_inverse=True)
+    total, positive = np.bincount(group, weight), np.bincount(group, weight * (sign > 0.0))
+    n_positive, n_negative = positive.sum(), (total - positive).sum()
+    fitted = isotonic_regression(positive / total, weights=total).x
+    fitted = np.clip(fitted, 1.0 / (n_negative + 2.0), (n_positive + 1.0) / (n_positive + 2.0))
+    is_new = np.diff(fitted) != 0.0
+    is_end = np.concatenate([[True], is_new]) | np.concatenate([is_new, [True]])
+    return np.column_stack([values[is_end], fitted[is_end]])
+
+
+def isotonic(decision, points):
+    """Return P(y = +1 | f), linear between the points of `fit_isotonic` and constant outside of them.
+
+    Parameters
+    ----------
+    decision : array-like
+        Decision values f.
+    points : ndarray of shape (n_points, 2)
+        Ascending decision values and their probabilities.
+
+    Returns
+    -------
+    ndarray of float64
+        Of the shape of decision.
+    """
+    return np.interp(decision, points[:, 0], points[:, 1])
 
 
 def couple(pairwise, *, tol=0.005):

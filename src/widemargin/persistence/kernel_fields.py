@@ -5,7 +5,8 @@
     on a basis        `basis_`, in the same forms, and `basis_coef_`, in place of support vectors, `dual_coef_` and
                       `n_support_`
     always            `dual_coef_`, `intercept_`, `n_support_`, and `_gamma`, the value that gamma="scale" stands for
-    classification    `probA_`, `probB_` (empty without probabilities), `class_weight_`, `n_iter_` (one per pair),
+    classification    `probA_`, `probB_` (empty without sigmoids), `class_weight_`, `n_iter_` (one per pair),
+                      `isotonic_points_`, `isotonic_ends_` (probabilities by isotonic regression),
                       `_class_order` (the order of classes in LIBSVM's model text),
                       `_seen_order` (the order in which classes first occur, if that is not the sorted order)
     one class         `offset_`, `density_marks_`
@@ -32,7 +33,7 @@ _PARTS = ("data", "indices", "indptr")  # of a CSR matrix, after the name of the
 _DUAL_START = "_last_multipliers"  # prefix of the names of the dual variables in a file
 _ARRAYS = (
     "dual_coef_", "intercept_", "n_support_", "support_", "probA_", "probB_", "class_weight_", "n_iter_",
-    "offset_", "density_marks_", "_class_order", "_seen_order", "basis_coef_",
+    "offset_", "density_marks_", "_class_order", "_seen_order", "isotonic_points_", "isotonic_ends_", "basis_coef_",
 )  # fmt: skip
 _ORDERS = ("_class_order", "_seen_order")
 _NUMBERS = {"_gamma": float, "laplace_scale_": float, "fit_status_": int}
@@ -169,6 +170,9 @@ def check_arrays(model, arrays):
         rules |= {"class_weight_": [(n_classes,)]} if "class_weight_" in arrays else {}
         counts |= {"n_iter_": (n_pairs,)} if "n_iter_" in arrays else {}
         counts |= {name: (n_classes,) for name in _ORDERS if name in arrays}
+        if "isotonic_points_" in arrays or "isotonic_ends_" in arrays:
+            rules["isotonic_points_"] = [(len(arrays.get("isotonic_points_", ())), 2)]
+            counts["isotonic_ends_"] = (n_pairs + 1,)
     elif is_outlier_detector(model):
         rules["offset_"] = [(1,)]
         rules |= {"density_marks_": [(N_MARKS,)]} if "density_marks_" in arrays else {}
@@ -213,8 +217,22 @@ def _check_agreement(model, arrays, n_vectors):
             raise ValueError(f"{name} must be a permutation of the classes.")
     if "offset_" in arrays and arrays["offset_"] != -arrays["intercept_"]:
         raise ValueError(f"offset_ must be -intercept_, got {arrays['offset_']} and {arrays['intercept_']}.")
+    if "isotonic_ends_" in arrays:
+        _check_isotonic(arrays["isotonic_points_"], arrays["isotonic_ends_"])
     if "density_marks_" in arrays and (np.diff(arrays["density_marks_"]) < 0).any():
         raise ValueError("density_marks_ must not decrease.")
+
+
+def _check_isotonic(points, ends):
+    """Raise ValueError unless each pair has points, of ascending decision values and probabilities."""
+    if ends[0] != 0 or ends[-1] != len(points) or (np.diff(ends) <= 0).any():
+        raise ValueError(f"isotonic_ends_ must rise from 0 to {len(points)}, the number of isotonic_points_.")
+    inside = np.ones(len(points) - 1, bool)
+    inside[ends[1:-1] - 1] = False
+    if (np.diff(points[:, 0])[inside] <= 0.0).any() or (np.diff(points[:, 1])[inside] < 0.0).any():
+        raise ValueError("isotonic_points_ must have ascending decision values and probabilities for each pair.")
+    if points[:, 1].min() < 0.0 or points[:, 1].max() > 1.0:
+        raise ValueError("isotonic_points_ must have probabilities from 0 to 1.")
 
 
 def _check_vectors(model, arrays, name, n_vectors):

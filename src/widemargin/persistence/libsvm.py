@@ -24,9 +24,11 @@ import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import is_classifier, is_outlier_detector
 
+from widemargin.models.kernel.nu_svc import NuSVC
+from widemargin.models.kernel.nu_svr import NuSVR
 from widemargin.models.kernel.one_class import OneClassSVM
-from widemargin.models.kernel.svc import SVC, NuSVC
-from widemargin.models.kernel.svr import SVR, NuSVR
+from widemargin.models.kernel.svc import SVC
+from widemargin.models.kernel.svr import SVR
 from widemargin.persistence.kernel_fields import arrays_of, check_arrays
 from widemargin.persistence.libsvm_text import KEYS, LibsvmModel, read_text, write_text
 from widemargin.persistence.text import first_word, integer_labels
@@ -49,6 +51,11 @@ def recognises(head):
 def write(model):
     """Return LIBSVM's model text, as bytes, of a fitted model."""
     arrays = arrays_of(model, keep_dual=False)
+    if "isotonic_ends_" in arrays:
+        raise TypeError(
+            "LIBSVM's text has no place for probabilities by isotonic regression. Fit with calibration='sigmoid', or "
+            'save with format="widemargin".'
+        )
     check_arrays(model, arrays)
     vectors, n_support = _support_of(model, arrays)
     is_precomputed = model.kernel == "precomputed"

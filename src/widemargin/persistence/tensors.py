@@ -22,9 +22,11 @@ from widemargin.errors import FormatError
 from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.models.kernel.base import KernelModel
+from widemargin.models.kernel.nu_svc import NuSVC
+from widemargin.models.kernel.nu_svr import NuSVR
 from widemargin.models.kernel.one_class import OneClassSVM
-from widemargin.models.kernel.svc import SVC, NuSVC
-from widemargin.models.kernel.svr import SVR, NuSVR
+from widemargin.models.kernel.svc import SVC
+from widemargin.models.kernel.svr import SVR
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.persistence import kernel_fields, linear_fields

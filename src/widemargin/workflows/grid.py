@@ -335,8 +335,9 @@ def _search(model, grid, data, rows, scale, options):
     scoring = options.scoring or ("neg_mean_squared_error" if is_regressor(model) else None)
     scoring = scoring if scale is None else scale.scorer(scoring)
     extra = {"qid": rows.qid} if isinstance(model, RankSVM) and rows.qid is not None else None
-    if isinstance(model, KernelModel) and getattr(model, "probability", False):
-        asked, training = spelled("probability=True"), spelled("train_file")
+    asked = next((name for name in ("probability", "calibration") if getattr(model, name, None)), None)
+    if isinstance(model, KernelModel) and asked is not None:
+        asked, training = spelled("probability=True" if asked == "probability" else asked), spelled("train_file")
         raise ArgumentError(f"{asked} is for {training}: the search itself needs no probabilities")
     try:
         with naming(options.results):

@@ -21,9 +21,11 @@ from widemargin.data.svmlight.writer import write_svmlight
 from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.models.kernel.machines import KERNELS
+from widemargin.models.kernel.nu_svc import NuSVC
+from widemargin.models.kernel.nu_svr import NuSVR
 from widemargin.models.kernel.one_class import OneClassSVM
-from widemargin.models.kernel.svc import SVC, NuSVC
-from widemargin.models.kernel.svr import SVR, NuSVR
+from widemargin.models.kernel.svc import SVC
+from widemargin.models.kernel.svr import SVR
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.problems.formulations import DualQP, Intercept, KernelQP, RiskProblem
@@ -111,6 +113,7 @@ def _svc(rows, more):
     SVC().fit(ones, rows.two).predict(ones)
     SVC(kernel="linear", max_iter=300).fit(more.X, more.two).predict(more.X)
     grid_search(SVC(), rows.X, rows.two, {"C": [1.0, 10.0], "gamma": [0.1, 1.0]}, cv=3)
+    SVC(calibration="sigmoid").fit(rows.X, rows.three).predict_proba(rows.X)
 
 
 def _other_kernel_machines(rows, more):

@@ -13,7 +13,7 @@ from widemargin.models.kernel.machines import KERNELS, MACHINES
 
 _KERNEL_OPTIONS = (  # any of these selects a kernel machine
     "svm_type", "kernel_type", "kernel", "nu", "gamma", "degree", "coef0",
-    "cache_size", "probability", "shrinking", "working_set", "basis", "basis_choice",
+    "cache_size", "probability", "calibration", "shrinking", "working_set", "basis", "basis_choice",
 )  # fmt: skip
 _SVM_TYPE_OF_TASK = {"classification": (0, 1), "regression": (3, 4), "oneclass": (2, 2)}  # -s without and with nu
 _DEFAULTS = {  # LIBSVM's
@@ -65,7 +65,9 @@ def add_kernel_options(add):
     add("-n", "--nu", type=parsing.fraction, help="nu-SVC, one-class, nu-SVR: lower bound of the fraction of "
         "support vectors (default: 0.5)")  # fmt: skip
     add("-b", type=parsing.switch, dest="probability", metavar="0|1", help="LIBSVM's: 1 is --probability")
-    add("--probability", action="store_true", help="also fit probabilities, for predict -b 1")
+    add("--probability", action="store_true", help="also fit LIBSVM's probabilities, for predict -b 1: six fits")
+    add("--calibration", choices=("sigmoid", "isotonic"), help="classification: also fit probabilities, for "
+        "predict -b 1, from one fit")  # fmt: skip
     add("-m", "--cache-size", type=parsing.positive, metavar="MB", help="memory for kernel rows (default: 100)")
     add("--shrinking", type=parsing.yes_or_no, metavar="yes|no",
         help="temporarily remove dual variables at bound from the problem; also -h 0|1 (default: yes)")  # fmt: skip
@@ -134,6 +136,8 @@ def make_kernel_model(parser, options, selecting):
         parameters["class_weight"] = parsing.join_weights(parser, parameters["class_weight"])
     parameters |= {"kernel": kernel, "n_jobs": options.jobs, "max_iter": given.get("max_iter") or -1}
     if given.get("probability"):
+        if "calibration" in given:
+            parser.error("--calibration and -b 1 are two ways to fit probabilities; leave one of them out")
         parameters["probability"] = "libsvm"
     if "random_state" in machine.estimator().get_params():
         parameters["random_state"] = options.seed
@@ -162,7 +166,7 @@ def _choose_machine(parser, options):
     machine = MACHINES[number]
     if options.task not in (None, machine.task):
         parser.error(f"-s {number} means --task {machine.task}, got --task {options.task}; leave one of them out")
-    for dest in ("C", "nu", "epsilon", "class_weight"):
+    for dest in ("C", "nu", "epsilon", "class_weight", "calibration"):
         if hasattr(options, dest) and dest not in machine.takes:
             others = [f"{other.name} (-s {k})" for k, other in enumerate(MACHINES) if dest in other.takes]
             parser.error(

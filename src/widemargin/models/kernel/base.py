@@ -354,7 +354,7 @@ class KernelModel(SolvedModel):
         """
         if self._wants_probability:
             raise ValueError(
-                f"probability is not available with a basis; got probability={self.probability!r}: use None, and "
+                "probability and calibration are not available with a basis: leave them out, and use "
                 "scikit-learn's CalibratedClassifierCV."
             )
         linear = LinearOnBasis(self)

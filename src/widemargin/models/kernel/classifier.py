@@ -9,14 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin._runtime.argument_types import Floats, Rows
-from widemargin._runtime.warning import warn_caller
+from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin.models.argument_types import RowsOrBlocks
-from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
+from widemargin.models.calibration import couple, fit_isotonic, fit_sigmoid, isotonic, sigmoid
 from widemargin.models.inputs import check_class_weight, encode_labels
 from widemargin.models.kernel.base import KernelModel, SolvedProblem, available_with_probability
+from widemargin.models.kernel.out_of_sample import BinaryMachine, first_copies, out_of_sample
 from widemargin.models.kernel.training_rows import folds_of, n_rows_of, parts_of
 from widemargin.models.multiclass import (
     blocks_of,
@@ -32,20 +35,21 @@ from widemargin.models.multiclass import (
 )
 from widemargin.models.scoring import ScoresRowBlocks
 from widemargin.models.sklearn_private import StrOptions
+from widemargin.solvers.contract import KernelSettings
+from widemargin.solvers.registry import KERNEL_SOLVERS
 
 _needs_probability = available_with_probability(
-    "predict_proba and predict_log_proba need probability='libsvm' when fitting."
+    "predict_proba and predict_log_proba need calibration='sigmoid' or 'isotonic', or probability, when fitting."
 )
-_INSTEAD_OF_BOOL = {
-    True: "use CalibratedClassifierCV({name}(), ensemble=False), or probability='libsvm' for those of LIBSVM.",
-    False: "leave it out, no probabilities is the default.",
-}
+_LIBSVM = "libsvm"  # the calibration by folds of LIBSVM
+_OUT_OF_SAMPLE_TOL = 0.1  # violation to which a problem without some rows is solved: probabilities need no more
 
 
 class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
     """Base class of `SVC` and `NuSVC`, which state the problem of a pair of classes in `_problem`.
 
-    Sets, besides the attributes of a `KernelModel`, `classes_`, `class_weight_`, `probA_`, `probB_`.
+    Sets, besides the attributes of a `KernelModel`, `classes_`, `class_weight_`, `probA_`, `probB_`, and with
+    calibration="isotonic" `isotonic_points_` and `isotonic_ends_`.
     """
 
     _parameter_constraints: dict = {
@@ -53,6 +57,8 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         "class_weight": [None, dict, StrOptions({"balanced"})],
         "decision_function_shape": [StrOptions({"ovo", "ovr"})],
         "break_ties": ["boolean"],
+        "calibration": [None, StrOptions({"sigmoid", "isotonic"})],
+        "predict_by": [StrOptions({"decision", "probability"})],
     }
     _one_class = "Invalid input"  # the beginning of the error message for rows of only one class, as in scikit-learn
 
@@ -61,6 +67,8 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
     n_iter_: NDArray[np.int32]
     probA_: Floats
     probB_: Floats
+    isotonic_points_: Floats
+    isotonic_ends_: NDArray[np.int64]
 
     def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -89,13 +97,27 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
             training = replace(training, submatrices=submatrices)
         pairs_of_models = self._pairs_of_models(training, label)
         trained = self._train_pairs(training, pairs_of_models)
-        return self._keep(training, label, pairs_of_models, trained)
+        self._keep(training, label, pairs_of_models, trained)
+        self._calibrate(training, label, pairs_of_models, trained)
+        return self
+
+    @property
+    def _method(self):
+        """How probabilities are fitted: "libsvm", "sigmoid", "isotonic" or None."""
+        if self.calibration is None and super()._wants_probability:
+            return _LIBSVM if self.probability == _LIBSVM else "sigmoid"
+        return self.calibration
+
+    @property
+    def _wants_probability(self):
+        """Whether probabilities are to be fitted."""
+        return self._method is not None
 
     def _check(self, X, y, sample_weight):
         """Return the TrainingRows, whose weights include class_weight, and labels 0 .. n_classes − 1."""
         X, label, weight = self._check_arguments(X, y, sample_weight)
         n_pairs = len(self.classes_) * (len(self.classes_) - 1) // 2
-        n_problems = n_pairs * (1 + 5 * self._wants_probability)
+        n_problems = n_pairs * (1 + 5 * (self._method == _LIBSVM))
         return self._training_rows(X, weight, n_problems, label), label
 
     def _check_arguments(self, X, y, sample_weight):
@@ -105,10 +127,7 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         """
         check_class_weight(self.class_weight)
         X, y = self._check_rows(X, y)
-        if isinstance(self.probability, (bool, np.bool_)):
-            instead = _INSTEAD_OF_BOOL[bool(self.probability)].format(name=type(self).__name__)
-            message = "The `probability` parameter is deprecated as a bool, as in scikit-learn from version 1.9 on"
-            warn_caller(f"{message}; got probability={self.probability}: {instead}", FutureWarning)
+        self._check_calibration()
         self.classes_, label = encode_labels(y)
         self._keep_order(label)
         weight = self._weigh(X, sample_weight)
@@ -144,6 +163,21 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         self.probA_, self.probB_ = np.empty(0), np.empty(0)
         return self
 
+    def _check_calibration(self):
+        """Raise ValueError if parameters contradict each other; remove what an earlier fit has left."""
+        if self.calibration is not None and self.probability == _LIBSVM:
+            raise ValueError(
+                f"calibration={self.calibration!r} and probability='libsvm' are two ways to fit probabilities: leave "
+                "one of them out."
+            )
+        if self.predict_by == "probability" and not self._wants_probability:
+            raise ValueError(
+                "predict_by='probability' needs probabilities: set calibration to 'sigmoid' or 'isotonic', or leave "
+                "predict_by at 'decision'."
+            )
+        for name in ("isotonic_points_", "isotonic_ends_"):
+            vars(self).pop(name, None)
+
     def _keep_order(self, label):
         """Keep the order in which classes first occur as `_seen_order`, unless it is that of `classes_`."""
         for name in ("_class_order", "_seen_order"):  # attributes of an earlier fit, or of a model file
@@ -155,12 +189,12 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
     def _pairs_of_models(self, training, label):
         """Return the pairs of classes for each model that is trained.
 
-        The first model is that of all rows. For probabilities, there is another for each fold of cross-validation,
-        trained on the rows of the other folds.
+        The first model is that of all rows. For the probabilities of LIBSVM, there is another for each fold of
+        cross-validation, trained on the rows of the other folds.
         """
         rows, n_classes = training.present, len(self.classes_)
         pairs_of_models = [pairs_of(rows, label, n_classes)]
-        if self._wants_probability:
+        if self._method == _LIBSVM:
             folds = folds_of(rows, label, self.random_state)
             pairs_of_models += [pairs_of(np.setdiff1d(rows, fold), label, n_classes) for fold in folds]
         return pairs_of_models
@@ -192,7 +226,6 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         self.n_iter_ = np.array([one.facts["iterations"] for one in trained[0]], dtype=np.int32)
         solutions = self._keep_solutions(trained[0], [one for solved in trained[1:] for one in solved])
         self._warn(solutions, self._features(training))
-        return self
 
     def _sigmoids(self, training, label, pairs_of_models, tables):
         """Return A and B of each pair, fitted to decision values of cross-validation.
@@ -213,6 +246,36 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
             for k, pair in enumerate(pairs_of_models[0])
         ]
         return np.array(fitted).T.copy()
+
+    def _calibrate(self, training, label, pairs_of_models, trained):
+        """Fit probabilities of each pair to decision values that follow from the models of all rows."""
+        if self._method not in ("sigmoid", "isotonic"):
+            return
+        fit = {"sigmoid": fit_sigmoid, "isotonic": fit_isotonic}[self._method]
+        factor = self.class_weight_[label]
+        weight = np.divide(training.weight, factor, out=np.zeros(len(label)), where=factor > 0.0)
+        first_copy = first_copies(training.X)
+        options = {name: getattr(self, name) for name in ("cache_size", "shrinking", "working_set", "n_jobs")}
+        settings = KernelSettings(tol=max(self.tol, _OUT_OF_SAMPLE_TOL), **options)
+        solve = partial(KERNEL_SOLVERS[self.solver], settings=settings)
+
+        def fit_pair(pair, solved, seed):
+            if not len(pair.rows):  # neither class has rows of positive weight
+                return fit(np.zeros(2), np.array([1.0, -1.0]))
+            if not pair.has_both:
+                return fit(np.full(len(pair.rows), pair.constant), pair.sign, weight[pair.rows])
+            cost = self._largest_coefficients(training, pair, solved)
+            machine = BinaryMachine(pair.rows, pair.sign, weight[pair.rows], cost, solved.coef, solved.intercept)
+            return fit(*out_of_sample(machine.merged(first_copy), training, solve, np.random.RandomState(seed)))
+
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=len(trained[0]))
+        with single_threaded_blas():
+            fitted = run(fit_pair, zip(pairs_of_models[0], trained[0], seeds, strict=True), self.n_jobs)
+        if self._method == "sigmoid":
+            self.probA_, self.probB_ = np.array(fitted).T.copy()
+        else:
+            self.isotonic_points_ = np.concatenate(fitted)
+            self.isotonic_ends_ = np.cumsum([0, *map(len, fitted)])
 
     def _weights(self):
         """Return Σ coef_i x_i over the support vectors of each pair, one row for each pair."""
@@ -261,7 +324,9 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         return self._from_decisions(X, lambda decisions: one_against_rest(decisions, n_classes))
 
     def predict(self, X: Rows) -> NDArray[Any]:
-        """Return the class of each row, the one with the most votes of the pairs.
+        """Return the class of each row.
+
+        It is that with the most votes of the pairs or, with predict_by="probability", the most probable one.
 
         Parameters
         ----------
@@ -274,15 +339,17 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         self._check_fitted()
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        if self.predict_by == "probability":
+            return self.classes_[self.predict_proba(X).argmax(axis=1)]
         return self._from_decisions(X, partial(labels_of, self))
 
     @_needs_probability
     def predict_proba(self, X: Rows) -> Floats:
-        """Return the probability of each class for each row, if fitted with probability="libsvm".
+        """Return the probability of each class for each row, if fitted with `calibration` or `probability`.
 
-        For each pair of classes, the probability is a sigmoid of the decision value, fitted to decision values of
-        five-fold cross-validation (Platt; Lin, Lin and Weng). Class probabilities are computed from those of the pairs
-        (Wu, Lin and Weng). The most probable class may differ from the predicted one.
+        For each pair of classes, the probability is a function of the decision value, fitted to decision values of rows
+        that were left out of training. Class probabilities are computed from those of the pairs (Wu, Lin and Weng). The
+        most probable class may differ from the predicted one, unless predict_by="probability".
 
         Parameters
         ----------
@@ -294,15 +361,29 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
             Columns in the order of `classes_`; each row sums to one.
         """
         self._check_fitted()
-        if not self.probA_.size:
+        if not (self.probA_.size or hasattr(self, "isotonic_ends_")):
             raise self._not_calibrated("predict_proba")
         n_classes, order = len(self.classes_), order_of(self)
 
         def probabilities(decisions):
-            pairwise = pairwise_probabilities(sigmoid(decisions, self.probA_, self.probB_), n_classes)
+            pairwise = pairwise_probabilities(self._of_first_classes(decisions), n_classes)
             return couple(pairwise[:, order][:, :, order])[:, np.argsort(order)]
 
         return self._from_decisions(X, probabilities)
+
+    def _not_calibrated(self, name):
+        """Return the error for a method of a model that was fitted without probabilities."""
+        return NotFittedError(
+            f"{name} is not available when fitted with probability=False and calibration=None: set one of them, "
+            "and fit again."
+        )
+
+    def _of_first_classes(self, decisions):
+        """Return the probability of the first class of each pair, given the decision values (n_rows, n_pairs)."""
+        if self.probA_.size:
+            return sigmoid(decisions, self.probA_, self.probB_)
+        curves = np.split(self.isotonic_points_, self.isotonic_ends_[1:-1])
+        return np.column_stack([isotonic(column, points) for column, points in zip(decisions.T, curves, strict=True)])
 
     @_needs_probability
     def predict_log_proba(self, X: Rows) -> Floats:

@@ -1,0 +1,246 @@
+"""Decision values of training rows by machines that were not trained on them, from the machine of all rows.
+
+Probabilities are fitted to such values. Cross-validation would provide them at the price of a fit for each fold. Here
+they follow from the dual variables of one fit, f(x) = Σ coef_i K(x_i, x) + b.
+
+A row that is not a support vector has no influence: left out, its decision value remains f(x_i). For a support vector,
+
+    f without row i, at x_i:   f(x_i) − coef_i S_i²
+
+where S_i² is the squared distance, in the space of the kernel, of φ(x_i) from the affine hull of the other free support
+vectors (the span of Chapelle and Vapnik). It is exact if the other support vectors at bound stay at bound, the free
+ones free and the other rows without influence. With F the free support vectors, v_i = (K_Fi, 1) and
+M = [[K_FF, 1], [1', 0]],
+
+    S_i² = 1 / (M⁻¹)_ii for free support vectors,   S_i² = K_ii − v_i' M⁻¹ v_i for those at bound
+
+so that one Cholesky factor of K_FF gives the values of all rows. With large costs the sets of free and bounded rows do
+change, and single values are far too large. Values are therefore clipped to the range of f on the training rows.
+
+With thousands of support vectors, the factor would take longer than the fit, and a sample of rows is enough to fit a
+function of one variable. Then a random part of the support vectors is left out together, the problem is solved once
+more without them, starting from the dual variables of all rows, and only this part has decision values.
+
+Rows that are equal and have the same sign are left out together. A row of weight two thus gives the same values as the
+row twice.
+
+References
+----------
+Chapelle and Vapnik, Model selection for support vector machines, NIPS 12 (2000).
+Opper and Winther, Gaussian processes and SVM: mean field and leave-one-out, in Advances in Large Margin Classifiers
+(2000).
+Joachims, Estimating the generalization performance of an SVM efficiently, ICML (2000).
+"""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.sparse import issparse
+
+from widemargin._runtime.threads import single_threaded_blas
+from widemargin.problems.classification import c_svc
+
+_MAX_SUPPORT_VECTORS_TO_FACTOR = 3000
+_MAX_LEFT_OUT, _LARGEST_PART_LEFT_OUT = 1500, 1 / 3  # support vectors that are left out together
+_MAX_OTHER_ROWS = 10_000  # rows without influence that are used
+_AT_BOUND = 1.0 - 1e-6  # of the cost
+_RIDGE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}  # by precision of K, relative to its diagonal
+_RIDGE_FACTOR = 100.0  # if the kernel matrix is not positive definite
+_MIN_FREE = 2  # otherwise the affine hull is empty
+
+
+@dataclass(frozen=True)
+class BinaryMachine:
+    """A machine of two classes: the numbers of its rows among all, and for each row sign, weight, cost and coefficient.
+
+    `weight` is that of the row in the distribution of the data, `cost` the largest possible |coefficient|.
+    """
+
+    rows: np.ndarray
+    sign: np.ndarray
+    weight: np.ndarray
+    cost: np.ndarray
+    coef: np.ndarray
+    intercept: float
+
+    @property
+    def support(self):
+        """The positions of the support vectors."""
+        return np.flatnonzero(self.coef)
+
+    def some(self, chosen):
+        """Return the same machine with these rows only."""
+        arrays = {name: getattr(self, name)[chosen] for name in ("rows", "sign", "weight", "cost", "coef")}
+        return replace(self, **arrays)
+
+    def merged(self, first_copy):
+        """Return the machine in which equal rows of one sign are one row; `first_copy` is that of `first_copies`."""
+        if first_copy is None:
+            return self
+        place = 2 * first_copy[self.rows] + (self.sign > 0.0)
+        _, first, group = np.unique(place, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # the rows remain in their order
+        rank = np.argsort(order)
+        sums = {name: np.bincount(rank[group], getattr(self, name)) for name in ("weight", "cost", "coef")}
+        return replace(self.some(first[order]), **sums)
+
+
+def first_copies(X):
+    """Return for each row the number of the first row that is equal to it; None if all rows are different.
+
+    Rows of Python objects, which a callable kernel may have, count as different.
+    """
+    if X.dtype == object:
+        return None
+    number = {}
+    first = np.array([number.setdefault(content, i) for i, content in enumerate(_contents(X))])
+    return None if len(number) == len(first) else first
+
+
+def _contents(X):
+    """Yield the numbers of each row as bytes."""
+    if issparse(X):
+        for begin, end in pairwise(X.indptr.tolist()):
+            yield X.indices[begin:end].tobytes() + X.data[begin:end].tobytes()
+        return
+    content, width = memoryview(np.ascontiguousarray(X).reshape(-1).view(np.uint8)), X.nbytes // len(X)
+    for i in range(len(X)):
+        yield content[i * width : (i + 1) * width].tobytes()
+
+
+def out_of_sample(machine, training, solve, random):
+    """Return decision values of rows that were left out, with the signs and weights of these rows.
+
+    Parameters
+    ----------
+    machine : BinaryMachine
+        With equal rows merged.
+    training : TrainingRows
+    solve : function
+        solve(problem, start=...) returns the KernelSolution of a KernelQP, from dual variables to start with.
+    random : RandomState
+        Chooses rows, if there are too many of them.
+
+    Returns
+    -------
+    decision, sign, weight : ndarray
+    """
+    support = machine.support
+    others, factor = _sample(np.flatnonzero(machine.coef == 0.0), _MAX_OTHER_ROWS, random)
+    if len(support) <= _MAX_SUPPORT_VECTORS_TO_FACTOR:
+        kept = machine.some(np.sort(np.concatenate([support, others])))
+        decision = _leave_one_out(kept, training.matrix(kept.rows))
+        return decision, kept.sign, kept.weight * np.where(kept.coef == 0.0, factor, 1.0)
+    part = min(_LARGEST_PART_LEFT_OUT, _MAX_LEFT_OUT / len(support))
+    of_classes = [support[machine.sign[support] == side] for side in (1.0, -1.0)]
+    samples = [_sample(members, int(np.ceil(part * len(members))), random) for members in of_classes]
+    left_out = np.concatenate([chosen for chosen, _ in samples])
+    decision = _leave_together(machine, training, solve, left_out), decision_values(machine, training, others)
+    chosen, sizes = np.concatenate([left_out, others]), [*(len(chosen) for chosen, _ in samples), len(others)]
+    weight = machine.weight[chosen] * np.repeat([*(one for _, one in samples), factor], sizes)
+    return np.concatenate(decision), machine.sign[chosen], weight
+
+
+def _sample(positions, size, random):
+    """Return at most `size` of the positions, ascending, and how many each of them stands for."""
+    if len(positions) <= size:
+        return positions, 1.0
+    return np.sort(random.permutation(positions)[:size]), len(positions) / size
+
+
+def decision_values(machine, training, chosen):
+    """Return f of the rows at some positions of a machine."""
+    support = machine.support
+    options = machine.rows[support], machine.coef[None, support], machine.rows[chosen]
+    return training.sums(*options).ravel() + machine.intercept if len(chosen) else np.empty(0)
+
+
+def _leave_together(machine, training, solve, left_out):
+    """Return the decision values of the rows that are left out, by the machine that is trained on the others."""
+    rest = machine.some(np.setdiff1d(np.arange(len(machine.rows)), left_out))
+    if (rest.sign == rest.sign[0]).all():  # there is no other class any more
+        return np.full(len(left_out), rest.sign[0])
+    problem = c_svc(training.matrix(rest.rows), rest.sign, rest.cost)
+    function = problem.model(solve(problem, start=_balanced(rest.coef)))
+    new = replace(rest, coef=function.coef, intercept=float(function.intercept))
+    support = new.support
+    sums = training.sums(new.rows[support], new.coef[None, support], machine.rows[left_out])
+    return sums.ravel() + new.intercept
+
+
+def _balanced(coef):
+    """Return coefficients with the sum zero: those of the class with the larger sum are scaled down."""
+    total = coef.sum()
+    is_larger = coef * total > 0.0
+    size = np.abs(coef[is_larger]).sum()
+    return np.where(is_larger, coef * (1.0 - abs(total) / size), coef) if size > 0.0 else coef
+
+
+def _leave_one_out(machine, K):
+    """Return the decision value of each row as if it had been left out; K are the KernelRows of these rows."""
+    support = machine.support
+    f = np.full(len(machine.rows), machine.intercept)
+    if not len(support):  # the solver was stopped before its first step
+        return f
+    K.add(support, machine.coef[support], K.columns(), f)
+    free, bound = _free_and_bound(machine, f)
+    order = np.concatenate([free, bound])
+    values = np.empty((len(free), len(order)), K.dtype)
+    K.fill(free, K.columns(order), values, np.arange(len(free)))
+    left_out = f.copy()
+    left_out[order] -= machine.coef[order] * squared_spans(values, K.diagonal[bound])
+    return np.clip(left_out, f.min(), f.max())
+
+
+def _free_and_bound(machine, f):
+    """Return the positions of free support vectors, and of those at bound.
+
+    If fewer than two are free, the two with margins closest to 1 are taken as free.
+    """
+    support = machine.support
+    is_free = np.abs(machine.coef[support]) < _AT_BOUND * machine.cost[support]
+    if np.count_nonzero(is_free) < _MIN_FREE:
+        distance = np.abs(1.0 - (machine.sign * f)[support])
+        is_free[np.argsort(distance, kind="stable")[:_MIN_FREE]] = True
+    return support[is_free], support[~is_free]
+
+
+def squared_spans(values, diagonal):
+    """Return S² of the free support vectors, then of those at bound.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_free, n_free + n_bound)
+        Kernel values of the free support vectors, with themselves and with those at bound.
+    diagonal : ndarray of shape (n_bound,)
+        K(x, x) of the support vectors at bound.
+
+    Returns
+    -------
+    ndarray of shape (n_free + n_bound,)
+    """
+    n_free = len(values)
+    with single_threaded_blas():
+        inverse = _inverse_factor(values[:, :n_free])
+        ones = inverse.sum(axis=1)  # L⁻¹ 1, where K_FF = L L'
+        total = ones @ ones
+        inverse_diagonal = np.einsum("ij,ij->j", inverse, inverse) - (ones @ inverse) ** 2 / total
+        of_bound = inverse @ values[:, n_free:]
+        squares = np.einsum("ij,ij->j", of_bound, of_bound)
+        distance = diagonal - squares + (1.0 - ones @ of_bound) ** 2 / total
+    of_free = 1.0 / np.maximum(inverse_diagonal, np.finfo(np.float64).tiny)
+    return np.concatenate([of_free, np.maximum(distance, 0.0)])
+
+
+def _inverse_factor(K):
+    """Return L⁻¹, where K + ridge I = L L'; the ridge is increased until K + ridge I is positive definite."""
+    ridge = _RIDGE[K.dtype] * max(float(K.diagonal().max()), np.finfo(np.float64).tiny)
+    while True:
+        regular = np.array(K, dtype=np.float64, order="F")
+        regular[np.diag_indices(len(K))] += ridge
+        factor, is_failure = dpotrf(regular, lower=1, clean=1, overwrite_a=1)
+        if not is_failure:
+            return dtrtri(factor, lower=1, overwrite_c=1)[0]
+        ridge *= _RIDGE_FACTOR
