@@ -17,7 +17,7 @@ from widemargin.distributed.matrix import PairProblem
 from widemargin.distributed.partition import ROWS
 from widemargin.distributed.sources import BlockFiles, local_path
 from widemargin.distributed.statements import PairStatement, pairs_of
-from widemargin.models.cutting_plane import measure, ranking
+from widemargin.models.cutting_plane import measure, ordinal, ranking, roc_area
 from widemargin.models.cutting_plane.queries import queries, query_ends
 from widemargin.models.inputs import finite_targets
 from widemargin.problems.ranking import concordance, pair_risk
@@ -120,7 +120,7 @@ def _refuse_cut_queries(queries):
 
 
 @on_cluster
-class OrdinalSVC(_PlanesOnCluster, ranking.OrdinalSVC):
+class OrdinalSVC(_PlanesOnCluster, ordinal.OrdinalSVC):
     """Ordinal regression of rows on a Dask cluster, with the same certificate.
 
     The scores of all rows come to the client in every iteration, eight bytes for each row.
@@ -172,7 +172,7 @@ class _BinaryPlanesOnCluster(_PlanesOnCluster):
 
 
 @on_cluster
-class ROCAreaSVC(_BinaryPlanesOnCluster, ranking.ROCAreaSVC):
+class ROCAreaSVC(_BinaryPlanesOnCluster, roc_area.ROCAreaSVC):
     """Classification of two classes by the area under the ROC curve, of rows on a Dask cluster.
 
     The scores of all rows come to the client in every iteration, eight bytes for each row.

@@ -21,8 +21,8 @@ _LOSSES = {
 _ONLY_FOR = {"epsilon": "regression", "class_weight": "classification", "multi_class": "classification"}
 _CUTTING_PLANE_TASKS = {
     "rank": "cutting_plane.ranking.RankSVM",
-    "ordinal": "cutting_plane.ranking.OrdinalSVC",
-    "rocarea": "cutting_plane.ranking.ROCAreaSVC",
+    "ordinal": "cutting_plane.ordinal.OrdinalSVC",
+    "rocarea": "cutting_plane.roc_area.ROCAreaSVC",
     "measure": "cutting_plane.measure.MeasureSVC",
 }
 _FORMATS_OF_TASK = {"rank": ("widemargin", "svmlight"), "ordinal": ("widemargin",)}  # the others have those of rank
