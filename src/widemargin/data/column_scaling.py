@@ -13,6 +13,7 @@ A constant column, whose deviation is no more than rounding errors of its mean, 
 """
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ class ColumnScaling:
     centre: NDArray[np.float64]
     scale: NDArray[np.float64]
     norm_bound: float = field(default=np.inf, compare=False)
+    maps_rows: ClassVar[bool] = False  # whether rows are mapped before their products are added to a Gram matrix
 
     @classmethod
     def of(cls, method, columns):

@@ -5,12 +5,15 @@ With k(x) = (K(b_1, x), ..., K(b_m, x)) and the Cholesky factor of the kernel ma
     |f|² = c'K_BB c = |w|²,   f(x) = <c, k(x)> = <w, z(x)>,   with   w = L'c   and   z(x) = L⁻¹k(x)
 
 so that a kernel machine whose functions are those of the basis is a linear machine with features z(x). The features are
-not computed: as with scaled columns, the map is applied to weights and to sums over rows,
+not kept: as with scaled columns, the map is applied to weights and to sums over rows,
 
-    Z w = K L⁻ᵀw,    Z'c = L⁻¹K'c,    Z'diag(q)Z = L⁻¹ K'diag(q)K L⁻ᵀ
+    Z w = K L⁻ᵀw,    Z'c = L⁻¹K'c
 
-where K are the kernel values of all rows and basis points. Basis points whose function is a combination of those of the
-others, within rounding, are left out: with a pivoted Cholesky factorisation these are the points that come last.
+where K are the kernel values of all rows and basis points. The rows of a Gram matrix Z'diag(q)Z, which are few, are
+mapped first: L⁻¹ K'diag(q)K L⁻ᵀ would multiply the rounding errors of the large K'K by |L⁻¹|².
+
+Basis points whose function is a combination of those of the others, within rounding, are left out: with a pivoted
+Cholesky factorisation these are the points that come last.
 
 References
 ----------
@@ -20,10 +23,11 @@ Williams and Seeger, Using the Nyström method to speed up kernel machines, NIPS
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtrsm, strsm
 from scipy.linalg.lapack import dpstrf
 from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
@@ -33,7 +37,7 @@ from widemargin.data.rows import DenseRows
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.values import KernelValues
 
-_SMALLEST_PIVOT = 1e-7  # squared distance of a basis function from the span of the others, relative to the largest norm
+_SMALLEST_PIVOT = 1e-6  # squared distance of a basis function from the span of the others, relative to the largest norm
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,8 @@ class BasisMap:
 
     factor: Floats
     largest_value: float
-    is_centred = False
+    is_centred: ClassVar[bool] = False
+    maps_rows: ClassVar[bool] = True
 
     @cached_property
     def norm_bound(self):
@@ -119,25 +124,23 @@ class BasisMap:
         coefficients = solve_triangular(self.factor, w[: len(self.factor)], lower=True, trans="T")
         return np.append(coefficients, constant * w[-1] if constant else 0.0)
 
-    def of_gram(self, lower, constant):
-        """Return L⁻¹ G L⁻ᵀ from the lower half of G, the Gram matrix of rows (k, 1)."""
-        G = np.tril(lower) + np.tril(lower, -1).T
-        half = solve_triangular(self.factor, G[:-1], lower=True)
-        mapped = solve_triangular(self.factor, half[:, :-1].T, lower=True)
-        if not constant:
-            return mapped
-        edge = constant * half[:, -1:]
-        return np.block([[mapped, edge], [edge.T, np.array([[constant**2 * G[-1, -1]]])]])
-
     def rows(self, rows):
         """Return rows of features from rows of kernel values."""
-        features = self.features(rows.values)
+        features = self.features(rows.values.astype(np.float64))
         features.flags.writeable = False
         return DenseRows(features, rows.constant)
 
     def features(self, values):
-        """Return L⁻¹k of each row k of kernel values, in double precision."""
-        return np.ascontiguousarray(solve_triangular(self.factor, values.T.astype(np.float64), lower=True).T)
+        """Return L⁻¹k of each row k of kernel values, in their precision; the array is overwritten."""
+        if not values.size:
+            return values
+        solve, factor = (strsm, self._single_factor) if values.dtype == np.float32 else (dtrsm, self.factor)
+        mapped = solve(1.0, factor.T, values.T, lower=0, trans_a=1, overwrite_b=1)  # L as a Fortran array is L'
+        return mapped.T
+
+    @cached_property
+    def _single_factor(self):
+        return self.factor.astype(np.float32)
 
     def weights_of_scaled(self, coef, intercept):
         """Return the weights of features and intercepts from coefficients of kernel values, one row per output."""

@@ -17,7 +17,7 @@ from widemargin.data.blocks.row_blocks import Block, Piece, RowBlocks
 from widemargin.data.products import InnerProducts, squared_norms
 from widemargin.data.rows import DenseRows
 
-_BYTES_PER_BLOCK = 1 << 26  # of kernel values that are computed together
+_BYTES_PER_BLOCK = 1 << 25  # of kernel values that are computed together
 _MOST_ROWS_PER_BLOCK = 1 << 16
 _ROWS_PER_TASK = 1 << 10  # of the thread pool
 _SOURCE_BLOCKS_KEPT = 4  # blocks of a file whose kernel values are read in several parts

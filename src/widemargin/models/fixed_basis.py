@@ -15,6 +15,9 @@ from numbers import Integral, Real
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from widemargin._runtime.progress import task
+from widemargin._runtime.threads import run, single_threaded_blas
+from widemargin.data.blocks.memory import bytes_of, memory_in_use
 from widemargin.data.blocks.placement import VECTORS_OF_ROW_LOSSES, mapped_matrix
 from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.matrix import Matrix
@@ -45,10 +48,8 @@ STAGE = np.dtype(
 """What `history_` has for each stage of basis="auto"."""
 _GOES_ON = (Status.CONVERGED.value, Status.STALLED.value)  # a larger basis follows, unless a solver was stopped
 _FIRST_POINTS, _MOST_POINTS = 128, 2048  # of basis="auto"
-_SMALLEST_DECREASE = (
-    0.01  # of the objective by twice as many points, relative; if it is less, the basis is large enough
-)
-_MAX_ENTRIES_OF_FEATURES = 1 << 22  # numbers of features up to which they are computed and kept as they are
+_SMALLEST_DECREASE = 0.01  # of the objective by twice as many points, relative, unless the basis is large enough
+_FEW_ENTRIES = 1 << 22  # kernel values up to which they are computed in double precision, and without threads
 
 
 def choice_of(model, X):
@@ -150,11 +151,13 @@ def is_large_enough(objectives):
     return len(objectives) > 1 and objectives[-2] - objectives[-1] <= _SMALLEST_DECREASE * abs(objectives[-2])
 
 
-def matrix_on_basis(X, basis, dtype, *, constant=0.0, max_memory=None, n_problems=1, n_vectors=VECTORS_OF_ROW_LOSSES):
+def matrix_on_basis(
+    X, basis, dtype, *, constant=0.0, max_memory=None, n_problems=1, n_vectors=VECTORS_OF_ROW_LOSSES, n_jobs=None
+):
     """Return the matrix of the features of rows on a basis, for solvers.
 
-    Few features are computed in double precision and kept. Otherwise kernel values are the rows of a matrix in blocks,
-    computed when a pass needs them, and kept as far as there is memory.
+    Features that fit into memory are computed once, few of them in double precision. Otherwise kernel values are the
+    rows of a matrix in blocks, computed when a pass needs them, and kept as far as there is memory.
 
     Parameters
     ----------
@@ -165,18 +168,35 @@ def matrix_on_basis(X, basis, dtype, *, constant=0.0, max_memory=None, n_problem
         Of kernel values, if they are many.
     constant, max_memory, n_problems, n_vectors
         As in `matrix_of_blocks`.
+    n_jobs : int or None
+        Threads that compute features.
     """
-    is_small = not isinstance(X, RowBlocks) and X.shape[0] * len(basis) <= _MAX_ENTRIES_OF_FEATURES
-    values = KernelValues(basis.kernel, basis.vectors, np.float64 if is_small else dtype)
-    how = basis.map(values.bound(_largest_norm(X)))
-    if is_small:
-        matrix = Matrix(how.features(values.of(X)), constant)
+    n_entries = X.shape[0] * len(basis)
+    values = KernelValues(basis.kernel, basis.vectors, np.float64 if n_entries <= _FEW_ENTRIES else dtype)
+    how, blocks = basis.map(values.bound(_largest_norm(X))), kernel_blocks(X, values)
+    left = bytes_of(max_memory) - (0 if max_memory is None else memory_in_use())
+    if n_entries * values.dtype.itemsize + 8 * n_vectors * n_problems * X.shape[0] <= left:
+        matrix = Matrix(_features(blocks, how, n_jobs), constant)
         matrix.scaling = how
     else:
         options = {"max_memory": max_memory, "n_problems": n_problems, "n_vectors": n_vectors}
-        matrix = mapped_matrix(kernel_blocks(X, values), constant, how, **options)
+        matrix = mapped_matrix(blocks, constant, how, **options)
     matrix.source = X
     return matrix
+
+
+def _features(blocks, how, n_jobs):
+    """Return the features of all rows as an array, from blocks of their kernel values."""
+    out = np.empty(blocks.shape, blocks.layout.value_type)
+
+    def fill(k):
+        start, stop = blocks.rows_of(k)
+        out[start:stop] = how.features(np.array(blocks.read(k).rows.values))
+        computing.advance(stop - start)
+
+    with task("computing kernel values", max(1, len(blocks)), "rows") as computing, single_threaded_blas():
+        run(fill, [(k,) for k in range(blocks.n_blocks)], n_jobs if out.size > _FEW_ENTRIES else 1)
+    return out
 
 
 def _largest_norm(X):

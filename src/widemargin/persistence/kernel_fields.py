@@ -2,6 +2,8 @@
 
     support vectors   an array `support_vectors_`, or CSR as `support_vectors_.data`, `.indices`, `.indptr`;
                       none for a precomputed kernel, whose `support_` gives the columns of K to use
+    on a basis        `basis_`, in the same forms, and `basis_coef_`, in place of support vectors, `dual_coef_` and
+                      `n_support_`
     always            `dual_coef_`, `intercept_`, `n_support_`, and `_gamma`, the value that gamma="scale" stands for
     classification    `probA_`, `probB_` (empty without probabilities), `class_weight_`, `n_iter_` (one per pair),
                       `_class_order` (the order of classes in LIBSVM's model text),
@@ -16,21 +18,27 @@ With k classes there are k (k âˆ’ 1) / 2 pairs, each with an intercept, and k âˆ
 import math
 
 import numpy as np
-from scipy.sparse import csr_array, csr_matrix, issparse
+from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_outlier_detector
 
 from widemargin.models.kernel.base import dual_start, set_dual_start
 from widemargin.persistence.encoding import decode, encode, typed_entry
-from widemargin.persistence.linear_fields import check_numbers
+from widemargin.persistence.vector_fields import (
+    check_counts,
+    check_numbers,
+    check_vectors,
+    container_of,
+    parts_of,
+    pop_vectors,
+    vector_arrays,
+)
 
 N_MARKS = 10
-_CONTAINERS = {"csr_array": csr_array, "csr_matrix": csr_matrix}
-_VECTORS = "support_vectors_"
-_DATA, _INDICES, _INDPTR = _PARTS = [f"{_VECTORS}.{part}" for part in ("data", "indices", "indptr")]
+_VECTORS, _BASIS = "support_vectors_", "basis_"
 _DUAL_START = "_last_multipliers"  # prefix of the names of the dual variables in a file
 _ARRAYS = (
     "dual_coef_", "intercept_", "n_support_", "support_", "probA_", "probB_", "class_weight_", "n_iter_",
-    "offset_", "density_marks_", "_class_order", "_seen_order",
+    "offset_", "density_marks_", "_class_order", "_seen_order", "basis_coef_",
 )  # fmt: skip
 _ORDERS = ("_class_order", "_seen_order")
 _NUMBERS = {"_gamma": float, "laplace_scale_": float, "fit_status_": int}
@@ -51,14 +59,17 @@ def arrays_of(model, keep_dual):
     arrays = {name: np.asarray(_dense(getattr(model, name))) for name in _ARRAYS if hasattr(model, name)}
     if not is_classifier(model):
         arrays.pop("n_iter_", None)  # a single number, which is part of the metadata
-    vectors = model.support_vectors_
-    if issparse(vectors):
-        arrays |= {_DATA: vectors.data, _INDICES: vectors.indices, _INDPTR: vectors.indptr}
-    else:
-        arrays[_VECTORS] = np.asarray(vectors)
+    name, vectors = _vectors_of(model)
+    arrays |= vector_arrays(name, vectors)
     if keep_dual:
         arrays |= {f"{_DUAL_START}.{k}": beta for k, beta in enumerate(dual_start(model))}
     return arrays
+
+
+def _vectors_of(model):
+    """Return the name of the vectors of a fitted model, and the vectors: support vectors or basis points."""
+    name = _BASIS if hasattr(model, _BASIS) else _VECTORS
+    return name, getattr(model, name)
 
 
 def _dense(array):
@@ -68,8 +79,9 @@ def _dense(array):
 def metadata_of(model):
     """Return the metadata of a fitted model that are specific to kernel machines."""
     metadata = {name: kind(getattr(model, name)) for name, kind in _NUMBERS.items() if hasattr(model, name)}
-    if issparse(model.support_vectors_):
-        metadata["vectors"] = "csr_array" if isinstance(model.support_vectors_, csr_array) else "csr_matrix"
+    _, vectors = _vectors_of(model)
+    if issparse(vectors):
+        metadata["vectors"] = container_of(vectors)
     if not is_classifier(model) and hasattr(model, "n_iter_"):
         metadata["n_iter_"] = int(model.n_iter_)
     if hasattr(model, "shape_fit_"):
@@ -87,15 +99,20 @@ def restore(model, metadata, arrays):
     model._fit_rows = None  # training rows; only a model with a callable kernel has them
     set_dual_start(model, _pop_dual_start(arrays))
     check_arrays(model, arrays)
-    if _DATA in arrays:
-        container = _CONTAINERS.get(typed_entry(metadata, "vectors", str))
-        if container is None:
-            raise ValueError(f"vectors must be one of {', '.join(_CONTAINERS)}, got {metadata['vectors']!r}.")
-        shape = (arrays["dual_coef_"].shape[1], getattr(model, "n_features_in_", 0))
-        model.support_vectors_ = container(tuple(arrays.pop(name) for name in _PARTS), shape=shape)
-        arrays["dual_coef_"] = container(arrays["dual_coef_"])
+    name, coefficients = _names(arrays)
+    if f"{name}.data" in arrays:
+        shape = (arrays[coefficients].shape[1], getattr(model, "n_features_in_", 0))
+        vectors = pop_vectors(name, arrays, typed_entry(metadata, "vectors", str), shape)
+        setattr(model, name, vectors)
+        if name == _VECTORS:
+            arrays["dual_coef_"] = type(vectors)(arrays["dual_coef_"])
     for name, array in arrays.items():
         setattr(model, name, array)
+
+
+def _names(arrays):
+    """Return the names of the vectors and of their coefficients: those of support vectors, or of basis points."""
+    return (_BASIS, "basis_coef_") if "basis_coef_" in arrays else (_VECTORS, "dual_coef_")
 
 
 def _restore_metadata(model, metadata):
@@ -142,10 +159,12 @@ def check_arrays(model, arrays):
     """Raise ValueError unless the arrays are those of a kernel machine with the model's features and classes."""
     n_classes = len(model.classes_) if is_classifier(model) else 2
     n_pairs = n_classes * (n_classes - 1) // 2
-    coefficients = arrays.get("dual_coef_")
+    vectors, of_vectors = _names(arrays)
+    coefficients = arrays.get(of_vectors)
     n_vectors = coefficients.shape[1] if coefficients is not None and coefficients.ndim == 2 else 0
-    rules = {"dual_coef_": [(n_classes - 1, n_vectors)], "intercept_": [(n_pairs,)]}
-    counts = {"n_support_": (n_classes if is_classifier(model) else 1,)}
+    is_on_basis = vectors == _BASIS
+    rules = {of_vectors: [(n_pairs if is_on_basis else n_classes - 1, n_vectors)], "intercept_": [(n_pairs,)]}
+    counts = {} if is_on_basis else {"n_support_": (n_classes if is_classifier(model) else 1,)}
     if is_classifier(model):
         rules |= {"probA_": [(0,), (n_pairs,)], "probB_": [np.shape(arrays.get("probA_"))]}
         rules |= {"class_weight_": [(n_classes,)]} if "class_weight_" in arrays else {}
@@ -156,33 +175,22 @@ def check_arrays(model, arrays):
         rules |= {"density_marks_": [(N_MARKS,)]} if "density_marks_" in arrays else {}
     if "support_" in arrays or model.kernel == "precomputed":
         counts["support_"] = (n_vectors,)
-    unknown = sorted(set(arrays) - set(rules) - set(counts) - {_VECTORS, *_PARTS})
+    unknown = sorted(set(arrays) - set(rules) - set(counts) - {vectors, *parts_of(vectors)})
     if unknown:
         raise ValueError(f"a {type(model).__name__} has no array named {unknown[0]!r}.")
     for name, shapes in rules.items():
         check_numbers(name, arrays.get(name), shapes)
     for name, shape in counts.items():
-        _check_counts(name, arrays.get(name), shape)
+        check_counts(name, arrays.get(name), shape)
     _check_agreement(model, arrays, n_vectors)
-    _check_vectors(model, arrays, n_vectors)
-
-
-def _check_counts(name, array, shape):
-    """Raise ValueError unless an array is present, has this shape, and holds non-negative integers."""
-    if array is None:
-        raise ValueError(f"the array {name} is missing.")
-    if array.dtype not in (np.int32, np.int64):
-        raise ValueError(f"{name} must hold 32-bit or 64-bit integers, got {array.dtype}.")
-    if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {array.shape}.")
-    if (array < 0).any():
-        raise ValueError(f"{name} must not be negative, got {array.min()}.")
+    _check_vectors(model, arrays, vectors, n_vectors)
 
 
 def _check_agreement(model, arrays, n_vectors):
     """Raise ValueError unless the arrays, whose shapes have been checked, are consistent with each other."""
     # Each count is compared first, because a sum of large integers could overflow to the correct value.
-    if (arrays["n_support_"] > n_vectors).any() or arrays["n_support_"].sum() != n_vectors:
+    counts = arrays.get("n_support_", np.array([n_vectors]))
+    if (counts > n_vectors).any() or counts.sum() != n_vectors:
         raise ValueError(f"n_support_ must add up to the {n_vectors} columns of dual_coef_.")
     if "support_" in arrays:
         n_rows = model.shape_fit_[0] if hasattr(model, "shape_fit_") else np.iinfo(np.int32).max
@@ -198,23 +206,11 @@ def _check_agreement(model, arrays, n_vectors):
         raise ValueError("density_marks_ must not decrease.")
 
 
-def _check_vectors(model, arrays, n_vectors):
-    """Raise ValueError unless there are `n_vectors` support vectors with the model's number of features."""
+def _check_vectors(model, arrays, name, n_vectors):
+    """Raise ValueError unless there are `n_vectors` vectors of this name with the model's number of features."""
     if n_vectors and not hasattr(model, "n_features_in_"):
         raise ValueError("n_features_in_ must be known if there are support vectors.")
+    if model.kernel == "precomputed" and set(parts_of(name)) & set(arrays):
+        raise ValueError(f"{name}.data does not belong to this model.")
     n_features = getattr(model, "n_features_in_", 0)
-    if not set(_PARTS) & set(arrays):
-        shape = (0, 0) if model.kernel == "precomputed" else (n_vectors, n_features)
-        check_numbers(_VECTORS, arrays.get(_VECTORS), [shape])
-        return
-    if model.kernel == "precomputed" or _VECTORS in arrays:
-        raise ValueError(f"{_DATA} does not belong to this model.")
-    n_entries = arrays[_DATA].size if _DATA in arrays else 0
-    check_numbers(_DATA, arrays.get(_DATA), [(n_entries,)])
-    _check_counts(_INDICES, arrays.get(_INDICES), (n_entries,))
-    _check_counts(_INDPTR, arrays.get(_INDPTR), (n_vectors + 1,))
-    indptr = arrays[_INDPTR]
-    if indptr[0] != 0 or indptr[-1] != n_entries or (np.diff(indptr) < 0).any():
-        raise ValueError(f"{_INDPTR} must rise from 0 to {n_entries}, the number of entries.")
-    if (arrays[_INDICES] >= n_features).any():
-        raise ValueError(f"{_INDICES} must be below {n_features}, the number of features.")
+    check_vectors(name, arrays, (0, 0) if model.kernel == "precomputed" else (n_vectors, n_features))

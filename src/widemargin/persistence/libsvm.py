@@ -17,9 +17,11 @@ model that was fitted here breaks ties and couples probabilities by sorted label
 """
 
 from dataclasses import replace
+from functools import partial
+from itertools import combinations
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import is_classifier, is_outlier_detector
 
 from widemargin.models.kernel.one_class import OneClassSVM
@@ -48,6 +50,7 @@ def write(model):
     """Return LIBSVM's model text, as bytes, of a fitted model."""
     arrays = arrays_of(model, keep_dual=False)
     check_arrays(model, arrays)
+    vectors, n_support = _support_of(model, arrays)
     is_precomputed = model.kernel == "precomputed"
     fields = {
         "svm_type": next(name for name, estimator in ESTIMATORS.items() if estimator is type(model)),
@@ -55,12 +58,12 @@ def write(model):
         "numbers": {"degree": int(model.degree), "gamma": float(model._gamma), "coef0": float(model.coef0)},
         "rho": -arrays["intercept_"],
         "coefficients": arrays["dual_coef_"],
-        "vectors": None if is_precomputed else model.support_vectors_,
+        "vectors": None if is_precomputed else vectors,
         "rows": model.support_ if is_precomputed else None,
         "n_features": getattr(model, "n_features_in_", None),
     }
     if is_classifier(model):
-        fields |= {"labels": np.array(integer_labels(model.classes_, "LIBSVM")), "n_support": model.n_support_}
+        fields |= {"labels": np.array(integer_labels(model.classes_, "LIBSVM")), "n_support": n_support}
         if len(model.classes_) == 2:
             fields |= {"rho": arrays["intercept_"], "coefficients": -arrays["dual_coef_"]}
         if arrays["probA_"].size:
@@ -71,6 +74,28 @@ def write(model):
         fields["marks"] = arrays["density_marks_"]
     machine = LibsvmModel(**fields)
     return write_text(_as_libsvm_orders(machine, model) if is_classifier(model) else machine)
+
+
+def _support_of(model, arrays):
+    """Return the vectors of a model in LIBSVM's layout, and their number in each class; sets `dual_coef_` of arrays.
+
+    Of a machine on a basis, all pairs have coefficients of the same points. In LIBSVM's layout, a pair has vectors of
+    its two classes: each class but the last has all points, with their coefficients in its pairs with later classes.
+    """
+    if "basis_coef_" not in arrays:
+        return model.support_vectors_, getattr(model, "n_support_", None)
+    coefficients, n_points = arrays["basis_coef_"], model.basis_.shape[0]
+    n_classes = len(model.classes_) if is_classifier(model) else 2
+    n_copies = n_classes - 1
+    table = np.zeros((n_classes - 1, n_copies * n_points))
+    for pair, (i, j) in zip(coefficients, combinations(range(n_classes), 2), strict=True):
+        table[j - 1, i * n_points : (i + 1) * n_points] = pair
+    arrays["dual_coef_"] = table
+    vectors = model.basis_
+    if n_copies > 1:
+        join = partial(vstack, format="csr") if issparse(vectors) else np.concatenate
+        vectors = join([vectors] * n_copies)
+    return vectors, np.array([n_points] * n_copies + [0])
 
 
 def written_order(model):

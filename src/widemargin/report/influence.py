@@ -100,6 +100,8 @@ def _output_names(model):
 
 def _support(report):
     """Return cards with the number and the coefficients of support vectors, and wide cards with tables of them."""
+    if hasattr(report.model, "basis_"):
+        return [_coefficients(np.abs(report.model.basis_coef_).max(axis=0), "basis points")], ()
     size = _sizes(report.model)
     if not len(size):
         return [card("Support vectors", words("The model has none; its decision value is the same for every row."))], ()
@@ -132,10 +134,12 @@ def _counts(report):
     )  # fmt: skip
 
 
-def _coefficients(size):
-    summary = f"Absolute dual coefficients of the support vectors, from {size.min():.3g} to {size.max():.3g}."
-    labels = {"x_label": "|coefficient|", "y_label": "support vectors"}
-    return charts.histogram("coefficients", "Dual coefficients", summary, {"all": size}, **labels)
+def _coefficients(size, vectors="support vectors"):
+    """Return a histogram of the coefficients of vectors."""
+    name = "Dual coefficients" if vectors == "support vectors" else "Coefficients of basis points"
+    summary = f"Absolute coefficients of the {vectors}, from {size.min():.3g} to {size.max():.3g}."
+    labels = {"x_label": "|coefficient|", "y_label": vectors}
+    return charts.histogram("coefficients", name, summary, {"all": size}, **labels)
 
 
 def _problems(model):

@@ -74,7 +74,9 @@ def _key_numbers(report):
     """Return the entries of the tiles at the top of the page."""
     model, X = report.model, report.X
     entries = [*_quality(report), ("Rows", X.shape[0], ""), ("Features", X.shape[1], "")]
-    if report.is_kernel:
+    if hasattr(model, "basis_"):
+        entries.append(("Basis points", model.basis_.shape[0], "in place of support vectors"))
+    elif report.is_kernel:
         count = int(np.sum(model.n_support_))
         part = f"{percent(count / model.shape_fit_[0])} of the training rows" if hasattr(model, "shape_fit_") else ""
         entries.append(("Support vectors", count, part))

@@ -55,14 +55,15 @@ class TargetScale(NamedTuple):
             changed = {"C": model.C * spread, "loss": replace(model.loss, curvature=model.loss.curvature * spread)}
         if hasattr(model, "epsilon"):
             changed["epsilon"] = model.epsilon * spread
-        if isinstance(model, KernelModel) or model.stopping == "kkt":
+        if (isinstance(model, KernelModel) and model.basis is None) or model.stopping == "kkt":
             changed["tol"] = model.tol * spread  # a KKT violation has the units of the targets
         model.set_params(**changed)
-        for name in ("coef_", "dual_coef_") if "coef_" in vars(model) else ("dual_coef_",):
-            setattr(model, name, getattr(model, name) * spread)
+        for name in ("coef_", "dual_coef_", "basis_coef_"):
+            if name in vars(model):
+                setattr(model, name, getattr(model, name) * spread)
         model.intercept_ = self.undo(model.intercept_)
         model.objective_ *= squared
-        for side in ("primal", "dual"):
+        for side in {"primal", "dual", "decrease"} & set(model.history_.dtype.names):
             model.history_[side] *= squared
         for facts in getattr(model, "facts_", ()):
             factors = {"obj": squared, "epsilon": spread}

@@ -226,8 +226,10 @@ def _check_names(model, names, name, model_path):
 
 
 def _widen(model, n_features):
-    """Add features to a kernel machine; its support vectors are zero in them."""
-    support = csr_array(model.support_vectors_)
-    support.resize(support.shape[0], n_features)
-    model.support_vectors_ = support if issparse(model.support_vectors_) else support.toarray()
+    """Add features to a kernel machine; its support vectors or basis points are zero in them."""
+    name = "basis_" if hasattr(model, "basis_") else "support_vectors_"
+    before = getattr(model, name)
+    vectors = csr_array(before)
+    vectors.resize(vectors.shape[0], n_features)
+    setattr(model, name, vectors if issparse(before) else vectors.toarray())
     model.n_features_in_ = n_features

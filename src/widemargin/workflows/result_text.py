@@ -57,11 +57,15 @@ def kernel_facts(model, y):
     """Return a dict of facts about a kernel machine that was fitted to the labels y.
 
     "problems" has one entry for each binary problem, in the order of svm-train: classes are ordered by their first row,
-    except that 1 precedes −1. "rho" is the offset if the first class of the pair is the positive one.
+    except that 1 precedes −1. "rho" is the offset if the first class of the pair is the positive one. A machine on a
+    basis has the number of its points instead.
     """
     facts = {"machine": machine_of(model).name, "kernel": model.kernel}
     numbers = {name: getattr(model, "_gamma" if name == "gamma" else name) for name in sorted(KERNELS[model.kernel])}
-    facts |= numbers | {"solver": model.solver_, "nSV": len(model.support_)}
+    facts |= numbers | {"solver": model.solver_}
+    if hasattr(model, "basis_"):
+        return facts | {"basis": model.basis_.shape[0]}
+    facts["nSV"] = len(model.support_)
     if hasattr(model, "laplace_scale_"):
         facts["laplace_scale"] = float(model.laplace_scale_)
     facts["problems"] = _problems_of_pairs(model, y) if is_classifier(model) else [dict(model.facts_[0])]
@@ -90,7 +94,9 @@ def _in_order_of_rows(y):
 
 
 def train_lines(model, facts):
-    """Return the lines that svm-train prints, from the `kernel_facts` of a model."""
+    """Return the lines that svm-train prints, from the `kernel_facts` of a model; of a basis, its number of points."""
+    if "basis" in facts:
+        return [f"basis points = {facts['basis']}"]
     lines = laplace_lines(facts["laplace_scale"], space=" ") if "laplace_scale" in facts else []
     for problem in facts["problems"]:
         lines.append(f"optimization finished, #iter = {problem['iterations']}")

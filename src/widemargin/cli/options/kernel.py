@@ -8,11 +8,12 @@ import argparse
 
 from widemargin._runtime.words import listed
 from widemargin.cli.options import parsing, solver_names
+from widemargin.cli.options.solver_names import BASIS_CHOICES
 from widemargin.models.kernel.machines import KERNELS, MACHINES
 
 _KERNEL_OPTIONS = (  # any of these selects a kernel machine
     "svm_type", "kernel_type", "kernel", "nu", "gamma", "degree", "coef0",
-    "cache_size", "probability", "shrinking", "working_set",
+    "cache_size", "probability", "shrinking", "working_set", "basis", "basis_choice",
 )  # fmt: skip
 _SVM_TYPE_OF_TASK = {"classification": (0, 1), "regression": (3, 4), "oneclass": (2, 2)}  # -s without and with nu
 _DEFAULTS = {  # LIBSVM's
@@ -27,7 +28,9 @@ _DEFAULTS = {  # LIBSVM's
     "shrinking": True,
 }
 _COMMON_OPTIONS = ("tol", "stopping", "cache_size", "shrinking", "solver", "working_set", "max_seconds", "checkpoint")
-_LINEAR_ONLY = ("loss", "bias", "multi_class", "penalize_intercept", "scaling", "max_memory")
+_BASIS_OPTIONS = ("basis", "basis_choice", "max_memory")
+_EXACT_ONLY = ("cache_size", "shrinking", "working_set", "stopping")  # that a machine on a basis does not have
+_LINEAR_ONLY = ("loss", "bias", "multi_class", "penalize_intercept", "scaling")
 
 
 LIBLINEAR_TYPES = {  # equivalents of LIBLINEAR's -s, for the numbers that LIBSVM uses too
@@ -68,6 +71,10 @@ def add_kernel_options(add):
         help="temporarily remove dual variables at bound from the problem; also -h 0|1 (default: yes)")  # fmt: skip
     add("--working-set", type=parsing.whole(2), metavar="Q", help="dual variables that svmlight optimises "
         "at a time (default: chosen by the solver)")  # fmt: skip
+    add("--basis", type=parsing.basis, metavar="M|auto", help="C-SVC, epsilon-SVR, one-class: functions of M basis "
+        "points instead of the exact machine, for many rows and fast predictions; auto finds M")  # fmt: skip
+    add("--basis-choice", choices=BASIS_CHOICES, help="how the points are chosen from the rows (default: auto, which "
+        "is kmeans, or uniform for sparse rows)")  # fmt: skip
 
 
 def svm_type(text):
@@ -115,7 +122,10 @@ def make_kernel_model(parser, options, selecting):
         )
     machine, kernel = _choose_machine(parser, options), _choose_kernel(parser, options)
     _check_numbers(parser, options)
+    _check_basis(parser, options, machine)
     takes = {*machine.takes, *KERNELS[kernel], *_COMMON_OPTIONS}
+    if hasattr(options, "basis"):
+        takes = (takes | set(_BASIS_OPTIONS)) - set(_EXACT_ONLY)
     given = {**_DEFAULTS, **vars(options)}
     parameters = {dest: given[dest] for dest in takes if dest in given}
     if "class_weight" in parameters:
@@ -178,6 +188,25 @@ def _choose_kernel(parser, options):
             if given:
                 parser.error(f"{name} is for features, but a precomputed kernel has rows `0:serial 1:K(x, x1) ...`")
     return kernel
+
+
+def _check_basis(parser, options, machine):
+    """Raise a usage error if options of a machine on a basis, or of the exact machine, do not apply."""
+    if not hasattr(options, "basis"):
+        for dest in ("basis_choice", "max_memory"):
+            if hasattr(options, dest):
+                parser.error(f"{parser.name(dest)} of a kernel machine needs --basis, such as --basis 1000")
+        return
+    if "basis" not in machine.takes:
+        parser.error(f"--basis is for {listed(_with_basis(), str)}, this is {machine.name}; leave it out or change -s")
+    for dest in _EXACT_ONLY:
+        if hasattr(options, dest):
+            parser.error(f"{parser.name(dest)} is for the exact machine; leave it out, or --basis")
+
+
+def _with_basis():
+    """Return the machines that take a basis, as they are written."""
+    return [f"{machine.name} (-s {k})" for k, machine in enumerate(MACHINES) if "basis" in machine.takes]
 
 
 def _check_numbers(parser, options):

@@ -149,6 +149,11 @@ def number(text):
     return value
 
 
+def basis(text):
+    """Convert the number of points of a basis, or the word auto."""
+    return text if text == "auto" else whole(1)(text)
+
+
 def whole(lowest, also=None):
     """Return a converter of integers that are at least `lowest`; it converts the word `also`, if given, to None."""
 

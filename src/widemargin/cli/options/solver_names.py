@@ -7,6 +7,8 @@ these tables with the registry.
 LINEAR = ("auto", "dcd", "avsf", "climb", "sbm", "newton", "svmperf", "ocas")
 RISK = ("svmperf", "ocas")
 KERNEL = ("auto", "svmlight", "smo")
+BASIS_CHOICES = ("auto", "uniform", "kmeans", "leverage", "greedy")
+"""What `models.fixed_basis` has."""
 
 _WITH_FREE_INTERCEPT = {"newton", "svmperf", "ocas", *KERNEL}
 _BY_STOPPING = {

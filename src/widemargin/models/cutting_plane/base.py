@@ -125,7 +125,7 @@ class PlaneModel(WeightedModel):
     def _matrix_on_basis(self, X, constant, basis, n_vectors):
         """Return the matrix of the features of checked rows on a basis, with a constant column unless that is 0."""
         dtype = block_dtype(basis.kernel, self.tol, X.shape[0])
-        options = {"constant": constant, "max_memory": self.max_memory, "n_vectors": n_vectors}
+        options = {"constant": constant, "max_memory": self.max_memory, "n_vectors": n_vectors, "n_jobs": self.n_jobs}
         return matrix_on_basis(X, basis, dtype, **options)
 
     def _minimise_stated(self, X, state):

@@ -21,10 +21,10 @@ class Machine(NamedTuple):
 
 
 MACHINES = [  # by LIBSVM's -s
-    Machine("C-SVC", "svc.SVC", "classification", frozenset({"C", "class_weight"})),
+    Machine("C-SVC", "svc.SVC", "classification", frozenset({"C", "class_weight", "basis"})),
     Machine("nu-SVC", "svc.NuSVC", "classification", frozenset({"nu", "class_weight"})),
     Machine("one-class SVM", "one_class.OneClassSVM", "oneclass", frozenset({"nu"})),
-    Machine("epsilon-SVR", "svr.SVR", "regression", frozenset({"C", "epsilon"})),
+    Machine("epsilon-SVR", "svr.SVR", "regression", frozenset({"C", "epsilon", "basis"})),
     Machine("nu-SVR", "svr.NuSVR", "regression", frozenset({"C", "nu"})),
 ]
 KERNELS = {  # by LIBSVM's -t

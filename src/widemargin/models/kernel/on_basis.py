@@ -82,7 +82,7 @@ class LinearOnBasis(LinearModel):
 
         def solve(basis):
             nonlocal found
-            options = {"max_memory": self._model.max_memory, "n_problems": n_problems}
+            options = {"max_memory": self._model.max_memory, "n_problems": n_problems, "n_jobs": self.n_jobs}
             matrix = matrix_on_basis(X, basis, dtype, **options)
             self.solver = "newton" if matrix.n_columns <= MAX_COLUMNS else "ocas"
             self._extend_weights(len(basis), n_problems)

@@ -133,8 +133,8 @@ class SVC(KernelClassifier):
     basis_ : ndarray or csr of shape (n_points, n_features)
         With a basis: its points, in place of support vectors. Points that depend on the others are left out.
     basis_coef_ : ndarray of shape (n_pairs, n_points)
-        With a basis: the coefficients of its points in the decision functions. `support_`, `support_vectors_`, `n_support_`,
-        `dual_coef_` and `facts_` are then absent.
+        With a basis: the coefficients of its points in the decision functions. `support_`, `support_vectors_`,
+        `n_support_`, `dual_coef_` and `facts_` are then absent.
     coef_ : ndarray or csr of shape (n_pairs, n_features)
         Weights of the features; linear kernel only.
     gap_ : float

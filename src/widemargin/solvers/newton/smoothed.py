@@ -37,7 +37,7 @@ from widemargin.solvers.spec import Rows, SolverSpec, Start
 MAX_COLUMNS = 3000  # of the matrix of a Newton step
 _FIRST_HEIGHT = 100.0  # `height` (see `climb`) of the costs at which continuation in C starts
 _SAMPLING_RATIO = 16  # rows per row of the sample that is solved first
-_MIN_SAMPLE_ROWS, _MIN_SAMPLE_ROWS_PER_COLUMN = 2000, 20
+_MIN_SAMPLE_ROWS, _MIN_SAMPLE_ROWS_PER_COLUMN = 2000, 10
 _WARM_START_GAP, _MAX_WARM_START_STEPS = 0.03, 50  # relative gap and number of steps at which a warm start ends
 _VALUES_WORTH_THREADS = 1 << 17  # stored values from which on problems that are solved together use threads
 _MAX_STEPS_WITHOUT_PROGRESS = 100
