@@ -26,6 +26,15 @@ from widemargin.problems.ranking import concordance, pair_risk
 class _PlanesOnCluster(OnCluster):
     """Models fitted by cutting planes, whose scores are brought to the client unless a subclass avoids it."""
 
+    def _check_parameters(self):
+        """Raise ValueError if a parameter is not valid, or has no meaning on a cluster."""
+        super()._check_parameters()
+        if self.kernel != "linear":
+            raise ValueError(
+                f"kernel={self.kernel!r} is not available on a cluster, where models are linear: use 'linear', or "
+                f"widemargin.{type(self).__name__} on row-block files, which may be larger than memory."
+            )
+
     def _matrix_of(self, X, constant, n_problems=1, n_vectors=0):
         """Return the matrix of ClusterRows, whose scores come to the client."""
         return X.gathered(constant, self.scaling, self.max_memory)
@@ -97,14 +106,14 @@ class RankSVM(_PlanesOnCluster, ranking.RankSVM):
             targets = rows.belongings().y
             risk = pair_risk(targets, query_ends(None, len(targets)), self.C, self.n_jobs)
             self._refuse_no_pairs(risk.n_pairs > 0, "")
-            self.coef_, self.intercept_ = self._minimise(rows, risk)
+            self.intercept_ = self._minimise(rows, risk)
             return
         _refuse_cut_queries([queries for _, queries in found])
         n_pairs = sum(n for n, _ in found)
         self._refuse_no_pairs(n_pairs > 0, " within any query")
         matrix = rows.matrix(0.0, self.scaling, self.max_memory)
         problem = PairProblem.of(matrix, PairStatement(self.C, n_pairs))
-        self.coef_, self.intercept_ = self._minimise_problem(problem)
+        self.intercept_ = self._minimise_stated(rows, lambda basis: problem)
 
 
 def _refuse_cut_queries(queries):
