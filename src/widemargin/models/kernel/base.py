@@ -28,7 +28,7 @@ from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import PreparedRows
-from widemargin.models.argument_types import Checkpoint
+from widemargin.models.argument_types import BasisPoints, Checkpoint
 from widemargin.models.base import SolvedModel, one_by_one
 from widemargin.models.fixed_basis import KERNEL_CONSTRAINTS
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
@@ -148,7 +148,7 @@ class KernelModel(SolvedModel):
         "checkpoint": [str, os.PathLike, None],
     }
 
-    basis = None  # of the machines that take none
+    basis: BasisPoints = None  # of the machines that take none
     _are_most_rows_at_bound = False  # whether most dual variables are expected to be as large as C allows
     checkpoint: Checkpoint = None
 
