@@ -154,7 +154,7 @@ def test_a_callback_that_stops_ends_the_growth(kind, rings, monkeypatch):
     with pytest.warns(ConvergenceWarning, match="A callback asked to stop"):
         model.fit(X, y)
     assert len(model.history_) == 1
-    assert model.status_ == "callback"
+    assert model.status_ == "stopped by a callback"
 
 
 def blocks_of(path, X, y, qid=None):
@@ -235,20 +235,20 @@ def test_a_change_between_linear_and_kernel_leaves_nothing_behind(kind, rings):
 @each_kind
 def test_a_checkpoint_goes_on_and_tells_bases_apart(kind, rings, tmp_path):
     X, y = rings
-    points, path = np.tile(X, (10, 1))[:1100] + np.arange(1100)[:, None] * 1e-3, tmp_path / "state"
-    options = {"C": 100.0, "kernel": "rbf", "gamma": 0.5, "tol": 1e-5}
-    stopped = kind(basis=points, checkpoint=path, max_iter=3, **options)
+    points, path = np.tile(X, (5, 1))[:510] + np.arange(510)[:, None] * 1e-2, tmp_path / "state"
+    options = {"C": 20.0, "kernel": "rbf", "gamma": 0.5, "tol": 1e-4}
     with pytest.warns(ConvergenceWarning, match="max_iter"):
-        stopped.fit(X, y)
-    if path.exists():  # solvers write their state now and then, and when they are stopped
-        other = points.copy()
-        other[550] += 1.0  # a difference that the text of a long array does not show
-        with pytest.raises(ValueError, match="basis"):
-            kind(basis=other, checkpoint=path, max_iter=None, **options).fit(X, y)
+        kind(basis=points, checkpoint=path, max_iter=3, **options).fit(X, y)
+    assert path.exists()
+    other = points.copy()
+    other[250] += 1.0  # a difference that the text of a long array does not show
+    assert repr(other) == repr(points)
+    with pytest.raises(ValueError, match="basis was .* checksum"):
+        kind(basis=other, checkpoint=path, max_iter=None, **options).fit(X, y)
     whole = kind(basis=points, checkpoint=path, max_iter=None, **options).fit(X, y)
     plain = kind(basis=points, max_iter=None, **options).fit(X, y)
     assert not path.exists()
-    assert whole.objective_ == pytest.approx(plain.objective_, rel=1e-4)
+    assert whole.objective_ == pytest.approx(plain.objective_, rel=1e-3)
 
 
 @each_kind
@@ -284,7 +284,9 @@ def test_a_model_file_gives_back_the_same_predictions_to_the_bit(kind, container
     assert_array_equal(loaded.decision_function(X), model.decision_function(X))
     assert_array_equal(loaded.predict(X), model.predict(X))
     assert issparse(loaded.basis_) == issparse(X)
-    assert_array_equal(loaded.history_, model.history_)
+    assert loaded.history_.dtype == model.history_.dtype
+    for name in model.history_.dtype.names:
+        assert_array_equal(loaded.history_[name], model.history_[name])
     assert not hasattr(loaded, "coef_")
     assert loaded.fit(X, y).objective_ == pytest.approx(model.objective_, rel=2e-3)
 
