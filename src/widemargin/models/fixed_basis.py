@@ -173,7 +173,7 @@ def matrix_on_basis(
     """
     n_entries = X.shape[0] * len(basis)
     values = KernelValues(basis.kernel, basis.vectors, np.float64 if n_entries <= _FEW_ENTRIES else dtype)
-    how, blocks = basis.map(values.bound(_largest_norm(X))), kernel_blocks(X, values)
+    how, blocks = basis.map(values.bound(largest_norm(X))), kernel_blocks(X, values)
     left = bytes_of(max_memory) - (0 if max_memory is None else memory_in_use())
     if n_entries * values.dtype.itemsize + 8 * n_vectors * n_problems * X.shape[0] <= left:
         matrix = Matrix(_features(blocks, how, n_jobs), constant)
@@ -199,7 +199,7 @@ def _features(blocks, how, n_jobs):
     return out
 
 
-def _largest_norm(X):
+def largest_norm(X):
     """Return an array of one number, a bound of the squared norms of rows."""
     return np.array([X.summary.largest_norm if isinstance(X, RowBlocks) else squared_norms(X).max(initial=0.0)])
 

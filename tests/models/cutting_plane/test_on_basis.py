@@ -26,7 +26,9 @@ KINDS = (RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC)
 KERNELS = [{"kernel": "rbf", "gamma": 0.7}, {"kernel": "poly", "gamma": 0.5, "coef0": 1.0, "degree": 2}]
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 CHECKS = [
-    pair for kind in KINDS for pair in estimator_checks_generator(kind(kernel="rbf", basis=20, basis_choice="uniform"))
+    pair
+    for kind in KINDS
+    for pair in estimator_checks_generator(kind(C=100.0, kernel="rbf", basis=20, basis_choice="uniform"))
 ]
 
 
@@ -243,7 +245,7 @@ def test_a_checkpoint_goes_on_and_tells_bases_apart(kind, rings, tmp_path):
     other = points.copy()
     other[250] += 1.0  # a difference that the text of a long array does not show
     assert repr(other) == repr(points)
-    with pytest.raises(ValueError, match="basis was .* checksum"):
+    with pytest.raises(ValueError, match=r"basis was .* checksum"):
         kind(basis=other, checkpoint=path, max_iter=None, **options).fit(X, y)
     whole = kind(basis=points, checkpoint=path, max_iter=None, **options).fit(X, y)
     plain = kind(basis=points, max_iter=None, **options).fit(X, y)
