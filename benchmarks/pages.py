@@ -50,7 +50,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         _ONE_BLAS_THREAD,
     ),
     "kernel": Entry(
-        "benchmarks.kernel.page", 44, 2.0, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
+        "benchmarks.kernel.page", 32, 1.6, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
     ),
     "cluster": Entry(
         "benchmarks.cluster.page", 10, 1.0, "fits on a Dask cluster: ratio to one process, same bits, killed workers"
@@ -59,7 +59,13 @@ PAGES = {  # in the order in which they are made: the short ones first
         "benchmarks.larger.page", 12, 0.8, "fifteen million rows from disk under 3 GB; ranking; a million columns"
     ),
     "kernel-large": Entry(
-        "benchmarks.kernel.large", 26, 0.9, "exact kernel machines on covertype up to a million rows, and on mnist"
+        "benchmarks.kernel.large", 18, 0.9, "exact kernel machines on covertype up to a million rows, and on mnist"
+    ),
+    "kernels-at-scale": Entry(
+        "benchmarks.kernels_at_scale",
+        20,
+        0.4,
+        "kernel machines on a fixed basis against Nystroem and random features; ten million rows; compressed models",
     ),
 }
 MOST_MINUTES, MOST_QUICK_MINUTES = 180, 10  # of all pages together

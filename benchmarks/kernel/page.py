@@ -8,7 +8,7 @@ variables.
 
 import numpy as np
 
-from benchmarks.datasets import kernel_set, preparation
+from benchmarks.datasets import kernel_set
 from benchmarks.kernel import memory, scaling
 from benchmarks.kernel.cases import LARGE, QUICK, SMALL
 from benchmarks.kernel.objective import objectives
@@ -46,7 +46,7 @@ all pairs of classes are added; computed by NumPy in double precision from every
     ),
     "prediction": (
         "Prediction",
-        f"""Seconds of `predict` on dense rows, each with the model that it fitted above.{_WHO}
+        f"""Seconds of `predict`, each with the model that it fitted above; rows are stored as in training.{_WHO}
 *Agreement*: rows that our model and scikit-learn's put into the same class, or the largest difference of
 regressions; the rows of odds-shuttle are those of training, some of which lie on the boundary.""",
     ),
@@ -105,10 +105,9 @@ def put_case(page, section, fits):
     """Put all that is told of everybody's fits."""
     put_training(page, section, fits)
     put_quality(page, fits)
+    put_prediction(page, Predictions(fits))
     if section == "training":
         put_minimum(page, fits)
-        if preparation(fits.case.set).dense:
-            put_prediction(page, Predictions(fits))
 
 
 def put_training(page, section, fits):

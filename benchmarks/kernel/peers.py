@@ -218,7 +218,8 @@ class _Ours(_Estimators):
     def _dtype(self):
         from widemargin.models.kernel.training_rows import block_dtype
 
-        return np.dtype(block_dtype(self.model._kernel(), self.model.tol, len(self.y)))
+        cost = self.model.C if self.model._are_most_rows_at_bound else 1.0
+        return np.dtype(block_dtype(self.model._kernel(), self.model.tol, len(self.y), cost))
 
     def minimum(self, options):
         from widemargin.kernels.functions import Kernel

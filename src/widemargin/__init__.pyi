@@ -18,6 +18,7 @@ from .models.kernel.one_class import OneClassSVM
 from .models.kernel.svc import SVC, NuSVC
 from .models.kernel.svr import SVR, NuSVR
 from .models.linear import LinearSVC, LinearSVR
+from .models.linear_one_class import LinearOneClassSVM
 from .persistence.model_file import load_model, save_model
 from .plots.convergence import plot_convergence
 from .plots.grid import plot_grid
@@ -51,6 +52,7 @@ __all__ = [
     "FeatureRanges",
     "FormatError",
     "GridResult",
+    "LinearOneClassSVM",
     "LinearSVC",
     "LinearSVCCV",
     "LinearSVR",

@@ -420,6 +420,7 @@ SETTINGS = {
     "LinearSVRCV": [{}, {"solver": "dcd"}],
     "SVC": _KERNELS, "NuSVC": _KERNELS, "SVR": _KERNELS, "NuSVR": _KERNELS, "OneClassSVM": _KERNELS,
     "RankSVM": _PLANES, "OrdinalSVC": _PLANES, "ROCAreaSVC": _PLANES, "MeasureSVC": _PLANES,
+    "LinearOneClassSVM": [{"solver": solver} for solver in ("newton", "ocas", "svmperf")],
 }  # fmt: skip
 
 
@@ -450,7 +451,7 @@ def all_cases():
 def _applies(name, needs):
     estimator = getattr(widemargin, name)
     if needs == "y":
-        return name != "OneClassSVM"
+        return name not in ("OneClassSVM", "LinearOneClassSVM")
     if needs in ("sample_weight", "qid"):
         return needs in estimator.fit.__code__.co_varnames[: estimator.fit.__code__.co_argcount]
     return needs is None or needs in estimator._get_param_names()

@@ -99,6 +99,46 @@ def test_the_number_of_threads_changes_no_bit(density, ends, rng):
     assert one.tobytes() == two.tobytes()
 
 
+LEVELS = {
+    "ones": [0.0, 1.0],
+    "one-value": [0.0, 0.18257],
+    "scale": [-1.0, -1 / 3, 1 / 3, 1.0],
+    "far": [1e3, 1e3 + 1],
+    "off-grid": [0.0, 1.0, 1.5, 1.7],
+}
+
+
+@TYPES
+@pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS.keys())
+@pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "csr"])
+def test_rbf_scores_of_features_with_few_values(container, levels, dtype, rng):
+    X, Z = (rng.choice(np.array(levels, dtype), (n, 30)) for n in (3000, 50))
+    coefficients, ends = rng.standard_normal((2, 3000)), np.array([0, 1000, 2999, 3000])
+    kernel = Kernel("rbf", gamma=0.1 / np.var(levels))
+    found = kernel_scores(kernel, container(X), coefficients, container(Z), ends=ends)
+    distances = ((Z[:, None].astype(np.float64) - X[None]) ** 2).sum(axis=2)
+    values = np.exp(-kernel.gamma * distances)
+    tolerance = 1e-12 if dtype == np.float64 else 1e-5
+    tolerance *= 1e7 if container is csr_array and min(levels) > 1.0 else 1.0  # sparse rows are not centred
+    for block, (begin, end) in enumerate(pairwise(ends)):
+        expected = values[:, begin:end] @ coefficients[:, begin:end].T
+        np.testing.assert_allclose(found[:, block], expected, atol=1000 * tolerance)
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "csr"])
+def test_the_number_of_threads_changes_no_bit_of_scores_from_a_table(container, rng):
+    X, Z = (container(rng.choice([0.0, 1.0], (n, 12))) for n in (300, 4000))
+    coefficients = rng.standard_normal((2, 300))
+    one, two = (kernel_scores(KERNELS["rbf"], X, coefficients, Z, n_jobs=n) for n in (1, 2))
+    assert one.tobytes() == two.tobytes()
+
+
+def test_a_gamma_that_overflows_is_refused_for_zeros_and_ones_too(rng):
+    X = rng.choice([0.0, 1.0], (40, 5))
+    with pytest.raises(ValueError, match="overflows"):
+        kernel_scores(Kernel("rbf", gamma=1e305), X, np.ones((1, 40)), X)
+
+
 def test_more_support_vectors_than_a_tile_has_columns_leave_no_seam(rng):
     X, Z = rng.standard_normal((5000, 2)), rng.standard_normal((7, 2))
     coefficients, ends = rng.standard_normal((1, 5000)), np.array([0, 1000, 4999, 5000])

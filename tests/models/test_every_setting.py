@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from widemargin import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
+from widemargin import SVC, SVR, LinearOneClassSVM, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.solvers.registry import KERNEL_SOLVERS, LINEAR_SOLVERS, names_of
@@ -24,6 +24,7 @@ LINEAR = [
 ]
 FREE = names_of(DualQP, intercept=Intercept.FREE)
 REFUSED = [model for model in LINEAR if model.solver not in FREE and not model.penalize_intercept]
+ONE_CLASS = [LinearOneClassSVM(solver=solver) for solver in names_of(DualQP, intercept=Intercept.FREE, stopping="gap")]
 # The sigmoid kernel is not positive definite: there may be several optima.
 KERNEL = [
     model.set_params(solver=solver, kernel=kernel)
@@ -55,7 +56,9 @@ def named(part):
 @pytest.mark.filterwarnings("ignore::sklearn.utils.estimator_checks.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore:nu=0.3 is infeasible with this class_weight:UserWarning")
 @pytest.mark.parametrize(
-    ("estimator", "check"), comparing([model for model in LINEAR if model not in REFUSED] + KERNEL), ids=named
+    ("estimator", "check"),
+    comparing([model for model in LINEAR if model not in REFUSED] + ONE_CLASS + KERNEL),
+    ids=named,
 )
 def test_fits_of_the_same_rows_are_the_same(estimator, check):
     check(estimator)

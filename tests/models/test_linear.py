@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC as PeerSVC
 from sklearn.svm import LinearSVR as PeerSVR
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from widemargin import ConvergenceWarning, LinearSVC, LinearSVR, RowLoss
+from widemargin import ConvergenceWarning, LinearOneClassSVM, LinearSVC, LinearSVR, RowLoss
 
 ESTIMATORS = [
     LinearSVC(),
@@ -36,6 +36,8 @@ ESTIMATORS = [
     LinearSVR(solver="ocas", penalize_intercept=False),
     LinearSVC(loss=RowLoss(lower=-0.1, upper=1.0)),
     LinearSVR(loss=RowLoss(lower=-1.0, upper=1.0, curvature=0.5), penalize_intercept=False),
+    LinearOneClassSVM(),
+    LinearOneClassSVM(solver="ocas", nu=0.2),
 ]
 CHECKS = [pair for estimator in ESTIMATORS for pair in estimator_checks_generator(estimator)]
 

@@ -33,6 +33,7 @@ MODELS = {
     "SVR": (widemargin.SVR(kernel="linear"), "number", ("widemargin", "libsvm")),
     "NuSVR": (widemargin.NuSVR(), "number", ("widemargin", "libsvm")),
     "OneClassSVM": (widemargin.OneClassSVM(nu=0.3), None, ("widemargin", "libsvm")),
+    "LinearOneClassSVM": (widemargin.LinearOneClassSVM(nu=0.3), None, ("widemargin", "liblinear")),
     "RankSVM": (widemargin.RankSVM(), "number", ("widemargin", "svmlight")),
     "OrdinalSVC": (widemargin.OrdinalSVC(), "three", ("widemargin",)),
     "ROCAreaSVC": (widemargin.ROCAreaSVC(), "two", ("widemargin", "svmlight")),

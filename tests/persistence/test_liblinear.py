@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from liblinear import liblinearutil
 from scipy.sparse import csr_matrix
 
-from widemargin import FormatError, LinearSVC, LinearSVR
+from widemargin import FormatError, LinearOneClassSVM, LinearSVC, LinearSVR
 from widemargin.persistence.model_file import load_model, save_model
 
 CLASSIFIERS = {
@@ -220,6 +220,7 @@ w
 -1 0 1 
 """  # noqa: W291
 REGRESSION = b"solver_type L2R_L2LOSS_SVR\nnr_class 2\nnr_feature 1\nbias -1\nw\n0.5\n"
+ONE_CLASS = b"solver_type ONECLASS_SVM\nnr_class 2\nnr_feature 2\nbias -1\nrho 0.25\nw\n0.5\n1\n"
 
 
 def refusal(content, path):
@@ -239,7 +240,7 @@ def test_text_is_read_as_written(tmp_path):
         assert loaded.classes_.tolist() == [5, 6, 7]
 
 
-@pytest.mark.parametrize("text", [TEXT, REGRESSION])
+@pytest.mark.parametrize("text", [TEXT, REGRESSION, ONE_CLASS])
 def test_text_cut_short_anywhere_is_refused(text, tmp_path):
     for length in range(len(text)):
         refusal(text[:length], tmp_path / "model")
@@ -249,7 +250,7 @@ def test_text_cut_short_anywhere_is_refused(text, tmp_path):
     ("old", "new", "line", "rule"),
     [
         (b"L2R_L2LOSS_SVC", b"L2R_LR", 1, "L2R_LR is logistic regression, for which widemargin has no estimator"),
-        (b"L2R_L2LOSS_SVC", b"ONECLASS_SVM", 1, "ONECLASS_SVM is a linear one-class model"),
+        (b"L2R_L2LOSS_SVC", b"ONECLASS_SVM", 2, "nr_class must be 2 for regression and for one class, got 3"),
         (b"L2R_L2LOSS_SVC", b"L3R\xff", 1, r"solver_type must be one of LIBLINEAR's, got 'L3R\\xff'"),
         (b"L2R_L2LOSS_SVC", b"", 1, "solver_type must have 1 values, got 0"),
         (b"nr_class 3", b"nr_class three", 2, "nr_class must be an integer from 2 to 2147483647, got 'three'"),
@@ -294,8 +295,8 @@ def test_a_broken_rule_is_named_with_its_line(old, new, line, rule, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "line", "rule"),
     [
-        (b"nr_class 2\n", b"nr_class 3\n", 2, "nr_class must be 2 for regression, got 3"),
-        (b"nr_class 2\n", b"nr_class 2\nlabel 1 2\n", 3, "a model for regression has no labels"),
+        (b"nr_class 2\n", b"nr_class 3\n", 2, "nr_class must be 2 for regression and for one class, got 3"),
+        (b"nr_class 2\n", b"nr_class 2\nlabel 1 2\n", 3, "a model for regression or of one class has no labels"),
         (b"bias -1\nw\n0.5", b"bias 1e300\nw\n0.5\n1e300", 4, "bias times its weight is not finite"),
     ],
 )
@@ -327,3 +328,54 @@ def test_changed_bytes_are_refused_or_give_a_whole_model(data, text, tmp_path):
     except FormatError:
         return
     assert np.isfinite(loaded.predict(np.ones((1, loaded.n_features_in_)))).all()
+
+
+@pytest.mark.parametrize("nu", [0.1, 0.5])
+def test_we_predict_from_their_one_class_models_as_liblinear_does(nu, X, tmp_path):
+    rows = X + 1.0
+    theirs = theirs_of(np.ones(len(rows)), rows, tmp_path / "model", f"-s 21 -n {nu}")
+    expected, scores = predicted_by_liblinear(theirs, rows)
+    loaded = load_model(tmp_path / "model")
+    assert type(loaded) is LinearOneClassSVM
+    np.testing.assert_allclose(loaded.decision_function(rows), scores[:, 0], rtol=1e-9, atol=1e-9 * theirs.rho)
+    inside = scores[:, 0] != 0.0  # liblinear calls rows on the boundary outliers
+    np.testing.assert_array_equal(loaded.predict(rows)[inside], expected[inside])
+
+
+@pytest.mark.parametrize("nu", [0.1, 0.5])
+def test_liblinear_predicts_from_our_one_class_models_as_we_do(nu, X, tmp_path):
+    rows = X + 1.0
+    ours = LinearOneClassSVM(nu=nu).fit(rows)
+    save_model(ours, tmp_path / "model", format="liblinear")
+    expected, scores = predicted_by_liblinear(liblinearutil.load_model(str(tmp_path / "model")), rows)
+    decision = ours.decision_function(rows)
+    np.testing.assert_allclose(decision, scores[:, 0], rtol=1e-9, atol=1e-9 * ours.offset_[0])
+    away = np.abs(decision) > 1e-9 * ours.offset_[0]
+    np.testing.assert_array_equal(ours.predict(rows)[away], expected[away])
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.coef_, ours.coef_)
+    np.testing.assert_array_equal(loaded.offset_, ours.offset_)
+    np.testing.assert_array_equal(loaded.decision_function(rows), decision)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "rule"),
+    [
+        (b"rho 0.25\n", b"", 5, "the header lacks rho"),
+        (b"rho 0.25", b"rho nan", 5, "'nan' is not a finite number"),
+        (
+            b"bias -1\nrho 0.25\nw\n0.5\n",
+            b"bias 1\nrho 0.25\nw\n0.5\n2\n",
+            4,
+            "bias must be negative in a model of ONE",
+        ),
+        (b"nr_class 2\n", b"nr_class 2\nlabel 1 -1\n", 3, "a model for regression or of one class has no labels"),
+    ],
+)
+def test_a_broken_rule_of_one_class_is_named_with_its_line(old, new, line, rule, tmp_path):
+    (tmp_path / "whole").write_bytes(ONE_CLASS)
+    assert load_model(tmp_path / "whole").predict([[1.0, 0.0], [0.0, 0.1]]).tolist() == [1, -1]
+    assert ONE_CLASS.count(old) == 1
+    found, message = refusal(ONE_CLASS.replace(old, new), tmp_path / "model")
+    assert rule in message
+    assert found == line

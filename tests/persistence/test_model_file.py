@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from widemargin import (
     SVC,
     SVR,
+    LinearOneClassSVM,
     LinearSVC,
     LinearSVR,
     MeasureSVC,
@@ -69,6 +70,8 @@ def fitted(rows):
         "roc area": (ROCAreaSVC(), X, np.where(y > 0, "yes", "no")),
         "measure": (MeasureSVC(measure="recall@9", C=10.0), X, y > 1),
         "measure without": (MeasureSVC(fit_intercept=False, C=10.0), X, y > 1),
+        "linear one class": (LinearOneClassSVM(nu=0.3), X + 1.0, None),
+        "linear one class by planes": (LinearOneClassSVM(solver="ocas"), csr_matrix(X + 1.0), None),
     }
     return {name: model.set_params(tol=0.1).fit(data, labels) for name, (model, data, labels) in cases.items()}
 
@@ -109,7 +112,7 @@ CASES = [
     "binary", "hinge", "no intercept", "one against rest", "crammer singer", "crammer singer of two", "strings",
     "objects", "float32", "named features", "weighted", "regression", "regression without", "planes",
     "free intercept", "violation", "regression by planes", "rank", "ordinal", "ordinal of two", "roc area", "measure",
-    "measure without",
+    "measure without", "linear one class", "linear one class by planes",
 ]  # fmt: skip
 
 
@@ -335,7 +338,7 @@ def test_a_string_type_wider_than_any_need_is_narrowed(rows, tmp_path):
 # What cannot be saved
 
 
-@pytest.mark.parametrize("model", [LinearSVC(), SVC(), OneClassSVM()])
+@pytest.mark.parametrize("model", [LinearSVC(), SVC(), OneClassSVM(), LinearOneClassSVM()])
 def test_an_unfitted_model_is_not_saved(model, tmp_path):
     with pytest.raises(NotFittedError, match="not fitted yet"):
         save_model(model, tmp_path / "model")
@@ -349,6 +352,7 @@ class Relative(LinearSVC):
 @pytest.mark.parametrize("model", [LogisticRegression(), Relative(), None, "LinearSVC"])
 def test_other_objects_are_refused_by_naming_what_can_be_saved(model, tmp_path):
     known = "LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM, RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC"
+    known += ", LinearOneClassSVM"
     with pytest.raises(TypeError, match=f"model must be one of {known}, got {type(model).__name__}"):
         save_model(model, tmp_path / "model")
 

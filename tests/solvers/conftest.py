@@ -1,7 +1,10 @@
-"""A reference solver for tiny quadratic programs in plain NumPy, which bounds the error of its own result."""
+"""A reference solver for tiny quadratic programs in plain NumPy, which bounds the error of its own result; fixtures."""
 
 import numpy as np
 import pytest
+
+from widemargin.solvers import auto
+from widemargin.solvers.newton import smoothed
 
 
 def _newton_step(G, A, D, dual, primal):
@@ -68,3 +71,11 @@ def _minimum(G, c, upper, A=None, b=None):
 def exact_qp():
     """Return the function that minimises a tiny quadratic program and bounds the error of its result."""
     return _minimum
+
+
+@pytest.fixture
+def no_active_set(monkeypatch):
+    """Treat problems of all sizes as too large for the active-set method."""
+    for place in (auto, smoothed):
+        monkeypatch.setattr(place, "takes_active_set", lambda problem: False)
+        monkeypatch.setattr(place, "can_be_dense", lambda X: False)

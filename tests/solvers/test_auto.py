@@ -16,7 +16,6 @@ from widemargin.solvers import auto as module
 from widemargin.solvers.auto import AUTO, auto, chosen
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.cutting_planes.methods import ocas
-from widemargin.solvers.newton import smoothed as newton_module
 from widemargin.solvers.newton.smoothed import newton
 
 
@@ -25,14 +24,6 @@ def problem_of(rng, n, d, C, noise=1.0, loss=classification.hinge, container=np.
     sign = np.where(X[:, 0] + noise * rng.standard_normal(n) > 0, 1.0, -1.0)
     X[:, 0] += sign * (0.0 if noise else 1.0)
     return loss(Matrix(container(X)), sign, np.full(n, C))
-
-
-@pytest.fixture
-def no_active_set(monkeypatch):
-    """Treat problems of all sizes as too large for the active-set method."""
-    for place in (module, newton_module):
-        monkeypatch.setattr(place, "takes_active_set", lambda problem: False)
-        monkeypatch.setattr(place, "can_be_dense", lambda X: False)
 
 
 def test_small_problems_are_solved_exactly(rng):

@@ -17,6 +17,7 @@ from widemargin import (
     FeatureRanges,
     FormatError,
     GridResult,
+    LinearOneClassSVM,
     LinearSVC,
     LinearSVCCV,
     LinearSVR,
@@ -101,6 +102,7 @@ def fit_others() -> None:
     LinearSVR(loss=RowLoss(lower=-1.0, upper=1.0, curvature=0.5)).fit(X, target)
     assert_type(RowLoss(0, 1).upper, float)
     assert_type(LinearSVRCV().fit(X, target).path_, CPath)
+    assert_type(LinearOneClassSVM(nu=0.1, solver="ocas").fit(X).predict(X), NDArray[np.int64])
     assert_type(OneClassSVM(nu=0.1, gamma="auto").fit(X).score_samples(X), NDArray[np.float64])
     assert_type(RankSVM(10.0).fit(X, target, qid=[1, 1, 2, 2]).score(X, target), float)
 

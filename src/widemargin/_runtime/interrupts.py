@@ -104,18 +104,20 @@ def _handler_to_replace():
     return handler if raises else None
 
 
-@contextmanager
-def _handling(handler):
+class _handling:
     """Handle SIGINT by `handler` within the block, and print nothing where a KeyboardInterrupt cannot be raised."""
 
-    def report(failure, otherwise=sys.unraisablehook):
-        if failure.exc_type is not KeyboardInterrupt:
-            otherwise(failure)
+    def __init__(self, handler):
+        self._handler = handler
 
-    former_hook, sys.unraisablehook = sys.unraisablehook, report
-    former_handler = signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, former_handler)
-        sys.unraisablehook = former_hook
+    def __enter__(self):
+        self._former_hook, sys.unraisablehook = sys.unraisablehook, self._report
+        self._former_handler = signal.signal(signal.SIGINT, self._handler)
+
+    def __exit__(self, *_):
+        signal.signal(signal.SIGINT, self._former_handler)
+        sys.unraisablehook = self._former_hook
+
+    def _report(self, failure):
+        if failure.exc_type is not KeyboardInterrupt:
+            self._former_hook(failure)

@@ -235,9 +235,13 @@ class ProgressReport:
         """Return a `Task` to be shown here; see `widemargin._runtime.progress.task`."""
         return Task(self, what, total, unit, speed) if self.verbose else _UNSEEN
 
-    @contextmanager
     def solving(self, n_problems, unit="problems"):
-        """Open a task for the solving of so many problems, by solvers that have this report as a callback."""
+        """Return a task for the solving of so many problems, by solvers that have this report as a callback."""
+        return self._solving(n_problems, unit) if self.verbose else _UNSEEN
+
+    @contextmanager
+    def _solving(self, n_problems, unit):
+        """Open the task of `solving`."""
         self._forecast = Forecast()
         with self.task("solving", n_problems if n_problems > 1 else None, unit) as task:
             try:

@@ -29,8 +29,8 @@ class CsrRows(NamedTuple):
 class Lists(NamedTuple):
     """The lists of a block of rows: column k is in the rows rows[indptr[k]:indptr[k + 1]], with these values.
 
-    If line_of[k] is not zero, the list of column k is empty, and the column is lines[line_of[k] − 1]. If there are no
-    lines, `line_of` is empty.
+    If line_of[k] is not zero, column k is also lines[line_of[k] − 1], which is used instead. If there are no lines,
+    `line_of` is empty.
     """
 
     data: np.ndarray
@@ -77,16 +77,13 @@ def list_blocks(rows, n_columns):
 def _lists(X):
     """Return the Lists of a CSR matrix."""
     X = X.tocsc()
-    counts = np.diff(X.indptr)
-    frequent = np.flatnonzero(counts > max(1.0, _LINE_ABOVE_FREQUENCY * X.shape[0]))
-    lines = np.ascontiguousarray(X[:, frequent].toarray().T)
+    frequent = np.flatnonzero(np.diff(X.indptr) > max(1.0, _LINE_ABOVE_FREQUENCY * X.shape[0]))
+    lines = np.zeros((len(frequent), X.shape[0]), X.dtype)
     line_of = np.zeros(X.shape[1] if len(frequent) else 0, np.uint32)
-    if len(frequent):
-        line_of[frequent] = 1 + np.arange(len(frequent))
-        kept = np.repeat(line_of == 0, counts)
-        counts[frequent] = 0
-        indptr = np.append(0, np.cumsum(counts))
-        return Lists(X.data[kept], X.indices[kept].astype(np.uint32), indptr.astype(np.uint32), lines, line_of)
+    line_of[frequent] = 1 + np.arange(len(frequent))
+    for line, column in zip(lines, frequent, strict=True):
+        here = slice(X.indptr[column], X.indptr[column + 1])
+        np.add.at(line, X.indices[here], X.data[here])
     return Lists(X.data, X.indices.astype(np.uint32), X.indptr.astype(np.uint32), lines, line_of)
 
 
@@ -137,12 +134,13 @@ def row_with_lists(rows, i, lists, sums):
         sums[j] = 0
     for k in range(rows.indptr[i], rows.indptr[i + np.uint64(1)]):
         value, column = rows.data[k], rows.indices[k]
-        for t in range(lists.indptr[column], lists.indptr[column + np.uint32(1)]):
-            sums[lists.rows[t]] += value * lists.data[t]
         if has_lines and lists.line_of[column] > 0:
             line = lists.lines[lists.line_of[column] - np.uint32(1)]
             for j in range(sums.size):
                 sums[j] += value * line[j]
+        else:
+            for t in range(lists.indptr[column], lists.indptr[column + np.uint32(1)]):
+                sums[lists.rows[t]] += value * lists.data[t]
 
 
 @compiled

@@ -37,6 +37,7 @@ _NANOSECONDS_PER_MATCH = 0.7  # of a column that two rows have in common
 _MAX_MATCHES_PER_BYTE = 0.07  # of the stored values of a row; lists are faster up to this, panels above (measured)
 _ROWS_PER_DENSE_PANEL = 128  # rows of a block that BLAS multiplies at once
 _PRODUCTS_PER_TILE = 1 << 16  # 256 or 512 kB, and 20 to 100 microseconds of work between calls from Python
+_ROWS_OF_ONE_TILE = 256  # up to which all products of dense rows are one tile
 _COLUMNS_PER_TASK = 4 * ROWS_PER_BLOCK  # products with so many rows x_j are one task of the thread pool
 _MAX_COLUMNS_WITH_LINES = 1 << 16  # of a panel, which then has 16 MB; with more columns, lists are used
 _ROWS_TRANSPOSED_TOGETHER = 64  # rows x_j whose products are transposed together, from (j, b) to (b, j)
@@ -77,7 +78,8 @@ class InnerProducts:
         else:
             self._X = _array_of(X, dtype)
             self.cost = _NANOSECONDS_PER_DENSE_VALUE * self.n_features
-        self.panel_rows = LANES if self._sparse else _ROWS_PER_DENSE_PANEL
+        dense_rows = _ROWS_PER_DENSE_PANEL if self.n_rows > _ROWS_OF_ONE_TILE else _ROWS_OF_ONE_TILE
+        self.panel_rows = LANES if self._sparse else dense_rows
         self.tile_columns = _PRODUCTS_PER_TILE // self.panel_rows
         self._free_workspaces = []
 

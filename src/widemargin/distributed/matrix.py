@@ -178,7 +178,8 @@ class DistributedQP(DualQP):
     def _of_parts(cls, X, parts, free_intercept, factor=1.0):
         X.place.factors[parts.ref.name] = factor
         facts = X.place.each_later(problem_facts, parts)
-        return cls(X, None, None, None, None, None, free_intercept, parts, facts, factor)
+        numbers = None, None, None, None, None
+        return cls(X, *numbers, free_intercept=free_intercept, parts=parts, facts=facts, factor=factor)
 
     @property
     def ref(self):

@@ -164,7 +164,7 @@ class HeldRows:
             n_bytes = K.dtype.itemsize * K.n_rows**2
             self._memory = _memory_of(n_bytes)
             self.values = self._memory[:n_bytes].view(K.dtype).reshape(K.n_rows, K.n_rows)
-        self.is_ready = np.full(K.n_rows, K.held is not None)
+        self.is_ready = (np.zeros if K.held is None else np.ones)(K.n_rows, np.bool_)
         self.n_slots, self.n_computed, self._clock = K.n_rows, 0.0, 0
         self.n_fetched, self.n_found = 0, 0
 

@@ -2,7 +2,8 @@
 
 Kernel values are computed in tiles, and each tile is multiplied by the coefficients as soon as it is computed. Memory
 is therefore bounded for any number of rows and support vectors, and all outputs use the same tile. The linear kernel
-needs no kernel values: its scores are <Σ_i coef_i x_i, z>.
+needs no kernel values: its scores are <Σ_i coef_i x_i, z>. If the squared distances are small integers, the values of
+the rbf kernel are read from a table (see `integer_rows`).
 """
 
 from contextlib import nullcontext
@@ -15,6 +16,7 @@ from scipy.sparse import csr_array, issparse
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run, single_threaded_blas, split
 from widemargin.data.column_lists import ROWS_PER_BLOCK, ColumnNumbers, csr_rows, list_blocks, row_with_lists
+from widemargin.data.integer_rows import integer_distances, put_distances
 from widemargin.data.products import InnerProducts, is_sparse, squared_norms
 from widemargin.kernels.functions import finish_row
 
@@ -23,6 +25,8 @@ _ROWS_PER_TASK, _FEWEST_TASKS = 128, 8  # of the thread pool, unless there is li
 _NANOSECONDS_PER_TASK = 400_000.0  # work below which there is only one task
 _NANOSECONDS_WITHOUT_BLAS_THREADS = 10_000.0  # work for which BLAS never starts threads of its own
 _NANOSECONDS_PER_KERNEL_VALUE, _NANOSECONDS_PER_SPARSE_PRODUCT = 1.0, 3.0
+_NANOSECONDS_PER_LOOK_UP, _NANOSECONDS_PER_LINE = 0.4, 0.03
+_LARGEST_GAMMA = 1e290  # for the unit of integer distances: the exponents of the table do not overflow
 
 
 def kernel_scores(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):
@@ -86,6 +90,16 @@ class _Rows(NamedTuple):
 
 def _by_products(expansion, Z, out, n_jobs, advance):
     """Compute the scores from inner products, turned into kernel values and multiplied by coefficients."""
+    distances = integer_distances(expansion.support, Z) if expansion.kernel.name == "rbf" else None
+    if distances is not None and 0.0 <= expansion.kernel.gamma * distances.unit < _LARGEST_GAMMA:
+        prepared = _by_table(expansion, distances, out)
+    else:
+        prepared = _by_numbers(expansion, Z, out)
+    _score_in_tasks(*prepared, expansion.coefficients.shape[1], len(out), n_jobs, advance)
+
+
+def _by_numbers(expansion, Z, out):
+    """Return a function that scores a range of rows by floating point numbers, and the nanoseconds for one value."""
     kernel, support = expansion.kernel, expansion.support
     if kernel.name == "rbf" and not issparse(support) and not issparse(Z):
         centre = support.mean(axis=0, dtype=np.float64).astype(support.dtype)
@@ -97,17 +111,21 @@ def _by_products(expansion, Z, out, n_jobs, advance):
     single = single and kernel.exact_in_single(norms) and kernel.exact_in_single(norms_of_Z)
     dtype = np.float32 if single else np.float64
     support, Z = _Rows(support, norms.astype(dtype)), _Rows(Z, norms_of_Z.astype(dtype))
-    score, nanoseconds = (_by_lists if is_sparse(support.X) else _by_tiles)(expansion, support, Z, out, dtype)
+    return (_by_lists if is_sparse(support.X) else _by_tiles)(expansion, support, Z, out, dtype)
+
+
+def _score_in_tasks(score, nanoseconds, n_support, n_rows, n_jobs, advance):
+    """Call score(begin, end) for ranges of all rows; one kernel value takes so many nanoseconds."""
 
     def score_and_advance(begin, end):
         score(begin, end)
         advance(end - begin)
 
-    work = nanoseconds * len(norms) * len(out)
-    n_tasks = min(-(-len(out) // _ROWS_PER_TASK), int(work / _NANOSECONDS_PER_TASK))
+    work = nanoseconds * n_support * n_rows
+    n_tasks = min(-(-n_rows // _ROWS_PER_TASK), int(work / _NANOSECONDS_PER_TASK))
     n_tasks = 1 if work < _NANOSECONDS_PER_TASK else max(_FEWEST_TASKS, n_tasks)
     with single_threaded_blas() if work > _NANOSECONDS_WITHOUT_BLAS_THREADS else nullcontext():
-        run(score_and_advance, split(len(out), n_tasks), n_jobs)
+        run(score_and_advance, split(n_rows, n_tasks), n_jobs)
 
 
 def _by_tiles(expansion, support, Z, out, dtype):
@@ -148,6 +166,31 @@ def _by_lists(expansion, support, Z, out, dtype):
     return score, _NANOSECONDS_PER_KERNEL_VALUE + _NANOSECONDS_PER_SPARSE_PRODUCT
 
 
+def _by_table(expansion, distances, out):
+    """Return a function that scores a range of rows by integer distances, and the nanoseconds for one kernel value."""
+    exponents = expansion.kernel.gamma * distances.unit * np.arange(distances.largest + 1)
+    table, parts = np.exp(-exponents), [expansion.part(block.start, block.stop) for block in distances.blocks]
+
+    def score(begin, end):
+        integers, values = np.empty(ROWS_PER_BLOCK, np.int16), np.empty(ROWS_PER_BLOCK)
+        for (start, stop, lines, norms), part in zip(distances.blocks, parts, strict=True):
+            memory = integers[: stop - start], values[: stop - start]
+            _add_from_table(table, distances.Z, (begin, end), lines, norms, part, memory, out)
+
+    return score, _NANOSECONDS_PER_LOOK_UP + _NANOSECONDS_PER_LINE * distances.lines_per_row
+
+
+@compiled
+def _add_from_table(table, Z, ends, lines, norms, part, memory, out):
+    """Add the contributions of a block of support vectors to out[b], for the rows b from ends[0] to ends[1]."""
+    distances, values = memory
+    for b in range(ends[0], ends[1]):
+        put_distances(Z, np.uint64(b), lines, norms, distances)
+        for j in range(values.size):
+            values[j] = table[np.uint16(distances[j])]
+        _add_sums(values, part, out[b])
+
+
 @compiled
 def _add_tile(numbers, products, own, norms, part, values, out):
     """Add the contributions of some support vectors to out[b], from the products[b] of row b with them, for all b."""
@@ -163,12 +206,19 @@ def _add_rows(numbers, rows, own, ends, lists, norms, part, products, values, ou
         _add_row(numbers, products, own[b], norms, part, values, out[b])
 
 
-@compiled(fastmath=SUMS)
+@compiled
 def _add_row(numbers, products, own, norms, part, values, out):
     """Add the sums over each block of support vectors and each output to out, from the products of one row."""
     kind, gamma, coef0, degree = numbers
+    values = values[: products.size]
+    finish_row(kind, gamma, coef0, degree, products, own, norms, values)
+    _add_sums(values, part, out)
+
+
+@compiled(fastmath=SUMS)
+def _add_sums(values, part, out):
+    """Add the sums over each block of support vectors and each output to out, from the kernel values of one row."""
     coefficients, ends = part
-    finish_row(kind, gamma, coef0, degree, products, own, norms, values[: products.size])
     for block in range(out.shape[0]):
         begin, end = ends[block], ends[block + 1]
         if begin < end:

@@ -53,6 +53,8 @@ class KernelRows:
         An upper bound of |K(x, z)|; for a callable kernel, the largest |K(x, x)|, since no other values are known.
     dtype : numpy dtype
         Precision of the blocks, as used.
+    cost : float
+        Approximate time of one inner product in nanoseconds; infinite if kernel values are not computed from these.
     cheap : bool
         Whether computing a value takes less time than the system takes to provide new memory for it.
     held : ndarray or None
@@ -73,9 +75,10 @@ class KernelRows:
         self.dtype = np.dtype(dtype)
         if kernel.from_products:
             self._prepare_products()
-            self.cheap = self._products.cost < _CHEAP_NANOSECONDS
+            self.cost = self._products.cost
+            self.cheap = self.cost < _CHEAP_NANOSECONDS
         else:
-            self.cheap = kernel.name == "precomputed"
+            self.cost, self.cheap = np.inf, kernel.name == "precomputed"
             self.dtype = np.dtype(np.float64)  # the values are the user's and may be of any size
             self._block = _PrecomputedBlock(X) if kernel.name == "precomputed" else _CallableBlock(kernel.function, X)
             self._every = np.arange(self.n_rows) if subset is None else self._subset
@@ -252,7 +255,7 @@ class PreparedRows:
     def __init__(self, kernel, X, dtype):
         if issparse(X) and not is_sparse(X):  # most values are stored: they are computed as those of an array are
             X = X.toarray()
-        centre = X.mean(axis=0, dtype=np.float64) if kernel.name == "rbf" and not issparse(X) else None
+        centre = X.sum(axis=0, dtype=np.float64) / len(X) if kernel.name == "rbf" and not issparse(X) else None
         self.dtype = np.dtype(dtype)
         self.X = _centred(X, centre, self.dtype)
         self.norms = squared_norms(self.X)

@@ -84,6 +84,8 @@ class SolvedModel(BaseEstimator):
         "callbacks": [callable, "array-like", None],
     }
 
+    _solvers_are_random = True  # whether they use the seed that `random_state` gives
+
     gap_: float
     objective_: float
     history_: NDArray[np.void] | list[NDArray[np.void]]
@@ -126,7 +128,7 @@ class SolvedModel(BaseEstimator):
         begun : float or None
             When the fit began, from which `max_seconds` are counted, by `time.perf_counter`; None is now.
         """
-        seed = seed_of(getattr(self, "random_state", None))
+        seed = seed_of(getattr(self, "random_state", None)) if self._solvers_are_random else 0
         begun = time.perf_counter() if begun is None else begun
         n_problems = len(problems)
         with reporting(self.verbose) as report, self._announcing(report), report.solving(n_problems) as solving:

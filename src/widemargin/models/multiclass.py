@@ -36,6 +36,11 @@ class Pair:
     sign: np.ndarray
 
     @property
+    def n_first(self):
+        """Number of rows of the first class."""
+        return np.count_nonzero(self.sign > 0.0)
+
+    @property
     def has_both(self):
         """Whether there are rows of both classes; otherwise the pair has no problem to solve."""
         return abs(self.sign.sum()) < len(self.sign)
@@ -84,19 +89,21 @@ class PairTable:
 
 def tabulate(pairs, coefs, intercepts, label, n_classes):
     """Return the PairTable of the pairs, given the coefficients of each pair's rows and its intercept."""
-    used = np.zeros(len(label), dtype=bool)
+    table = np.zeros((n_classes - 1, len(label)))  # of all rows
     for pair, coef in zip(pairs, coefs, strict=True):
-        used[pair.rows[coef != 0.0]] = True
+        if n_classes == 2:
+            table[0, pair.rows] = coef
+        else:
+            n_first = pair.n_first
+            table[pair.second - 1, pair.rows[:n_first]] = coef[:n_first]
+            table[pair.first, pair.rows[n_first:]] = coef[n_first:]
+    used = table[0] != 0.0
+    for line in table[1:]:
+        used |= line != 0.0
     support = np.flatnonzero(used)
     support = support[np.argsort(label[support], kind="stable")]
-    place = np.zeros(len(label), dtype=np.intp)
-    place[support] = np.arange(len(support))
-    dual_coef = np.zeros((n_classes - 1, len(support)))
-    for pair, coef in zip(pairs, coefs, strict=True):
-        for line, mine in ((pair.second - 1, pair.sign > 0.0), (pair.first, pair.sign < 0.0)):
-            mine &= coef != 0.0
-            dual_coef[line, place[pair.rows[mine]]] = coef[mine]
-    return PairTable(support, np.bincount(label[support], minlength=n_classes), dual_coef, np.array(intercepts))
+    n_support = np.bincount(label[support], minlength=n_classes)
+    return PairTable(support, n_support, table[:, support], np.array(intercepts))
 
 
 def pair_coefficients(dual_coef, n_support):

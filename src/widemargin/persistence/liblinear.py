@@ -5,6 +5,7 @@
     label 1 -1              (classification only, integers)
     nr_feature 3
     bias 1                  (B, the value of a constant feature; negative if there is none)
+    rho 0.2                 (ONECLASS_SVM only, whose bias is negative: a row is an outlier if its score is below rho)
     w
     0.5                     (a line per feature, then one for the constant feature; one number per class)
     # sha256=...            (our checksum; LIBLINEAR does not read beyond the weights)
@@ -12,7 +13,7 @@
 The predicted class is the one with the largest score. With two classes there is one score, and LIBLINEAR predicts
 label[0] if it is positive. Here a positive score means classes_[1], the larger label, so that the weights change their
 sign if the file lists the smaller label first. MCSVM_CS has two columns even for two classes, and LIBLINEAR uses the
-first. For regression nr_class is 2 and there are no labels.
+first. For regression and one-class models nr_class is 2 and there are no labels.
 """
 
 import re
@@ -23,6 +24,7 @@ from sklearn.base import is_classifier
 
 from widemargin.errors import FormatError
 from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.persistence.linear_fields import check_weights
 from widemargin.persistence.text import (
     CHECKSUM,
@@ -52,8 +54,8 @@ _REFUSED = {
     "L2R_LR": "logistic regression",
     "L2R_LR_DUAL": "logistic regression",
     "L1R_LR": "logistic regression",
-    "ONECLASS_SVM": "a linear one-class model",
 }
+_ONE_CLASS = "ONECLASS_SVM"
 _CHECKSUM_LINE = re.compile(rb"# " + CHECKSUM + rb"\s*")
 _KEYS = ("solver_type", "nr_class", "label", "nr_feature", "bias", "rho", "w")
 
@@ -68,14 +70,15 @@ def write(model):
     coef, intercept = model.coef_.toarray() if issparse(model.coef_) else model.coef_, np.asarray(model.intercept_)
     check_weights(model, {"coef_": coef, "intercept_": intercept})
     coef = np.atleast_2d(coef).astype(np.float64)
-    bias, W = -1.0, coef.T
-    if intercept.ndim or intercept:
+    bias, W, is_one_class = -1.0, coef.T, isinstance(model, LinearOneClassSVM)
+    if (intercept.ndim or intercept) and not is_one_class:
         bias = float(model.intercept_scaling) if model.penalize_intercept else 1.0
         W = np.vstack([W, _weights_of_constant(np.broadcast_to(intercept, len(coef)), bias)])
     lines = [f"solver_type {_solver_type(model)}", f"nr_class {max(len(coef), 2)}"]
     if is_classifier(model):
         lines.append("label " + " ".join(map(str, _labels_of(model))))
-    lines += [f"nr_feature {coef.shape[1]}", f"bias {bias:.17g}", "w"]
+    lines += [f"nr_feature {coef.shape[1]}", f"bias {bias:.17g}"]
+    lines += [f"rho {model.offset_[0]:.17g}", "w"] if is_one_class else ["w"]
     lines += [" ".join([f"{weight:.17g}" for weight in row]) for row in W.tolist()]
     return with_checksum(("\n".join([*lines, "# "])).encode("ascii"), b"\n")
 
@@ -96,6 +99,8 @@ def _weights_of_constant(intercept, bias):
 
 def _solver_type(model):
     """Return LIBLINEAR's name of the problem that a model solves; dual="auto" becomes the dual solver."""
+    if isinstance(model, LinearOneClassSVM):
+        return _ONE_CLASS
     known = _CLASSIFIERS if is_classifier(model) else _REGRESSORS
     if is_classifier(model) and model.multi_class == "crammer_singer" and len(model.classes_) > 2:
         return _CRAMMER_SINGER
@@ -126,6 +131,8 @@ def read(content, path):
     labels = header.labels(n_classes) if solver in _CLASSIFIERS else _no_labels(header, n_classes)
     n_columns = 1 if n_classes == 2 and solver != _CRAMMER_SINGER else n_classes
     W = _read_weights(_weights_text(content, header), n_features + (bias >= 0), n_columns, header)
+    if solver == _ONE_CLASS:
+        return _one_class_model(header, W, n_features, bias)
     if not bias > 0:  # a constant feature that is 0 does not change the scores
         W, settings = W[:n_features], {"fit_intercept": False}
     else:
@@ -140,22 +147,33 @@ def read(content, path):
     return _keep(model, W[:, :1] if order[0] == 1 else -W[:, :1], n_features)
 
 
+def _one_class_model(header, W, n_features, bias):
+    """Return the LinearOneClassSVM of a file."""
+    if bias >= 0:
+        header.refuse("bias", f"bias must be negative in a model of {_ONE_CLASS}, which has rho instead, got {bias:g}.")
+    model = LinearOneClassSVM()
+    model.offset_ = np.array([header.number("rho")])
+    model.coef_, model.intercept_ = np.ascontiguousarray(W.T), -model.offset_
+    model.n_features_in_ = n_features
+    return model
+
+
 def _solver_in(header):
     """Return the solver's name; FormatError if the package has no estimator for its models."""
-    name = header.choice("solver_type", {**_CLASSIFIERS, **_REGRESSORS, **_REFUSED})
+    name = header.choice("solver_type", {**_CLASSIFIERS, **_REGRESSORS, **_REFUSED, _ONE_CLASS: None})
     if name in _REFUSED:
         header.refuse("solver_type", f"{name} is {_REFUSED[name]}, for which widemargin has no estimator.")
-    if "rho" in header:
-        header.refuse("rho", f"rho belongs to ONECLASS_SVM, not to {name}.")
+    if "rho" in header and name != _ONE_CLASS:
+        header.refuse("rho", f"rho belongs to {_ONE_CLASS}, not to {name}.")
     return name
 
 
 def _no_labels(header, n_classes):
-    """Raise FormatError if the header of a regression model has entries of a classifier."""
+    """Raise FormatError if the header of a regression or one-class model has entries of a classifier."""
     if n_classes != 2:
-        header.refuse("nr_class", f"nr_class must be 2 for regression, got {n_classes}.")
+        header.refuse("nr_class", f"nr_class must be 2 for regression and for one class, got {n_classes}.")
     if "label" in header:
-        header.refuse("label", "a model for regression has no labels.")
+        header.refuse("label", "a model for regression or of one class has no labels.")
 
 
 def _intercept(header, weights, bias):

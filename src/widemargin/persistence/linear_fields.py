@@ -17,6 +17,7 @@ from widemargin.data.columns import at_columns
 from widemargin.models.cutting_plane.base import PlaneModel
 from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ordinal import OrdinalSVC
+from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.persistence.encoding import typed_entry
 from widemargin.persistence.vector_fields import basis_arrays, basis_metadata, check_numbers, restore_basis
 from widemargin.problems.measures import parsed
@@ -69,6 +70,8 @@ def restore(model, metadata, arrays):
         model.coef_ = (_sparse_coef if is_sparse else _dense_coef)(model.coef_, columns, model.n_features_in_)
     elif is_sparse:
         model.coef_ = csr_matrix(model.coef_)
+    if isinstance(model, LinearOneClassSVM):
+        model.offset_ = -model.intercept_
     if "n_iter_" in metadata:
         model.n_iter_ = typed_entry(metadata, "n_iter_", int)
 
@@ -136,10 +139,12 @@ def check_weights(model, arrays, n_features=None):
     n_features = model.n_features_in_ if n_features is None else n_features
     is_ordinal, by_planes = isinstance(model, OrdinalSVC), isinstance(model, PlaneModel)
     known = {"coef_", "intercept_", "thresholds_" if is_ordinal else None, None if by_planes else "dual_coef_"}
-    outputs = ()
+    outputs = (1,) if isinstance(model, LinearOneClassSVM) else ()
     if is_classifier(model) and not is_ordinal:
         outputs = (1 if len(model.classes_) == 2 else len(model.classes_),)
     rules = {"coef_": [(*outputs, n_features)], "intercept_": [(), outputs or (1,)]}
+    if isinstance(model, LinearOneClassSVM):
+        rules["intercept_"] = [(1,)]
     if hasattr(model, "basis_coef_"):
         known, rules = known - {"coef_"}, {"intercept_": rules["intercept_"]}
     unknown = sorted(set(arrays) - known)

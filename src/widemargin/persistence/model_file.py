@@ -22,12 +22,13 @@ from widemargin.models.base import SolvedModel
 from widemargin.models.cutting_plane.ordinal import OrdinalSVC
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.persistence import liblinear, libsvm, svmlight, tensors
 from widemargin.persistence.tensors import ESTIMATORS
 
 _FORMATS = {"widemargin": tensors, "liblinear": liblinear, "libsvm": libsvm, "svmlight": svmlight}
 _ESTIMATORS_OF_TEXT = {  # OrdinalSVC is refused by `svmlight`, with the reason
-    "liblinear": (LinearSVC, LinearSVR),
+    "liblinear": (LinearSVC, LinearSVR, LinearOneClassSVM),
     "libsvm": (KernelModel,),
     "svmlight": (*svmlight.ESTIMATORS, OrdinalSVC),
 }
@@ -60,7 +61,7 @@ def save_model(
         Parameters that are not numbers, strings, None, a RowLoss, or lists and dicts of them (callbacks, a
         RandomState) are not kept and come back as their defaults.
         "liblinear" is LIBLINEAR's text, for its `predict`: weights to the bit, labels, the kind of loss and
-        `intercept_scaling`; labels must be integers. Only LinearSVC and LinearSVR.
+        `intercept_scaling`; labels must be integers. Only LinearSVC, LinearSVR and LinearOneClassSVM.
         "libsvm" is LIBSVM's text, for its `svm-predict`: support vectors and their coefficients to the bit, the kernel,
         probabilities; labels must be integers. Only kernel machines.
         "svmlight" is SVM-light's text, for its `svm_classify` and, of a RankSVM, for `svm_rank_classify`: weights and

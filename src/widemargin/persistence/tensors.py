@@ -28,6 +28,7 @@ from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.models.kernel.svc import SVC, NuSVC
 from widemargin.models.kernel.svr import SVR, NuSVR
 from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.persistence import kernel_fields, linear_fields
 from widemargin.persistence.encoding import (
     decode_feature_names,
@@ -41,7 +42,8 @@ from widemargin.persistence.encoding import (
 )
 
 _PLANE_MODELS = (RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC)
-ESTIMATORS = {cls.__name__: cls for cls in (LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM, *_PLANE_MODELS)}
+_KERNEL_MODELS = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
+ESTIMATORS = {cls.__name__: cls for cls in (LinearSVC, LinearSVR, *_KERNEL_MODELS, *_PLANE_MODELS, LinearOneClassSVM)}
 
 _METADATA_KEY = "widemargin"
 _VERSION, _VERSION_WITH_COLUMNS = 1, 2  # of the format; version 2 leaves out the zero columns of coef_

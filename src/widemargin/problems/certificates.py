@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # only annotations need these: nothing of what is checked is 
     from widemargin.data.matrix import Matrix
     from widemargin.problems.formulations import DualQP, KernelQP
 
+_SUM_TOL = 1e-9  # difference of a sum of dual variables from the required one, relative to their sizes
 _TINY, _LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 
 
@@ -65,9 +66,10 @@ def loss_slopes(problem: "DualQP", r: Floats) -> Floats:
     return np.clip(b, problem.lower, problem.upper)
 
 
-def primal(problem: "DualQP", w: Floats) -> float:
-    """Return ½|w|² + Σ loss_i."""
-    return 0.5 * w @ w + losses(problem, scores(problem.X, w)).sum()
+def primal(problem: "DualQP", w: Floats, intercept: float = 0.0) -> float:
+    """Return ½|w|² + dual_sum b + Σ loss_i, where b is an intercept that is not penalised, and part of the scores."""
+    loss = losses(problem, scores(problem.X, w) + intercept).sum()
+    return 0.5 * w @ w + problem.dual_sum * intercept + loss
 
 
 def dual(problem: "DualQP", beta: Floats) -> float:
@@ -76,20 +78,23 @@ def dual(problem: "DualQP", beta: Floats) -> float:
     Raises
     ------
     ValueError
-        If beta violates a box constraint.
+        If beta violates a box constraint, or the intercept is not penalised and Σ beta_i differs from `dual_sum`.
     """
     outside = (beta < problem.lower) | (beta > problem.upper)
     if outside.any():
         i = int(np.argmax(outside))
         raise ValueError(f"beta[{i}] = {beta[i]} lies outside [{problem.lower[i]}, {problem.upper[i]}].")
+    total = beta.sum()
+    if problem.free_intercept and abs(total - problem.dual_sum) > _SUM_TOL * max(np.abs(beta).sum(), problem.dual_sum):
+        raise ValueError(f"beta sums to {total}, not to {problem.dual_sum}.")
     v = combination(problem.X, beta)
     separable = problem.target * beta - problem.epsilon * np.abs(beta) - 0.5 * problem.curvature * beta**2
     return separable.sum() - 0.5 * v @ v
 
 
-def certify(problem: "DualQP", w: Floats, beta: Floats) -> Certificate:
-    """Return the Certificate of w and beta."""
-    return Certificate(primal(problem, w), dual(problem, beta))
+def certify(problem: "DualQP", w: Floats, beta: Floats, intercept: float = 0.0) -> Certificate:
+    """Return the Certificate of w and beta, and of an intercept that is not penalised."""
+    return Certificate(primal(problem, w, intercept), dual(problem, beta))
 
 
 def violations(problem: "DualQP", w: Floats, beta: Floats) -> Floats:
@@ -160,5 +165,5 @@ def _check_feasible(problem: "KernelQP", beta: Floats) -> None:
     scale = max(1.0, np.abs(beta).sum(), np.abs(problem.start).sum())
     for g, (begin, end) in enumerate(zip(problem.ends[:-1], problem.ends[1:], strict=True)):
         total, required = beta[begin:end].sum(), problem.start[begin:end].sum()
-        if abs(total - required) > 1e-9 * scale:
+        if abs(total - required) > _SUM_TOL * scale:
             raise ValueError(f"The dual variables of group {g} sum to {total}, not to {required}.")

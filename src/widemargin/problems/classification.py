@@ -10,7 +10,6 @@ from widemargin.problems.formulations import (
     DualQP,
     KernelFunction,
     KernelQP,
-    descending_offsets,
     feasible_start,
     squared_loss_bound,
     squared_loss_curvature,
@@ -60,7 +59,7 @@ def c_svc(K, sign, cost):
 
 
 def _c_svc_function(problem, solution):
-    cost = np.maximum(problem.upper, -problem.lower)
+    cost = problem.upper - problem.lower
     facts = {"obj": -solution.dual, "rho": solution.offsets[0]}
     if cost[0] > 0.0 and (cost == cost[0]).all():
         facts["nu"] = np.abs(solution.beta).sum() / (cost[0] * len(cost))
@@ -94,7 +93,7 @@ def nu_svc(K, sign, weight, nu):
         ends=np.array([0, n_positive, len(sign)]),
         start=sign * alpha,
         to_function=_nu_svc_function,
-        project_offsets=descending_offsets,
+        offset_order=1,  # a nonnegative margin
         violation_unit=_margin,
         divides_by_margin=True,
     )

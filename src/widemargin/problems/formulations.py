@@ -18,8 +18,15 @@ per row, not a function, so that one compiled solver serves all losses:
     | squared hinge          | sign   | 0 .. ∞, mirrored by the sign      | 1/(2 cost) | 0       |
     | ε-insensitive          | y      | −cost .. cost                     | 0          | ε       |
     | squared ε-insensitive  | y      | −∞ .. ∞                           | 1/(2 cost) | ε       |
+    | one-class              | 0      | 0 .. weight                       | 0          | 0       |
 
 A row of zero cost has the interval 0 .. 0 and no influence.
+
+With an intercept b that is not penalised, the scores are <w, x_i> + b and the dual variables have a fixed sum:
+
+    minimise   ½|w|² + dual_sum b + Σ_i loss_i(<w, x_i> + b)        dual constraint   Σ_i beta_i = dual_sum
+
+`dual_sum` is 0 but for one-class machines. There the objective is negative, or 0 at w = 0.
 
 `KernelQP`: signed dual variables beta_t, each of which belongs to a row of the kernel matrix K. They are divided into
 groups g, and the sum of each group is fixed by a feasible starting point,
@@ -44,6 +51,7 @@ is the difference between the primal objective at (beta, r) and the dual objecti
     | ν-SVR     | two per row                | −y, −y        | 0 .. cost, −cost .. 0           | above, below     |
 """
 
+import math
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -55,7 +63,10 @@ import numpy as np
 
 from widemargin.data.matrix import Matrix
 from widemargin.kernels.rows import KernelRows
-from widemargin.problems.magnitudes import check_mean_risk, check_rows
+from widemargin.problems.magnitudes import check_mean_risk, check_rows, largest_decrease
+
+_SPREAD_OF_SCORES = 1.0 / 16.0  # relative to the product of the norms of weights and rows
+_ZERO_OBJECTIVE = 1e-8  # relative to what the objective would be if no rows cancelled
 
 
 class Intercept(Enum):
@@ -71,7 +82,12 @@ class DualQP:
     """A problem with one signed dual variable per row of X; the formulas are those of this module.
 
     All arrays have n_rows elements. With `free_intercept` the scores of the losses are <w, x_i> + b, where b is not
-    penalised, and the dual variables must sum to zero.
+    penalised, and the dual variables must sum to `dual_sum`.
+
+    Raises
+    ------
+    ValueError
+        If `dual_sum` is not 0 although the intercept is not free, or losses are not hinges.
     """
 
     X: Matrix
@@ -81,6 +97,11 @@ class DualQP:
     curvature: np.ndarray
     epsilon: np.ndarray
     free_intercept: bool = False
+    dual_sum: float = 0.0
+
+    def __post_init__(self):
+        if self.dual_sum != 0.0 and (self.is_squared or not self.free_intercept):
+            raise ValueError(f"dual_sum={self.dual_sum} needs an intercept that is not penalised, and hinge losses.")
 
     def check(self, squared_norms):
         """Raise ValueError if numbers of the problem, with these |x_i|², are not valid or may overflow."""
@@ -88,7 +109,8 @@ class DualQP:
 
     def checksum(self):
         """Return a number that differs if targets or costs of rows differ."""
-        return checksum_of(self.target, self.lower, self.upper, self.curvature, self.epsilon)
+        arrays = self.target, self.lower, self.upper, self.curvature, self.epsilon
+        return checksum_of(*arrays, *([np.float64(self.dual_sum)] if self.dual_sum else []))
 
     @cached_property
     def is_squared(self):
@@ -109,12 +131,49 @@ class DualQP:
         bounds = np.concatenate([self.lower[has_cost], self.upper[has_cost]])
         return bool(is_squared.all() and ((bounds == 0.0) | np.isinf(bounds)).all())
 
+    @cached_property
+    def first_weights(self):
+        """Weights to start from: None for zero, or with a `dual_sum` X'beta for the beta of `trivial_bound`."""
+        return self.X.combine(self.trivial_bound[0]) if self.dual_sum else None
+
+    @cached_property
+    def score_unit(self):
+        """The size of differences of scores: 1, that of the targets, or an estimate at `first_weights` w.
+
+        Norms of w and of rows bound scores; their differences are about a sixteenth of that, where they were measured.
+        """
+        if not self.dual_sum:
+            return 1.0
+        w, mean_square = self.first_weights, float(self.upper @ self.X.squared_norms()) / float(self.upper.sum())
+        unit = _SPREAD_OF_SCORES * math.sqrt(float(w @ w) * mean_square)
+        return unit if 0.0 < unit < math.inf else 1.0
+
+    @cached_property
+    def lower_bound(self):
+        """A lower bound of the objective: 0, unless there is a `dual_sum`."""
+        return -largest_decrease(self, self.X.squared_norms()) if self.dual_sum else 0.0
+
+    @property
+    def trivial_bound(self):
+        """Feasible dual variables, the same fraction of the upper bound of each row, and `lower_bound`."""
+        if not self.dual_sum:
+            return np.zeros(self.X.n_rows), 0.0
+        return np.minimum((self.dual_sum / float(self.upper.sum())) * self.upper, self.upper), self.lower_bound
+
+    @cached_property
+    def objective_scale(self):
+        """An objective of at most this size counts as zero: the gap is relative to this, if the objective is smaller.
+
+        It is 0 unless there is a `dual_sum`: then the optimum is zero if the origin is among the rows.
+        """
+        return -_ZERO_OBJECTIVE * self.lower_bound
+
     def scaled(self, factor):
         """Return the problem with all costs multiplied by a factor."""
         if factor == 1.0:
             return self
         bounds = {"lower": factor * self.lower, "upper": factor * self.upper}
-        return replace(self, **bounds, curvature=self.curvature / factor)
+        return replace(self, **bounds, curvature=self.curvature / factor, dual_sum=factor * self.dual_sum)
 
     def of_rows(self, chosen, X):
         """Return the problem of a sample of the rows; `X` holds the chosen rows.
@@ -130,7 +189,12 @@ class DualQP:
             curvature=self.curvature[chosen] / factor,
             epsilon=self.epsilon[chosen],
             free_intercept=self.free_intercept,
+            dual_sum=self._dual_sum_of(factor * self.upper[chosen]),
         )
+
+    def _dual_sum_of(self, upper):
+        """Return a `dual_sum` for other upper bounds: the same fraction of their sum."""
+        return self.dual_sum * float(upper.sum()) / float(self.upper.sum()) if self.dual_sum else 0.0
 
     @property
     def intercept(self):
@@ -177,6 +241,7 @@ class RiskProblem:
 
     X: Matrix
     risk: Any
+    lower_bound = objective_scale = 0.0  # as those of DualQP
 
     @property
     def scale(self):
@@ -192,19 +257,9 @@ class RiskProblem:
         return checksum_of(self.risk.subgradient(np.zeros(self.X.n_rows))[1])
 
 
-def any_offsets(offsets):
-    """Return the offsets: the problem does not constrain them."""
-    return offsets
-
-
 def unit_one(offsets):
     """Return 1, the margin of a C-SVC."""
     return 1.0
-
-
-def descending_offsets(offsets):
-    """Return the nearest two offsets r_0 >= r_1: the offsets themselves, or their mean twice."""
-    return offsets if offsets[0] >= offsets[1] else np.full(2, offsets.mean())
 
 
 @dataclass(frozen=True)
@@ -212,10 +267,10 @@ class KernelQP:
     """A problem in dual variables of kernel rows; the formulas are those of this module.
 
     `row[t]` is the kernel row of dual variable t; group g has the dual variables ends[g] <= t < ends[g + 1]; `start`
-    is feasible. `to_function(problem, solution)` returns the KernelFunction of a solution. `project_offsets(offsets)`
-    returns the nearest offsets that the problem allows, for instance those with a nonnegative margin.
-    `violation_unit(offsets)` returns the unit of KKT violations: the margin r of a ν-SVC, |ρ| of a one-class SVM, 1
-    otherwise. `allows_scaling` says whether the decision function may be multiplied by a factor near 1.
+    is feasible. `to_function(problem, solution)` returns the KernelFunction of a solution. `offset_order` is 1 if the
+    offsets of two groups must descend, r_0 >= r_1, which is a nonnegative margin; −1 if they must ascend, and 0
+    otherwise. `violation_unit(offsets)` returns the unit of KKT violations: the margin r of a ν-SVC, |ρ| of a one-class
+    SVM, 1 otherwise. `allows_scaling` says whether the decision function may be multiplied by a factor near 1.
     `divides_by_margin` says whether the model is the decision function divided by its margin, in which case a function
     that is zero everywhere is no model.
     """
@@ -228,7 +283,7 @@ class KernelQP:
     ends: np.ndarray
     start: np.ndarray
     to_function: Callable
-    project_offsets: Callable = any_offsets
+    offset_order: int = 0
     violation_unit: Callable = unit_one
     allows_scaling: bool = False
     divides_by_margin: bool = False
@@ -244,5 +299,6 @@ class KernelQP:
 
 def feasible_start(upper, total):
     """Return numbers 0 <= a_t <= upper_t with the given sum: the first ones at their upper bounds, the last ones 0."""
-    sum_before = np.concatenate([[0.0], np.cumsum(upper)[:-1]])
-    return np.clip(total - sum_before, 0.0, upper)
+    sum_before = np.zeros(len(upper))
+    np.cumsum(upper[:-1], out=sum_before[1:])
+    return np.minimum(np.maximum(total - sum_before, 0.0), upper)

@@ -1,4 +1,4 @@
-"""The intercept that is not penalised: the minimiser of R(b) = Σ_i loss_i(s_i + b) over b, for fixed scores s.
+"""The intercept that is not penalised: the minimiser of R(b) = dual_sum b + Σ_i loss_i(s_i + b), for fixed scores s.
 
 The losses of most DualQPs are sums of hinges, weight max(0, z) or weight max(0, z)² with z = side (kink − b), where the
 kink of row i is at side offset − s_i (see `row_risk`). R is convex in b. Piecewise linear losses may have an interval
@@ -26,17 +26,21 @@ def best_intercept(problem, scores):
     kinks, weights = side * hinges.offset - scores, np.abs(hinges.signed_weight)
     has_weight = weights > 0.0
     kinks, weights, side = kinks[has_weight], weights[has_weight], side[has_weight]
-    return (_minimise_squared_hinges if squared else _minimise_hinges)(kinks, weights, side)
+    if squared:
+        return _minimise_squared_hinges(kinks, weights, side)
+    return _minimise_hinges(kinks, weights, side, problem.dual_sum)
 
 
-def _minimise_hinges(kinks, weights, side):
-    """Return the midpoint of the minimisers of Σ weight max(0, side (kink − b)).
+def _minimise_hinges(kinks, weights, side, dual_sum):
+    """Return the midpoint of the minimisers of dual_sum b + Σ weight max(0, side (kink − b)).
 
-    The slope is −Σ {weight: side > 0} for b = −∞ and increases by the weight at each kink.
+    The slope is dual_sum − Σ {weight: side > 0} for b = −∞ and increases by the weight at each kink.
     """
-    descent, total = weights[side > 0.0].sum(), weights.sum()
-    left = _weighted_quantile(kinks, weights, descent - _ZERO_SLOPE * total)
-    right = _weighted_quantile(kinks, weights, descent + _ZERO_SLOPE * total)
+    descent, total = weights[side > 0.0].sum() - dual_sum, weights.sum()
+    left, level = _weighted_quantile(kinks, weights, descent - _ZERO_SLOPE * total), descent + _ZERO_SLOPE * total
+    beyond = kinks > (-np.inf if left is None else left)
+    level -= weights[~beyond].sum()
+    right = left if left is not None and level <= 0.0 else _weighted_quantile(kinks[beyond], weights[beyond], level)
     ends = [end for end in (left, right) if end is not None]
     return float(np.mean(ends)) if ends else 0.0
 

@@ -29,3 +29,17 @@ def loss_and_slope(residual, lower, upper, curvature, epsilon):
 def hinge_argument(signed_weight, offset, score):
     """Return z = offset − side score of the hinge weight max(0, z); side, +1 or −1, is the sign of `signed_weight`."""
     return offset - np.copysign(1.0, signed_weight) * score
+
+
+@compiled
+def error_of_imbalance(imbalance, gap, w_norm, largest_target, largest_norm):
+    """Return a bound on |r| |b*| for dual variables whose sum differs by r from the one that a free intercept requires.
+
+    Their dual objective is a lower bound of the optimum up to this. `gap` is primal − dual without it, at weights of
+    norm w_norm. Some optimal intercept b* is at a corner of a loss, so that |b*| <= t + n |w*| with the largest target
+    (plus epsilon) t and the largest norm n of a row. Since the objective is strongly convex, |w* − w| is at most √(2G),
+    G = primal − optimum, and G <= gap + |r| (t + n |w| + n √(2G)), which is solved for √G.
+    """
+    at_w, per_root = imbalance * (largest_target + largest_norm * w_norm), imbalance * largest_norm * np.sqrt(2.0)
+    root = 0.5 * (per_root + np.sqrt(per_root * per_root + 4.0 * max(gap + at_w, 0.0)))
+    return at_w + per_root * root

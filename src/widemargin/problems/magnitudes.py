@@ -1,7 +1,8 @@
 """Checks that a problem can be solved in double precision, made by linear solvers before they start.
 
 Solvers visit points whose objective is at most about F(0) = Σ_i loss_i(0), the objective of w = 0. This bounds all
-numbers that they compute:
+numbers that they compute. (If the sum of the dual variables is fixed to another number than 0, the weights are at most
+dual_sum max |x_i|, and half the square of this is added to F(0).)
 
     weights          |w| <= W = √(2 F(0))
     scores           |s_i| <= |x_i| W
@@ -17,6 +18,7 @@ import numpy as np
 
 _MAX_MAGNITUDE = 1e300  # of any number that a solver computes; the largest double is 1.8e308
 _MODERATE = 1e30
+_ALLOWANCE = 1e-9  # relative, of a bound that rounding errors must not make too small
 _ADVICE = "Scale the features, or lower C or the weights of rows and classes."
 
 
@@ -61,7 +63,16 @@ def checked_objective_at_zero(problem, squared_norms):
     _check_numbers(problem)
     with np.errstate(over="ignore", invalid="ignore"):
         target = np.abs(problem.target)
-        return float(np.sum(_max_slopes(problem, target) * target))
+        return float(np.sum(_max_slopes(problem, target) * target)) + largest_decrease(problem, squared_norms)
+
+
+def largest_decrease(problem, squared_norms):
+    """Return by how much an optimum may be below F(0) because of `dual_sum`, if rows do not cancel: 0 if that is 0.
+
+    It is ½ dual_sum² max |x_i|², with an allowance for rounding errors.
+    """
+    largest_square = float(squared_norms.max(initial=0.0)) * (1.0 + _ALLOWANCE)
+    return 0.5 * problem.dual_sum * problem.dual_sum * largest_square if problem.dual_sum else 0.0
 
 
 def magnitudes(problem, squared_norms, objective_at_zero):

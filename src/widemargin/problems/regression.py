@@ -10,8 +10,6 @@ from widemargin.problems.formulations import (
     DualQP,
     KernelFunction,
     KernelQP,
-    any_offsets,
-    descending_offsets,
     feasible_start,
     squared_loss_bound,
     squared_loss_curvature,
@@ -52,11 +50,11 @@ def nu_svr(K, y, cost, nu):
     """Return the KernelQP of ½|w|² + Σ costᵢ (max(0, |yᵢ − ⟨w, φ(xᵢ)⟩ − b| − ε) + ν ε), minimised over ε too."""
     alpha = feasible_start(cost, nu * cost.sum() / 2)
     start, ends = np.concatenate([alpha, -alpha]), np.array([0, len(y), 2 * len(y)])
-    functions = {"to_function": _nu_svr_function, "project_offsets": _ascending_offsets}
-    return _two_per_row(K, np.concatenate([-y, -y]), cost, ends=ends, start=start, **functions)
+    options = {"to_function": _nu_svr_function, "offset_order": -1}  # their difference is the width 2 ε of the tube
+    return _two_per_row(K, np.concatenate([-y, -y]), cost, ends=ends, start=start, **options)
 
 
-def _two_per_row(K, linear, cost, *, ends, start, to_function, project_offsets=any_offsets):
+def _two_per_row(K, linear, cost, *, ends, start, to_function, offset_order=0):
     """Return the KernelQP with 0 <= beta⁺ᵢ <= costᵢ of all rows, followed by −costᵢ <= beta⁻ᵢ <= 0 of all rows."""
     row, zero = np.arange(len(cost)), np.zeros(len(cost))
     return KernelQP(
@@ -68,28 +66,27 @@ def _two_per_row(K, linear, cost, *, ends, start, to_function, project_offsets=a
         ends=ends,
         start=start,
         to_function=to_function,
-        project_offsets=project_offsets,
+        offset_order=offset_order,
     )
 
 
-def _ascending_offsets(offsets):
-    """Return the nearest two offsets r_0 <= r_1: their difference is the width 2 ε of the tube."""
-    return descending_offsets(offsets[::-1])[::-1]
-
-
 def _eps_svr_function(problem, solution):
-    above, below = np.split(solution.beta, 2)
     facts = {"obj": -solution.dual, "rho": solution.offsets[0]}
-    cost = problem.upper[: len(above)]
-    if np.ptp(cost) == 0.0 and cost[0] > 0.0:
+    cost = problem.upper[: problem.K.n_rows]
+    if cost[0] > 0.0 and (cost == cost[0]).all():
         facts["nu"] = np.abs(solution.beta).sum() / (cost[0] * len(cost))
-    return KernelFunction(above + below, -solution.offsets[0], facts)
+    return KernelFunction(_of_rows(solution.beta), -solution.offsets[0], facts)
+
+
+def _of_rows(beta):
+    """Return beta⁺ᵢ + beta⁻ᵢ of each row."""
+    n_rows = len(beta) // 2
+    return beta[:n_rows] + beta[n_rows:]
 
 
 def _nu_svr_function(problem, solution):
-    above, below = np.split(solution.beta, 2)
     rho, epsilon = (solution.offsets[0] + solution.offsets[1]) / 2, (solution.offsets[1] - solution.offsets[0]) / 2
-    return KernelFunction(above + below, -rho, {"obj": -solution.dual, "rho": rho, "epsilon": epsilon})
+    return KernelFunction(_of_rows(solution.beta), -rho, {"obj": -solution.dual, "rho": rho, "epsilon": epsilon})
 
 
 LOSSES = {

@@ -18,8 +18,9 @@ the zero; one pass over all rows sums the slope before the interval and collects
 kink at which the slope changes its sign. Squared hinges have no jumps, and Newton's method finds the zero in a few
 passes. Rows are divided among threads.
 
-An intercept that is not penalised minimises R(s + b) over b (`FreeInterceptRisk`). If the minimiser is a kink, we
-choose the subgradient whose entries sum to zero; it is then a subgradient for every intercept.
+An intercept that is not penalised minimises R(s + b) + dual_sum b over b (`FreeInterceptRisk`). If the minimiser is a
+kink, we choose the subgradient whose entries sum to −dual_sum, which is 0 but for one-class machines; it is then a
+subgradient for every intercept. The minimum may be negative if dual_sum is not 0.
 """
 
 from typing import NamedTuple
@@ -78,7 +79,7 @@ class RowRisk:
     """
 
     def __init__(self, problem, n_jobs=1):
-        self.squared = problem.is_squared
+        self.squared, self.dual_sum = problem.is_squared, problem.dual_sum
         self._hinges = hinges_of(problem, self.squared)
         self._n, self._n_jobs = len(problem.target), n_jobs
         self._ranges = ranges_of(self._n)
@@ -111,9 +112,13 @@ class RowRisk:
         return Step(k, *self.along(s, t, k, self._memory[1 if s is self._memory[0] else 0]), None)
 
     def minimise_over_intercept(self, s):
-        """Return (b, R(s + b), c) for the intercept b that minimises R(s + b), and a subgradient c with Σ c_i = 0."""
-        intercept, fraction = self._zero_of_slope(s, np.ones(self._n), 0.0, 0.0, -np.inf)
+        """Return (b, r, c) for the intercept b at which r = R(s + b) + dual_sum b is smallest.
+
+        c is a subgradient of R at s + b with Σ c_i = −dual_sum, and so one of the minimum as a function of s.
+        """
+        intercept, fraction = self._zero_of_slope(s, np.ones(self._n), 0.0, self.dual_sum, -np.inf)
         risk, c = self.subgradient(s + intercept)
+        risk += self.dual_sum * intercept
         c = c.copy()  # a BracketedStep keeps it
         if not self.squared:
             self._sum(_slopes_at_kink, s, intercept, fraction, c)
@@ -217,14 +222,22 @@ class BracketedStep:
 
 
 class FreeInterceptRisk(BracketedStep):
-    """min over b of R(s + b), for a RowRisk R: the risk of a problem whose intercept b is not penalised."""
+    """min over b of R(s + b) + dual_sum b, for a RowRisk R: the risk if the intercept b is not penalised.
+
+    Attributes
+    ----------
+    largest_term : float
+        The largest |dual_sum b| so far. The term may cancel against the losses, and its rounding errors do not.
+    """
 
     def __init__(self, risk):
-        self.scale, self._risk = risk.scale, risk
+        self.scale, self._risk, self.largest_term = risk.scale, risk, 0.0
 
     def subgradient(self, s):
-        """Return (min over b of R(s + b), c)."""
-        return self._risk.minimise_over_intercept(s)[1:]
+        """Return the minimum, and c."""
+        intercept, risk, c = self._risk.minimise_over_intercept(s)
+        self.largest_term = max(self.largest_term, abs(self._risk.dual_sum * intercept))
+        return risk, c
 
     def intercept(self, s):
         """Return the minimiser b."""

@@ -56,7 +56,7 @@ class SmoothedRisk:
     STATE = ("_centre",)  # what a checkpoint keeps
 
     def __init__(self, problem, n_jobs=1):
-        self.squared = problem.is_squared
+        self.squared, self._dual_sum = problem.is_squared, problem.dual_sum
         self._n_jobs, self._ranges, self._ones = n_jobs, ranges_of(len(problem.target)), None
         self._problem, self._hinges = problem, hinges_of(problem, self.squared)
         self._centre = np.full(self._hinges.signed_weight.shape, 0.5)
@@ -108,6 +108,10 @@ class SmoothedRisk:
         """Return the distance of each dual variable to the nearer of its bounds."""
         return np.minimum(b - self._problem.lower, self._problem.upper - b)
 
+    def clipped(self, i, b):
+        """Return a number, or the nearest one within the bounds of dual variable i."""
+        return min(max(b, self._problem.lower[i]), self._problem.upper[i])
+
     def recentre(self, s, h):
         """Set the centres to u at scores s; return the sum of min(u, 1 − u) over the band, and the number of hinges."""
         return self._sum(_recentre, s, h)
@@ -137,8 +141,8 @@ class SmoothedRisk:
         return line_search(lambda k: self.derivatives(s, t, k, h), h, *terms)
 
     def best_intercept(self, s, h):
-        """Return the minimiser of R(s + intercept), at which the dual variables sum to zero."""
-        return zero_of_sum(lambda shift: self.derivatives_by_shift(s, shift, h), h, self.total_weight)
+        """Return the minimiser of R(s + intercept) + dual_sum intercept, at which Σ b is dual_sum."""
+        return zero_of_sum(lambda shift: self.derivatives_by_shift(s, shift, h), h, self.total_weight, self._dual_sum)
 
     def line_search_with_intercept(self, s, t, h, *terms):
         """Return k as `line_search` does, where the best intercept is added to the scores at each k."""
@@ -182,9 +186,9 @@ def line_search_by_bisection(slope_at, curvature, slope, initial_slope):
     return k
 
 
-def zero_of_sum(derivatives, h, total_weight):
-    """Return the shift of all scores at which the first of `derivatives(shift)` is zero, and so the sum of b."""
-    return zero_of_slope(derivatives, h, 0.0, tolerance=_ZERO_SUM * total_weight)
+def zero_of_sum(derivatives, h, total_weight, dual_sum=0.0):
+    """Return the shift of all scores at which the first of `derivatives(shift)` is −dual_sum, and the sum of b this."""
+    return zero_of_slope(derivatives, h, 0.0, tolerance=_ZERO_SUM * total_weight, slope=dual_sum)
 
 
 def zero_of_slope(derivatives, h, k, *, tolerance, slope=0.0, curvature=0.0):

@@ -191,6 +191,8 @@ class Solution:
         Whether the optimality conditions hold to full precision.
     counts : str
         The unit of `n_iter`, as in `Progress`.
+    scale : float
+        A lower limit of the denominator of `gap`; above 0 only for problems whose optimum may be zero.
     """
 
     w: NDArray[np.float64]
@@ -205,11 +207,12 @@ class Solution:
     intercept: float = 0.0
     is_exact: bool = False
     counts: str = "iterations"
+    scale: float = 0.0
 
     @property
     def gap(self) -> float:
         """Relative duality gap of the solution."""
-        return relative_gap(self.primal, self.dual)
+        return relative_gap(self.primal, self.dual, self.scale)
 
     @property
     def is_finite(self) -> bool:
@@ -267,8 +270,9 @@ class KernelSolution:
     @property
     def is_finite(self) -> bool:
         """Whether dual variables, offsets and primal objective are finite; `dual` may be −∞, but not NaN."""
-        are_finite = math.isfinite(self.primal) and not math.isnan(self.dual)
-        return are_finite and bool(np.isfinite(self.beta).all() and np.isfinite(self.offsets).all())
+        if math.isnan(self.dual) or not all(map(math.isfinite, [self.primal, *self.offsets.tolist()])):
+            return False
+        return math.isfinite(self.beta.dot(self.beta)) or bool(np.isfinite(self.beta).all())
 
 
 class Watch:
@@ -281,10 +285,12 @@ class Watch:
     settings : Settings
     counts : str
         The unit of iterations, as in `Progress`.
+    scale : float
+        A lower limit of the denominator of the relative gap.
 
     Attributes
     ----------
-    settings, counts
+    settings, counts, scale
         As given.
     status : Status or None
         Why the run ended; None while it goes on.
@@ -292,10 +298,11 @@ class Watch:
 
     settings: Settings
     counts: str
+    scale: float
     status: Status | None
 
-    def __init__(self, settings: Settings, counts: str = "iterations") -> None:
-        self.settings, self.counts = settings, counts
+    def __init__(self, settings: Settings, counts: str = "iterations", scale: float = 0.0) -> None:
+        self.settings, self.counts, self.scale = settings, counts, scale
         self.status = None
         self._start = self._begun = time.perf_counter()  # of the run; of the part of it that this process has made
         self._is_restored = False
@@ -339,7 +346,7 @@ class Watch:
 
         The first one after a checkpoint may be that of an iteration which the history has already.
         """
-        gap = relative_gap(primal, dual)
+        gap = relative_gap(primal, dual, self.scale)
         if self._is_restored and iteration == self.last_iteration:
             self._history.pop()
         self._is_restored = False

@@ -33,7 +33,10 @@ def precise_scores(X, w):
 
 
 def precise_primal(problem, w, intercept):
-    """Return ½|w|² + Σ loss_i of a DualQP at weights and intercept, with an error of a few units in the last place."""
+    """Return ½|w|² + dual_sum intercept + Σ loss_i of a DualQP, with an error of a few units in the last place.
+
+    That is the last place of its largest term.
+    """
     losses = []
     for i, products in enumerate(_exact_products(_dense(problem.X), w)):
         parts = [problem.target[i], -intercept, *(-products)]
@@ -41,7 +44,7 @@ def precise_primal(problem, w, intercept):
         excess = exact_sum([*parts, -math.copysign(problem.epsilon[i], residual)])
         excess = excess if excess * residual > 0.0 else 0.0
         losses.append(loss_and_slope(excess, problem.lower[i], problem.upper[i], problem.curvature[i], 0.0)[0])
-    return exact_sum([*losses, *(0.5 * _exact_products(w[np.newaxis], w)[0])])
+    return exact_sum([*losses, problem.dual_sum * intercept, *(0.5 * _exact_products(w[np.newaxis], w)[0])])
 
 
 def precise_dual(problem, beta):

@@ -14,8 +14,8 @@ absolute values, in any order of summation. Hence:
     cutting planes    without beta: a plane of subgradient c has an error of about m u Σ |c_i| (|target_i| + |x_i| |w|)
     risks of pairs    the targets are 1 and −1, and Σ |c_i| <= 2 C for every plane, so that errors of the scores change
                       the risk by at most 2 C times the largest of them
-    free intercept    if Σ beta = r instead of 0, the dual objective is a bound up to |r| |b*|. Some optimal intercept
-                      b* is at a corner of a loss: |b*| <= max |target_i| + epsilon_i + |x_i| √(2 primal)
+    free intercept    if Σ beta − dual_sum = r instead of 0, the dual objective is a bound up to |r| |b*|. Some optimal
+                      intercept b* is at a corner of a loss, which bounds it (`error_of_imbalance`)
 
 All these bounds are subtracted from the dual objective, so that the reported gap holds in spite of rounding.
 """
@@ -30,7 +30,7 @@ from widemargin._runtime.place import HERE
 from widemargin._runtime.threads import run, split
 from widemargin.problems.certificates import losses, relative_gap
 from widemargin.problems.intercept import best_intercept
-from widemargin.problems.losses import loss_and_slope
+from widemargin.problems.losses import error_of_imbalance, loss_and_slope
 from widemargin.problems.row_risk import norms_of, product_of_sizes
 from widemargin.solvers.contract import HISTORY, Solution, Status, changed
 from widemargin.solvers.exact_sums import MAX_FACTOR, exact_sum, precise_dual, precise_primal, precise_scores
@@ -64,7 +64,7 @@ def _finished(problem, solution, settings, resolve):
     if _ends_at_once(problem, solution):
         return solution
     best = _certified(problem, solution, settings)
-    if best.gap > settings.tol:
+    if best.gap > settings.tol or (problem.dual_sum and best.primal > 0.0):
         best = _constant_if_objective_is_zero(problem, best, settings)
     if solution.status not in (Status.CONVERGED, Status.STALLED) or solution.is_exact:
         return _with_true_status(best, settings)
@@ -138,10 +138,11 @@ def _loss_at_zero(problem):
 def _at_zero(problem, solver):
     """Return the solution w = 0 of a problem, whose bounds need no rows."""
     X = problem.X
-    primal = float(X.place.total(_loss_at_zero, problem))
-    history = np.array([(0, 0.0, 0.0, primal, 0.0, relative_gap(primal, 0.0))], dtype=HISTORY)
-    w, beta = np.zeros(X.n_columns), np.zeros(X.n_rows)
-    return Solution(w, beta, primal, 0.0, 0, Status.INTERRUPTED, solver, history)
+    primal, (beta, dual) = float(X.place.total(_loss_at_zero, problem)), problem.trivial_bound
+    gap = relative_gap(primal, dual, problem.objective_scale)
+    history = np.array([(0, 0.0, 0.0, primal, dual, gap)], dtype=HISTORY)
+    w = np.zeros(X.n_columns)
+    return Solution(w, beta, primal, dual, 0, Status.INTERRUPTED, solver, history, scale=problem.objective_scale)
 
 
 def _largest_gap_of(solution, settings):
@@ -178,14 +179,16 @@ def _at_full_precision(problem, solution, settings):
 def _constant_if_objective_is_zero(problem, solution, settings):
     """Return w = 0 with the best intercept if its objective is zero, otherwise the given solution.
 
-    If the optimum is zero, the relative gap of any other solution is 1 or more, however small its objective is.
+    If the optimum is zero, the relative gap of any other solution is 1 or more, however small its objective is. No
+    objective is below zero, unless there is a `dual_sum`.
     """
     if problem.X.place is not HERE:
         return solution
-    zeros = {"w": np.zeros_like(solution.w), "beta": np.zeros(problem.X.n_rows), "dual": 0.0}
-    constant = changed(solution, **zeros, is_exact=True)
-    constant = _certified(problem, constant, settings)
-    return constant if constant.primal == 0.0 else solution
+    zeros = {"w": np.zeros_like(solution.w)}
+    if not problem.dual_sum:  # then the dual variables zero are feasible, and optimal
+        zeros |= {"beta": np.zeros(problem.X.n_rows), "dual": 0.0, "is_exact": True}
+    constant = _certified(problem, changed(solution, **zeros), settings)
+    return constant if constant.primal == 0.0 <= solution.primal else solution
 
 
 def _certified(problem, solution, settings, *, keeps_intercept=False):
@@ -195,27 +198,28 @@ def _certified(problem, solution, settings, *, keeps_intercept=False):
     over the rows.
     """
     solution, sums = _sums_of(problem, solution, settings.n_jobs, keeps_intercept)
-    primal, primal_error, plane_error = _primal(problem.X, solution.w, sums)
+    primal, primal_error, plane_error = _primal(problem, solution, sums)
     if solution.beta is None:
         dual, dual_error = solution.dual, plane_error
     else:
         dual, dual_error = _dual(problem.X, sums)
-    needs_exact_sums = _is_significant(primal_error + dual_error, primal, dual, settings)
+    needs_exact_sums = _is_significant(primal_error + dual_error, primal, dual, solution.scale, settings)
     if needs_exact_sums and is_small(problem) and _has_exact_products(problem, solution):
         primal = precise_primal(problem, solution.w, solution.intercept if problem.free_intercept else 0.0)
-        primal_error = _COMPENSATED_SUM_ERROR * primal
+        primal_error = _COMPENSATED_SUM_ERROR * (abs(primal) + 2.0 * abs(problem.dual_sum * solution.intercept))
         if solution.beta is not None:
             dual, size = precise_dual(problem, solution.beta)
             dual_error = _COMPENSATED_SUM_ERROR * size
     dual -= primal_error + dual_error
     if problem.free_intercept and solution.beta is not None:
         target, epsilon, norm = problem.X.place.largest(_largest_numbers, problem, settings.n_jobs)
-        dual -= _imbalance(problem.X, sums) * (target + epsilon + norm * math.sqrt(2.0 * primal))
+        w_norm = math.sqrt(float(solution.w @ solution.w))
+        dual -= error_of_imbalance(_imbalance(problem.X, sums), primal - dual, w_norm, float(target + epsilon), norm)
     return _with_bounds(solution, primal, dual)
 
 
 def _imbalance(X, sums):
-    """Return a bound on |Σ beta|, which is summed exactly in each part of the rows."""
+    """Return a bound on |Σ beta − dual_sum|, which is summed exactly in each part of the rows."""
     return abs(sums.beta_sum) + (X.n_parts - 1) * _UNIT_ROUNDOFF * sums.beta_size
 
 
@@ -223,15 +227,15 @@ def _with_bounds(solution, primal, dual):
     """Return a solution with these objectives, which also replace those of the last entry of its history."""
     history = solution.history.copy()
     iteration, seconds, passes = history[-1].item()[:3]
-    history[-1] = iteration, seconds, passes, primal, dual, relative_gap(primal, dual)
+    history[-1] = iteration, seconds, passes, primal, dual, relative_gap(primal, dual, solution.scale)
     return changed(solution, primal=primal, dual=dual, history=history)
 
 
-def _is_significant(rounding, primal, dual, settings):
+def _is_significant(rounding, primal, dual, scale, settings):
     """Return whether a bound on rounding is large against the objective, or keeps the gap above the tolerance."""
-    if not rounding <= _NEGLIGIBLE_ROUNDING * primal:
+    if not rounding <= _NEGLIGIBLE_ROUNDING * max(abs(primal), scale):
         return True
-    return settings.stopping == "gap" and relative_gap(primal, dual - rounding) > settings.tol >= 0.0
+    return settings.stopping == "gap" and relative_gap(primal, dual - rounding, scale) > settings.tol >= 0.0
 
 
 def finished_risk(problem, solution, settings):
@@ -281,8 +285,8 @@ def _has_exact_products(problem, solution):
 class CertificateSums(NamedTuple):
     """Sums over rows that a certificate is made of: those of `_sum_losses`, X'beta, those of `_sum_dual`, and of beta.
 
-    Those of beta are 0 if there are no dual variables, and their sums unless there is a free intercept. `intercept` is
-    the best one, if it was asked for.
+    Those of beta are 0 if there are no dual variables; `beta_sum`, less `dual_sum`, and `beta_size` are 0 unless there
+    is a free intercept. `intercept` is the best one, if it was asked for.
     """
 
     loss: float
@@ -322,8 +326,13 @@ def _certificate_sums(problem, point, beta, n_jobs):
     losses = _sums(_sum_losses, problem, n_jobs, scores, norms, intercept, w_norm, score_error)
     if beta is None:
         return CertificateSums(*losses, intercept=found)
-    of_beta = (exact_sum(beta), float(np.abs(beta).sum())) if problem.free_intercept else (0.0, 0.0)
+    of_beta = (_excess(problem, beta), float(np.abs(beta).sum())) if problem.free_intercept else (0.0, 0.0)
     return CertificateSums(*losses, v, *_sums(_sum_dual, problem, n_jobs, beta, norms), *of_beta, found)
+
+
+def _excess(problem, beta):
+    """Return Σ beta − dual_sum, rounded once."""
+    return exact_sum(np.append(beta[beta != 0.0], -problem.dual_sum))
 
 
 def _largest_numbers(problem, n_jobs):
@@ -333,12 +342,13 @@ def _largest_numbers(problem, n_jobs):
     return np.array([part.max(initial=0.0) for part in parts])
 
 
-def _primal(X, w, sums):
+def _primal(problem, solution, sums):
     """Return the primal objective, a bound on its rounding error, and one on that of a cutting plane at this point."""
-    half_norm = 0.5 * float(w @ w)
-    sum_error = _sum_error(X) * sums.loss + (len(w) + 2) * _UNIT_ROUNDOFF * half_norm
-    plane_error = (X.longest_sum + 64) * _UNIT_ROUNDOFF * sums.plane_size
-    return half_norm + sums.loss, max(sums.worst - sums.loss, 0.0) + sum_error, plane_error
+    X, w = problem.X, solution.w
+    half_norm, term = 0.5 * float(w @ w), problem.dual_sum * solution.intercept
+    sum_error = _sum_error(X) * (sums.loss + abs(term)) + (len(w) + 2) * _UNIT_ROUNDOFF * half_norm
+    plane_error = (X.longest_sum + 64) * _UNIT_ROUNDOFF * (sums.plane_size + abs(term))
+    return half_norm + sums.loss + term, max(sums.worst - sums.loss, 0.0) + sum_error, plane_error
 
 
 def _dual(X, sums):

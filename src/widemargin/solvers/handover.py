@@ -39,5 +39,6 @@ def joined(first, second, why=""):
         why=why,
         counts=first.counts if first.counts == second.counts else "iterations",
         intercept=best_primal.intercept,
+        scale=second.scale,
         is_exact=second.is_exact and best_primal is second and best_dual is second,
     )

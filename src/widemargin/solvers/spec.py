@@ -56,7 +56,7 @@ def never(problem: Any, settings: Settings, start: Any) -> bool:
     return False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # by identity, since the hash of all fields takes microseconds
 class SolverSpec:
     """The problems that a solver takes, what it starts from, and how it stops.
 

@@ -15,6 +15,7 @@ from widemargin._runtime.warning import warn_caller
 from widemargin.errors import ClusterError
 from widemargin.models.base import LinearModel, WeightedModel
 from widemargin.models.cutting_plane.ranking import RankSVM
+from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.workflows.block_files import is_block_file, name_of_files, refuse_options_of_text
 from widemargin.workflows.errors import ArgumentError, FileError, FileNote, spelled
 from widemargin.workflows.files import naming_the_file, note_queries
@@ -61,6 +62,8 @@ def cluster_files(model, data, dask, options):
     name = spelled("dask")
     if not isinstance(model, WeightedModel):
         raise ArgumentError(f"{name} is for linear machines, {type(model).__name__} is not one; leave it out")
+    if isinstance(model, LinearOneClassSVM):
+        raise ArgumentError(f"{name} is not for linear one-class machines, whose rows are in one process; leave it out")
     if isinstance(dask, str) and dask != _LOCAL and ":" not in dask:
         raise ArgumentError(
             f"{name} must be {_LOCAL}, or the address of a scheduler such as tcp://HOST:8786, got {dask!r}"

@@ -15,6 +15,7 @@ from widemargin.models.cutting_plane.queries import queries
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.kernel.one_class import OneClassSVM
+from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.plots.grid import grid_page, plot_grid
 from widemargin.selection.grid_result import GridResult
 from widemargin.selection.grid_search import grid_search
@@ -185,8 +186,8 @@ def grid_file(
     Parameters
     ----------
     estimator : estimator
-        Any estimator of widemargin except OneClassSVM; it is not changed. Parameters that are not in the grid keep the
-        values that they have in it.
+        Any estimator of widemargin except one-class machines; it is not changed. Parameters that are not in the grid
+        keep the values that they have in it.
     data : path or binary file object
         The rows, as for `train_file`.
     output : path, default=None
@@ -287,7 +288,7 @@ def _check_estimator(model, scale_targets, scoring):
     for name, option in (("checkpoint", spelled("checkpoint")), ("max_memory", spelled("max_memory"))):
         if getattr(model, name, None) is not None:
             raise ArgumentError(f"{option} is for a single fit of {spelled('train_file')}; leave it out")
-    if isinstance(model, OneClassSVM):
+    if isinstance(model, OneClassSVM | LinearOneClassSVM):
         raise ArgumentError("a one-class machine has no labels to be scored by; choose nu, and train")
     if scale_targets and not is_regressor(model):
         raise ArgumentError(f"scale_targets is for regression, got {type(model).__name__}; leave it out")

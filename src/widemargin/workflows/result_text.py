@@ -11,9 +11,11 @@ from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.cutting_plane.roc_area import ROCAreaSVC
 from widemargin.models.kernel.machines import KERNELS, MACHINES, machine_of
 from widemargin.models.linear import LinearSVC
+from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.problems.row_loss import RowLoss
 
-_RANKING_DESCRIPTIONS = {
+_DESCRIPTIONS = {
+    LinearOneClassSVM: "linear one-class SVM; LIBLINEAR's -s 21",
     RankSVM: "RankSVM, pairs within queries, linear",
     OrdinalSVC: "OrdinalSVC, ranks by thresholds, linear",
     ROCAreaSVC: "ROCAreaSVC, area under the ROC curve, linear",
@@ -40,8 +42,8 @@ def model_words(model):
     machine = machine_of(model)
     if machine is not None:
         return f"{machine.name}, {model.kernel} kernel; LIBSVM's -s {MACHINES.index(machine)}"
-    if type(model) in _RANKING_DESCRIPTIONS:
-        return _RANKING_DESCRIPTIONS[type(model)]
+    if type(model) in _DESCRIPTIONS:
+        return _DESCRIPTIONS[type(model)]
     if isinstance(model, MeasureSVC):
         name = getattr(model.measure, "__name__", "a function") if callable(model.measure) else model.measure
         return f"MeasureSVC, {name}, linear"

@@ -25,6 +25,7 @@ from widemargin.workflows.files import shown_progress
 GROUPS = {  # names that may be asked for, and the groups of fits, of `warmup_fits`, that they need
     "LinearSVC": ["LinearSVC"],
     "LinearSVR": ["LinearSVR"],
+    "LinearOneClassSVM": ["LinearOneClassSVM"],
     "LinearSVCCV": ["LinearSVC", "LinearSVCCV"],
     "LinearSVRCV": ["LinearSVR", "LinearSVCCV"],
     "SVC": ["SVC"],

@@ -27,6 +27,7 @@ from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.models.kernel.svc import SVC, NuSVC
 from widemargin.models.kernel.svr import SVR, NuSVR
 from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.problems.formulations import DualQP, Intercept, KernelQP, RiskProblem
 from widemargin.problems.measures import NAMES as MEASURES
 from widemargin.selection.grid_search import grid_search
@@ -85,6 +86,13 @@ def _linear_svr(rows, more):
         LinearSVR(loss=loss).fit(more.X, more.targets)
 
 
+def _linear_one_class(rows, more):
+    for solver in names_of(DualQP, intercept=Intercept.FREE, stopping="gap"):
+        LinearOneClassSVM(solver=solver).fit(rows.X).predict(rows.X)
+        if solver != "newton":  # it is not for many columns
+            LinearOneClassSVM(solver=solver).fit(more.X)
+
+
 def _linear_cv(rows, more):
     LinearSVCCV(cv=3).fit(rows.X, rows.two)
     LinearSVRCV(cv=3).fit(rows.X, rows.targets)
@@ -97,9 +105,12 @@ def _svc(rows, more):
         for solver in names_of(KernelQP):
             SVC(kernel=kernel, solver=solver).fit(X, rows.two).predict(X)
     SVC(probability="libsvm", random_state=0).fit(rows.X, rows.three).predict_proba(rows.X)
+    SVC(max_iter=300).fit(rows.X, rows.two)  # with a limit, not by one call
     SVC(solver="smo").fit(more.X, more.two)
     SVC(cache_size=1.0).fit(more.X, more.two)
     SVC(max_iter=300).fit(more.X, more.three).predict(more.X)
+    ones = (rows.X > 0.0).astype(rows.X.dtype)  # few different values: see `integer_rows`
+    SVC().fit(ones, rows.two).predict(ones)
     SVC(kernel="linear", max_iter=300).fit(more.X, more.two).predict(more.X)
     grid_search(SVC(), rows.X, rows.two, {"C": [1.0, 10.0], "gamma": [0.1, 1.0]}, cv=3)
 
@@ -110,6 +121,7 @@ def _other_kernel_machines(rows, more):
         SVR(solver=solver).fit(rows.X, rows.targets).predict(rows.X)
         NuSVR(solver=solver).fit(rows.X, rows.targets).predict(rows.X)
         OneClassSVM(solver=solver).fit(rows.X).predict(rows.X)
+    SVR(max_iter=300).fit(rows.X, rows.targets)
     SVR(max_iter=300).fit(more.X, more.targets).predict(more.X)
 
 
@@ -144,6 +156,7 @@ def _files(rows, more):
 GROUPS = {
     "LinearSVC": _linear_svc,
     "LinearSVR": _linear_svr,
+    "LinearOneClassSVM": _linear_one_class,
     "LinearSVCCV": _linear_cv,
     "SVC": _svc,
     "SVR": _other_kernel_machines,

@@ -1,10 +1,11 @@
-"""The two methods for a working set: conjugate pair steps, and Newton steps on the free dual variables."""
+"""The methods for a working set: conjugate pair steps, Newton steps, and a single one on the free dual variables."""
 
 import numpy as np
 import pytest
 
 from widemargin.kernels.single_rows import ready_rows
 from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
+from widemargin.solvers.decomposition.free_step import free_workspace, optimise_finely
 from widemargin.solvers.decomposition.newton_on_free import newton_block
 from widemargin.solvers.decomposition.pair_step import dual_variables
 
@@ -43,10 +44,10 @@ def violation(D):
     return np.max(D.extremes[:, 1] - D.extremes[:, 0])
 
 
-def steps_on(problem, D, tol, max_steps, function=optimise_block, finer=(0.0, 0)):
+def steps_on(problem, D, tol, max_steps, function=optimise_block):
     """Take conjugate pair steps with all kernel rows; return the decrease and the row that is missing, -1."""
     rows, direction = ready_rows(len(D.beta), problem.K.dtype), no_direction(len(D.beta))
-    return function(problem.K, rows, D, direction, tol, max_steps, *finer)
+    return function(problem.K, rows, D, direction, tol, max_steps)
 
 
 @pytest.fixture(params=[np.float32, np.float64], ids=["single", "double"])
@@ -72,7 +73,7 @@ def test_steps_that_wait_for_kernel_rows_end_where_those_with_all_rows_end(block
     rows = ready_rows(60, problem.K.dtype)._replace(is_ready=is_ready)
     K = np.full_like(problem.K, np.nan)  # a row that is used before it is ready makes F NaN
     while True:
-        _, missing = optimise_block(K, rows, D, no_direction(60), 1e-6, 100_000, 0.0, 0)
+        _, missing = optimise_block(K, rows, D, no_direction(60), 1e-6, 100_000)
         if missing < 0:
             break
         assert not is_ready[missing]
@@ -85,16 +86,53 @@ def test_steps_that_wait_for_kernel_rows_end_where_those_with_all_rows_end(block
     assert problem.objective(D.beta) == pytest.approx(problem.objective(other.beta), rel=1e-9)
 
 
-@pytest.mark.parametrize("max_steps", [0, 7, 100_000])
-def test_finer_steps_are_those_of_a_second_call(block, max_steps):
-    problem = block(2, 1.0)
-    once, twice = problem.start(), problem.start()
-    decrease = steps_on(problem, once, 1e-2, max_steps, finer=(1e-5, 1000))[0]
-    parts = [steps_on(problem, twice, 1e-2, max_steps)[0], steps_on(problem, twice, 1e-5, 1000)[0]]
-    np.testing.assert_array_equal(once.beta, twice.beta)
-    np.testing.assert_array_equal(once.F, twice.F)
-    assert decrease == pytest.approx(sum(parts), rel=1e-12)
-    assert violation(problem.scanned(once)) <= 1e-5
+def finely(problem, D, max_steps, max_finer_steps, n_free=60, tol=1e-2):
+    """Take steps to a violation of `tol`, then to 1e-12; return the decrease and the row that is missing, -1."""
+    rows, direction = ready_rows(len(D.beta), problem.K.dtype), no_direction(len(D.beta))
+    limits = tol, max_steps, 1e-12, max_finer_steps
+    return optimise_finely(problem.K, rows, D, direction, free_workspace(n_free), *limits)
+
+
+@pytest.mark.parametrize("n_groups", [1, 2])
+@pytest.mark.parametrize("bound", [0.1, 1.0, 1e4])
+def test_steps_on_the_free_dual_variables_end_at_the_minimum_to_full_precision(rng, n_groups, bound):
+    problem = Problem(rng, 60, n_groups, bound, np.float64)
+    D = problem.start()
+    decrease = finely(problem, D, 100_000, 3000)[0]
+    assert violation(problem.scanned(D)) <= 1e-11
+    problem.check_invariants(D)
+    assert decrease == pytest.approx(-problem.objective(D.beta), rel=1e-9)
+
+
+def test_steps_on_the_free_dual_variables_save_pair_steps(rng):
+    problem = Problem(rng, 60, 2, 1.0, np.float64)
+    with_step, without = problem.start(), problem.start()
+    finely(problem, with_step, 100_000, 1, tol=1e-5)
+    finely(problem, without, 100_000, 1, n_free=0, tol=1e-5)
+    assert violation(problem.scanned(with_step)) <= 1e-11
+    assert violation(problem.scanned(without)) > 1e-8
+
+
+@pytest.mark.parametrize("bound", [1.0, 1e300])
+def test_dependent_rows_are_left_to_pair_steps(rng, bound):
+    problem = Problem(rng, 60, 1, bound, np.float64)
+    problem.K[:] = 1.0
+    D = problem.start()
+    finely(problem, D, 5, 100)
+    assert np.isfinite(D.beta).all()
+    assert (np.abs(D.beta) <= bound).all()
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 3])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e300, 1e-310])
+def test_any_numbers_are_safe(rng, n_groups, value):
+    problem = Problem(rng, 60, n_groups, 1.0, np.float64)
+    for array in (problem.K, problem.p):
+        array.ravel()[::7] = value
+        D = problem.start()
+        _, missing = finely(problem, D, 50, 500)
+        assert missing == -1
+        assert not ((D.beta < -1.0) | (D.beta > 1.0)).any()
 
 
 def test_conjugate_steps_are_fewer_than_plain_ones(block, monkeypatch):

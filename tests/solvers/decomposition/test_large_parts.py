@@ -3,6 +3,7 @@
 import re
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ def small_parts(monkeypatch):
     """Solve problems of 300 rows in parts of 100 dual variables."""
     monkeypatch.setattr(whole_matrix, "is_small", lambda problem, settings: False)
     monkeypatch.setattr(large_parts, "_MIN_ROWS", 300)
+    monkeypatch.setattr(large_parts, "_MIN_ROWS_WITHOUT_REASON", 300)
     monkeypatch.setattr(large_parts, "_PART", 100)
     monkeypatch.setattr(large_parts, "_LARGEST_FIRST_PART", 100)
     monkeypatch.setattr(checkpoint, "_LEAST_SECONDS_BETWEEN", 0.0)
@@ -68,6 +70,26 @@ def stated(formulation, rng, n_rows=700, **options):
     X, sign, cost = make(rng, n_rows)
     K = KernelRows(RBF, X, dtype=np.float64, **options)
     return FORMULATIONS[formulation](K, X, sign, cost), rbf_kernel(X, gamma=0.4)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "checkpoint", "expected"),
+    [
+        (299, 2, None, False),
+        (299, 2, "file", False),
+        (300, 2, None, True),
+        (300, 40, None, False),
+        (300, 40, "file", True),
+        (599, 40, None, False),
+        (600, 40, None, True),
+    ],
+)
+def test_parts_are_for_many_rows_or_very_cheap_ones_or_a_checkpoint(
+    n_rows, n_features, checkpoint, expected, rng, monkeypatch
+):
+    monkeypatch.setattr(large_parts, "_MIN_ROWS_WITHOUT_REASON", 600)
+    problem = SimpleNamespace(K=KernelRows(RBF, rng.standard_normal((n_rows, n_features))))
+    assert large_parts.takes_large_parts(problem, checkpoint) == expected
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)

@@ -6,7 +6,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows
-from widemargin.problems.certificates import kernel_violation
+from widemargin.problems.certificates import kernel_violation, relative_gap
 from widemargin.problems.classification import c_svc
 from widemargin.problems.regression import eps_svr, nu_svr
 from widemargin.solvers.contract import KernelSettings, Status
@@ -114,3 +114,11 @@ def test_newton_steps_end_when_the_time_is_over(X, rng):
 
     assert not change(0).any()
     assert change(1000).any()
+
+
+def test_a_solver_that_rounding_ends_has_a_gap_of_exact_sums(rng):
+    X = rng.standard_normal((2100, 3))  # whose sums have more products than are exact without need
+    K, y = KernelRows(Kernel("linear"), X, dtype=np.float64), X[:, 0] + 0.5 * rng.standard_normal(2100)
+    solution = svmlight.svmlight(eps_svr(K, y, np.full(2100, 1e9), 0.1), KernelSettings(tol=1e-9))
+    assert solution.status is Status.STALLED
+    assert relative_gap(solution.primal, solution.dual) < 0.1

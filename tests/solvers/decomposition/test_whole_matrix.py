@@ -11,8 +11,8 @@ from widemargin.problems.classification import c_svc, nu_svc
 from widemargin.problems.one_class import one_class
 from widemargin.problems.regression import eps_svr, nu_svr
 from widemargin.solvers.contract import KernelSettings, Status
+from widemargin.solvers.decomposition import first_iteration, whole_matrix
 from widemargin.solvers.decomposition import svmlight as working_sets
-from widemargin.solvers.decomposition import whole_matrix
 from widemargin.solvers.decomposition.whole_matrix import is_small, svmlight
 
 RBF = Kernel("rbf", gamma=0.4)
@@ -171,3 +171,59 @@ def test_a_problem_solved_within_a_callback_of_another_does_not_disturb_it(rng, 
     assert alone.n_iter > 2
     nested = svmlight(problem, KernelSettings(callbacks=(lambda progress: svmlight(other, KernelSettings()) is None,)))
     np.testing.assert_array_equal(nested.beta, alone.beta)
+
+
+WATCHED = KernelSettings(max_iter=10**9)  # with a limit, iterations are reported one by one
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("n_rows", [80, 240])
+@pytest.mark.parametrize("max_steps", [5, 20_000])
+def test_a_first_iteration_in_one_call_is_the_one_that_a_watched_solver_takes(
+    formulation, n_rows, max_steps, rng, monkeypatch
+):
+    monkeypatch.setattr(whole_matrix, "_MAX_PAIR_STEPS", max_steps)
+    rows = data(rng, n_rows)
+    problem = problem_of(formulation, KernelRows(RBF, rows[0], dtype=np.float64), rows)
+    at_once, watched = svmlight(problem, KernelSettings()), svmlight(problem, WATCHED)
+    assert at_once.status is watched.status is Status.CONVERGED
+    assert at_once.n_iter == watched.n_iter
+    assert at_once.n_computed == watched.n_computed
+    np.testing.assert_allclose(at_once.beta, watched.beta, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(at_once.offsets, watched.offsets, rtol=0.0, atol=1e-12)
+    assert at_once.violation == pytest.approx(watched.violation, rel=1e-6, abs=1e-11)
+    for name in ("iteration", "primal", "dual"):
+        np.testing.assert_allclose(at_once.history[name], watched.history[name], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_most_small_problems_are_solved_without_a_loop_in_python(formulation, rng, monkeypatch):
+    monkeypatch.setattr(whole_matrix, "solve", None)
+    rows = data(rng)
+    problem = problem_of(formulation, KernelRows(RBF, rows[0], dtype=np.float64), rows)
+    solution = svmlight(problem, KernelSettings())
+    exact = certify_kernel(problem, problem.K.whole(), solution.beta, solution.offsets)
+    assert solution.dual <= exact.dual <= exact.primal * (1.0 + 1e-14)
+    assert solution.primal == pytest.approx(exact.primal, rel=1e-12)
+    assert solution.dual == pytest.approx(exact.dual, rel=1e-9)
+
+
+def test_a_ctrl_c_in_the_first_iteration_ends_the_run_with_the_start(rng, monkeypatch):
+    def press(*arguments):
+        raise KeyboardInterrupt
+
+    rows = data(rng)
+    problem = problem_of("c_svc", KernelRows(RBF, rows[0], dtype=np.float64), rows)
+    monkeypatch.setattr(first_iteration, "_iterate", press)
+    settings = KernelSettings()
+    solution = svmlight(problem, settings)
+    assert solution.status is Status.INTERRUPTED
+    assert settings.interrupt.is_set()
+    np.testing.assert_array_equal(solution.beta, problem.start)
+
+
+def test_a_kernel_whose_sums_overflow_is_refused(rng):
+    rows = data(rng)
+    K = KernelRows(Kernel("precomputed"), np.full((240, 240), 1e298))
+    with pytest.raises(ValueError, match="The objective overflows: kernel values reach 1e\\+298"):
+        svmlight(problem_of("c_svc", K, rows), KernelSettings())

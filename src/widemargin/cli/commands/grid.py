@@ -169,8 +169,9 @@ def _check_machine(parser, options, model):
 
     from widemargin.models.cutting_plane.ranking import RankSVM
     from widemargin.models.kernel.one_class import OneClassSVM
+    from widemargin.models.linear_one_class import LinearOneClassSVM
 
-    if isinstance(model, OneClassSVM):
+    if isinstance(model, OneClassSVM | LinearOneClassSVM):
         parser.error("a one-class machine has no labels to be scored by; choose nu, and train")
     if options.scale_targets and not is_regressor(model):
         parser.error("--scale-targets is for regression; leave it out or add --task regression")

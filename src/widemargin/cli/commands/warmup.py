@@ -7,7 +7,7 @@ from widemargin.cli.options.parsing import Parser, threads
 
 _NAMES = (
     "LinearSVC", "LinearSVR", "LinearSVCCV", "LinearSVRCV", "SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "RankSVM",
-    "OrdinalSVC", "ROCAreaSVC", "MeasureSVC", "files",
+    "OrdinalSVC", "ROCAreaSVC", "MeasureSVC", "LinearOneClassSVM", "files",
 )  # fmt: skip
 
 _DESCRIPTION = """\

@@ -25,6 +25,7 @@ _CUTTING_PLANE_TASKS = {
     "rocarea": "cutting_plane.roc_area.ROCAreaSVC",
     "measure": "cutting_plane.measure.MeasureSVC",
 }
+_LINEAR_ONE_CLASS = "linear-oneclass"
 _FORMATS_OF_TASK = {"rank": ("widemargin", "svmlight"), "ordinal": ("widemargin",)}  # the others have those of rank
 _OF_LARGE_DATA = ("scaling", "max_memory", "checkpoint")
 _CUTTING_PLANE_OPTIONS = ("C", "tol", "stopping", "solver", "max_iter", "max_seconds", *_OF_LARGE_DATA)
@@ -62,6 +63,7 @@ examples:
   widemargin train --kernel rbf heart_scale               C-SVC; the same is -s 0 -t 2
   widemargin train -s 1 -t 1 -d 2 -n 0.3 -b 1 heart_scale       nu-SVC, polynomial kernel, probabilities
   widemargin train --task oneclass --nu 0.1 --gamma 0.5 normal  outlier detection
+  widemargin train -s 21 -n 0.1 big.arrow big.model       the same by a linear machine, --task linear-oneclass
   widemargin train -t 4 kernel.txt                        rows are `label 0:serial 1:K(x, x1) 2:K(x, x2) ...`
   widemargin train -v 5 -w1 2 -w-1 0.5 -g 0.1 heart_scale  5-fold cross-validation, classes weighted
   widemargin train --progress yes big.xz big.model 2> log       write progress to a log file
@@ -121,7 +123,7 @@ def _adding(group):
 
 def _add_problem_options(group):
     add = _adding(group)
-    tasks = [*_TASKS, "oneclass", *_CUTTING_PLANE_TASKS]
+    tasks = [*_TASKS, "oneclass", _LINEAR_ONE_CLASS, *_CUTTING_PLANE_TASKS]
     group.add_argument("--task", choices=tasks, help="default: classification, or what --loss is for")
     add("-c", "--C", type=parsing.positive, help="weight of the losses, or of their mean for rank, ordinal, rocarea "
         "and measure (default: 1)")  # fmt: skip
@@ -183,8 +185,9 @@ def _add_cluster_option(group):
 def _add_file_options(group):
     add = group.add_argument
     add("--format", choices=["widemargin", "liblinear", "libsvm", "svmlight"], default="widemargin",
-        help="of MODEL: libsvm for kernel machines, liblinear for linear classification and regression, svmlight for "
-        "linear models except ordinal ones and those of several classes (default: widemargin)")  # fmt: skip
+        help="of MODEL: libsvm for kernel machines, liblinear for linear classification, regression and one class, "
+        "svmlight for other linear models except ordinal ones and those of several classes (default: "
+        "widemargin)")  # fmt: skip
     add("--n-features", type=parsing.whole(1), metavar="N", help="columns (default: the largest index in DATA)")
     parsing.add_zero_based_option(group)
     add("--float32", action="store_true", help="keep the values in single precision: half the memory")
@@ -209,6 +212,8 @@ def make_model(parser, options):
         parser.error("--measure is for --task measure; add that or leave it out")
     if options.task in _CUTTING_PLANE_TASKS:
         return _make_cutting_plane_model(parser, options)
+    if _is_linear_one_class(options):
+        return _make_linear_one_class(parser, options)
     selecting = kernel_options.selecting_option(parser, options)
     if selecting is not None:
         return kernel_options.make_kernel_model(parser, options, selecting)
@@ -221,7 +226,8 @@ def hint(model, options):
 
     if machine_of(model) is not None:
         return kernel_options.kernel_hint(options)
-    if options.task in _CUTTING_PLANE_TASKS or _LINEAR_CHOICES & set(vars(options)):
+    is_named = options.task in _CUTTING_PLANE_TASKS or _is_linear_one_class(options)
+    if is_named or _LINEAR_CHOICES & set(vars(options)):
         return ""
     return "; the rbf kernel, svm-train's default, is -t 2"
 
@@ -303,10 +309,7 @@ def _make_cutting_plane_model(parser, options):
     """Return the estimator of `--task`; a usage error for options that do not apply to it."""
     task, given = options.task, vars(options)
     own = (*_CUTTING_PLANE_OPTIONS, *_OPTIONS_OF_TASK.get(task, ()))
-    takes = (*own, *kernel_options.OPTIONS_OF_BASIS)
-    for dest in given:  # options of estimators have no default, so that they are present only if they were given
-        if parser.get_default(dest) == argparse.SUPPRESS and dest not in takes:
-            parser.error(f"{parser.name(dest)} is not for --task {task}; leave it out")
+    _refuse_other_options(parser, given, (*own, *kernel_options.OPTIONS_OF_BASIS), task)
     if options.format not in _FORMATS_OF_TASK.get(task, _FORMATS_OF_TASK["rank"]):
         parser.error(f"--format {options.format} has no place for --task {task}; leave it out")
     if given.get("solver", "ocas") not in solver_names.RISK:
@@ -319,6 +322,37 @@ def _make_cutting_plane_model(parser, options):
             parser.error("--bias must not be 0: positive for an intercept, negative for none")
         parameters |= {"fit_intercept": options.bias > 0, "intercept_scaling": abs(options.bias)}
     return _estimator(_CUTTING_PLANE_TASKS[task])(n_jobs=options.jobs, **parameters)
+
+
+def _refuse_other_options(parser, given, takes, task):
+    """Report a usage error for an option of estimators that is not one of `takes`."""
+    for dest in given:  # options of estimators have no default, so that they are present only if they were given
+        if parser.get_default(dest) == argparse.SUPPRESS and dest not in takes:
+            parser.error(f"{parser.name(dest)} is not for --task {task}; leave it out")
+
+
+def _is_linear_one_class(options):
+    """Return whether the options ask for a linear one-class machine: --task linear-oneclass, or LIBLINEAR's -s 21."""
+    return options.task == _LINEAR_ONE_CLASS or getattr(options, "svm_type", None) == kernel_options.LINEAR_ONE_CLASS
+
+
+def _make_linear_one_class(parser, options):
+    """Return the linear one-class machine; a usage error for options that do not apply to it."""
+    given, takers = vars(options), solver_names.names_of(solver_names.LINEAR, free_intercept=True)
+    if options.task not in (None, "oneclass", _LINEAR_ONE_CLASS):
+        parser.error(f"-s {options.svm_type} means --task {_LINEAR_ONE_CLASS}, got --task {options.task}")
+    if given.get("svm_type", kernel_options.LINEAR_ONE_CLASS) != kernel_options.LINEAR_ONE_CLASS:
+        parser.error(f"--task {_LINEAR_ONE_CLASS} is -s {kernel_options.LINEAR_ONE_CLASS}, got -s {options.svm_type}")
+    parameters = ("nu", "tol", "solver", "max_iter", "max_seconds", *_OF_LARGE_DATA)
+    _refuse_other_options(parser, given, ("svm_type", *parameters), _LINEAR_ONE_CLASS)
+    if options.format not in ("widemargin", "liblinear"):
+        parser.error(f"--format {options.format} has no place for --task {_LINEAR_ONE_CLASS}; leave it out")
+    if given.get("solver", "auto") not in takers:
+        parser.error(f"--solver {options.solver} is not for --task {_LINEAR_ONE_CLASS}; use {listed(takers, str)}")
+    if given.get("scaling", "maxabs") != "maxabs":
+        parser.error(f"--scaling {options.scaling} moves the origin, which the task needs; use --scaling maxabs")
+    chosen = {dest: given[dest] for dest in parameters if dest in given}
+    return _estimator("linear_one_class.LinearOneClassSVM")(n_jobs=options.jobs, random_state=options.seed, **chosen)
 
 
 def _check_stopping(parser, stopping, solver, solvers, *, free_intercept=False):

@@ -44,7 +44,7 @@ from widemargin.models.kernel.training_rows import (
     parts_of,
 )
 from widemargin.models.sklearn_private import Hidden, Interval, StrOptions, _num_samples
-from widemargin.solvers.contract import KernelSettings, KernelSolution, Status
+from widemargin.solvers.contract import KernelSettings, KernelSolution, Status, changed
 from widemargin.solvers.decomposition.whole_matrix import FULL_PRECISION, MAX_ROWS_OF_FULL_PRECISION
 from widemargin.solvers.registry import KERNEL_SOLVERS
 
@@ -133,6 +133,7 @@ class KernelModel(SolvedModel):
     `shape_fit_`, `facts_`, `gap_`, `objective_`, `history_`, `solver_`, `status_`.
     """
 
+    _solvers_are_random = False
     _parameter_constraints: dict = {
         **SolvedModel._parameter_constraints,
         "kernel": [StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), callable],
@@ -294,11 +295,10 @@ class KernelModel(SolvedModel):
         return Kernel(self.kernel, gamma=self._gamma, coef0=float(self.coef0), degree=int(self.degree))
 
     def _settings(self, report, n_tasks):
-        """Return the settings of the solver; problems that are solved at the same time divide the cache among them."""
-        n_at_once = 1 if n_tasks == 1 and self.n_jobs is None else min(n_threads(self.n_jobs), n_tasks)
+        """Return the settings of the solver."""
         return KernelSettings(
             **self._limits(report, n_tasks),
-            cache_size=self.cache_size / n_at_once,
+            cache_size=self.cache_size,
             shrinking=bool(self.shrinking),
             working_set=self.working_set,
         )
@@ -308,28 +308,30 @@ class KernelModel(SolvedModel):
 
         Checkpoints are written if `training`, the TrainingRows by which they are recognised, is given. With warm_start,
         a problem starts from the dual variables of the same problem in the last fit, if their number is the same.
+        Problems that are solved at the same time divide the cache among them.
         """
         solver = KERNEL_SOLVERS[self.solver]
+        in_turn = len(problems) == 1 or (training is not None and len(training.weight) <= _MAX_ROWS_IN_TURN)
+        n_at_once = 1 if in_turn else min(n_threads(self.n_jobs), len(problems))
 
         def train(problem, settings, start):
             if start is not None and start.shape != problem.start.shape:
                 start = None
+            if n_at_once > 1:
+                settings = changed(settings, cache_size=settings.cache_size / n_at_once)
             solution = _refined(problem, settings, solver(problem, settings, start))
             coef, intercept, facts = problem.model(solution)
             beta = solution.beta
-            facts = {
-                **{name: float(value) for name, value in facts.items()},
-                "nSV": int(np.count_nonzero(coef)),
-                "nBSV": int(np.count_nonzero((beta != 0.0) & ((beta == problem.lower) | (beta == problem.upper)))),
-                "iterations": int(solution.n_iter),
-            }
+            facts = {name: float(value) for name, value in facts.items()}
+            facts["nSV"] = int(np.count_nonzero(coef))
+            facts["nBSV"] = int(np.count_nonzero(((beta == problem.lower) | (beta == problem.upper)) & (beta != 0.0)))
+            facts["iterations"] = int(solution.n_iter)
             return SolvedProblem(coef, float(intercept), facts, solution)
 
         last = getattr(self, "_last_multipliers", []) if self.warm_start else []
         starts = [*last, *[None] * len(problems)][: len(problems)]
         checkpoint = None if training is None else self._kernel_checkpoint(training)
-        in_turn = training is not None and len(training.weight) <= _MAX_ROWS_IN_TURN
-        with single_threaded_blas() if len(problems) > 1 else nullcontext():  # once, not for each problem
+        with nullcontext() if in_turn else single_threaded_blas():  # once, not for each problem
             return self._solve(one_by_one(train), problems, starts, checkpoint=checkpoint, in_turn=in_turn)
 
     def _kernel_checkpoint(self, training):

@@ -13,6 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin._runtime.argument_types import Floats, Rows
 from widemargin._runtime.warning import warn_caller
+from widemargin.models.argument_types import RowsOrBlocks
 from widemargin.models.calibration import couple, fit_sigmoid, sigmoid
 from widemargin.models.inputs import check_class_weight, encode_labels
 from widemargin.models.kernel.base import KernelModel, SolvedProblem, available_with_probability
@@ -29,6 +30,7 @@ from widemargin.models.multiclass import (
     pairwise_probabilities,
     tabulate,
 )
+from widemargin.models.scoring import ScoresRowBlocks
 from widemargin.models.sklearn_private import StrOptions
 
 _needs_probability = available_with_probability(
@@ -40,7 +42,7 @@ _INSTEAD_OF_BOOL = {
 }
 
 
-class KernelClassifier(ClassifierMixin, KernelModel):
+class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
     """Base class of `SVC` and `NuSVC`, which state the problem of a pair of classes in `_problem`.
 
     Sets, besides the attributes of a `KernelModel`, `classes_`, `class_weight_`, `probA_`, `probB_`.
@@ -60,15 +62,15 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     probA_: Floats
     probB_: Floats
 
-    def fit(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
-            float32 stays float32, anything else becomes float64.
+            float32 stays float32, anything else becomes float64. Row blocks need a `basis`.
         y : array-like of shape (n_samples,)
-            Two classes or more.
+            Two classes or more. Of row blocks, None takes the labels of the file.
         sample_weight : array-like of shape (n_samples,), default=None
             Factor of the weight of each row; a row of weight zero (or below) has no influence.
 
@@ -147,7 +149,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         for name in ("_class_order", "_seen_order"):  # attributes of an earlier fit, or of a model file
             vars(self).pop(name, None)
         order = order_of_first(label, len(self.classes_))
-        if (np.diff(order) < 0).any():
+        if (order[1:] < order[:-1]).any():
             self._seen_order = order
 
     def _pairs_of_models(self, training, label):

@@ -23,7 +23,7 @@ class Machine(NamedTuple):
 MACHINES = [  # by LIBSVM's -s
     Machine("C-SVC", "svc.SVC", "classification", frozenset({"C", "class_weight", "basis"})),
     Machine("nu-SVC", "svc.NuSVC", "classification", frozenset({"nu", "class_weight"})),
-    Machine("one-class SVM", "one_class.OneClassSVM", "oneclass", frozenset({"nu"})),
+    Machine("one-class SVM", "one_class.OneClassSVM", "oneclass", frozenset({"nu", "basis"})),
     Machine("epsilon-SVR", "svr.SVR", "regression", frozenset({"C", "epsilon", "basis"})),
     Machine("nu-SVR", "svr.NuSVR", "regression", frozenset({"C", "nu"})),
 ]

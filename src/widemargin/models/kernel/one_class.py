@@ -16,12 +16,25 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.extmath import row_norms
 
 from widemargin._runtime.argument_types import Floats, Rows
-from widemargin.models.argument_types import Callbacks, Checkpoint, Gamma, KernelChoice, KernelStopping, RandomState
+from widemargin.data.blocks.row_blocks import RowBlocks
+from widemargin.models.argument_types import (
+    BasisChoice,
+    BasisPoints,
+    Callbacks,
+    Checkpoint,
+    Gamma,
+    KernelChoice,
+    KernelStopping,
+    MaxMemory,
+    RandomState,
+    RowsOrBlocks,
+)
 from widemargin.models.calibration import density_marks, marks_probability
+from widemargin.models.fixed_basis import PARAMETER_CONSTRAINTS
 from widemargin.models.kernel.base import KernelModel, available_with_probability
-from widemargin.models.kernel.training_rows import kernel_sums
-from widemargin.models.sklearn_private import Interval, _num_samples
-from widemargin.problems.one_class import one_class
+from widemargin.models.kernel.training_rows import kernel_sums, n_rows_of, parts_of
+from widemargin.models.sklearn_private import Interval
+from widemargin.problems.one_class import linear_one_class, one_class
 
 _RELATIVE_ROUNDING = 1e-11  # error of a score, relative to the offset
 _RELATIVE_ROUNDING_OF_TERMS = 1e-13  # error of a score, relative to the sum of the absolute values of its terms
@@ -82,6 +95,17 @@ class OneClassSVM(OutlierMixin, KernelModel):
     checkpoint : str or path, default=None
         File that keeps the state of the solver if a problem has 20,000 rows or more; smaller ones take seconds. The
         same call goes on from there if the process was killed. Not for kernels that are precomputed or callable.
+    basis : int, "auto", array-like or None, default=None
+        None is the exact machine. Otherwise the objective is minimised over the functions of so many basis points, or
+        of these points, by linear solvers: for many rows, for rows on disk, and for fast predictions. "auto" takes 128
+        points, then twice as many, up to 2,048, until the objective falls by less than 1%. `tol` is then the relative
+        duality gap; `stopping`, `shrinking` and `cache_size` have no effect.
+    basis_choice : {"auto", "uniform", "kmeans", "leverage", "greedy"}, default="auto"
+        How basis points are chosen: random rows, centres of clusters, rows by their leverage scores, or rows that are
+        far from those before. "auto" is "kmeans", or "uniform" if X is sparse.
+    max_memory : int or str, default=None
+        With a basis: memory that the process may use in all, in bytes or as text such as "3GB"; kernel values that do
+        not fit are computed in every pass. None is half of what is free.
 
     Attributes
     ----------
@@ -95,6 +119,11 @@ class OneClassSVM(OutlierMixin, KernelModel):
         Coefficients of the support vectors in the decision function.
     intercept_ : ndarray of shape (1,)
         Constant of the decision function.
+    basis_ : ndarray or csr of shape (n_points, n_features)
+        With a basis: its points, in place of support vectors. Points that depend on the others are left out.
+    basis_coef_ : ndarray of shape (1, n_points)
+        With a basis: the coefficients of its points in the decision function. `support_`, `support_vectors_`,
+        `n_support_`, `dual_coef_` and `facts_` are then absent.
     coef_ : ndarray or csr of shape (1, n_features)
         Weights of the features; linear kernel only.
     gap_ : float
@@ -102,7 +131,8 @@ class OneClassSVM(OutlierMixin, KernelModel):
     objective_ : float
         The objective at the model.
     history_ : structured ndarray
-        Each measurement: iteration, seconds, passes, primal, dual, gap.
+        Each measurement: iteration, seconds, passes, primal, dual, gap. With basis="auto", each stage: points,
+        iterations, seconds, primal, decrease, gap.
     solver_ : str
         The solver that ran.
     status_ : str
@@ -135,6 +165,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
 
     _parameter_constraints: dict = {
         **KernelModel._parameter_constraints,
+        **PARAMETER_CONSTRAINTS,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     }
 
@@ -165,6 +196,9 @@ class OneClassSVM(OutlierMixin, KernelModel):
         n_jobs: int | None = None,
         callbacks: Callbacks = None,
         checkpoint: Checkpoint = None,
+        basis: BasisPoints = None,
+        basis_choice: BasisChoice = "auto",
+        max_memory: MaxMemory = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -186,8 +220,11 @@ class OneClassSVM(OutlierMixin, KernelModel):
         self.n_jobs = n_jobs
         self.callbacks = callbacks
         self.checkpoint = checkpoint
+        self.basis = basis
+        self.basis_choice = basis_choice
+        self.max_memory = max_memory
 
-    def fit(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: RowsOrBlocks, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -207,10 +244,20 @@ class OneClassSVM(OutlierMixin, KernelModel):
 
     def _fit(self, X, y, sample_weight, submatrices=None):
         """Fit the model; `submatrices` are kernel matrices to reuse, see `fit_reusing`."""
+        if self.basis is not None:
+            return self._fit_rows_on_basis(X, sample_weight)
         training = replace(self._check(X, sample_weight), submatrices=submatrices)
         rows = training.present
         (trained,) = self._train([lambda: one_class(training.matrix(rows), training.weight[rows], self.nu)], training)
         return self._keep(training, rows, trained)
+
+    def _fit_rows_on_basis(self, X, sample_weight):
+        """Fit the machine on its basis."""
+        (X,) = self._check_rows(X)
+        weight = self._weigh(X, sample_weight)
+        _, (solution,) = self._fit_on_basis(X, lambda matrix: [lambda: linear_one_class(matrix, weight, self.nu)], 1)
+        self.offset_, self.n_iter_ = -self.intercept_, solution.n_iter
+        return self
 
     def _check(self, X, sample_weight):
         """Return the TrainingRows, after checks of the arguments."""
@@ -251,9 +298,10 @@ class OneClassSVM(OutlierMixin, KernelModel):
         """
         if self.kernel not in ("linear", "poly"):
             return 0.0
-        coefficients = self.dual_coef_.toarray() if issparse(self.dual_coef_) else self.dual_coef_
+        vectors, coefficients = self._expansion()
+        coefficients = np.abs(coefficients.toarray() if issparse(coefficients) else coefficients)
         kernel = replace(self._kernel(), coef0=abs(float(self.coef0)))
-        of_vectors, of_rows = (row_norms(rows).astype(np.float64) for rows in (self.support_vectors_, Z))
+        of_vectors, of_rows = (row_norms(rows).astype(np.float64) for rows in (vectors, Z))
         norms = np.append(of_rows, of_vectors.mean() if len(of_vectors) else 0.0)[:, np.newaxis]
         sizes = kernel_sums(kernel, of_vectors[:, np.newaxis], coefficients, norms, n_jobs=self.n_jobs).ravel()
         return sizes[:-1] + sizes[-1]
@@ -270,8 +318,10 @@ class OneClassSVM(OutlierMixin, KernelModel):
         ndarray of shape (n_samples,)
         """
         X = self._check_new_rows(X)
-        with self._showing("predicting", _num_samples(X)) as advance:
-            return self._rounded_to_boundary(self._sums(X, advance=advance).ravel(), X)
+        with self._showing("predicting", n_rows_of(X)) as advance:
+            parts = parts_of(X, 1) if isinstance(X, RowBlocks) else [X]
+            found = [self._rounded_to_boundary(self._sums(part, advance=advance).ravel(), part) for part in parts]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def decision_function(self, X: Rows) -> Floats:
         """Return the decision function of each row: positive for inliers, negative for outliers.

@@ -25,17 +25,19 @@ from widemargin.models.argument_types import (
     KernelStopping,
     MaxMemory,
     RandomState,
+    RowsOrBlocks,
 )
 from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import laplace_interval, laplace_scale
 from widemargin.models.fixed_basis import PARAMETER_CONSTRAINTS
 from widemargin.models.kernel.base import KernelModel, available_with_probability
 from widemargin.models.kernel.training_rows import folds_of
+from widemargin.models.scoring import ScoresRowBlocks
 from widemargin.models.sklearn_private import Interval
 from widemargin.problems.regression import eps_svr, epsilon_insensitive, nu_svr
 
 
-class KernelRegressor(RegressorMixin, KernelModel):
+class KernelRegressor(ScoresRowBlocks, RegressorMixin, KernelModel):
     """Base class of `SVR` and `NuSVR`, which state the problem of some rows in `_problem`.
 
     Sets, besides the attributes of a `KernelModel`, `laplace_scale_` if probability is true.
@@ -46,15 +48,15 @@ class KernelRegressor(RegressorMixin, KernelModel):
     n_iter_: int
     laplace_scale_: float
 
-    def fit(self, X: Rows, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
-            float32 stays float32, anything else becomes float64.
+            float32 stays float32, anything else becomes float64. Row blocks need a `basis`.
         y : array-like of shape (n_samples,)
-            The targets.
+            The targets. Of row blocks, None takes the labels of the file.
         sample_weight : array-like of shape (n_samples,), default=None
             Factor of C for each row; a row of weight zero (or below) has no influence.
 

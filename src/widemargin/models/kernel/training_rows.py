@@ -93,8 +93,8 @@ class SharedMatrix:
 
     def of_rows(self, rows, n_jobs):
         """Return the KernelRows of some rows."""
-        options = {"subset": self._place[rows], "n_jobs": n_jobs, "bound": self._bound}
-        return KernelRows(_PRECOMPUTED, self._values, **options)
+        place = self._place[rows]
+        return KernelRows(_PRECOMPUTED, submatrix(self._values, place, place), n_jobs=n_jobs, bound=self._bound)
 
 
 def kernel_sums(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):
@@ -169,7 +169,9 @@ def gamma_of_variance(variance, n_features):
 def _variance(X, weight):
     """Return the variance of all values of X, zeros that a sparse X does not store included; weighted, if asked for."""
     if weight is None and not issparse(X):
-        return float(X.var(dtype=np.float64))
+        mean = X.sum(dtype=np.float64) / X.size
+        deviation = np.subtract(X, mean, dtype=np.float64)  # the steps of X.var(), which takes twice as long
+        return float((deviation * deviation).sum() / X.size)
     weight = np.ones(X.shape[0]) if weight is None else weight
     total = weight.sum() * X.shape[1]
     if issparse(X):

@@ -13,8 +13,9 @@ number of iterations (a9a, C = 100: 304 to 130), and costs little, since few coe
 fewer rows than columns it does not save time.
 
 Rounding errors could make the lower bound too large. The error of a plane is at most m u Σ |c_i| |x_i| in |a|, where m
-is the number of terms of the longest sum and u = 2⁻⁵³, plus the rounding of R(s) and <c, s> in b. Only w with
-½|w|² <= F(w_b) matter, so that these errors bound the error of the lower bound, and they are subtracted from it.
+is the number of terms of the longest sum and u = 2⁻⁵³, plus the rounding of R(s) and <c, s> in b. The lower bound is
+b − ½|a|² for a combination of planes, so that errors e of a and f of b change it by at most e |a| + ½ e² + f, which is
+subtracted from it.
 
 An iteration takes one pass over the rows, for the scores of w_t; other scores are linear combinations of known ones.
 The vector a of a plane is updated from that of the previous plane by the rows whose c has changed, which are few with
@@ -70,7 +71,7 @@ OCAS = replace(SVMPERF, name="ocas", solve=ocas, stopping=("gap",))
 
 def _solve(method, settings):
     """Iterate until the gap, or the violation, is within the tolerance or a limit is reached; return a Solution."""
-    watch = Watch(settings, "planes")
+    watch = Watch(settings, "planes", method.gap_scale)
     # Problems whose numbers could overflow are refused. If a number overflows all the same, comparisons with it are
     # false, and its plane is not added.
     with watch, single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
@@ -89,7 +90,8 @@ def _solve(method, settings):
             watch.save(method, now=True)
     primal, dual = method.certificate(is_interrupted=watch.status is Status.INTERRUPTED)
     status, history = watch.status, watch.history()
-    history[-1]["primal"], history[-1]["dual"], history[-1]["gap"] = primal, dual, relative_gap(primal, dual)
+    gap = relative_gap(primal, dual, method.gap_scale)
+    history[-1]["primal"], history[-1]["dual"], history[-1]["gap"] = primal, dual, gap
     if status is Status.CONVERGED and settings.stopping == "gap" and not history[-1]["gap"] <= settings.tol:
         status = Status.STALLED  # the gap is within the tolerance but for the bound on rounding errors
     return Solution(
@@ -103,6 +105,7 @@ def _solve(method, settings):
         history=history,
         counts="planes",
         intercept=method.intercept() if status is Status.INTERRUPTED else 0.0,
+        scale=method.gap_scale,
     )
 
 
@@ -146,10 +149,12 @@ class _Planes:
         problem.check(norms)
         self.rows = self._X.place.create(PlaneRows, problem, settings.n_jobs, norms)
         self._scale = self.rows.scale()
-        self.iteration, self.lower, self.violation, self.passes = 0, 0.0, np.nan, 0.0
-        self._reduced, self._planes, self._idle = ReducedProblem(), None, np.zeros(1, np.int64)
+        self.iteration, self.lower, self.violation, self.passes = 0, problem.lower_bound, np.nan, 0.0
+        self.gap_scale, self._n_zero = problem.objective_scale, int(problem.lower_bound >= 0.0)  # zero planes: 1 or 0
+        self._reduced, self._planes = ReducedProblem(has_zero_plane=bool(self._n_zero)), None
+        self._idle = np.zeros(self._n_zero, np.int64)
         self._n_stalled, self._last_bounds, self._overflowed = 0, (np.inf, -np.inf), False
-        self._errors = np.zeros((2, 1))  # of each plane: in |a|, and in b
+        self._errors = np.zeros((2, self._n_zero))  # of each plane: in |a|, and in b
         self._add_first_plane(None if start is None else np.array(start, dtype=np.float64))
 
     def _add_first_plane(self, start):
@@ -169,7 +174,7 @@ class _Planes:
     def status(self):
         """A Status if the stopping rule is satisfied, or no progress is possible; else None."""
         by_violation = self._settings.stopping == "violation"
-        measured = self.violation if by_violation else relative_gap(self.best.objective, self.lower)
+        measured = self.violation if by_violation else relative_gap(self.best.objective, self.lower, self.gap_scale)
         if measured <= self._settings.tol:
             return Status.CONVERGED
         return Status.STALLED if self._n_stalled >= _MAX_STALLED_ITERATIONS or self._overflowed else None
@@ -179,7 +184,7 @@ class _Planes:
         if self._planes is None:
             self._planes = plane_store_for(plane.vector, self._X, self._settings.n_jobs)
         coefficients = self.rows.coefficients if self._planes.needs_coefficients else None
-        products = np.concatenate([[0.0], self._planes.add(plane.vector, coefficients)])
+        products = np.concatenate([np.zeros(self._n_zero), self._planes.add(plane.vector, coefficients)])
         self.passes += plane.n_read / max(1, self._X.n_rows)
         self._overflowed = not (np.isfinite(products).all() and np.isfinite(plane.risk - plane.inner))
         if not self._overflowed:
@@ -191,7 +196,7 @@ class _Planes:
 
     def _sum_error(self, sums):
         """Return a bound on the rounding error of R(s) and <c, s>, in multiples of the unit roundoff."""
-        return (BLOCK_ROWS + self._X.n_rows / BLOCK_ROWS) * (sums.risk + sums.magnitude)
+        return (BLOCK_ROWS + self._X.n_rows / BLOCK_ROWS) * (abs(sums.risk) + sums.magnitude)
 
     def certificate(self, is_interrupted=False):
         """Return F at the best point, from newly computed scores, and the lower bound less the rounding error of F.
@@ -217,16 +222,17 @@ class _Planes:
         accuracy = _REDUCED_ACCURACY * (self.best.objective - self.lower)
         self._reduced.solve(max(accuracy, 0.0))
         v = self._reduced.v
-        w = -self._planes.combine(v[1:])
+        w = -self._planes.combine(v[self._n_zero :])
         self.passes += self._planes.passes
-        value = self._reduced.linear_term() - 0.5 * float(w @ w)
-        largest_norm = np.sqrt(2.0 * self.best.objective)
-        of_planes = float(v @ (largest_norm * self._errors[0] + self._errors[1]))
-        error = of_planes + (len(v) + len(w)) * _UNIT_ROUNDOFF * abs(value)
+        linear, square = self._reduced.linear_term(), float(w @ w)
+        value, summed = linear - 0.5 * square, 1.0 + len(v) / (self._X.longest_sum + 2)  # the sum over planes included
+        vector_error = summed * float(v @ self._errors[0])
+        of_planes = vector_error * (np.sqrt(square) + 0.5 * vector_error) + float(v @ self._errors[1])
+        error = of_planes + (len(v) + len(w)) * _UNIT_ROUNDOFF * (abs(linear) + 0.5 * square)
         self.lower = max(self.lower, min(value, self.best.objective) - error)
         self._idle = np.where(v > 0.0, 0, self._idle + 1)
-        self._idle[0] = 0
-        scores = self._planes.scores(-v[1:])
+        self._idle[: self._n_zero] = 0
+        scores = self._planes.scores(-v[self._n_zero :])
         self.passes += 1.0 if scores is None else 0.0
         return w, scores
 
@@ -239,7 +245,7 @@ class _Planes:
             limit = min(limit, idle[_MAX_IDLE_PLANES] + 1)
         kept = self._idle < limit
         self._reduced.keep(kept)
-        self._planes.keep(kept[1:])
+        self._planes.keep(kept[self._n_zero :])
         self._idle, self._errors = self._idle[kept], self._errors[:, kept]
 
     def iterate(self):

@@ -157,9 +157,13 @@ class PlaneRows:
         read_before = self._combination.n_read
         inner = self._combination.update(c, scores)
         return PlaneSums(
-            risk, inner, self._combination.vector, product_of_sizes(c, scores), self._combination.size,
+            risk, inner, self._combination.vector, self._magnitude(c, scores), self._combination.size,
             self._combination.n_read - read_before,
         )  # fmt: skip
+
+    def _magnitude(self, c, scores):
+        """Return Σ |c_i| |s_i|, and with a `dual_sum` also the size of the term that this adds to the risk."""
+        return product_of_sizes(c, scores) + getattr(self._risk, "largest_term", 0.0)
 
     @property
     def coefficients(self):
@@ -176,7 +180,7 @@ class PlaneRows:
         """Return the PointSums of weights, from newly computed scores."""
         scores = self._X.scores(w, self._n_jobs)
         risk, c = self._risk.subgradient(scores)
-        return PointSums(risk, product_of_sizes(c, self._lengths), product_of_sizes(c, scores))
+        return PointSums(risk, product_of_sizes(c, self._lengths), self._magnitude(c, scores))
 
 
 def _risk_of(problem, n_jobs):

@@ -3,7 +3,7 @@
     primal   minimise ½|w|² + max over planes k of <a_k, w> + b_k
     dual     maximise b'v − ½ v'Gv   over   v >= 0, Σ v = 1,   with G_kl = <a_k, a_l> and w = −Σ v_k a_k
 
-One of the planes is the zero plane (a, b) = (0, 0), since no risk is negative.
+One of the planes is the zero plane (a, b) = (0, 0) if the risk is never negative.
 
 The method is the active set method of Wolfe (Finding the nearest point in a polytope, 1976), with a linear term. The
 support is the set of planes with nonzero weight. For these, a Cholesky factor of G + σ 11' is kept up to date. The
@@ -38,10 +38,15 @@ _MULTIPLICATIONS_PER_CALL = 10_000_000  # of compiled code, some hundredths of a
 class ReducedProblem:
     """The Gram matrix G and offsets b of the planes, and their optimal weights v.
 
+    Parameters
+    ----------
+    has_zero_plane : bool
+        Whether the first plane is the zero plane.
+
     Attributes
     ----------
     n_planes : int
-        Number of planes, including the zero plane, which is the first.
+        Number of planes, including the zero plane.
     v : ndarray of shape (n_planes,)
         The weights.
     value : float
@@ -53,13 +58,13 @@ class ReducedProblem:
         "_workspace",
     )  # fmt: skip
 
-    def __init__(self):
+    def __init__(self, *, has_zero_plane=True):
         self._capacity = _INITIAL_CAPACITY
         self._G = np.zeros((_INITIAL_CAPACITY, _INITIAL_CAPACITY))
         self._b = np.zeros(_INITIAL_CAPACITY)
         self._v = np.zeros(_INITIAL_CAPACITY)
         self._v[0] = 1.0
-        self.n_planes = 1
+        self.n_planes = int(has_zero_plane)
         self.value = 0.0
         self._support = np.zeros(_INITIAL_CAPACITY, np.int64)
         self._n_support, self._sigma, self._n_solved = 1, 0.0, 0
@@ -84,11 +89,11 @@ class ReducedProblem:
         if k == self._capacity:
             self._set_capacity(2 * k)
         self._G[k, : k + 1] = self._G[: k + 1, k] = products
-        self._b[k], self._v[k] = offset, 0.0
+        self._b[k], self._v[k] = offset, float(k == 0)
         self.n_planes += 1
 
     def keep(self, kept):
-        """Remove all planes but those where the mask is true; it must be true for the zero plane and where v > 0."""
+        """Remove all planes but those where the mask is true; it must be true for a zero plane and where v > 0."""
         for position in range(self._n_support - 1, -1, -1):
             if not kept[self._support[position]]:
                 self._n_support = _remove_from_support(self._support, self._n_support, self._factor, position)
@@ -123,7 +128,7 @@ class ReducedProblem:
     def _best_sigma(self):
         """Return the mean of G_kk weighted by v, or an estimate of it: σ should have the size of the entries of G.
 
-        While the zero plane has all the weight, v'Gv after the next step is about the smaller of G_kk and b_k. Weights
+        While a zero plane has all the weight, v'Gv after the next step is about the smaller of G_kk and b_k. Weights
         are differences of numbers of the size b/σ: if σ is much smaller than b, they suffer from cancellation.
         """
         m = self.n_planes

@@ -20,7 +20,6 @@ from itertools import pairwise
 import numpy as np
 
 from widemargin.kernels.cache import HeldRows, RowCache
-from widemargin.solvers.decomposition.certificate import measure
 from widemargin.solvers.decomposition.kernel_sums import (
     MAX_EXACT_FACTOR,
     UNIT_ROUNDOFF,
@@ -28,17 +27,17 @@ from widemargin.solvers.decomposition.kernel_sums import (
     add_rows_exactly,
     addition_error,
 )
-from widemargin.solvers.decomposition.scans import count_at_bound, mean_of_free, scan
+from widemargin.solvers.decomposition.point import ROUNDINGS_PER_TERM, Point
+from widemargin.solvers.decomposition.scans import count_at_bound, scan, set_offsets
 from widemargin.solvers.decomposition.starting_point import check_sizes, feasible, group_sums, largest_feasible_factor
 
-_ROUNDINGS_PER_TERM, _ROUNDINGS_PER_SUM = 8.0, 4.0  # errors of terms and values of F, in units of the roundoff
-_MAX_ROUNDING_PER_OBJECTIVE = 1e-10  # if the effect of rounding is larger, f is computed again
 _MAX_EXACT_PRODUCTS = 1 << 22  # up to which f is computed with compensated sums
+MAX_EXACT_PRODUCTS_AFTER_STALL = 1 << 26  # the same if rounding ends the solver: half a second for a tight bound
 _ROWS_PER_BLOCK = 256  # kernel rows that are computed at once when f is computed exactly, or before a deadline
 _ROWS_COMPLETED_AT_ONCE = 1 << 16  # entries of f; after Ctrl-C those that are complete remain so
 
 
-class ActiveSet:
+class ActiveSet(Point):
     """The active dual variables of a KernelQP and their gradient.
 
     Parameters
@@ -74,7 +73,11 @@ class ActiveSet:
     sums : ndarray
         The sum that the dual variables of each group must have.
     cache : RowCache
+    max_exact_products : int
+        The number of products up to which f is computed with compensated sums.
     """
+
+    max_exact_products = _MAX_EXACT_PRODUCTS
 
     def __init__(self, problem, settings, start, least_rows, f=None):
         self.problem, self.settings = problem, settings
@@ -210,47 +213,22 @@ class ActiveSet:
         """
         self.scan()
         offsets = np.empty(len(self.extremes))
-        mean_of_free(self.F, self.beta, self.lower, self.upper, self.ends, self.extremes, offsets)
-        return self.problem.project_offsets(offsets)
-
-    def gradient_rounding(self):
-        """Return the size of rounding errors in F: of its terms, at most |beta_t K_tt|, and of its values."""
-        terms = np.abs(self.beta).sum() * self._largest_diagonal
-        return UNIT_ROUNDOFF * (_ROUNDINGS_PER_TERM * terms + _ROUNDINGS_PER_SUM * np.abs(self.F).max(initial=0.0))
-
-    def objective_scale(self):
-        """Return a bound on the objective if no terms cancel: Σ_t (upper_t − lower_t) (max |f| + max |p|)."""
-        size = np.abs(self.beta).sum() * self._largest_diagonal + np.abs(self.linear).max(initial=0.0)
-        return float((self.upper - self.lower).sum() * size)
-
-    def objective(self):
-        """Return ½ beta'K beta + p'beta of the active dual variables, by the F of the last scan."""
-        return 0.5 * (self.beta @ self.F + self.beta @ self.linear)
-
-    def measure(self, stretch=1.0):
-        """Return (primal, dual) of the problem, the primal objective that of the decision function times `stretch`.
-
-        All kernel rows must be active.
-        """
-        return self.certificate(stretch)[:2]
-
-    def certificate(self, stretch=1.0):
-        """Return `measure`, and the bound on rounding errors that was subtracted from the dual."""
-        return measure(self, stretch)
+        order = self.problem.offset_order
+        set_offsets(self.F, self.beta, self.lower, self.upper, self.ends, self.extremes, order, offsets)
+        return offsets
 
     @property
     def needs_recomputation(self):
         """Whether rounding errors of f matter for the objectives, and `recompute` can remove them in little time."""
         if self._is_part or self._f_is_recomputed:
             return False
-        primal, _, rounding = self.certificate()
-        return not rounding <= _MAX_ROUNDING_PER_OBJECTIVE * abs(primal) and self._can_be_exact()
+        return self.rounding_matters and self._can_be_exact()
 
     def _can_be_exact(self):
         """Return whether f can be computed with compensated sums: few products, and no overflow."""
         n_products = np.count_nonzero(self.beta) * self.problem.K.n_rows
         largest_factor = max(self.problem.K.bound, np.abs(self.beta).max(initial=0.0))
-        return n_products <= _MAX_EXACT_PRODUCTS and largest_factor < MAX_EXACT_FACTOR
+        return n_products <= self.max_exact_products and largest_factor < MAX_EXACT_FACTOR
 
     def move(self, chosen, beta, slots):
         """Set the dual variables `chosen` to `beta`, and update f by their kernel rows, which are in the cache."""
@@ -325,7 +303,7 @@ class ActiveSet:
     def record_pair_steps(self, n_steps):
         """Add the rounding errors of pair steps by which a solver has updated F itself."""
         self._f_is_recomputed = False
-        self.rounding_bound += _ROUNDINGS_PER_TERM * UNIT_ROUNDOFF * n_steps * np.abs(self.F).max(initial=0.0)
+        self.rounding_bound += ROUNDINGS_PER_TERM * UNIT_ROUNDOFF * n_steps * np.abs(self.F).max(initial=0.0)
 
     def _add_rows(self, values, slots, weights, sums):
         """Add weighted kernel rows to `sums`, a part of f, and their rounding errors to the bound."""

@@ -18,8 +18,8 @@ from widemargin._runtime.compile import compiled
 from widemargin.solvers.decomposition.kernel_sums import UNIT_ROUNDOFF
 
 _SUM_ROUNDING = 40.0 * UNIT_ROUNDOFF  # relative to Σ |terms|: errors of a compensated sum, and of its terms
-_N_SUMS = 7
-_QUADRATIC, _LINEAR, _LOSSES, _SIZES, _OF_PRODUCTS, _OF_LOSSES, _FEASIBILITY = range(_N_SUMS)
+N_SUMS = 7
+_QUADRATIC, _LINEAR, _LOSSES, _SIZES, _OF_PRODUCTS, _OF_LOSSES, _FEASIBILITY = range(N_SUMS)
 
 
 def measure(state, stretch=1.0):
@@ -37,20 +37,13 @@ def measure(state, stretch=1.0):
     rounding : float
         The bound on rounding errors that was subtracted from the dual.
     """
-    offsets, problem = state.offsets(), state.problem
-    totals = np.zeros((2, _N_SUMS))
-    _add_terms(
-        state.F, state.linear, state.beta, state.lower, state.upper, state.diagonal, problem.row, state.ends,
-        state.sums, offsets, state.omitted_bound, state.rounding_bound + _division_error(state), stretch, totals,
+    totals, found = np.empty((2, N_SUMS)), np.empty(3)
+    add_terms(
+        state.F, state.linear, state.beta, state.lower, state.upper, state.diagonal, state.problem.row, state.ends,
+        state.sums, state.offsets(), state.omitted_bound, state.rounding_bound + _division_error(state), stretch,
+        totals, found,
     )  # fmt: skip
-    # These are numbers of Python, which overflow without a word, and then prove nothing.
-    sums = [total + error if math.isfinite(error) else total for total, error in zip(*totals.tolist(), strict=True)]
-    offset_terms = [offset * total for offset, total in zip(offsets.tolist(), state.sums.tolist(), strict=True)]
-    size = sums[_SIZES] + sum(map(abs, offset_terms))
-    primal = 0.5 * stretch**2 * sums[_QUADRATIC] + sums[_LOSSES] - stretch * sum(offset_terms)
-    dual = -0.5 * sums[_QUADRATIC] - sums[_LINEAR] + sums[_FEASIBILITY]
-    rounding = stretch**2 * sums[_OF_PRODUCTS] + sums[_OF_LOSSES] + _SUM_ROUNDING * stretch**2 * size
-    return primal, dual - rounding, rounding
+    return tuple(found.tolist())
 
 
 def _division_error(state):
@@ -62,8 +55,11 @@ def _division_error(state):
 
 
 @compiled
-def _add_terms(F, linear, beta, lower, upper, diagonal, row, ends, sums, offsets, omitted, error, stretch, totals):
-    """Add the terms of all dual variables to the `totals`: the sums, and in the second row their rounding errors."""
+def add_terms(
+    F, linear, beta, lower, upper, diagonal, row, ends, sums, offsets, omitted, error, stretch, totals, found
+):  # fmt: skip
+    """Set `found` to what `measure` returns, and `totals` to sums over all dual variables and their rounding errors."""
+    totals[:] = 0.0
     for g in range(offsets.size):
         offset, best, excess, excess_error = offsets[g], -1.0, -sums[g], 0.0
         furthest = ends[g]
@@ -89,6 +85,24 @@ def _add_terms(F, linear, beta, lower, upper, diagonal, row, ends, sums, offsets
         if excess != 0.0:
             t = furthest
             _add(totals, _FEASIBILITY, excess * F[t] - 0.5 * excess * excess * abs(diagonal[t]))
+    _combine(totals, sums, offsets, stretch, found)
+
+
+@compiled
+def _combine(totals, sums, offsets, stretch, found):
+    """Set `found` to primal, dual and rounding. Numbers that overflow become infinite or NaN, and prove nothing."""
+    for k in range(N_SUMS):
+        if math.isfinite(totals[1, k]):
+            totals[0, k] += totals[1, k]
+    of_offsets, size = 0.0, 0.0
+    for g in range(offsets.size):
+        of_offsets += offsets[g] * sums[g]
+        size += abs(offsets[g] * sums[g])
+    total, square = totals[0], stretch * stretch
+    rounding = square * total[_OF_PRODUCTS] + total[_OF_LOSSES] + _SUM_ROUNDING * square * (total[_SIZES] + size)
+    found[0] = 0.5 * square * total[_QUADRATIC] + total[_LOSSES] - stretch * of_offsets
+    found[1] = -0.5 * total[_QUADRATIC] - total[_LINEAR] + total[_FEASIBILITY] - rounding
+    found[2] = rounding
 
 
 @compiled

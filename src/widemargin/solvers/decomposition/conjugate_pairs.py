@@ -50,26 +50,18 @@ def no_direction(n_variables):
 
 
 @compiled
-def optimise_block(K, rows, D, direction, tol, max_steps, finer_tol, max_finer_steps):
+def optimise_block(K, rows, D, direction, tol, max_steps):
     """Take steps until no pair of the DualVariables violates its optimality condition by more than tol.
-
-    Then, or after `max_steps`, at most `max_finer_steps` more are taken, until the violation is at most `finer_tol`.
 
     Returns the decrease of the objective, and a row of K that is needed for the next step and that the SingleRows
     `rows` neither have ready nor may compute, or −1. Kept true: F = K beta + constant terms, and the sum of each group.
     """
     decrease, last_curvature, n_members = 0.0, 0.0, 0  # last_curvature: v'K v, 0 if there is no last direction
-    h, missing, n_finer = direction.h, -1, max_finer_steps
-    violation, i, j = 0.0, 0, 0
-    while True:
-        if max_steps > 0:
-            violation, i, j = _select_pair(K, rows, D)
-        if violation <= tol or max_steps <= 0:
-            if n_finer <= 0:
-                break
-            tol, max_steps, n_finer = finer_tol, n_finer, 0
-            n_members, last_curvature = _no_members(direction, n_members), 0.0
-            continue
+    h, missing = direction.h, -1
+    while max_steps > 0:
+        violation, i, j = _select_pair(K, rows, D)
+        if violation <= tol:
+            break
         if not (make_ready(K, rows, i) and make_ready(K, rows, j)):
             missing = j if make_ready(K, rows, i) else i
             break

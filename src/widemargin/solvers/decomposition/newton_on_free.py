@@ -271,19 +271,19 @@ def _solve_by_columns(V, E, delta, g, residual, sums):
     R, residual = V - E @ mean, residual - E @ offset
     H = (weight[:, np.newaxis] * R).T @ R
     H.flat[:: len(H) + 1] += 1.0
-    d = _solve(H, ((weight * residual) @ R - g - sums @ mean)[:, np.newaxis])[:, 0]
+    d = solve_definite(H, ((weight * residual) @ R - g - sums @ mean)[:, np.newaxis])[:, 0]
     return d, mean @ d - offset, weight * (residual - R @ d)
 
 
 def _solve_by_rows(A, E, right, sums):
     """Return y and e with A y = right + E e and E'y = −sums."""
-    solved = _solve(A, np.column_stack([right, E]))
+    solved = solve_definite(A, np.column_stack([right, E]))
     y, inverse_E = solved[:, 0], solved[:, 1:]
-    e = -_solve(E.T @ inverse_E, (E.T @ y + sums)[:, np.newaxis])[:, 0]
+    e = -solve_definite(E.T @ inverse_E, (E.T @ y + sums)[:, np.newaxis])[:, 0]
     return y + inverse_E @ e, e
 
 
-def _solve(A, right):
+def solve_definite(A, right):
     """Return the solution x of A x = right for a positive definite A; NaN if A is not, or numbers are not finite."""
     scale = 1.0 / np.sqrt(A.diagonal())
     A, right = A * scale[:, np.newaxis] * scale, scale[:, np.newaxis] * right

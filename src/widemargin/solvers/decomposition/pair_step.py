@@ -52,17 +52,26 @@ def dual_variables(beta, F, lower, upper, diagonal, ends):
     """Return DualVariables of these arrays; steps change beta and F in place."""
     penalties_and_gain, extremes = np.empty((3, len(beta)), np.float32), np.empty((len(ends) - 1, 2))
     D = DualVariables(beta, F, lower, upper, diagonal, ends, *penalties_and_gain, extremes)
-    _set_penalties(D)
+    set_penalties(D)
     return D
 
 
 @compiled
-def _set_penalties(D):
+def set_penalties(D):
     """Set the penalties of all dual variables, and the extremes of each group."""
     for t in range(D.beta.size):
         D.rise_penalty[t] = HUGE if D.beta[t] >= D.upper[t] else np.float32(0)
         D.fall_penalty[t] = HUGE if D.beta[t] <= D.lower[t] else np.float32(0)
     _move_and_scan(D, 0.0, D.rise_penalty, D.rise_penalty)
+
+
+@compiled
+def largest_violation(D):
+    """Return the largest violation of all groups."""
+    violation = 0.0
+    for group in range(D.extremes.shape[0]):
+        violation = max(violation, D.extremes[group, 1] - D.extremes[group, 0])
+    return violation
 
 
 @compiled

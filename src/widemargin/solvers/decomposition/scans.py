@@ -40,8 +40,11 @@ def count_at_bound(F, beta, lower, upper, ends, extremes, n_iterations, limit):
 
 
 @compiled
-def mean_of_free(F, beta, lower, upper, ends, extremes, offsets):
-    """Set the offset of each group to the mean F of its free dual variables, else to that of its finite extremes."""
+def set_offsets(F, beta, lower, upper, ends, extremes, order, offsets):
+    """Set the offset of each group to the mean F of its free dual variables, else to that of its finite extremes.
+
+    Two offsets that are not in the `offset_order` of a KernelQP become their mean, the nearest ones that are.
+    """
     for g in range(offsets.size):
         total, n_free = 0.0, 0
         for t in range(ends[g], ends[g + 1]):
@@ -52,3 +55,5 @@ def mean_of_free(F, beta, lower, upper, ends, extremes, offsets):
                 if np.isfinite(bound):
                     total, n_free = total + bound, n_free + 1
         offsets[g] = total / n_free if n_free else 0.0
+    if order * (offsets[offsets.size - 1] - offsets[0]) > 0.0:
+        offsets[0] = offsets[1] = (offsets[0] + offsets[1]) / 2.0

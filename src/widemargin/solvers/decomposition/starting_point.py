@@ -12,7 +12,11 @@ _GROUP_SUM_TOL = 1e-10  # of a start, per dual variable
 def check_sizes(problem):
     """Raise ValueError if the objective may overflow: it is at most ½ (Σ costs)² max |K| + Σ costs max |p|."""
     costs = float(np.maximum(np.abs(problem.lower), np.abs(problem.upper)).sum())
-    linear = float(np.abs(problem.linear).max(initial=0.0))
+    check_costs(problem, costs, float(np.abs(problem.linear).max(initial=0.0)))
+
+
+def check_costs(problem, costs, linear):
+    """Raise ValueError as `check_sizes` does, given the sum of the costs and max |p|."""
     costs_or_one = costs if costs > 1.0 or costs != costs else 1.0
     size = max(float(problem.K.bound), 1.0) * (costs_or_one * costs_or_one) + linear * costs_or_one
     if not size < _LARGEST_OBJECTIVE:

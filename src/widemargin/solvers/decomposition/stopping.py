@@ -15,8 +15,6 @@ only if the violation is within a goal. If the gap is too large, the goal is red
 
 import time
 
-import numpy as np
-
 from widemargin.problems.certificates import relative_gap
 
 _GAP_PER_TOL, _LARGEST_GAP = 10.0, 0.1  # relative gap required by stopping="kkt"
@@ -77,8 +75,10 @@ class StoppingRule:
         rounding = state.gradient_rounding()
         if state.problem.divides_by_margin or violation > _ZERO_ROUNDINGS_WITHOUT_LINEAR * rounding:
             return False
-        rounding *= _ZERO_ROUNDINGS if state.linear.any() else _ZERO_ROUNDINGS_WITHOUT_LINEAR
-        return violation <= rounding and np.abs(state.F - state.linear).max() <= rounding
+        size = max(violation, state.largest_sum())
+        if size > _ZERO_ROUNDINGS_WITHOUT_LINEAR * rounding:
+            return False
+        return size <= rounding * (_ZERO_ROUNDINGS if state.linear.any() else _ZERO_ROUNDINGS_WITHOUT_LINEAR)
 
     def _is_within_violation(self, state, violation):
         """Return whether the violation is at most tol, in units of the decision function, or only the gap counts."""

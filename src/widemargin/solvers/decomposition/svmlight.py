@@ -16,24 +16,26 @@ Each iteration selects a working set of q dual variables, optimises them with al
              continue if there are violations.
 
 If pair steps do not converge, which is so with a large C, and the kernel matrix has a low rank, all dual variables are
-optimised at once (`low_rank`), before and in place of further working sets.
+optimised at once (`low_rank`), before and in place of further working sets. If there are more free dual variables than
+a working set holds, and few bounds are still wrong, all free ones are optimised at once (`free_block`).
 
 A problem of some thousand rows is first solved roughly for a random eighth of them, the others being removed from the
-active set. Most of the way from zero to the solution is then made at an eighth of the cost. Problems of more than
-20,000 rows are solved in parts, each of them by this method: `large_parts`.
+active set. Most of the way from zero to the solution is then made at an eighth of the cost. Problems of
+20,000 or 50,000 rows and more are solved in parts, each of them by this method: `large_parts`.
 """
 
 from contextlib import nullcontext
 
 import numpy as np
 
-from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.kernels.cache import rows_that_fit
 from widemargin.kernels.single_rows import ready_rows
 from widemargin.solvers.contract import KernelSolution, Status, Watch
-from widemargin.solvers.decomposition.active_set import ActiveSet
+from widemargin.solvers.decomposition.active_set import MAX_EXACT_PRODUCTS_AFTER_STALL, ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
+from widemargin.solvers.decomposition.free_block import FreeBlock
+from widemargin.solvers.decomposition.kernel_block import KernelBlock
 from widemargin.solvers.decomposition.large_parts import LargeParts, takes_large_parts
 from widemargin.solvers.decomposition.low_rank import WholeProblem
 from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_nanoseconds
@@ -49,10 +51,14 @@ _SMALLEST_WORKING_SET = 64  # even if the cache holds fewer rows
 _LARGEST_WORKING_SET = 2048
 _ITERATIONS_BETWEEN_GROWTH = 100  # long runs have many free dual variables, and larger sets take fewer iterations
 _UNFINISHED_BEFORE_GROWTH = 3  # iterations whose pair steps do not converge, before the set is as large as possible
+_UNFINISHED_BEFORE_WHOLE = 1  # the same, before all dual variables are optimised at once; later in a part of a problem
 _FRACTION_KEPT = 0.75  # of the previous working set
 _INNER_VIOLATION = 0.1  # to be reached within the working set, relative to the violation of the problem
 _MAX_PAIR_STEPS = 20_000  # in one iteration, some ten milliseconds, so that callbacks and Ctrl-C are noticed
 _NS_PER_PAIR_STEP = 2.5  # nanoseconds, per dual variable of the working set
+_NS_PER_SQUARE = 20.0  # nanoseconds of an iteration, for the square of the size of its working set
+_FACTORISATIONS_BEFORE_ROUND = 5.0  # working sets take as long before all free dual variables are optimised at once
+_ROUND_VIOLATION_RATIO = 0.5  # after the second and later rounds / before it; if it is larger, working sets follow
 _ITERATIONS_BEFORE_SHRINKING = 30  # at a bound, of a dual variable
 _MIN_FRACTION_TO_SHRINK = 0.2  # of the active dual variables; if fewer can be removed, none is
 _ITERATIONS_BETWEEN_MEASUREMENTS = 10  # of the duality gap
@@ -63,7 +69,7 @@ _FIRST_PART_TOL = 0.1  # violation to which it is solved
 
 def svmlight(problem, settings, start=None):
     """Solve a KernelQP by working sets; parameters and result are those of `whole_matrix.svmlight`."""
-    if takes_large_parts(problem):
+    if takes_large_parts(problem, settings.checkpoint):
         return solve(LargeParts(problem, settings, start, Decomposition), settings)
     return solve(Decomposition(problem, settings, start), settings)
 
@@ -165,6 +171,7 @@ class Decomposition:
     _max_pair_steps = _MAX_PAIR_STEPS
     iterations_between_measurements = _ITERATIONS_BETWEEN_MEASUREMENTS
     _whole = None  # the WholeProblem, if working sets have been slow
+    _free_block = None  # the FreeBlock, unless this is a part of a larger problem
 
     def __init__(self, problem, settings, start, f=None, rule=None):
         self._n_groups = len(problem.ends) - 1
@@ -180,6 +187,11 @@ class Decomposition:
         self.rule = rule or StoppingRule(settings)
         self._goal = self.rule.goal  # of the violation of the active dual variables
         self._pair_nanoseconds, self._n_unfinished = 0.0, 0  # since the last Newton steps; iterations not converged
+        self._set_nanoseconds = 0.0  # of working sets, since all free dual variables were optimised at once
+        self._factorisations_before_round = _FACTORISATIONS_BEFORE_ROUND  # doubled after a round that was in vain
+        if f is None and problem.K.kernel.positive_definite:
+            self._free_block = FreeBlock(self.state, self._deadline.is_over)
+        self._unfinished_before_whole = _UNFINISHED_BEFORE_WHOLE if f is None else _UNFINISHED_BEFORE_GROWTH
         self._starts_at_zero = f is None and start is None and not problem.start.any()
 
     def _set_shrinking(self, n_iterations):
@@ -230,6 +242,7 @@ class Decomposition:
         if state.all_active and self.rule.is_solved(state, self.violation):
             return Status.CONVERGED
         if self._stall.stalls_first_time():
+            state.max_exact_products = MAX_EXACT_PRODUCTS_AFTER_STALL
             self._make_all_active(state.recompute)
             if self.rule.is_solved(state, self.violation):
                 return Status.CONVERGED
@@ -255,7 +268,7 @@ class Decomposition:
     def iterate(self):
         """Optimise one working set, or all dual variables at once."""
         state = self.state
-        if self._change_all():
+        if self._change_free() or self._change_all():
             return
         if self.settings.shrinking and self._starts_at_zero and self.iteration == 0:
             self._shrink_to_first_part()
@@ -277,6 +290,7 @@ class Decomposition:
         if len(chosen) < len(state.index):
             goal = max(goal, _INNER_VIOLATION * self.violation)
         self._step(chosen, slots, block, variables, goal)
+        self._set_nanoseconds += _NS_PER_SQUARE * len(chosen) ** 2
         self.iteration += 1
         self._grow()
 
@@ -303,7 +317,7 @@ class Decomposition:
     def _take_pair_steps(self, block, variables, goal):
         """Take pair steps until the violation is within the goal or there are too many; return the decrease."""
         direction, rows = no_direction(len(block)), ready_rows(len(block), block.dtype)
-        return optimise_block(block, rows, variables, direction, goal, self._max_pair_steps, goal, 0)[0]
+        return optimise_block(block, rows, variables, direction, goal, self._max_pair_steps)[0]
 
     def _newton_is_due(self, variables):
         """Return whether the pair steps that did not converge have taken as long as Newton steps would take."""
@@ -318,7 +332,7 @@ class Decomposition:
     def _change_all(self):
         """Optimise all dual variables at once, if working sets are slow; return whether that was possible."""
         state = self.state
-        if self._n_unfinished < _UNFINISHED_BEFORE_GROWTH or self._largest_size >= len(state.problem.start):
+        if self._n_unfinished < self._unfinished_before_whole or self._largest_size >= len(state.problem.start):
             return False
         whole = self._whole = self._whole or WholeProblem(
             state.problem, self.settings.cache_size, self._deadline.is_over
@@ -342,6 +356,33 @@ class Decomposition:
             self.violation = state.scan()
             return False
         self._stall.record(decrease, before, rounding, objective)
+        self.iteration += 1
+        return True
+
+    def _change_free(self):
+        """Optimise all free dual variables at once, if working sets are slower; return whether that was possible."""
+        state, block = self.state, self._free_block
+        if block is None:
+            return False
+        n_free = np.count_nonzero((state.beta > state.lower) & (state.beta < state.upper))
+        enough = self._factorisations_before_round * block.nanoseconds(n_free)
+        is_due = block.is_settled or self._set_nanoseconds > enough
+        if not is_due or (n_free <= self._largest_size and self._whole is None):
+            return False
+        chosen = block.chosen()
+        if chosen is None:
+            return False
+        rounding, before, objective = state.gradient_rounding(), self.violation, state.objective()
+        is_first = not block.is_settled
+        with single_threaded_blas():
+            decrease = block.change(chosen)
+        self._set_nanoseconds = 0.0
+        if not decrease > 0.0:
+            self._factorisations_before_round *= 2.0
+            return False
+        self.violation = state.scan()
+        block.is_settled = is_first or self.violation <= _ROUND_VIOLATION_RATIO * before
+        self._stall.record(decrease, before, rounding, objective, fraction=len(chosen) / len(state.problem.start))
         self.iteration += 1
         return True
 
@@ -416,47 +457,3 @@ def _smallest(values, count):
     if count >= len(values):
         return np.arange(len(values))
     return np.argpartition(values, count)[:count]
-
-
-class KernelBlock:
-    """The kernel matrix of a working set, copied from that of the previous working set where both have the rows.
-
-    Copying single values out of long kernel rows is slow, since each is in another cache line. This is only done for
-    the rows that are new in the working set.
-    """
-
-    def __init__(self, size, n_rows, dtype):
-        self._memory = np.empty((2, size**2), dtype)
-        self._previous = np.empty((0, 0), dtype)
-        self._position = np.full(n_rows, -1)  # of each row in the previous block
-        self._rows = np.empty(0, np.int64)
-
-    def take(self, values, slots, columns, rows):
-        """Return the block of these rows, which are values[slots], at these columns."""
-        size = len(rows)
-        block = self._memory[0][: size**2].reshape(size, size)
-        self._memory = self._memory[::-1]
-        _gather(values, slots, columns, self._position[rows], self._previous, block)
-        self._position[self._rows] = -1
-        self._position[rows] = np.arange(size)
-        self._previous, self._rows = block, rows
-        return block
-
-
-@compiled
-def _gather(values, slots, columns, position, previous, block):
-    """Set block[a, b] = values[slots[a], columns[b]].
-
-    `position` are the positions of the rows in the `previous` block, −1 for new rows. Values of two rows that are both
-    in it are copied from it; values of a new row and another are copied from the new row, as the block is symmetric.
-    """
-    for a in range(slots.size):
-        if position[a] < 0:
-            source, target = values[np.uint64(slots[a])], block[np.uint64(a)]
-            for b in range(columns.size):
-                target[b] = source[np.uint64(columns[b])]
-    for a in range(slots.size):
-        if position[a] >= 0:
-            source, target = previous[np.uint64(position[a])], block[np.uint64(a)]
-            for b in range(columns.size):
-                target[b] = source[np.uint64(position[b])] if position[b] >= 0 else block[np.uint64(b), np.uint64(a)]

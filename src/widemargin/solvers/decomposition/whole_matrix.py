@@ -18,7 +18,9 @@ from widemargin.kernels.rows import submatrix
 from widemargin.kernels.single_rows import ready_rows
 from widemargin.problems.formulations import KernelQP
 from widemargin.solvers.decomposition.active_set import ActiveSet
-from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
+from widemargin.solvers.decomposition.conjugate_pairs import no_direction
+from widemargin.solvers.decomposition.first_iteration import FirstIteration
+from widemargin.solvers.decomposition.free_step import free_workspace, optimise_finely
 from widemargin.solvers.decomposition.large_parts import takes_large_parts, writes_checkpoints
 from widemargin.solvers.decomposition.pair_step import dual_variables
 from widemargin.solvers.decomposition.starting_point import check_sizes, feasible, group_sums
@@ -54,11 +56,40 @@ def svmlight(problem, settings, start=None):
     """
     if takes_large_parts(problem) or not is_small(problem, settings):
         return by_working_sets(problem, settings, start)
-    method = WholeMatrix(problem, settings, start)
+    matrix = WholeKernelMatrix(problem)
     try:
-        return solve(method, settings)
+        first, solution = _first_iteration(problem, settings, start, matrix)
+        return solve(WholeMatrix(problem, settings, start, matrix, first), settings) if solution is None else solution
     finally:
-        method.state.cache.release()
+        matrix.cache.release()
+
+
+def _first_iteration(problem, settings, start, matrix):
+    """Return the FirstIteration, or None if each iteration has to be reported; and its solution, if it has one."""
+    has_limits = settings.max_iter is not None or settings.max_seconds is not None
+    if start is not None or has_limits or settings.callbacks or settings.interrupt.is_set():
+        return None, None
+    try:
+        if not matrix.is_complete and problem.start.any():
+            matrix.cache.fetch(np.flatnonzero(problem.start))  # there is one dual variable for each row
+        first = FirstIteration(problem, settings, matrix, _pair_steps(problem))
+        return first, first.run()
+    except KeyboardInterrupt:
+        settings.interrupt.set()
+        return None, None
+
+
+def _pair_steps(problem):
+    """Return the largest number of pair steps, and goal and number of those by which a tiny problem is refined."""
+    max_steps = _max_pair_steps(len(problem.start))
+    if problem.K.n_rows <= MAX_ROWS_OF_FULL_PRECISION:
+        return max_steps, 0.5 * FULL_PRECISION, _STEPS_TO_FULL_PRECISION
+    return max_steps, np.inf, 0
+
+
+def _max_pair_steps(n_variables):
+    """Return how many pair steps take about `_STEP_NANOSECONDS`."""
+    return min(_MAX_PAIR_STEPS, int(_STEP_NANOSECONDS / (_NS_PER_PAIR_STEP * n_variables)) + 1)
 
 
 SVMLIGHT = SolverSpec(
@@ -84,13 +115,69 @@ def is_small(problem, settings):
     return n_variables <= (_CHEAP_KERNEL if K.cheap else _ANY_KERNEL) and n_bytes <= settings.cache_size * 2**20
 
 
+class WholeKernelMatrix:
+    """Memory for the kernel matrix of the dual variables of a small problem, whose rows are computed when needed.
+
+    Attributes
+    ----------
+    cache : HeldRows
+        The kernel matrix of the rows.
+    block : ndarray
+        That of the dual variables, which compiled loops may complete; if there is one for each row, the same memory.
+    rows : SingleRows
+        Those of `block`.
+    has_one_per_row : bool
+        Whether there is one dual variable for each row, in the same order.
+    """
+
+    def __init__(self, problem):
+        K, row = problem.K, problem.row
+        self.cache = cache = HeldRows(K)
+        n_variables, every = len(row), np.arange(K.n_rows)
+        self.has_one_per_row = n_variables == K.n_rows and bool((row == every).all())
+        is_given = K.cheap and not K.kernel.from_products
+        self.is_complete = n_variables <= _ALL_AT_ONCE or is_given or not self.has_one_per_row
+        if self.is_complete and K.held is None:
+            cache.fetch(every)
+        self._n_next_rows, self.block = _FIRST_ROWS, cache.values
+        if not self.is_complete:
+            self.rows = K.single_rows(cache.is_ready)
+            return
+        if not self.has_one_per_row:
+            self.block = submatrix(cache.values, row, row)
+        elif not self.block.flags.writeable:
+            self.block = self.block.copy()
+        self.rows = ready_rows(n_variables, self.block.dtype)
+
+    @property
+    def passes(self):
+        """Kernel rows computed, divided by the number of rows."""
+        return self.cache.n_computed / self.cache.n_slots
+
+    def compute_rows(self, variables, missing):
+        """Compute the kernel row `missing`, and others of dual variables with large violations."""
+        smallest, largest = np.repeat(variables.extremes, np.diff(variables.ends), axis=0).T
+        violation = np.maximum(
+            largest - variables.F - variables.rise_penalty, variables.F - variables.fall_penalty - smallest
+        )
+        violation[self.rows.is_ready] = -np.inf
+        violation[missing] = np.inf
+        n_rows = min(self._n_next_rows, len(violation) - np.count_nonzero(self.rows.is_ready))
+        self.cache.fetch(np.sort(np.argpartition(-violation, n_rows - 1)[:n_rows]))
+        self._n_next_rows *= 2
+
+
 class WholeMatrix(Decomposition):
-    """The method of `svmlight` for a small problem; the attributes are those of a Decomposition."""
+    """The method of `svmlight` for a small problem; the attributes are those of a Decomposition.
+
+    `matrix` is the WholeKernelMatrix, and `first` the FirstIteration or None. The first iteration is then not repeated,
+    but taken from there.
+    """
 
     _iterations_before_shrinking = 0
 
-    def __init__(self, problem, settings, start):
-        self.state = state = _HeldSet(problem, settings, start)
+    def __init__(self, problem, settings, start, matrix, first=None):
+        self.state = state = _HeldSet(problem, settings, start, matrix)
         self.settings, self.iteration = settings, 0
         self.limits_blas = len(problem.start) > _ALL_AT_ONCE  # otherwise only Newton steps call it
         self.rule, self._stall = StoppingRule(settings), StallDetector()
@@ -99,23 +186,7 @@ class WholeMatrix(Decomposition):
         self._working_set = state.index
         self._may_choose_first = start is not None and problem.K.held is not None and n_variables > _ALL_AT_ONCE
         self._pair_nanoseconds, self._n_unfinished = 0.0, 0
-        self._n_next_rows = _FIRST_ROWS
-        is_given = problem.K.cheap and not problem.K.kernel.from_products
-        if n_variables <= _ALL_AT_ONCE or is_given or not state.has_one_per_row:
-            state.cache.fetch(state.rows)
-        self._matrix, self._rows = self._kernel_matrix(n_variables)
-
-    def _kernel_matrix(self, n_variables):
-        """Return the kernel matrix of the dual variables, which compiled loops may complete, and its SingleRows."""
-        state, K = self.state, self.state.problem.K
-        matrix = state.cache.values
-        if state.has_one_per_row and not state.cache.is_ready.all():
-            return matrix, K.single_rows(state.cache.is_ready)
-        if not state.has_one_per_row:
-            matrix = submatrix(matrix, state.position, state.position)
-        elif not matrix.flags.writeable:
-            matrix = matrix.copy()
-        return matrix, ready_rows(n_variables, matrix.dtype)
+        self._matrix, self._first = matrix, first
 
     def _set_shrinking(self, n_iterations):
         """Do nothing, since no dual variable is removed."""
@@ -124,18 +195,20 @@ class WholeMatrix(Decomposition):
         """Optimise all dual variables, or those that are not at a bound for good."""
         state = self.state
         chosen = self._chosen()
-        self._max_pair_steps = min(_MAX_PAIR_STEPS, int(_STEP_NANOSECONDS / (_NS_PER_PAIR_STEP * len(chosen))) + 1)
+        self._max_pair_steps = _max_pair_steps(len(chosen))
         goal = max(0.5 * self.rule.goal, state.gradient_rounding())
         arrays = state.beta, state.F, state.lower, state.upper, state.diagonal
-        if len(chosen) == self._n_variables:
-            block, ends = self._matrix, state.ends
-            arrays = state.beta.copy(), state.F.copy(), *arrays[2:]
+        if self._first is not None:
+            block, variables = self._matrix.block, self._first.variables
+        elif len(chosen) == self._n_variables:
+            block = self._matrix.block
+            variables = dual_variables(state.beta.copy(), state.F.copy(), *arrays[2:], state.ends)
         else:
             goal = max(goal, _INNER_VIOLATION * self.violation)
-            block, ends = submatrix(self._matrix, chosen, chosen), np.searchsorted(chosen, state.ends)
-            arrays = [array[chosen] for array in arrays]
+            block, ends = submatrix(self._matrix.block, chosen, chosen), np.searchsorted(chosen, state.ends)
+            variables = dual_variables(*[array[chosen] for array in arrays], ends)
         slots = state.position if chosen is state.index else state.position[chosen]
-        self._step(chosen, slots, block, dual_variables(*arrays, ends), goal)
+        self._step(chosen, slots, block, variables, goal)
         self.iteration += 1
 
     def _chosen(self):
@@ -158,33 +231,24 @@ class WholeMatrix(Decomposition):
 
     def _take_pair_steps(self, block, variables, goal):
         """Take pair steps as the base class does; a tiny problem, to full precision if a few thousand suffice."""
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first.decrease
         if len(block) < self._n_variables:
             return super()._take_pair_steps(block, variables, goal)
         total, missing, direction = 0.0, 0, no_direction(len(block))
-        finer, n_finer = goal, 0
-        if len(self.state.rows) <= MAX_ROWS_OF_FULL_PRECISION:
-            finer, n_finer = max(0.5 * FULL_PRECISION, self.state.gradient_rounding()), _STEPS_TO_FULL_PRECISION
+        max_steps, finer, n_finer = _pair_steps(self.state.problem)
+        finer = max(finer, self.state.gradient_rounding())
+        workspace = free_workspace(len(self.state.rows) if n_finer else 0)
         while missing >= 0:
-            decrease, missing = optimise_block(
-                block, self._rows, variables, direction, goal, self._max_pair_steps, finer, n_finer
+            decrease, missing = optimise_finely(
+                block, self._matrix.rows, variables, direction, workspace, goal, max_steps, finer, n_finer
             )  # fmt: skip
             total += decrease
             if missing >= 0:
-                self._compute_rows(variables, missing)
+                self._matrix.compute_rows(variables, missing)
         self.state.cache.count_ready()
         return total
-
-    def _compute_rows(self, variables, missing):
-        """Compute the kernel row `missing`, and others of dual variables with large violations."""
-        smallest, largest = np.repeat(variables.extremes, np.diff(variables.ends), axis=0).T
-        violation = np.maximum(
-            largest - variables.F - variables.rise_penalty, variables.F - variables.fall_penalty - smallest
-        )
-        violation[self._rows.is_ready] = -np.inf
-        violation[missing] = np.inf
-        n_rows = min(self._n_next_rows, self._n_variables - np.count_nonzero(self._rows.is_ready))
-        self.state.cache.fetch(np.sort(np.argpartition(-violation, n_rows - 1)[:n_rows]))
-        self._n_next_rows *= 2
 
     def _newton_is_due(self, variables):
         """Return what the base class does, after all kernel rows are computed."""
@@ -197,10 +261,10 @@ class WholeMatrix(Decomposition):
 class _HeldSet(ActiveSet):
     """An ActiveSet with memory for the whole kernel matrix, and of which no dual variable is removed."""
 
-    def __init__(self, problem, settings, start):
+    def __init__(self, problem, settings, start, matrix):
         self.problem, self.settings = problem, settings
         check_sizes(problem)
-        self.cache = HeldRows(problem.K)
+        self.cache = matrix.cache
         self.sums, self._beta = group_sums(problem, problem.start), feasible(problem, start)
         n_rows, n_variables = problem.K.n_rows, len(self._beta)
         self._f, self.omitted_bound = np.zeros((2, n_rows))
@@ -208,7 +272,6 @@ class _HeldSet(ActiveSet):
         self._pair_sum_size = problem.K.bound if n_variables > n_rows else 0.0
         self.index, self.position = np.arange(n_variables), problem.row
         self.rows = self.index if n_variables == n_rows else np.arange(n_rows)
-        self.has_one_per_row = n_variables == n_rows and bool((problem.row == self.rows).all())
         self.beta, self.f, self.linear = self._beta.copy(), self._f.copy(), problem.linear
         self.lower, self.upper, self.ends = problem.lower, problem.upper, problem.ends
         self.diagonal = problem.K.diagonal[problem.row]

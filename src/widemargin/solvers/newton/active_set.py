@@ -24,6 +24,7 @@ from widemargin.solvers.newton.active_set_state import (
     BEST_DUAL,
     BEST_PRIMAL,
     CORRECT,
+    DUAL_SUM,
     EVALUATE,
     HAS_BEST,
     IS_OPTIMAL,
@@ -110,7 +111,8 @@ def active_set_newton(problem, settings, start=None, beta=None):
 
     `start` and `beta` are weights and dual variables to start from.
     """
-    watch, to_full_precision, n_optimal, iterate = Watch(settings, "steps"), is_small(problem), 0, None
+    watch = Watch(settings, "steps", problem.objective_scale)
+    to_full_precision, n_optimal, iterate = is_small(problem), 0, None
     with watch, single_threaded_blas() if _needs_lapack(problem) else nullcontext():
         check_rows(problem, problem.X.squared_norms(settings.n_jobs))
         iterate = _new_iterate(problem, start, beta, -1.0 if to_full_precision else settings.tol)
@@ -134,16 +136,18 @@ def active_set_newton(problem, settings, start=None, beta=None):
     w, intercept, beta = iterate.solution()
     return Solution(
         w, beta, iterate.best_primal, iterate.best_dual, iterate.n_steps, status, "newton", watch.history(),
-        intercept=intercept, is_exact=iterate.is_optimal, counts="steps",
+        intercept=intercept, is_exact=iterate.is_optimal, counts="steps", scale=watch.scale,
     )  # fmt: skip
 
 
 def _interrupted_at_zero(problem, watch):
     """Return the Solution w = 0 for a run that was interrupted before its first point was known."""
-    w, beta = np.zeros(problem.X.n_columns), np.zeros(problem.X.n_rows)
-    primal = float(losses(problem, beta).sum())
-    watch.record(0, 0.0, primal, 0.0)
-    return Solution(w, beta, primal, 0.0, 0, watch.status, "newton", watch.history(), counts="steps")
+    w, (beta, dual) = np.zeros(problem.X.n_columns), problem.trivial_bound
+    primal = float(losses(problem, np.zeros(problem.X.n_rows)).sum())
+    watch.record(0, 0.0, primal, dual)
+    return Solution(
+        w, beta, primal, dual, 0, watch.status, "newton", watch.history(), counts="steps", scale=watch.scale
+    )
 
 
 class _Iterate:
@@ -158,7 +162,9 @@ class _Iterate:
     def __init__(self, problem, w, beta, sufficient_gap):
         self._problem, self._has_intercept = problem, problem.free_intercept
         self._values, self._columns = problem.X.as_array
-        if self._has_intercept:  # centred columns give the same weights with smaller rounding errors
+        if self._has_intercept and not problem.dual_sum:
+            # Centred columns give the same weights with smaller rounding errors. With a `dual_sum` they would not: the
+            # intercept has a term of its own in the objective, and changes with the columns.
             self._values = self._values - self._values.mean(axis=0)
         self._rows = Rows(self._values, np.ascontiguousarray(self._values.T))
         self._terms = _terms_of(problem, self._values)
@@ -176,6 +182,7 @@ class _Iterate:
             middle = len(squared_norms) // 2
             scalars[MIN_DELTA] = _MIN_DELTA * np.partition(squared_norms, middle)[middle]
         scalars[MAX_TARGET] = max(target.max(initial=0.0), -target.min(initial=0.0))
+        scalars[DUAL_SUM] = self._problem.dual_sum
         scalars[MAX_SQUARED_NORM] = self._terms.squared_norm.max(initial=0.0)
 
     def _start(self, w, beta):
@@ -250,7 +257,7 @@ class _Iterate:
         beta = np.bincount(self._terms.row, self._state.best_alpha, self._problem.X.n_rows)
         if not self._has_intercept:
             return ExactSolution(w, 0.0, beta)
-        _make_sum_zero(beta, self._problem)
+        _correct_sum(beta, self._problem)
         return ExactSolution(w, best_intercept(self._problem, self._problem.X.scores(w)), beta)
 
 
@@ -310,17 +317,19 @@ def _plain(array):
     return array if array.flags.c_contiguous and array.flags.writeable else array.copy()
 
 
-def _make_sum_zero(beta, problem):
-    """Change dual variables in place so that Σ beta = 0 up to rounding, within their bounds.
+def _correct_sum(beta, problem):
+    """Change dual variables in place so that Σ beta = dual_sum up to rounding, within their bounds.
 
     The one that is farthest from its bounds is changed, if that suffices, otherwise several.
     """
     below, above = beta - problem.lower, problem.upper - beta
-    rest = float(beta.sum())
+    rest = float(beta.sum()) - problem.dual_sum
     i = int(np.argmax(np.minimum(below, above)))
     if min(below[i], above[i]) >= abs(rest):
         beta[i] -= rest
         return
     for i in np.argsort(above if rest < 0.0 else below)[::-1]:
-        beta[i] = min(max(beta[i] - rest, problem.lower[i]), problem.upper[i])
-        rest = float(beta.sum())
+        if rest == 0.0:
+            break
+        corrected = min(max(beta[i] - rest, problem.lower[i]), problem.upper[i])
+        beta[i], rest = corrected, rest - (beta[i] - corrected)

@@ -18,12 +18,12 @@ EVALUATE, BEGIN, MINIMISE, CORRECT = 0, 1, 2, 3  # phases of an outer iteration
 # iterations, whether a point has been kept as the best one, and the numbers of Newton steps and of outer iterations.
 PHASE, N_STEPS, N_CORRECTIONS, IS_SETTLED, IS_STUCK, IS_OPTIMAL, HAS_BEST, N_STEPS_IN_ALL, N_ITERATIONS = range(9)
 
-# Positions in State.scalars: the intercept and its change in a step; the sum of the dual variables; delta relative to
-# the mean |x_l|², this mean, and the smallest delta; the violation of the last outer iteration; the largest |target_l|
-# and |x_l|²; the best objectives so far; and the relative gap at which no further outer iteration is needed, below 0 if
-# it ends only at full precision.
+# Positions in State.scalars: the intercept and its change in a step; the sum of the dual variables less DUAL_SUM; delta
+# relative to the mean |x_l|², this mean, and the smallest delta; the violation of the last outer iteration; the largest
+# |target_l| and |x_l|²; the best objectives so far; the relative gap at which no further outer iteration is needed,
+# below 0 if it ends only at full precision; and the sum that the dual variables must have if there is an intercept.
 INTERCEPT, INTERCEPT_STEP, IMBALANCE, RELATIVE_DELTA, MEAN_SQUARED_NORM, MIN_DELTA = range(6)
-LAST_VIOLATION, MAX_TARGET, MAX_SQUARED_NORM, BEST_PRIMAL, BEST_DUAL, SUFFICIENT_GAP = range(6, 12)
+LAST_VIOLATION, MAX_TARGET, MAX_SQUARED_NORM, BEST_PRIMAL, BEST_DUAL, SUFFICIENT_GAP, DUAL_SUM = range(6, 13)
 
 
 class Rows(NamedTuple):
@@ -94,7 +94,7 @@ def new_state(values, terms, *, by_lapack):
         is_free=np.zeros(n_terms, np.bool_), free=np.zeros(n_terms, np.int64), scores=np.zeros(n_rows),
         g=g, d=d, mean_row=mean_row, products=np.empty(shape),
         matrix=np.zeros((size, size)), right_sides=np.zeros((2, size)), scale=np.zeros(size),
-        best_w=best_w, best_alpha=best_alpha, scalars=np.zeros(12), counts=np.zeros(9, np.int64),
+        best_w=best_w, best_alpha=best_alpha, scalars=np.zeros(13), counts=np.zeros(9, np.int64),
     )  # fmt: skip
 
 

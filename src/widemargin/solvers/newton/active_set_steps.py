@@ -13,7 +13,7 @@ With the terms of `active_set_state`, the problem is solved by the proximal meth
 delta is the same for all terms, which matters if the norms of the rows differ by orders of magnitude. It is small
 compared with their squares, so that few outer iterations suffice, and it makes the linear system regular if rows on the
 margin are linearly dependent. Squared losses have a positive curvature and need no delta. A free intercept b is set to
-the value at which Σ alpha_l = 0.
+the value at which Σ alpha_l = dual_sum.
 
 Problems are up to a few hundred kilobytes large, and a compiled step takes microseconds, which is less than the calls
 of NumPy and LAPACK that it would need. A whole outer iteration, or several, are therefore one compiled call, `advance`.
@@ -26,12 +26,13 @@ An iteration is
 import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
-from widemargin.problems.losses import loss_and_slope
+from widemargin.problems.losses import error_of_imbalance, loss_and_slope
 from widemargin.solvers.newton.active_set_state import (
     BEGIN,
     BEST_DUAL,
     BEST_PRIMAL,
     CORRECT,
+    DUAL_SUM,
     EVALUATE,
     HAS_BEST,
     IMBALANCE,
@@ -89,7 +90,7 @@ def advance(rows, terms, state, has_intercept, max_steps, max_steps_before_last)
             use_step(rows, terms, state, find_step(rows, terms, state, has_intercept))
         if counts[PHASE] != CORRECT or counts[IS_OPTIMAL] or counts[N_STEPS_IN_ALL] >= max_steps_before_last:
             return
-        if not scalars[BEST_PRIMAL] - scalars[BEST_DUAL] > scalars[SUFFICIENT_GAP] * scalars[BEST_PRIMAL]:
+        if not scalars[BEST_PRIMAL] - scalars[BEST_DUAL] > scalars[SUFFICIENT_GAP] * abs(scalars[BEST_PRIMAL]):
             return
         counts[PHASE] = BEGIN
 
@@ -124,6 +125,7 @@ def prepare_step(rows, terms, state, has_intercept, max_steps):
         return False
     state.t[:], state.scalars[IMBALANCE] = 0.0, 0.0  # by definition of the dual variables
     if counts[PHASE] == CORRECT:
+        state.scalars[IMBALANCE] = -state.scalars[DUAL_SUM]
         for i in range(z.size):
             state.t[i] = z[i] - terms.curvature[i] * state.alpha[i]
             state.scalars[IMBALANCE] += state.alpha[i] if has_intercept else 0.0
@@ -152,7 +154,8 @@ def use_step(rows, terms, state, is_found):
             for i in range(terms.row.size):
                 state.t[i] = state.scores[terms.row[i]] + state.scalars[INTERCEPT_STEP]
             d_square = dot(state.d, state.d)
-            factor = _line_minimum(terms, state, dot(state.w, state.d), d_square)
+            slope = dot(state.w, state.d) + state.scalars[DUAL_SUM] * state.scalars[INTERCEPT_STEP]
+            factor = _line_minimum(terms, state, slope, d_square)
         counts[IS_STUCK] = not (is_found and 0.0 < factor < np.inf)
         if counts[IS_STUCK]:
             return
@@ -195,7 +198,7 @@ def _update_dual_variables(terms, state, has_intercept):
     if has_intercept:
         _set_unclipped(state.z, terms.curvature, state.total_curvature, state.centre, state.unclipped)
         state.t[:] = 1.0
-        _move_intercept(state.scalars, state.z, _line_minimum(terms, state, 0.0, 0.0))
+        _move_intercept(state.scalars, state.z, _line_minimum(terms, state, state.scalars[DUAL_SUM], 0.0))
     _set_unclipped(state.z, terms.curvature, state.total_curvature, state.centre, state.unclipped)
     n_free, n_changed = 0, 0
     for i in range(terms.row.size):
@@ -262,8 +265,8 @@ def _is_optimal(terms, alpha, z, w, max_target):
 def _keep_best(rows, terms, state, has_intercept):
     """Keep the weights, and the dual variables clipped to their bounds, if they are the best ones so far.
 
-    The first ones are kept in any case, even if their objectives are NaN. The sum of the dual variables is not exactly
-    zero with an intercept; see `finishing` for the bound that allows for it.
+    The first ones are kept in any case, even if their objectives are NaN. With an intercept, the sum of the dual
+    variables is not exactly DUAL_SUM; see `finishing` for the bound that allows for it.
     """
     loss, dual, total, scalars, v = 0.0, 0.0, 0.0, state.scalars, state.g
     for i in range(terms.row.size):
@@ -275,7 +278,10 @@ def _keep_best(rows, terms, state, has_intercept):
     combine(rows.columns, terms.row, state.t, state.scores, v)
     primal, dual = loss + 0.5 * dot(state.w, state.w), dual - 0.5 * dot(v, v)
     if has_intercept:
-        dual -= abs(total) * (scalars[MAX_TARGET] + np.sqrt(2.0 * primal * scalars[MAX_SQUARED_NORM]))
+        primal += scalars[DUAL_SUM] * scalars[INTERCEPT]
+        w_norm, norm = np.sqrt(dot(state.w, state.w)), np.sqrt(scalars[MAX_SQUARED_NORM])
+        imbalance = abs(total - scalars[DUAL_SUM])
+        dual -= error_of_imbalance(imbalance, primal - dual, w_norm, scalars[MAX_TARGET], norm)
     is_first = state.counts[HAS_BEST] == 0
     state.counts[HAS_BEST] = 1
     if is_first or primal <= scalars[BEST_PRIMAL]:

@@ -6,7 +6,7 @@ from scipy.linalg.lapack import dposv
 from widemargin.problems.certificates import relative_gap
 from widemargin.solvers.newton.row_state import RowState
 
-FIRST_HALF_WIDTH, _MIN_HALF_WIDTH = 1.0, 1e-14  # of the band, in units of the score
+FIRST_HALF_WIDTH, _MIN_HALF_WIDTH = 1.0, 1e-14  # of the band, in units of the score, see `DualQP.score_unit`
 _MIN_HALF_WIDTH_NEW_COSTS = 0.1  # with which steps continue when the costs have changed
 _NARROWING, _WIDENING = 2.0, 16.0  # factors of the half width: when steps have converged; when damping has failed
 _REFERENCE_DISTANCE = 0.25  # mean distance of dual variables in the band from their bounds, relative to the interval,
@@ -24,8 +24,8 @@ class Iterate:
     problem : DualQP
     start : ndarray or None
         Weights to start from; None is zero.
-    h : float
-        Half width of the band.
+    h : float or None
+        Half width of the band; None is the first one.
     n_jobs : int or None
     passes : float
         Passes over the rows that were made before.
@@ -52,10 +52,13 @@ class Iterate:
 
     def __init__(self, problem, start, h, n_jobs, passes=0.0):
         self.X, self._free, self._squared = problem.X, problem.free_intercept, problem.is_squared
+        self._dual_sum = problem.dual_sum
         self.rows = self.X.place.create(RowState, problem, n_jobs)
         self._w = np.zeros(self.X.n_columns) if start is None else np.array(start, dtype=np.float64)
-        self.h, self._requested_h, self.iteration, self.passes, self._damping = h, h, 0, passes, 0.0
-        self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
+        self.iteration, self.passes, self._damping = 0, passes, 0.0
+        self._largest_h, self._scale = FIRST_HALF_WIDTH * problem.score_unit, problem.objective_scale
+        self.h = self._requested_h = self._largest_h if h is None else h
+        self._forget_best()
         self._intercept_curvature = 0.0
         self._intercept = self.best_intercept = 0.0  # the free intercept, which is part of the scores
         if self._w.any():
@@ -84,8 +87,12 @@ class Iterate:
         self._requested_h = max(self._requested_h, _MIN_HALF_WIDTH_NEW_COSTS)
         self._set_half_width(distance)
         self._damping = 0.0
-        self.primal, self.dual, self.best_w = np.inf, 0.0, self._w
+        self._forget_best()
         self._evaluate()
+
+    def _forget_best(self):
+        """Forget the best objectives: no objective is negative if the dual variables sum to zero."""
+        self.primal, self.dual, self.best_w = np.inf, -np.inf if self._dual_sum else 0.0, self._w
 
     def reset_counts(self):
         """Count steps and passes from 0 again."""
@@ -110,7 +117,7 @@ class Iterate:
     @property
     def gap(self):
         """The relative duality gap."""
-        return relative_gap(self.primal, self.dual)
+        return relative_gap(self.primal, self.dual, self._scale)
 
     def direction(self):
         """Return the Newton step d; the negative gradient if the matrix is not positive definite."""
@@ -125,7 +132,7 @@ class Iterate:
     def move(self, d):
         """Move to the minimum along d, whose scores `rows` have; then adapt damping and half width."""
         shift = self.rows.centre_direction(self._intercept_curvature) if self._intercept_curvature > 0.0 else 0.0
-        line = self.h, float(d @ d), float(self._w @ d), float(self._g @ d)
+        line = self.h, float(d @ d), float(self._w @ d) + self._dual_sum * shift, float(self._g @ d)
         bound, v, k = self._predict_and_search(line)
         if self._free and k < _LONG_STEP:  # the step may be longer if the intercept changes along it
             k = self.rows.line_search_with_intercept(*line)
@@ -137,7 +144,7 @@ class Iterate:
         self.passes += 1.0
         if self._damping > _MAX_DAMPING:
             self._damping = 0.0
-            self._recentre(min(FIRST_HALF_WIDTH, _WIDENING * self._requested_h))
+            self._recentre(min(self._largest_h, _WIDENING * self._requested_h))
             return
         self._evaluate()
         if self._free:
@@ -161,7 +168,7 @@ class Iterate:
 
     def _is_minimised(self, gap, g):
         """Return whether the gap is mostly due to the smoothing: ½|g|² is the duality gap of the smoothed problem."""
-        return self._requested_h > _MIN_HALF_WIDTH and 0.5 * float(g @ g) < _STEP_GAP_FRACTION * gap
+        return self._requested_h > _MIN_HALF_WIDTH * self._largest_h and 0.5 * float(g @ g) < _STEP_GAP_FRACTION * gap
 
     def _predict_and_search(self, line):
         """Take the dual variables predicted after the step; return their dual objective and X'b, and the step length.
@@ -178,18 +185,21 @@ class Iterate:
         loss, sums, shift = self.rows.evaluate(self.h)
         self._intercept += shift
         self._g = self._w - sums.vector
-        self._value = self._half_norm() + loss
+        self._value = self._half_norm() + loss + self._dual_sum * self._intercept
         if self._value < self.primal:
             self.primal, self.best_w, self.best_intercept = self._value, self._w, self._intercept
         self._bound = self._update_dual(sums)
 
     def _update_dual(self, sums):
-        """Return the dual objective k linear − k² (quadratic + ½|X'b|²) of k b, largest over k; keep the best k b."""
+        """Return the dual objective k linear − k² (quadratic + ½|X'b|²) of k b, largest over k; keep the best k b.
+
+        If the dual variables sum to another number than zero, k is 1.
+        """
         self._vector = sums.vector
         self.passes += sums.n_read / max(1, self.X.n_rows)
         curvature = sums.quadratic + 0.5 * float(sums.vector @ sums.vector)
         k = max(sums.linear / (2.0 * curvature), 0.0) if curvature > 0.0 else 1.0
-        k = k if self._squared else min(k, 1.0)
+        k = 1.0 if self._dual_sum else (k if self._squared else min(k, 1.0))
         bound = k * sums.linear - k * k * curvature
         if bound > self.dual:
             self.dual = bound

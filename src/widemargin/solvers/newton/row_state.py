@@ -54,6 +54,7 @@ class RowState:
 
     def __init__(self, problem, n_jobs):
         self._X, self._free, self._n_jobs = problem.X, problem.free_intercept, n_jobs
+        self._dual_sum = problem.dual_sum
         self._risk, self._combination = SmoothedRisk(problem, n_jobs), Combination(self._X, n_jobs)
         self._s, self._b, self._q, self.best_b, self._t = np.zeros((5, self._X.n_rows))
 
@@ -66,8 +67,8 @@ class RowState:
     def evaluate(self, h):
         """Compute dual variables and second derivatives for bands of half width h.
 
-        A free intercept is set to its best value first, and the dual variables then sum to zero. Returns Σ losses,
-        DualSums, and what was added to the intercept.
+        A free intercept is set to its best value first, and the dual variables then sum to `dual_sum`. Returns
+        Σ losses, DualSums, and what was added to the intercept.
         """
         if not self._free:
             loss, linear, quadratic = self._risk.evaluate(self._s, h, self._b, self._q)
@@ -75,7 +76,7 @@ class RowState:
         shift = self._risk.best_intercept(self._s, h)
         self.shift_scores(shift)
         loss, imbalance, _ = self.evaluate_unbalanced(h)
-        return loss, self.balance(imbalance), shift
+        return loss, self.balance(imbalance - self._dual_sum), shift
 
     def evaluate_unbalanced(self, h):
         """As `evaluate`, with the intercept as it is; return Σ losses, Σ b, and how far a b is from its bounds."""
@@ -86,7 +87,8 @@ class RowState:
     def balance(self, imbalance):
         """Subtract a number from the dual variable that is farthest from its bounds; return DualSums."""
         if imbalance != 0.0:
-            self._b[np.argmax(self._risk.distance_to_bounds(self._b))] -= imbalance
+            i = int(np.argmax(self._risk.distance_to_bounds(self._b)))
+            self._b[i] = self._risk.clipped(i, self._b[i] - imbalance)
         return self._combined(*self._risk.dual_sums(self._b))
 
     def _combined(self, linear, quadratic):

@@ -18,7 +18,8 @@ the dual variables are far below their bounds and the band is made wider in prop
 because the support vectors have to be found among many rows. The d x d matrix limits the method to a few thousand
 columns.
 
-If the intercept is not penalised, it is set to where Σ b = 0 after every step, and eliminated from the linear system.
+If the intercept is not penalised, it is set to where Σ b = dual_sum after every step, and eliminated from the linear
+system.
 Several problems with the same X take their steps together and share the passes over the rows.
 """
 
@@ -30,7 +31,7 @@ from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, height
 from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
-from widemargin.solvers.newton.iterate import FIRST_HALF_WIDTH, Iterate
+from widemargin.solvers.newton.iterate import Iterate
 from widemargin.solvers.newton.row_state import set_directions
 from widemargin.solvers.spec import Rows, SolverSpec, Start
 
@@ -132,7 +133,7 @@ class NewtonPath:
     def _solved_by_steps(self, current, factor):
         """Return the Solution of each problem; all take their Newton steps together."""
         settings, starts = self._settings, [start.w for start in self._starts]
-        watches = [Watch(one, "steps") for one in settings]
+        watches = [Watch(one, "steps", problem.objective_scale) for problem, one in zip(current, settings, strict=True)]
         with watches[0], single_threaded_blas():
             for iterate, problem in zip(self._iterates, current, strict=False):
                 iterate.reset_counts()
@@ -155,7 +156,7 @@ class NewtonPath:
             raise KeyboardInterrupt
         starts = [one.best_w for one in self._iterates] or [start.w for start in self._starts]
         n_jobs = self._settings[0].n_jobs
-        return [Iterate(*one, FIRST_HALF_WIDTH, n_jobs) for one in zip(current, starts, strict=True)]
+        return [Iterate(*one, None, n_jobs) for one in zip(current, starts, strict=True)]
 
     def states(self):
         """Return for each problem the object whose STATE a checkpoint keeps between two factors."""
@@ -167,7 +168,7 @@ class NewtonPath:
         if not self._takes_active_set:
             n_jobs = self._settings[0].n_jobs
             current = self._with_costs(last_factor)
-            self._iterates = [Iterate(problem, None, FIRST_HALF_WIDTH, n_jobs) for problem in current]
+            self._iterates = [Iterate(problem, None, None, n_jobs) for problem in current]
         for k, state in enumerate(self.states()):
             restore(k, state)
 
@@ -201,7 +202,7 @@ def _restored_iterates(problems, watches):
     if watches[0].settings.checkpoint is None:
         return []
     n_jobs = watches[0].settings.n_jobs
-    iterates = [Iterate(problem, None, FIRST_HALF_WIDTH, n_jobs) for problem in problems]
+    iterates = [Iterate(problem, None, None, n_jobs) for problem in problems]
     found = [watch.restore(iterate) for iterate, watch in zip(iterates, watches, strict=True)]
     if not all(found):  # the process ended between the first checkpoints of two problems
         for watch in watches:
@@ -235,6 +236,7 @@ def _solution(iterate, watch):
         history=watch.history(),
         counts="steps",
         intercept=iterate.best_intercept,
+        scale=watch.scale,
     )
 
 
@@ -257,7 +259,7 @@ def _first_iterates(problems, starts, settings, watch):
     """Return iterates at the starts, or, without starts, at solutions for a sample of the rows or for smaller costs."""
     X, n_jobs = problems[0].X, settings.n_jobs
     if starts[0] is not None:
-        return [Iterate(*one, FIRST_HALF_WIDTH, n_jobs) for one in zip(problems, starts, strict=True)]
+        return [Iterate(*one, None, n_jobs) for one in zip(problems, starts, strict=True)]
     if not starts_from_sample(X):
         return _continuation_in_cost(problems, settings, watch)
     rows, part = X.sample(X.n_rows // _SAMPLING_RATIO, settings.seed)
@@ -273,12 +275,13 @@ def _continuation_in_cost(problems, settings, watch):
     """Return iterates whose costs were first divided by a power of ten, and then multiplied by ten step by step.
 
     A problem with a burden of at least MIN_BURDEN goes directly to its full costs: most of its dual variables are at
-    their bounds, and are multiplied with them.
+    their bounds, and are multiplied with them. So does one without targets (of height 1), whose solution is
+    proportional to its costs.
     """
     tens = max(0, round(np.log10(height(problems[0]) / _FIRST_HEIGHT)))
     factors = [10.0**-tens] * len(problems)
     iterates = [
-        Iterate(problem.scaled(factor), None, FIRST_HALF_WIDTH, settings.n_jobs)
+        Iterate(problem.scaled(factor), problem.first_weights, None, settings.n_jobs)
         for problem, factor in zip(problems, factors, strict=True)
     ]
     while min(factors) < 1.0:
