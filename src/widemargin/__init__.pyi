@@ -11,7 +11,9 @@ from .data.svmlight.reader import read_svmlight
 from .data.svmlight.writer import write_svmlight
 from .errors import ConvergenceWarning, FormatError
 from .models.cutting_plane.measure import MeasureSVC
-from .models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from .models.cutting_plane.ordinal import OrdinalSVC
+from .models.cutting_plane.ranking import RankSVM
+from .models.cutting_plane.roc_area import ROCAreaSVC
 from .models.kernel.compression import compress
 from .models.kernel.compression_report import Compression
 from .models.kernel.nu_svc import NuSVC

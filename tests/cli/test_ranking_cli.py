@@ -53,6 +53,23 @@ def test_train_writes_the_model_that_the_estimator_fits(task, call, data, tmp_pa
     assert facts.get("queries") == ("12" if task == "rank" else None)
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_a_kernel_on_a_basis_is_trained_saved_and_predicts(task, call, data, tmp_path):
+    words = ["--kernel", "poly", "-d", "2", "-g", "0.5", "-r", "1", "--basis", "6", "--basis-choice", "uniform"]
+    status, out, _ = call("train", "--task", task, "-c", "3", *words, data[task], "model")
+    model, (X, y, qid) = load_model(tmp_path / "model"), read_svmlight(data[task])
+    facts = dict(line.split(None, 1) for line in out.splitlines())
+    assert (status, facts["kernel"], int(facts["basis"])) == (0, "poly", model.basis_.shape[0])
+    assert (model.degree, model.gamma, model.coef0, model.basis, model.basis_choice) == (2, 0.5, 1.0, 6, "uniform")
+    again = type(model)(**model.get_params())
+    again = again.fit(X, y, qid=qid) if task == "rank" else again.fit(X, y)
+    np.testing.assert_array_equal(model.basis_coef_, again.basis_coef_)
+    status, _, _ = call("predict", data[task], "model", "scores")
+    predicted = np.loadtxt(tmp_path / "scores")
+    np.testing.assert_array_equal(predicted, model.predict(X))
+    assert status == 0
+
+
 def test_options_reach_the_estimator(call, two, ranked, tmp_path):
     call("train", "-q", "--task", "measure", "--measure", "recall@7", "-B", "2", two, "measure")
     assert load_model(tmp_path / "measure").get_params()["measure"] == "recall@7"
@@ -296,7 +313,13 @@ def test_what_the_text_has_no_room_for_is_one_line_and_status_1(call, tmp_path, 
         (["--measure", "f1", "-t", "2"], "--measure is for --task measure"),
         (["--task", "rank", "--measure", "f1"], "--measure is for --task measure"),
         (["--task", "rank", "--loss", "hinge"], "--loss is not for --task rank; leave it out"),
-        (["--task", "rank", "-g", "1"], "-g/--gamma is not for --task rank; leave it out"),
+        (["--task", "rank", "-g", "1"], "--task rank with a kernel needs --basis, such as --basis 1000"),
+        (["--task", "rank", "-t", "4", "--basis", "9"], "a precomputed kernel is not for --task rank"),
+        (["--task", "rank", "-t", "0", "--basis", "9"], "--basis is for kernels other than linear"),
+        (["--task", "rank", "-t", "2", "-d", "2", "--basis", "9"], "-d/--degree is for the kernel poly"),
+        (["--task", "rank", "--basis", "9", "--scaling", "standard"], "--scaling is for linear machines"),
+        (["--task", "rank", "--basis", "9", "--format", "svmlight"], "--format svmlight has no place for a kernel"),
+        (["--task", "rank", "-m", "9"], "-m/--cache-size is not for --task rank; leave it out"),
         (["--task", "ordinal", "-B", "1"], "-B/--bias is not for --task ordinal"),
         (["--task", "measure", "-B", "0"], "--bias must not be 0"),
         (["--task", "rocarea", "-w1", "2"], "--class-weight is not for --task rocarea"),

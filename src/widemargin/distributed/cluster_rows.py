@@ -4,6 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 from distributed import Client, default_client
+from scipy.sparse import issparse, vstack
 
 from widemargin.data.blocks.memory import bytes_of
 from widemargin.data.column_scaling import ColumnScaling
@@ -13,12 +14,13 @@ from widemargin.distributed.matrix import DistributedMatrix, GatheredMatrix
 from widemargin.distributed.partition import ROWS, PartitionRows
 from widemargin.distributed.rows import CuttingRows, NewtonRows
 from widemargin.distributed.sources import names_of, partitions_of
-from widemargin.distributed.statements import facts_of, label_numbers, row_belongings, statistics_of
+from widemargin.distributed.statements import facts_of, label_numbers, row_belongings, rows_for_points, statistics_of
 from widemargin.solvers.cutting_planes.plane_rows import PlaneRows
 from widemargin.solvers.newton.row_state import RowState
 
 _PROXIES = {RowState: NewtonRows, PlaneRows: CuttingRows}
 _SHARE_OF_WORKER_MEMORY = 0.5  # for rows of files
+_MAX_SAMPLE_VALUES = 1 << 25  # of the rows from which basis points are chosen: 256 MB
 
 
 class ClusterRows:
@@ -83,6 +85,27 @@ class ClusterRows:
         how = None if scaling is None else ColumnScaling.of(scaling, self._statistics())
         return DistributedMatrix(self.group, self.facts, constant, how, self._memory_per_byte(max_memory))
 
+    def matrix_on_basis(self, constant: float, basis: Any, dtype: Any, max_memory: int | str | None) -> Any:
+        """Return the matrix of features on a Basis, from kernel values of this type.
+
+        `max_memory` is what each worker may use for kernel values, None half of what it has. Workers without a limit
+        keep all of them.
+        """
+        memory = self._memory(max_memory) or np.inf
+        return DistributedMatrix.on_basis(self.group, self.facts, constant, basis, dtype, memory)
+
+    def sample(self, n_rows: int, seed: int) -> Any:
+        """Return at least n_rows random rows, or all, which come to this process; fewer if they have many values."""
+        most = _MAX_SAMPLE_VALUES / max(1.0, sum(one.n_stored for one in self.facts) / self.n_rows)
+        share = min(1.0, min(n_rows, most) / self.n_rows)
+        parts = [part for part in self.group.each(rows_for_points, ROWS, share, seed) if part.shape[0]]
+        return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
+
+    def variance(self) -> float:
+        """Return the variance of all values."""
+        found = self._statistics()
+        return float(np.mean(found["deviation"] ** 2) + np.var(found["mean"]))
+
     def gathered(self, constant: float, scaling: str | None, max_memory: int | str | None) -> GatheredMatrix:
         """Return the matrix as `matrix` does, for risks that need the scores of all rows in this process."""
         return GatheredMatrix.of(self.matrix(constant, scaling, max_memory))
@@ -98,12 +121,14 @@ class ClusterRows:
 
     def _memory_per_byte(self, max_memory):
         """Return the memory of all workers for rows of files, divided by the bytes of the rows."""
+        return self._memory(max_memory) / max(1, sum(one.n_bytes for one in self.facts))
+
+    def _memory(self, max_memory):
+        """Return the memory of all workers together for rows; 0 if it is not known."""
         workers = all_workers(self._client).values()
         if max_memory is None:
-            memory = sum(_SHARE_OF_WORKER_MEMORY * (one.get("memory_limit") or 0) for one in workers)
-        else:
-            memory = bytes_of(max_memory) * len(workers)
-        return memory / max(1, sum(one.n_bytes for one in self.facts))
+            return sum(_SHARE_OF_WORKER_MEMORY * (one.get("memory_limit") or 0) for one in workers)
+        return bytes_of(max_memory) * len(workers)
 
     def _statistics(self):
         """Return mean, deviation and largest absolute value of each column, from those of the partitions."""

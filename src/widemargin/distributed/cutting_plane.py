@@ -5,6 +5,7 @@ Ordinal regression, ROC area and measures compare any two rows: here the scores 
 iteration, eight bytes for each row, and coefficients go back.
 """
 
+from numbers import Integral
 from typing import Any, Self
 
 import dask
@@ -13,14 +14,17 @@ import numpy as np
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.distributed.cluster_rows import ClusterRows
 from widemargin.distributed.estimator import OnCluster, is_on_cluster, on_cluster
-from widemargin.distributed.matrix import PairProblem
-from widemargin.distributed.partition import ROWS
+from widemargin.distributed.matrix import GatheredMatrix, PairProblem
+from widemargin.distributed.partition import ROWS, THREADS
 from widemargin.distributed.sources import BlockFiles, local_path
-from widemargin.distributed.statements import PairStatement, pairs_of
-from widemargin.models.cutting_plane import measure, ranking
+from widemargin.distributed.statements import PairStatement, pairs_of, scores_on
+from widemargin.models.cutting_plane import measure, ordinal, ranking, roc_area
 from widemargin.models.cutting_plane.queries import queries, query_ends
 from widemargin.models.inputs import finite_targets
+from widemargin.models.kernel.training_rows import block_dtype, gamma_of_variance
 from widemargin.problems.ranking import concordance, pair_risk
+
+_ROWS_OF_SAMPLE = 100_000  # at least, from which basis points are chosen, if there are so many
 
 
 class _PlanesOnCluster(OnCluster):
@@ -30,10 +34,33 @@ class _PlanesOnCluster(OnCluster):
         """Return the matrix of ClusterRows, whose scores come to the client."""
         return X.gathered(constant, self.scaling, self.max_memory)
 
+    def _matrix_on_basis(self, X, constant, basis, n_vectors):
+        """Return the matrix of the features of ClusterRows on a basis, whose scores come to the client."""
+        return GatheredMatrix.of(self._features_on(X, constant, basis))
+
+    def _features_on(self, rows, constant, basis):
+        """Return the matrix of the features of ClusterRows on a basis."""
+        dtype = block_dtype(basis.kernel, self.tol, rows.n_rows)
+        return rows.matrix_on_basis(constant, basis, dtype, self.max_memory)
+
+    def _gamma_of(self, X):
+        """Return the number that the parameter gamma stands for."""
+        if self.gamma == "scale":
+            return gamma_of_variance(X.variance(), X.n_features)
+        return 1.0 / X.n_features if self.gamma == "auto" else float(self.gamma)
+
+    def _rows_to_choose_from(self, X):
+        """Return a random sample of the rows, from which basis points are chosen; it comes to the client."""
+        wanted = self.basis if isinstance(self.basis, Integral) else 0
+        return X.sample(max(_ROWS_OF_SAMPLE, int(wanted)), 0)
+
     def _scores_of_checked(self, X):
         """Return the scores of rows on the cluster, one column for each output."""
         if not isinstance(X, ClusterRows):
             return super()._scores_of_checked(X)
+        if self._is_on_basis:
+            arguments = self._kernel(), self.basis_, self.basis_coef_, THREADS
+            return np.concatenate(X.group.each(scores_on, ROWS, *arguments)) + self.intercept_
         coef = self.coef_ if self.coef_.ndim == 2 else self.coef_[np.newaxis]
         matrix = X.gathered(0.0, None, self.max_memory)
         return np.column_stack([matrix.scores(w) for w in coef]) + self.intercept_
@@ -97,14 +124,20 @@ class RankSVM(_PlanesOnCluster, ranking.RankSVM):
             targets = rows.belongings().y
             risk = pair_risk(targets, query_ends(None, len(targets)), self.C, self.n_jobs)
             self._refuse_no_pairs(risk.n_pairs > 0, "")
-            self.coef_, self.intercept_ = self._minimise(rows, risk)
+            self.intercept_ = self._minimise(rows, risk)
             return
         _refuse_cut_queries([queries for _, queries in found])
         n_pairs = sum(n for n, _ in found)
         self._refuse_no_pairs(n_pairs > 0, " within any query")
-        matrix = rows.matrix(0.0, self.scaling, self.max_memory)
-        problem = PairProblem.of(matrix, PairStatement(self.C, n_pairs))
-        self.coef_, self.intercept_ = self._minimise_problem(problem)
+
+        def state(basis):
+            if basis is None:
+                matrix = rows.matrix(0.0, self.scaling, self.max_memory)
+            else:
+                matrix = self._features_on(rows, 0.0, basis)
+            return PairProblem.of(matrix, PairStatement(self.C, n_pairs))
+
+        self.intercept_ = self._minimise_stated(rows, state)
 
 
 def _refuse_cut_queries(queries):
@@ -120,7 +153,7 @@ def _refuse_cut_queries(queries):
 
 
 @on_cluster
-class OrdinalSVC(_PlanesOnCluster, ranking.OrdinalSVC):
+class OrdinalSVC(_PlanesOnCluster, ordinal.OrdinalSVC):
     """Ordinal regression of rows on a Dask cluster, with the same certificate.
 
     The scores of all rows come to the client in every iteration, eight bytes for each row.
@@ -172,7 +205,7 @@ class _BinaryPlanesOnCluster(_PlanesOnCluster):
 
 
 @on_cluster
-class ROCAreaSVC(_BinaryPlanesOnCluster, ranking.ROCAreaSVC):
+class ROCAreaSVC(_BinaryPlanesOnCluster, roc_area.ROCAreaSVC):
     """Classification of two classes by the area under the ROC curve, of rows on a Dask cluster.
 
     The scores of all rows come to the client in every iteration, eight bytes for each row.

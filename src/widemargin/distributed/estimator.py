@@ -98,7 +98,9 @@ class OnCluster:
         """Return the ordinary estimator with the same parameters and fitted attributes; it needs no cluster."""
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
         model = self._ordinary(**parameters)
-        vars(model).update({name: value for name, value in vars(self).items() if name.endswith("_")})
+        vars(model).update(
+            {name: value for name, value in vars(self).items() if name.endswith("_") or name == "_gamma"}
+        )
         return model
 
     def _lazily(self, method: str, X: Any) -> Any:

@@ -21,11 +21,14 @@ from widemargin.distributed.statements import (
     combination_of,
     matrix_facts,
     matrix_of,
+    matrix_on,
+    norm_of,
     problem_facts,
     sample_of,
     scores_of,
     stated,
 )
+from widemargin.kernels.values import KernelValues
 from widemargin.problems import magnitudes
 from widemargin.problems.formulations import DualQP, RiskProblem
 
@@ -42,23 +45,38 @@ class DistributedMatrix:
         Of each partition.
     constant : float
         Value of the constant column; 0 without one.
-    scaling : ColumnScaling or None
+    scaling : ColumnScaling, BasisMap or None
     memory_per_byte : float
-        Of rows in files: how many bytes of them are kept in memory, for each byte.
+        Of rows in files, and of kernel values: how many bytes of them are kept in memory, for each byte.
+    made_by : tuple
+        The function that makes the matrix of a partition, and its further arguments.
     """
 
     is_in_memory, most_problems = False, 16
     columns = values_or_none = None
 
-    def __init__(self, group, facts, constant, scaling, memory_per_byte):
+    def __init__(self, group, facts, constant, scaling, memory_per_byte, made_by=(matrix_of,)):
         self.place, self.n_parts, self.constant, self.scaling = group, len(facts), float(constant), scaling
         self.n_rows, self.n_stored = sum(one.n_rows for one in facts), sum(one.n_stored for one in facts)
         self.n_features = self.width = facts[0].n_features
         self.n_columns = self.n_features + (self.constant != 0.0)
         self.is_sparse, self.source = any(one.is_sparse for one in facts), _Fingerprint(facts)
-        self.parts = group.create(matrix_of, ROWS, self.constant, scaling, memory_per_byte)
+        function, *more = made_by
+        self.parts = group.create(function, ROWS, self.constant, scaling, memory_per_byte, *more)
         self.ref, self._ends = self.parts.ref, np.cumsum([0, *(one.n_rows for one in facts)])
         self._facts = group.each_later(matrix_facts, self.parts, THREADS)
+
+    @classmethod
+    def on_basis(cls, group, facts, constant, basis, dtype, memory):
+        """Return the matrix of the features of rows on a Basis, from kernel values of this type.
+
+        `memory` are the bytes of all workers in which kernel values are kept.
+        """
+        n_points, norm = len(basis), max(group.each(norm_of, ROWS))
+        largest_value = KernelValues(basis.kernel, basis.vectors, dtype).bound(np.array([norm]))
+        facts = [one._replace(n_features=n_points, n_stored=one.n_rows * n_points, is_sparse=False) for one in facts]
+        share = memory / max(1, sum(one.n_stored for one in facts) * np.dtype(dtype).itemsize)
+        return cls(group, facts, constant, basis.map(largest_value), share, (matrix_on, basis, dtype))
 
     @property
     def is_wide(self):

@@ -14,7 +14,10 @@ from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.blocks.streamed import StreamedMatrix
 from widemargin.data.column_scaling import column_statistics
 from widemargin.data.matrix import Matrix
+from widemargin.kernels.basis_choice import random_rows
+from widemargin.kernels.values import KernelValues, kernel_blocks
 from widemargin.models.cutting_plane.queries import query_ends
+from widemargin.models.fixed_basis import largest_norm, scores_on_basis
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import RiskProblem, checksum_of
 from widemargin.problems.magnitudes import checked_objective_at_zero
@@ -100,6 +103,35 @@ def matrix_of(rows, constant, scaling, memory_per_byte):
     if isinstance(rows.X, RowBlocks):
         return StreamedMatrix(rows.X, constant, memory_per_byte * rows.X.n_bytes, scaling)
     return Matrix(rows.X, constant) if scaling is None else scaled_matrix(rows.X, constant, scaling)
+
+
+def matrix_on(rows, constant, how, memory_per_byte, basis, dtype):
+    """Return the matrix of the features of a partition on a Basis; `how` is its BasisMap for all partitions.
+
+    Kernel values are of this type, and are computed when a pass needs them; the given share of them is kept in memory.
+    """
+    if not len(rows.y):
+        return Matrix(np.zeros((0, len(basis))), constant)
+    blocks = kernel_blocks(rows.X, KernelValues(basis.kernel, basis.vectors, dtype))
+    return StreamedMatrix(blocks, constant, memory_per_byte * blocks.n_bytes, how)
+
+
+def norm_of(rows):
+    """Return a bound of the squared norms of the rows of a partition."""
+    return float(largest_norm(rows.X)[0]) if len(rows.y) else 0.0
+
+
+def rows_for_points(rows, share, seed):
+    """Return a random sample of the rows of a partition, from which basis points are chosen."""
+    n_rows = min(len(rows.y), int(share * len(rows.y)) + 1)
+    return random_rows(rows.X, n_rows, np.random.default_rng((seed, rows.number)))
+
+
+def scores_on(rows, kernel, vectors, coefficients, n_jobs):
+    """Return the scores of a partition by a function of basis points."""
+    if not len(rows.y):
+        return np.zeros((0, len(coefficients)))
+    return scores_on_basis(kernel, vectors, coefficients, rows.X, n_jobs)
 
 
 def matrix_facts(X, n_jobs):

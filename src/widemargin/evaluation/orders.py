@@ -10,7 +10,9 @@ import numpy as np
 
 from widemargin.evaluation import retrieval
 from widemargin.models.cutting_plane.measure import MeasureSVC
-from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.models.cutting_plane.ordinal import OrdinalSVC
+from widemargin.models.cutting_plane.ranking import RankSVM
+from widemargin.models.cutting_plane.roc_area import ROCAreaSVC
 from widemargin.problems.measure_of_counts import loss_of
 from widemargin.problems.measures import parsed
 

@@ -11,7 +11,8 @@ from widemargin._runtime.progress import task
 from widemargin.evaluation import orders
 from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.queries import queries
-from widemargin.models.cutting_plane.ranking import RankSVM, ROCAreaSVC
+from widemargin.models.cutting_plane.ranking import RankSVM
+from widemargin.models.cutting_plane.roc_area import ROCAreaSVC
 from widemargin.solvers.contract import Status
 
 

@@ -16,6 +16,7 @@ ClassWeight: TypeAlias = dict[Any, float] | Literal["balanced"] | None
 RandomState: TypeAlias = int | np.random.RandomState | None
 
 KernelChoice: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid", "precomputed"] | Callable[[Any, Any], Any]
+PlaneKernel: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid"]
 BasisPoints: TypeAlias = int | Literal["auto"] | Rows | None
 BasisChoice: TypeAlias = Literal["auto", "uniform", "kmeans", "leverage", "greedy"]
 Gamma: TypeAlias = Literal["scale", "auto"] | float

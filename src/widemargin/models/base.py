@@ -105,7 +105,7 @@ class SolvedModel(BaseEstimator):
             if not any(constraint.is_satisfied_by(value) for constraint in constraints):
                 super()._validate_params()  # scikit-learn has the words
 
-    def _solve(self, solve_group, problems, starts, group_size=1, *, checkpoint=None, in_turn=False):
+    def _solve(self, solve_group, problems, starts, group_size=1, *, checkpoint=None, in_turn=False, begun=None):
         """Solve problems, several at the same time if there are threads for it; return their results in order.
 
         Parameters
@@ -125,9 +125,11 @@ class SolvedModel(BaseEstimator):
             Whether groups are solved one after the other even if they consist of one problem: small problems, which
             threads would make slower, and rows on disk, which are not read by several solvers at the same time, so
             that memory is counted for one group.
+        begun : float or None
+            When the fit began, from which `max_seconds` are counted, by `time.perf_counter`; None is now.
         """
         seed = seed_of(getattr(self, "random_state", None)) if self._solvers_are_random else 0
-        begun = time.perf_counter()
+        begun = time.perf_counter() if begun is None else begun
         n_problems = len(problems)
         with reporting(self.verbose) as report, self._announcing(report), report.solving(n_problems) as solving:
             settings = self._settings(report, n_problems)
@@ -168,7 +170,7 @@ class SolvedModel(BaseEstimator):
         if self.checkpoint is None:
             return None
         parameters = self.get_params(deep=False)
-        words = {name: repr(value) for name, value in parameters.items() if name not in _NOT_OF_THE_PROBLEM}
+        words = {name: _word_of(value) for name, value in parameters.items() if name not in _NOT_OF_THE_PROBLEM}
         words |= {"estimator": type(self).__name__, "data": fingerprint(rows)}
         return CheckpointFile(os.fspath(self.checkpoint), words)
 
@@ -427,6 +429,11 @@ def _parameters_of(model):
         is_valid = any(constraint.is_satisfied_by(default) for constraint in constraints)
         found.append((name, default if is_valid else object(), constraints))
     return found
+
+
+def _word_of(parameter):
+    """Return the words that describe a parameter in a checkpoint; those of an array tell any two of them apart."""
+    return fingerprint(parameter) if isinstance(parameter, np.ndarray) or issparse(parameter) else repr(parameter)
 
 
 def seed_of(random_state):

@@ -9,10 +9,11 @@ This is the problem of a linear machine, see `widemargin.kernels.basis`: the lin
                     starts from the solution of the last one, whose functions are among those of the larger basis
 """
 
-from numbers import Integral
+import time
+from numbers import Integral, Real
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.progress import task
 from widemargin._runtime.threads import run, single_threaded_blas
@@ -23,8 +24,10 @@ from widemargin.data.matrix import Matrix
 from widemargin.data.products import squared_norms
 from widemargin.kernels.basis import Basis
 from widemargin.kernels.basis_choice import METHODS, choose_points
+from widemargin.kernels.expansion import kernel_scores
 from widemargin.kernels.values import KernelValues, kernel_blocks
 from widemargin.models.sklearn_private import Interval, StrOptions
+from widemargin.solvers.contract import Status
 
 CHOICES = ("auto", *METHODS)
 PARAMETER_CONSTRAINTS: dict = {
@@ -32,6 +35,18 @@ PARAMETER_CONSTRAINTS: dict = {
     "basis_choice": [StrOptions(set(CHOICES))],
 }
 """Of the parameters `basis` and `basis_choice`."""
+KERNEL_CONSTRAINTS: dict = {
+    "degree": [Interval(Integral, 0, np.iinfo(np.int32).max, closed="both")],
+    "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+}
+"""Of the parameters of kernels."""
+STAGE = np.dtype(
+    [("points", np.int64), ("iterations", np.int64), ("seconds", float), ("primal", float), ("decrease", float),
+     ("gap", float)]
+)  # fmt: skip
+"""What `history_` has for each stage of basis="auto"."""
+_GOES_ON = (Status.CONVERGED.value, Status.STALLED.value)  # a larger basis follows, unless a solver was stopped
 _FIRST_POINTS, _MOST_POINTS = 128, 2048  # of basis="auto"
 _SMALLEST_DECREASE = 0.01  # of the objective by twice as many points, relative, unless the basis is large enough
 _FEW_ENTRIES = 1 << 22  # kernel values up to which they are computed in double precision, and without threads
@@ -81,6 +96,56 @@ def _growing(model, X, kernel, seed):
         wanted *= 2
 
 
+def solved_in_stages(stages, solve):
+    """Solve the problem of each stage until the basis is large enough, or a solver is stopped; return the history.
+
+    Parameters
+    ----------
+    stages : iterable of Basis
+    solve : function
+        solve(basis) solves the problem of a stage, from the solution of the last one, and returns the machine, with
+        `n_iter_`, `objective_`, `gap_` and `status_`.
+
+    Returns
+    -------
+    history : ndarray of STAGE
+    """
+    begun, found = time.perf_counter(), []
+    for basis in stages:
+        machine = solve(basis)
+        before = found[-1][3] if found else np.nan
+        seconds, primal = time.perf_counter() - begun, machine.objective_
+        found.append((len(basis), machine.n_iter_, seconds, primal, before - primal, machine.gap_))
+        if machine.status_ not in _GOES_ON or is_large_enough([stage[3] for stage in found]):
+            break
+    return np.array(found, dtype=STAGE)
+
+
+def weights_on(basis, matrix, vectors, coefficients, intercept):
+    """Return the weights of features, to start from, of a function of points that are the first of the basis.
+
+    None if they are not. The function has coefficients (1, n_points); that of the constant column is last.
+    """
+    n_points = vectors.shape[0]
+    if n_points > len(basis) or vectors.shape[1] != basis.vectors.shape[1]:
+        return None
+    differs = basis.vectors[:n_points] != vectors
+    if differs.nnz if issparse(differs) else np.any(differs):
+        return None
+    extended = np.hstack([coefficients, np.zeros((1, len(basis) - n_points))])
+    (w,), intercept = matrix.scaling.weights_of_scaled(extended, intercept)
+    return np.append(w, intercept / matrix.constant) if matrix.constant else w
+
+
+def scores_on_basis(kernel, vectors, coefficients, X, n_jobs):
+    """Return Σ_j coefficients_j K(b_j, x) of checked rows, one column for each row of coefficients."""
+    if isinstance(X, RowBlocks):
+        return np.concatenate([scores_on_basis(kernel, vectors, coefficients, part, n_jobs) for part, _ in X])
+    if issparse(X) or issparse(vectors):
+        X, vectors = csr_array(X), csr_array(vectors)
+    return kernel_scores(kernel, vectors, coefficients, X, n_jobs=n_jobs)
+
+
 def is_large_enough(objectives):
     """Return whether the last of the objectives of all stages hardly fell any more."""
     return len(objectives) > 1 and objectives[-2] - objectives[-1] <= _SMALLEST_DECREASE * abs(objectives[-2])
@@ -108,7 +173,7 @@ def matrix_on_basis(
     """
     n_entries = X.shape[0] * len(basis)
     values = KernelValues(basis.kernel, basis.vectors, np.float64 if n_entries <= _FEW_ENTRIES else dtype)
-    how, blocks = basis.map(values.bound(_largest_norm(X))), kernel_blocks(X, values)
+    how, blocks = basis.map(values.bound(largest_norm(X))), kernel_blocks(X, values)
     left = bytes_of(max_memory) - (0 if max_memory is None else memory_in_use())
     if n_entries * values.dtype.itemsize + 8 * n_vectors * n_problems * X.shape[0] <= left:
         matrix = Matrix(_features(blocks, how, n_jobs), constant)
@@ -134,7 +199,7 @@ def _features(blocks, how, n_jobs):
     return out
 
 
-def _largest_norm(X):
+def largest_norm(X):
     """Return an array of one number, a bound of the squared norms of rows."""
     return np.array([X.summary.largest_norm if isinstance(X, RowBlocks) else squared_norms(X).max(initial=0.0)])
 

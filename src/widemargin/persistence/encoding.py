@@ -9,10 +9,12 @@ import os
 import numpy as np
 
 from widemargin._runtime.version import __version__
+from widemargin.models.fixed_basis import STAGE
 from widemargin.problems.row_loss import RowLoss
 from widemargin.solvers.contract import HISTORY
 
 _MAX_SPARE_CHARACTERS = 64  # how much wider the dtype of string labels may be than the longest label
+_STAGES = "history_.stages"
 _SEQUENCES = {"list": list, "tuple": tuple}
 
 
@@ -120,34 +122,39 @@ def decode_feature_names(names, n_features):
 
 
 def encode_history(history):
-    """Return a history as the array history_, or a list of histories as arrays history_.0, history_.1, ..."""
+    """Return a history as the array history_, or a list of histories as arrays history_.0, history_.1, ...
+
+    That of the stages of a basis is the array history_.stages.
+    """
     if isinstance(history, list):
         return {f"history_.{k}": _flatten(each) for k, each in enumerate(history)}
-    return {"history_": _flatten(history)}
+    return {_STAGES if history.dtype == STAGE else "history_": _flatten(history)}
 
 
 def _flatten(history):
-    """Return a history as a float64 array with one column per field of HISTORY."""
-    return np.stack([history[name].astype(np.float64) for name in HISTORY.names], axis=1)
+    """Return a history as a float64 array with one column per field."""
+    return np.stack([history[name].astype(np.float64) for name in history.dtype.names], axis=1)
 
 
 def decode_history(histories):
     """Return the history, or the list of histories, that `encode_history` converted."""
     if set(histories) == {"history_"}:
         return _unflatten(histories["history_"])
+    if set(histories) == {_STAGES}:
+        return _unflatten(histories[_STAGES], STAGE)
     names = [f"history_.{k}" for k in range(len(histories))]
     if set(names) != set(histories):
         raise ValueError(f"histories must be named history_.0, history_.1 and so on, got {sorted(histories)}.")
     return [_unflatten(histories[name]) for name in names]
 
 
-def _unflatten(columns):
+def _unflatten(columns, dtype=HISTORY):
     """Return a float64 array with one column per field as a history."""
-    if columns.dtype != np.float64 or columns.ndim != 2 or columns.shape[1] != len(HISTORY.names):
-        raise ValueError(f"a history must be float64 with {len(HISTORY.names)} columns, got shape {columns.shape}.")
-    if not (np.abs(columns[:, 0]) < 2.0**53).all():
-        raise ValueError("a history's iterations must be integers.")
-    history = np.empty(len(columns), dtype=HISTORY)
-    for k, name in enumerate(HISTORY.names):
+    if columns.dtype != np.float64 or columns.ndim != 2 or columns.shape[1] != len(dtype.names):
+        raise ValueError(f"a history must be float64 with {len(dtype.names)} columns, got shape {columns.shape}.")
+    history = np.empty(len(columns), dtype=dtype)
+    for k, name in enumerate(dtype.names):
+        if dtype[name].kind == "i" and not (np.abs(columns[:, k]) < 2.0**53).all():
+            raise ValueError("a history's iterations must be integers.")
         history[name] = columns[:, k]
     return history

@@ -19,17 +19,23 @@ With k classes there are k (k âˆ’ 1) / 2 pairs, each with an intercept, and k âˆ
 import math
 
 import numpy as np
-from scipy.sparse import csr_array, csr_matrix, issparse
+from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_outlier_detector
 
 from widemargin.models.kernel.base import dual_start, set_dual_start
 from widemargin.persistence.encoding import decode, encode, typed_entry
-from widemargin.persistence.linear_fields import check_numbers
+from widemargin.persistence.vector_fields import (
+    check_counts,
+    check_numbers,
+    check_vectors,
+    container_of,
+    parts_of,
+    pop_vectors,
+    vector_arrays,
+)
 
 N_MARKS = 10
-_CONTAINERS = {"csr_array": csr_array, "csr_matrix": csr_matrix}
 _VECTORS, _BASIS = "support_vectors_", "basis_"
-_PARTS = ("data", "indices", "indptr")  # of a CSR matrix, after the name of the vectors
 _DUAL_START = "_last_multipliers"  # prefix of the names of the dual variables in a file
 _ARRAYS = (
     "dual_coef_", "intercept_", "n_support_", "support_", "probA_", "probB_", "class_weight_", "n_iter_",
@@ -55,10 +61,7 @@ def arrays_of(model, keep_dual):
     if not is_classifier(model):
         arrays.pop("n_iter_", None)  # a single number, which is part of the metadata
     name, vectors = _vectors_of(model)
-    if issparse(vectors):
-        arrays |= {f"{name}.{part}": getattr(vectors, part) for part in _PARTS}
-    else:
-        arrays[name] = np.asarray(vectors)
+    arrays |= vector_arrays(name, vectors)
     if keep_dual:
         arrays |= {f"{_DUAL_START}.{k}": beta for k, beta in enumerate(dual_start(model))}
     return arrays
@@ -79,7 +82,7 @@ def metadata_of(model):
     metadata = {name: kind(getattr(model, name)) for name, kind in _NUMBERS.items() if hasattr(model, name)}
     _, vectors = _vectors_of(model)
     if issparse(vectors):
-        metadata["vectors"] = "csr_array" if isinstance(vectors, csr_array) else "csr_matrix"
+        metadata["vectors"] = container_of(vectors)
     if not is_classifier(model) and hasattr(model, "n_iter_"):
         metadata["n_iter_"] = int(model.n_iter_)
     if hasattr(model, "shape_fit_"):
@@ -99,13 +102,11 @@ def restore(model, metadata, arrays):
     check_arrays(model, arrays)
     name, coefficients = _names(arrays)
     if f"{name}.data" in arrays:
-        container = _CONTAINERS.get(typed_entry(metadata, "vectors", str))
-        if container is None:
-            raise ValueError(f"vectors must be one of {', '.join(_CONTAINERS)}, got {metadata['vectors']!r}.")
         shape = (arrays[coefficients].shape[1], getattr(model, "n_features_in_", 0))
-        setattr(model, name, container(tuple(arrays.pop(f"{name}.{part}") for part in _PARTS), shape=shape))
+        vectors = pop_vectors(name, arrays, typed_entry(metadata, "vectors", str), shape)
+        setattr(model, name, vectors)
         if name == _VECTORS:
-            arrays["dual_coef_"] = container(arrays["dual_coef_"])
+            arrays["dual_coef_"] = type(vectors)(arrays["dual_coef_"])
     for name, array in arrays.items():
         setattr(model, name, array)
 
@@ -178,27 +179,15 @@ def check_arrays(model, arrays):
         rules |= {"density_marks_": [(N_MARKS,)]} if "density_marks_" in arrays else {}
     if "support_" in arrays or model.kernel == "precomputed":
         counts["support_"] = (n_vectors,)
-    unknown = sorted(set(arrays) - set(rules) - set(counts) - {vectors, *(f"{vectors}.{part}" for part in _PARTS)})
+    unknown = sorted(set(arrays) - set(rules) - set(counts) - {vectors, *parts_of(vectors)})
     if unknown:
         raise ValueError(f"a {type(model).__name__} has no array named {unknown[0]!r}.")
     for name, shapes in rules.items():
         check_numbers(name, arrays.get(name), shapes)
     for name, shape in counts.items():
-        _check_counts(name, arrays.get(name), shape)
+        check_counts(name, arrays.get(name), shape)
     _check_agreement(model, arrays, n_vectors)
     _check_vectors(model, arrays, vectors, n_vectors)
-
-
-def _check_counts(name, array, shape):
-    """Raise ValueError unless an array is present, has this shape, and holds non-negative integers."""
-    if array is None:
-        raise ValueError(f"the array {name} is missing.")
-    if array.dtype not in (np.int32, np.int64):
-        raise ValueError(f"{name} must hold 32-bit or 64-bit integers, got {array.dtype}.")
-    if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {array.shape}.")
-    if (array < 0).any():
-        raise ValueError(f"{name} must not be negative, got {array.min()}.")
 
 
 def _check_agreement(model, arrays, n_vectors):
@@ -237,22 +226,9 @@ def _check_isotonic(points, ends):
 
 def _check_vectors(model, arrays, name, n_vectors):
     """Raise ValueError unless there are `n_vectors` vectors of this name with the model's number of features."""
-    data, indices, offsets = (f"{name}.{part}" for part in _PARTS)
     if n_vectors and not hasattr(model, "n_features_in_"):
         raise ValueError("n_features_in_ must be known if there are support vectors.")
+    if model.kernel == "precomputed" and set(parts_of(name)) & set(arrays):
+        raise ValueError(f"{name}.data does not belong to this model.")
     n_features = getattr(model, "n_features_in_", 0)
-    if not {data, indices, offsets} & set(arrays):
-        shape = (0, 0) if model.kernel == "precomputed" else (n_vectors, n_features)
-        check_numbers(name, arrays.get(name), [shape])
-        return
-    if model.kernel == "precomputed" or name in arrays:
-        raise ValueError(f"{data} does not belong to this model.")
-    n_entries = arrays[data].size if data in arrays else 0
-    check_numbers(data, arrays.get(data), [(n_entries,)])
-    _check_counts(indices, arrays.get(indices), (n_entries,))
-    _check_counts(offsets, arrays.get(offsets), (n_vectors + 1,))
-    indptr = arrays[offsets]
-    if indptr[0] != 0 or indptr[-1] != n_entries or (np.diff(indptr) < 0).any():
-        raise ValueError(f"{offsets} must rise from 0 to {n_entries}, the number of entries.")
-    if (arrays[indices] >= n_features).any():
-        raise ValueError(f"{indices} must be below {n_features}, the number of features.")
+    check_vectors(name, arrays, (0, 0) if model.kernel == "precomputed" else (n_vectors, n_features))

@@ -3,6 +3,7 @@
 always         `coef_`, `intercept_`. A file may hold only the columns of `coef_` that are not zero, as
                `coef_.columns`, ascending column numbers, and `coef_.values`, their weights.
 dual solvers   `dual_coef_`; cutting plane models do not have it
+with a kernel  `basis_` and `basis_coef_` in place of `coef_`, see `vector_fields`; cutting plane models only
 OrdinalSVC     `thresholds_`, ascending, one fewer than there are classes; `coef_` has one dimension
 scaling        `scaling_.centre` and `scaling_.scale`, of models that were fitted to scaled features
 """
@@ -15,9 +16,10 @@ from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.columns import at_columns
 from widemargin.models.cutting_plane.base import PlaneModel
 from widemargin.models.cutting_plane.measure import MeasureSVC
-from widemargin.models.cutting_plane.ranking import OrdinalSVC
+from widemargin.models.cutting_plane.ordinal import OrdinalSVC
 from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.persistence.encoding import typed_entry
+from widemargin.persistence.vector_fields import basis_arrays, basis_metadata, check_numbers, restore_basis
 from widemargin.problems.measures import parsed
 
 COLUMNS, VALUES = "coef_.columns", "coef_.values"
@@ -31,7 +33,8 @@ def arrays_of(model, keep_dual):
     """Return the arrays of a fitted model by name."""
     if isinstance(model, MeasureSVC):
         check_measure(model)
-    arrays = {**_coef_arrays(model.coef_), "intercept_": np.asarray(model.intercept_)}
+    function = basis_arrays(model) if hasattr(model, "basis_coef_") else _coef_arrays(model.coef_)
+    arrays = {**function, "intercept_": np.asarray(model.intercept_)}
     if keep_dual and hasattr(model, "dual_coef_"):
         arrays["dual_coef_"] = np.asarray(model.dual_coef_)
     if isinstance(model, OrdinalSVC):
@@ -43,7 +46,8 @@ def arrays_of(model, keep_dual):
 
 def metadata_of(model):
     """Return the metadata of a fitted model that are specific to linear models."""
-    metadata = {"coef_is_sparse": issparse(model.coef_)}
+    is_on_basis = hasattr(model, "basis_coef_")
+    metadata = basis_metadata(model) if is_on_basis else {"coef_is_sparse": issparse(model.coef_)}
     if hasattr(model, "n_iter_"):
         metadata["n_iter_"] = int(model.n_iter_)
     return metadata
@@ -51,6 +55,8 @@ def metadata_of(model):
 
 def restore(model, metadata, arrays):
     """Set the fitted attributes from the metadata and arrays; raise ValueError if they are not valid."""
+    if "basis_" in metadata and isinstance(model, PlaneModel):
+        restore_basis(model, metadata, arrays, 1)
     columns, is_sparse = arrays.pop(COLUMNS, None), metadata.get("coef_is_sparse") is True
     if {CENTRE, SCALE} & set(arrays):
         model.scaling_ = _scaling(arrays.pop(CENTRE, None), arrays.pop(SCALE, None), model.n_features_in_)
@@ -133,15 +139,17 @@ def check_weights(model, arrays, n_features=None):
     n_features = model.n_features_in_ if n_features is None else n_features
     is_ordinal, by_planes = isinstance(model, OrdinalSVC), isinstance(model, PlaneModel)
     known = {"coef_", "intercept_", "thresholds_" if is_ordinal else None, None if by_planes else "dual_coef_"}
-    unknown = sorted(set(arrays) - known)
-    if unknown:
-        raise ValueError(f"a model has no array named {unknown[0]!r}.")
     outputs = (1,) if isinstance(model, LinearOneClassSVM) else ()
     if is_classifier(model) and not is_ordinal:
         outputs = (1 if len(model.classes_) == 2 else len(model.classes_),)
     rules = {"coef_": [(*outputs, n_features)], "intercept_": [(), outputs or (1,)]}
     if isinstance(model, LinearOneClassSVM):
         rules["intercept_"] = [(1,)]
+    if hasattr(model, "basis_coef_"):
+        known, rules = known - {"coef_"}, {"intercept_": rules["intercept_"]}
+    unknown = sorted(set(arrays) - known)
+    if unknown:
+        raise ValueError(f"a model has no array named {unknown[0]!r}.")
     if "dual_coef_" in arrays:
         rules["dual_coef_"] = [(*outputs, arrays["dual_coef_"].shape[-1] if arrays["dual_coef_"].ndim else 0)]
     if is_ordinal:
@@ -173,15 +181,3 @@ def check_measure(model):
     if not isinstance(model.measure, str):
         raise ValueError(f"measure must be a string, got {type(model.measure).__name__}.")
     parsed(model.measure)
-
-
-def check_numbers(name, array, shapes):
-    """Raise ValueError unless an array is present, holds finite floating point numbers, and has one of the shapes."""
-    if array is None:
-        raise ValueError(f"the array {name} is missing.")
-    if array.dtype not in (np.float64, np.float32):
-        raise ValueError(f"{name} must hold floating point numbers, got {array.dtype}.")
-    if array.shape not in shapes:
-        raise ValueError(f"{name} must have shape {shapes[-1]}, got {array.shape}.")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, got NaN or infinity.")

@@ -19,7 +19,7 @@ from widemargin._runtime.argument_types import FilePath
 from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
 from widemargin.models.base import SolvedModel
-from widemargin.models.cutting_plane.ranking import OrdinalSVC
+from widemargin.models.cutting_plane.ordinal import OrdinalSVC
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linear_one_class import LinearOneClassSVM

@@ -31,7 +31,9 @@ from widemargin.data.svmlight.compression import LONGEST_MAGIC, compression_of
 from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.errors import FormatError
 from widemargin.models.cutting_plane.measure import MeasureSVC
-from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.models.cutting_plane.ordinal import OrdinalSVC
+from widemargin.models.cutting_plane.ranking import RankSVM
+from widemargin.models.cutting_plane.roc_area import ROCAreaSVC
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.persistence.linear_fields import check_measure, check_weights
 from widemargin.persistence.text import check_checksum, check_complete, integer_labels, number, shown, with_checksum
@@ -86,7 +88,12 @@ def _header_line(place, value):
 
 
 def _check_place(model):
-    """Raise TypeError if a model has more than one weight vector and one threshold."""
+    """Raise TypeError if a model has a basis, or more than one weight vector and one threshold."""
+    if hasattr(model, "basis_"):
+        raise TypeError(
+            f"SVM-light's text is written for linear models, and kernel={model.kernel!r} has coefficients of basis "
+            'points. Save with format="widemargin".'
+        )
     if isinstance(model, OrdinalSVC):
         raise TypeError(
             "SVM-light's text has one threshold, and no place for thresholds_ of an OrdinalSVC. "

@@ -20,7 +20,9 @@ from sklearn.base import is_classifier
 from widemargin._runtime.version import __version__
 from widemargin.errors import FormatError
 from widemargin.models.cutting_plane.measure import MeasureSVC
-from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.models.cutting_plane.ordinal import OrdinalSVC
+from widemargin.models.cutting_plane.ranking import RankSVM
+from widemargin.models.cutting_plane.roc_area import ROCAreaSVC
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.kernel.nu_svc import NuSVC
 from widemargin.models.kernel.nu_svr import NuSVR

@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, pre
 
 from widemargin.evaluation import orders
 from widemargin.evaluation.retrieval import roc_area
-from widemargin.models.cutting_plane.ranking import OrdinalSVC
+from widemargin.models.cutting_plane.ordinal import OrdinalSVC
 from widemargin.models.multiclass import one_against_rest
 from widemargin.report import charts, scales
 from widemargin.report.figures import Picture

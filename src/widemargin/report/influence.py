@@ -16,11 +16,11 @@ _MAX_PROBLEMS = 50
 
 
 def influence_section(report):
-    """Return the section about features or support vectors; a linear kernel has both."""
+    """Return the section about features, support vectors or basis points; a linear kernel has features, too."""
     cards, whole = [], ()
-    if not report.is_kernel or report.model.kernel == "linear":
+    if hasattr(report.model, "coef_"):
         cards += [_features(report), _weights(report)]
-    if report.is_kernel:
+    if report.is_kernel or hasattr(report.model, "basis_"):
         more, whole = _support(report)
         cards += more
     return section("influence", influence_title(report), *cards, whole=whole)
@@ -28,6 +28,8 @@ def influence_section(report):
 
 def influence_title(report):
     """Return the title of the section."""
+    if hasattr(report.model, "basis_") and not hasattr(report.model, "coef_"):
+        return "Basis points"
     if not report.is_kernel:
         return "Features"
     return "Features and support vectors" if report.model.kernel == "linear" else "Support vectors"

@@ -44,7 +44,7 @@ def _parameters(report):
     if report.is_recorded:
         others = {
             *_OMITTED_PARAMETERS,
-            *(_KERNEL_PARAMETERS - KERNELS.get(model.kernel, set()) if report.is_kernel else ()),
+            *(_KERNEL_PARAMETERS - KERNELS.get(model.kernel, set()) if hasattr(model, "kernel") else ()),
         }
         known |= {name: value for name, value in model.get_params(deep=False).items() if name not in others}
         known |= {"kernel": _kernel_name(model)} if report.is_kernel else {}

@@ -120,7 +120,7 @@ def fit_on_cluster(model, files, dask, options):
         try:
             naming_the_file(files.name, fitted.fit, rows)
         except ClusterError as failure:
-            if not hasattr(fitted, "coef_"):
+            if not hasattr(fitted, "intercept_"):
                 raise
             error = failure
         facts |= {"workers": len(client.nthreads()), "seconds": time.perf_counter() - started}

@@ -6,7 +6,9 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from widemargin.models.cutting_plane.measure import MeasureSVC
-from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.models.cutting_plane.ordinal import OrdinalSVC
+from widemargin.models.cutting_plane.ranking import RankSVM
+from widemargin.models.cutting_plane.roc_area import ROCAreaSVC
 from widemargin.models.kernel.machines import KERNELS, MACHINES, machine_of
 from widemargin.models.linear import LinearSVC
 from widemargin.models.linear_one_class import LinearOneClassSVM

@@ -41,8 +41,8 @@ from widemargin.workflows.result_text import columns, kernel_facts, model_words,
 
 _MAX_CLASSES_SHOWN = 8
 _FACTS_SHOWN = (
-    "rows", "features", "queries", "workers", "classes", "measure", "machine", "kernel", "solver", "sweeps", "steps",
-    "iterations", "planes", "objective", "gap", "seconds", "status", "model",
+    "rows", "features", "queries", "workers", "classes", "measure", "machine", "kernel", "basis", "solver", "sweeps",
+    "steps", "iterations", "planes", "objective", "gap", "seconds", "status", "model",
 )  # fmt: skip
 
 
@@ -218,7 +218,9 @@ def _check_outputs(model, target, sources):
 
 
 def _refuse_max_memory(model, source):
-    """Raise an ArgumentError if `max_memory` is given for rows that are not in row-block files."""
+    """Raise an ArgumentError if `max_memory` is given for rows that are not in row-block files, and without a basis."""
+    if getattr(model, "basis", None) is not None:
+        return
     is_absent = isinstance(source, str) and source != "-" and not os.path.exists(source)  # whoever reads it reports it
     if getattr(model, "max_memory", None) is not None and not is_absent:
         raise ArgumentError(
@@ -237,6 +239,8 @@ def _facts(model, y):
 def _linear_facts(model):
     """Return a dict of facts about a fitted linear model."""
     facts = {name: getattr(model, name) for name in ("loss", "measure") if hasattr(model, name)}
+    if hasattr(model, "basis_"):
+        facts |= {"kernel": model.kernel, "basis": model.basis_.shape[0]}
     facts["solver"] = model.solver_
     facts[counts_of(model.solver_)] = int(model.n_iter_)
     if hasattr(model, "thresholds_"):

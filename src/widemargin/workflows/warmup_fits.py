@@ -19,7 +19,9 @@ from widemargin.data.scaling import learn_ranges
 from widemargin.data.svmlight.reader import read_svmlight
 from widemargin.data.svmlight.writer import write_svmlight
 from widemargin.models.cutting_plane.measure import MeasureSVC
-from widemargin.models.cutting_plane.ranking import OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.models.cutting_plane.ordinal import OrdinalSVC
+from widemargin.models.cutting_plane.ranking import RankSVM
+from widemargin.models.cutting_plane.roc_area import ROCAreaSVC
 from widemargin.models.kernel.machines import KERNELS
 from widemargin.models.kernel.nu_svc import NuSVC
 from widemargin.models.kernel.nu_svr import NuSVR

@@ -29,6 +29,8 @@ _DEFAULTS = {  # LIBSVM's
 }
 _COMMON_OPTIONS = ("tol", "stopping", "cache_size", "shrinking", "solver", "working_set", "max_seconds", "checkpoint")
 _BASIS_OPTIONS = ("basis", "basis_choice", "max_memory")
+OPTIONS_OF_BASIS = ("kernel_type", "kernel", "gamma", "degree", "coef0", "basis", "basis_choice")
+"""Options of the tasks of cutting planes with a kernel."""
 _EXACT_ONLY = ("cache_size", "shrinking", "working_set", "stopping")  # that a machine on a basis does not have
 _LINEAR_ONLY = ("loss", "bias", "multi_class", "penalize_intercept", "scaling")
 
@@ -73,8 +75,9 @@ def add_kernel_options(add):
         help="temporarily remove dual variables at bound from the problem; also -h 0|1 (default: yes)")  # fmt: skip
     add("--working-set", type=parsing.whole(2), metavar="Q", help="dual variables that svmlight optimises "
         "at a time (default: chosen by the solver)")  # fmt: skip
-    add("--basis", type=parsing.basis, metavar="M|auto", help="C-SVC, epsilon-SVR, one-class: functions of M basis "
-        "points instead of the exact machine, for many rows and fast predictions; auto finds M")  # fmt: skip
+    add("--basis", type=parsing.basis, metavar="M|auto", help="C-SVC, epsilon-SVR: functions of M basis points "
+        "instead of the exact machine, for many rows and fast predictions; rank, ordinal, rocarea, measure: needed "
+        "with a kernel; auto finds M")  # fmt: skip
     add("--basis-choice", choices=BASIS_CHOICES, help="how the points are chosen from the rows (default: auto, which "
         "is kmeans, or uniform for sparse rows)")  # fmt: skip
 
@@ -142,6 +145,31 @@ def make_kernel_model(parser, options, selecting):
     if "random_state" in machine.estimator().get_params():
         parameters["random_state"] = options.seed
     return machine.estimator(**parameters)
+
+
+def basis_parameters(parser, options):
+    """Return the parameters of a kernel on a basis, for the tasks of cutting planes; none if they stay linear.
+
+    The kernel is rbf by default if an option of kernels is given. A usage error for options that do not apply.
+    """
+    if not any(hasattr(options, dest) for dest in OPTIONS_OF_BASIS):
+        return {}
+    kernel = _choose_kernel(parser, options)
+    if kernel == "precomputed":
+        parser.error(f"a precomputed kernel is not for --task {options.task}; leave it out")
+    if kernel == "linear":
+        for dest in ("basis", "basis_choice"):
+            if hasattr(options, dest):
+                parser.error(f"{parser.name(dest)} is for kernels other than linear; leave it out")
+        return {}
+    if not hasattr(options, "basis"):
+        parser.error(f"--task {options.task} with a kernel needs --basis, such as --basis 1000 or --basis auto")
+    if hasattr(options, "scaling"):
+        parser.error("--scaling is for linear machines; leave it out, and scale the rows by widemargin scale")
+    if options.format != "widemargin":
+        parser.error(f"--format {options.format} has no place for a kernel with --task {options.task}; leave it out")
+    given = {**_DEFAULTS, **vars(options)}
+    return {"kernel": kernel} | {dest: given[dest] for dest in (*KERNELS[kernel], *_BASIS_OPTIONS[:2]) if dest in given}
 
 
 def kernel_hint(options):

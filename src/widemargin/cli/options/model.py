@@ -21,8 +21,8 @@ _LOSSES = {
 _ONLY_FOR = {"epsilon": "regression", "class_weight": "classification", "multi_class": "classification"}
 _CUTTING_PLANE_TASKS = {
     "rank": "cutting_plane.ranking.RankSVM",
-    "ordinal": "cutting_plane.ranking.OrdinalSVC",
-    "rocarea": "cutting_plane.ranking.ROCAreaSVC",
+    "ordinal": "cutting_plane.ordinal.OrdinalSVC",
+    "rocarea": "cutting_plane.roc_area.ROCAreaSVC",
     "measure": "cutting_plane.measure.MeasureSVC",
 }
 _LINEAR_ONE_CLASS = "linear-oneclass"
@@ -56,6 +56,7 @@ examples:
   widemargin train --task regression -p 0.1 abalone       linear support vector regression
   widemargin train --no-penalize-intercept heart_scale    an intercept that is not penalised
   widemargin train --task rank -c 20 train.dat            ranking within queries: `3 qid:1 1:0.5 ...`, as for SVM-rank
+  widemargin train --task rank --kernel rbf --basis 500 -c 20 train.dat   ranking by functions of 500 basis points
   widemargin train --task ordinal stars                   ordinal regression: ordered labels, separated by thresholds
   widemargin train --task rocarea -v 5 heart_scale        maximise the area under the ROC curve
   widemargin train --task measure --measure prbep -c 100 heart_scale
@@ -77,8 +78,9 @@ relative duality gap. Any of LIBSVM's letters -s -t -d -g -r -n -m -h -b, or the
 conditions), an intercept that is not penalised, and its output. Options that svm-train would ignore are an error.
 MODEL is written in widemargin's format, also with LIBSVM's letters, unless --format libsvm selects LIBSVM's.
 
-The tasks rank, ordinal, rocarea and measure are linear, too: ½|w|² + C times a mean over pairs, or times 1 - measure,
-is minimised by cutting planes (--solver ocas or svmperf, -e 1e-3). --format svmlight writes SVM-light's model text, for
+The tasks rank, ordinal, rocarea and measure are linear, too, or have a kernel on a basis (-t or --kernel with --basis):
+½|w|² + C times a mean over pairs, or times 1 - measure, is minimised by cutting planes (--solver ocas or svmperf,
+-e 1e-3). --format svmlight writes SVM-light's model text, for
 svm_classify and svm_rank_classify, which print scores; class labels are stored in it for widemargin only.
 With -v, all rows of a query are in one fold; ROC area, PRBEP, precision@K and recall@K are means over the folds.
 
@@ -306,14 +308,15 @@ def _measure_name(text):
 def _make_cutting_plane_model(parser, options):
     """Return the estimator of `--task`; a usage error for options that do not apply to it."""
     task, given = options.task, vars(options)
-    takes = (*_CUTTING_PLANE_OPTIONS, *_OPTIONS_OF_TASK.get(task, ()))
-    _refuse_other_options(parser, given, takes, task)
+    own = (*_CUTTING_PLANE_OPTIONS, *_OPTIONS_OF_TASK.get(task, ()))
+    _refuse_other_options(parser, given, (*own, *kernel_options.OPTIONS_OF_BASIS), task)
     if options.format not in _FORMATS_OF_TASK.get(task, _FORMATS_OF_TASK["rank"]):
         parser.error(f"--format {options.format} has no place for --task {task}; leave it out")
     if given.get("solver", "ocas") not in solver_names.RISK:
         parser.error(f"--solver {options.solver} is not for --task {task}; use {' or '.join(solver_names.RISK)}")
     _check_stopping(parser, given.get("stopping"), given.get("solver", "ocas"), solver_names.RISK)
-    parameters = {dest: given[dest] for dest in takes if dest in given and dest != "bias"}
+    parameters = {dest: given[dest] for dest in own if dest in given and dest != "bias"}
+    parameters |= kernel_options.basis_parameters(parser, options)
     if "bias" in given:
         if options.bias == 0:
             parser.error("--bias must not be 0: positive for an intercept, negative for none")

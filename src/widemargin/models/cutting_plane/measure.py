@@ -2,6 +2,7 @@
 
     minimise ½|w|² + C · max over labellings z of   loss(z) + 1/n Σ_i (z_i − y_i) <w, x_i>
 
+With a kernel, f takes the place of <w, x>: a function of the points of a basis, see `widemargin.models.fixed_basis`.
 The loss of a labelling, for instance 1 − F1, is between 0 and 1; see `widemargin.problems.measures`.
 """
 
@@ -11,10 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from widemargin.models.argument_types import (
+    BasisChoice,
+    BasisPoints,
     Callbacks,
     Checkpoint,
+    Gamma,
     MaxMemory,
     Measure,
+    PlaneKernel,
     PlaneStopping,
     RowsOrBlocks,
     Scaling,
@@ -25,7 +30,7 @@ from widemargin.problems.measures import MeasureRisk
 
 
 class MeasureSVC(BinaryPlaneModel):
-    """Linear classification of two classes by a measure that is not a sum over rows.
+    """Classification of two classes by a measure that is not a sum over rows.
 
     Parameters
     ----------
@@ -51,7 +56,7 @@ class MeasureSVC(BinaryPlaneModel):
     max_iter : int or None, default=1000
         Largest number of cutting planes; None is no limit.
     warm_start : bool, default=False
-        Whether to start from the weights of the last fit, if there are as many features.
+        Whether to start from the weights of the last fit, if there are as many features, or the same basis points.
     max_seconds : float or None, default=None
         Stop after about this many seconds and keep the best model found until then.
     n_jobs : int or None, default=None
@@ -64,29 +69,52 @@ class MeasureSVC(BinaryPlaneModel):
     scaling : {"standard", "maxabs"}, default=None
         How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
         data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+        Linear kernel only.
     max_memory : int or str, default=None
-        For row blocks: memory that the process may use in all, in bytes or as text such as "3GB". Rows that fit are
-        loaded, others are read from disk in every pass. None is half of what is free.
+        For row blocks, or with a basis: memory that the process may use in all, in bytes or as text such as "3GB".
+        Rows, or kernel values, that fit are kept; others are read or computed in every pass. None is half of what is
+        free.
     checkpoint : str or path, default=None
         File in which the state of the solver is kept now and then. The same call goes on from there if the process
         was killed; the file is removed when the fit has converged.
+    kernel : {"linear", "poly", "rbf", "sigmoid"}, default="linear"
+        The kernel K(x, z): <x, z>, (gamma <x, z> + coef0)^degree, exp(−gamma |x − z|²) or tanh(gamma <x, z> + coef0).
+        "linear" has a weight for each feature. The others need a `basis` of points b_j: scores are Σ_j c_j K(b_j, x),
+        and |w| is the norm of this function in the space of the kernel.
+    degree : int, default=3
+        Degree of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()); "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Constant term of "poly" and "sigmoid".
+    basis : int, "auto", array-like or None, default=None
+        The basis of a kernel other than "linear": so many points, or these points. "auto" takes 128 points, then twice
+        as many, up to 2,048, until the objective falls by less than 1%.
+    basis_choice : {"auto", "uniform", "kmeans", "leverage", "greedy"}, default="auto"
+        How basis points are chosen: random rows, centres of clusters, rows by their leverage scores, or rows that are
+        far from those before. "auto" is "kmeans", or "uniform" if X is sparse. The same rows give the same points.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
-        Weights of the features.
+        Weights of the features; linear kernel only.
+    basis_ : ndarray or csr of shape (n_points, n_features)
+        With a basis: its points. Those that depend on the others are left out.
+    basis_coef_ : ndarray of shape (1, n_points)
+        With a basis: the coefficients of its points.
     intercept_ : ndarray of shape (1,)
         The intercept; 0.0 if there is none. With `scaling`, it includes what centring adds to the scores.
     classes_ : ndarray
         The two labels; the second is the positive one.
     n_iter_ : int
-        Number of cutting planes.
+        Number of cutting planes; of the last stage, with basis="auto".
     gap_ : float
         The relative duality gap: the objective is proved to be at most this fraction above the optimum.
     objective_ : float
         The objective at the model.
     history_ : structured ndarray
-        Each measurement: iteration, seconds, passes, primal, dual, gap.
+        Each measurement: iteration, seconds, passes, primal, dual, gap. With basis="auto", each stage: points,
+        iterations, seconds, primal, decrease, gap.
     solver_ : str
         The solver that ran.
     status_ : str
@@ -133,6 +161,12 @@ class MeasureSVC(BinaryPlaneModel):
         scaling: Scaling = None,
         max_memory: MaxMemory = None,
         checkpoint: Checkpoint = None,
+        kernel: PlaneKernel = "linear",
+        degree: int = 3,
+        gamma: Gamma = "scale",
+        coef0: float = 0.0,
+        basis: BasisPoints = None,
+        basis_choice: BasisChoice = "auto",
     ) -> None:
         self.measure = measure
         self.C = C
@@ -150,6 +184,12 @@ class MeasureSVC(BinaryPlaneModel):
         self.scaling = scaling
         self.max_memory = max_memory
         self.checkpoint = checkpoint
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.basis = basis
+        self.basis_choice = basis_choice
 
     def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -172,7 +212,7 @@ class MeasureSVC(BinaryPlaneModel):
     def _fit_labels(self, X, label):
         """Set the weights and the intercept for labels 0 and 1."""
         risk = MeasureRisk(self.measure, np.where(label == 1, 1.0, -1.0), self.C)
-        coef, intercept = self._minimise(X, risk, self.intercept_scaling if self.fit_intercept else 0.0)
+        intercept = self._minimise(X, risk, self.intercept_scaling if self.fit_intercept else 0.0)
         has_intercept = self.fit_intercept or self.scaling is not None
-        self.coef_, self.intercept_ = coef[np.newaxis], np.array([intercept]) if has_intercept else 0.0
+        self.intercept_ = np.array([intercept]) if has_intercept else 0.0
         return self

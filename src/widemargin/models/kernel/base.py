@@ -30,6 +30,7 @@ from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import PreparedRows
 from widemargin.models.argument_types import BasisPoints, Checkpoint
 from widemargin.models.base import SolvedModel, one_by_one
+from widemargin.models.fixed_basis import KERNEL_CONSTRAINTS
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
 from widemargin.models.kernel.compression_report import Compression
 from widemargin.models.kernel.on_basis import LinearOnBasis
@@ -137,9 +138,7 @@ class KernelModel(SolvedModel):
     _parameter_constraints: dict = {
         **SolvedModel._parameter_constraints,
         "kernel": [StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), callable],
-        "degree": [Interval(Integral, 0, np.iinfo(np.int32).max, closed="both")],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        **KERNEL_CONSTRAINTS,
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "shrinking": ["boolean"],
         "probability": [None, StrOptions({"libsvm"}), "boolean", Hidden(StrOptions({"deprecated"}))],

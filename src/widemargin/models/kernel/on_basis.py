@@ -11,15 +11,9 @@ import numpy as np
 
 from widemargin.kernels.basis import Basis
 from widemargin.models.base import LinearModel, seed_of
-from widemargin.models.fixed_basis import is_large_enough, matrix_on_basis, stages_of
+from widemargin.models.fixed_basis import matrix_on_basis, solved_in_stages, stages_of
 from widemargin.models.kernel.training_rows import block_dtype
 from widemargin.solvers.newton.smoothed import MAX_COLUMNS
-
-STAGE = np.dtype(
-    [("points", np.int64), ("iterations", np.int64), ("seconds", float), ("primal", float), ("decrease", float),
-     ("gap", float)]
-)  # fmt: skip
-"""What `history_` has for each stage of basis="auto"."""
 
 
 class Expansion(NamedTuple):
@@ -82,23 +76,26 @@ class LinearOnBasis(LinearModel):
             state(matrix) returns the functions that state the problems.
         n_problems : int
         """
-        begun, stages, basis = time.perf_counter(), [], None
+        begun, found = time.perf_counter(), None
         dtype = block_dtype(kernel, self.tol, X.shape[0])
         needs_seed = self.checkpoint is not None and self.random_state is None  # to choose the same points again
-        for basis in stages_of(self._model, X, kernel, 0 if needs_seed else seed_of(self.random_state)):
+
+        def solve(basis):
+            nonlocal found
             options = {"max_memory": self._model.max_memory, "n_problems": n_problems, "n_jobs": self.n_jobs}
             matrix = matrix_on_basis(X, basis, dtype, **options)
             self.solver = "newton" if matrix.n_columns <= MAX_COLUMNS else "ocas"
             self._extend_weights(len(basis), n_problems)
-            solutions = self._solve_problems(state(matrix), matrix)
-            self._keep(solutions, matrix)
-            before = stages[-1][3] if stages else np.nan
-            seconds, primal = time.perf_counter() - begun, self.objective_
-            stages.append((len(basis), self.n_iter_, seconds, primal, before - primal, self.gap_))
-            if is_large_enough([stage[3] for stage in stages]):
-                break
+            if self._model.max_seconds is not None:
+                self.max_seconds = max(0.0, self._model.max_seconds - (time.perf_counter() - begun))
+            found = basis, self._solve_problems(state(matrix), matrix)
+            return self._keep(found[1], matrix)
+
+        seed = 0 if needs_seed else seed_of(self.random_state)
+        history = solved_in_stages(stages_of(self._model, X, kernel, seed), solve)
         if isinstance(self._model.basis, str):
-            self.history_ = np.array(stages, dtype=STAGE)
+            self.history_ = history
+        basis, solutions = found
         return Expansion(basis, self.coef_, np.broadcast_to(self.intercept_, n_problems).copy()), solutions
 
     def _extend_weights(self, n_points, n_outputs):

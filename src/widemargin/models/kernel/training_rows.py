@@ -153,12 +153,17 @@ def gamma_value(gamma, X, weight=None):
         return float(gamma)
     with np.errstate(over="ignore", invalid="ignore"):
         variance = _variance_of_blocks(X, weight) if isinstance(X, RowBlocks) else _variance(X, weight)
+    return gamma_of_variance(variance, X.shape[1])
+
+
+def gamma_of_variance(variance, n_features):
+    """Return the number that gamma="scale" stands for, if all values have this variance."""
     if not np.isfinite(variance):
         raise ValueError(
             "The dual coefficients or intercepts are not finite: the variance of X, for gamma='scale', is not. "
             "Scale the features, or set gamma."
         )
-    return float(1.0 / (X.shape[1] * variance)) if X.shape[1] * variance > _MIN_VARIANCE else 1.0
+    return float(1.0 / (n_features * variance)) if n_features * variance > _MIN_VARIANCE else 1.0
 
 
 def _variance(X, weight):

@@ -1,0 +1,232 @@
+"""`OrdinalSVC`: classification into ordered classes by thresholds of one score.
+
+    minimise ½|w|² + C · mean over pairs (i, j), y_i > y_j, of   max(0, 1 − f(x_i) + f(x_j)),    f(x) = <w, x>
+
+The pairs are those of any two rows of different classes; see `ranking`.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+
+from widemargin._runtime.argument_types import Floats
+from widemargin.models.argument_types import (
+    BasisChoice,
+    BasisPoints,
+    Callbacks,
+    Checkpoint,
+    Gamma,
+    MaxMemory,
+    PlaneKernel,
+    PlaneStopping,
+    RowsOrBlocks,
+    Scaling,
+)
+from widemargin.models.cutting_plane.base import PlaneModel
+from widemargin.models.cutting_plane.queries import query_ends
+from widemargin.models.inputs import encode_labels
+from widemargin.models.scoring import ScoresRowBlocks
+from widemargin.problems.ranking import pair_risk, thresholds
+
+
+class OrdinalSVC(ScoresRowBlocks, ClassifierMixin, PlaneModel):
+    """Ordinal regression: classification into ordered classes by thresholds of one score.
+
+    The weights minimise a mean loss over all pairs of rows of different classes. The thresholds then minimise the sum
+    of |predicted rank − rank| over the training rows.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the mean loss over pairs against ½|w|².
+    tol : float, default=1e-3
+        Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="violation"`, stop
+        when the mean loss exceeds its cutting-plane model by at most this, as in SVM-Perf.
+    solver : {"ocas", "svmperf"}, default="ocas"
+        Cutting planes with line search ("ocas") or without ("svmperf").
+    stopping : {"gap", "violation"}, default="gap"
+        What `tol` is compared with; "violation" needs `solver="svmperf"`.
+    max_iter : int or None, default=1000
+        Largest number of cutting planes; None is no limit.
+    warm_start : bool, default=False
+        Whether to start from the weights of the last fit, if there are as many features, or the same basis points.
+    max_seconds : float or None, default=None
+        Stop after about this many seconds and keep the best model found until then.
+    n_jobs : int or None, default=None
+        Number of threads over rows. None is all cores where the work is worth it, and one within workers of joblib or
+        Dask; -1 is all cores.
+    verbose : int, default=0
+        1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
+    callbacks : callable or list of callables, default=None
+        Called after each cutting plane with a `Progress`. A callback that returns a true value stops the fit.
+    scaling : {"standard", "maxabs"}, default=None
+        How features are scaled for the solver: mean 0 and standard deviation 1, or a largest absolute value of 1. The
+        data are not copied if they are on disk, or sparse; `coef_` and `intercept_` are those of unscaled features.
+        Linear kernel only.
+    max_memory : int or str, default=None
+        For row blocks, or with a basis: memory that the process may use in all, in bytes or as text such as "3GB".
+        Rows, or kernel values, that fit are kept; others are read or computed in every pass. None is half of what is
+        free.
+    checkpoint : str or path, default=None
+        File in which the state of the solver is kept now and then. The same call goes on from there if the process
+        was killed; the file is removed when the fit has converged.
+    kernel : {"linear", "poly", "rbf", "sigmoid"}, default="linear"
+        The kernel K(x, z): <x, z>, (gamma <x, z> + coef0)^degree, exp(−gamma |x − z|²) or tanh(gamma <x, z> + coef0).
+        "linear" has a weight for each feature. The others need a `basis` of points b_j: scores are Σ_j c_j K(b_j, x),
+        and |w| is the norm of this function in the space of the kernel.
+    degree : int, default=3
+        Degree of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()); "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Constant term of "poly" and "sigmoid".
+    basis : int, "auto", array-like or None, default=None
+        The basis of a kernel other than "linear": so many points, or these points. "auto" takes 128 points, then twice
+        as many, up to 2,048, until the objective falls by less than 1%.
+    basis_choice : {"auto", "uniform", "kmeans", "leverage", "greedy"}, default="auto"
+        How basis points are chosen: random rows, centres of clusters, rows by their leverage scores, or rows that are
+        far from those before. "auto" is "kmeans", or "uniform" if X is sparse. The same rows give the same points.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights of the features; linear kernel only.
+    basis_ : ndarray or csr of shape (n_points, n_features)
+        With a basis: its points. Those that depend on the others are left out.
+    basis_coef_ : ndarray of shape (1, n_points)
+        With a basis: the coefficients of its points.
+    intercept_ : float
+        0.0; `thresholds_` take its place.
+    thresholds_ : ndarray of shape (n_classes − 1,)
+        Ascending. The class of a row is `classes_[k]`, where k is the number of thresholds below its score.
+    classes_ : ndarray
+        The labels in ascending order.
+    n_iter_ : int
+        Number of cutting planes; of the last stage, with basis="auto".
+    gap_ : float
+        The relative duality gap: the objective is proved to be at most this fraction above the optimum.
+    objective_ : float
+        The objective at the model.
+    history_ : structured ndarray
+        Each measurement: iteration, seconds, passes, primal, dual, gap. With basis="auto", each stage: points,
+        iterations, seconds, primal, decrease, gap.
+    solver_ : str
+        The solver that ran.
+    status_ : str
+        Why the solver stopped.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had string column names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import OrdinalSVC
+    >>> X = np.random.default_rng(0).standard_normal((90, 2))
+    >>> y = np.digitize(X @ [1.0, 2.0], [-1.0, 1.0])
+    >>> model = OrdinalSVC(C=100.0).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        tol: float = 1e-3,
+        solver: str = "ocas",
+        stopping: PlaneStopping = "gap",
+        max_iter: int | None = 1000,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Callbacks = None,
+        scaling: Scaling = None,
+        max_memory: MaxMemory = None,
+        checkpoint: Checkpoint = None,
+        kernel: PlaneKernel = "linear",
+        degree: int = 3,
+        gamma: Gamma = "scale",
+        coef0: float = 0.0,
+        basis: BasisPoints = None,
+        basis_choice: BasisChoice = "auto",
+    ) -> None:
+        self.C = C
+        self.tol = tol
+        self.solver = solver
+        self.stopping = stopping
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.scaling = scaling
+        self.max_memory = max_memory
+        self.checkpoint = checkpoint
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.basis = basis
+        self.basis_choice = basis_choice
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # one score cannot separate classes without an order
+        return tags
+
+    def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
+            float32 and float64 are used as they are.
+        y : array-like of shape (n_samples,)
+            Two or more different labels; the order of the classes is the sorted order of the labels.
+            Of row blocks, None takes the labels of the file.
+
+        Returns
+        -------
+        self
+        """
+        X, rank = self._check_classes(X, y)
+        self._fit_order(X, rank)
+        return self
+
+    def _check_classes(self, X, y):
+        """Return X and the rank of each row, 0 .. n_classes − 1. Sets `classes_`."""
+        X, y = self._check_rows(X, y)
+        self.classes_, rank = encode_labels(y)
+        return X, rank
+
+    def _fit_order(self, X, rank):
+        """Set the weights and thresholds."""
+        self._minimise(X, pair_risk(rank, query_ends(None, len(rank)), self.C, self.n_jobs))
+        self.intercept_ = 0.0
+        self.thresholds_ = thresholds(self._scores_of_checked(X).ravel(), rank, len(self.classes_))
+
+    def position(self, X: RowsOrBlocks) -> Floats:
+        """Return the score of each row, (n_samples,), which the thresholds are compared with."""
+        return self._scores(X).ravel()
+
+    def decision_function(self, X: RowsOrBlocks) -> Floats:
+        """Return the distance of each score to the nearest bound of the interval of each class, (n_samples, n_classes).
+
+        It is negative outside the interval. With two classes, it is the score minus the threshold, (n_samples,).
+        """
+        position = self.position(X)
+        if len(self.classes_) == 2:
+            return position - self.thresholds_[0]
+        edges = np.concatenate([[-np.inf], self.thresholds_, [np.inf]])
+        return np.minimum(position[:, np.newaxis] - edges[:-1], edges[1:] - position[:, np.newaxis])
+
+    def predict(self, X: RowsOrBlocks) -> NDArray[Any]:
+        """Return the class of each row."""
+        position = self.position(X)
+        return self.classes_[np.searchsorted(self.thresholds_, position, side="left")]
