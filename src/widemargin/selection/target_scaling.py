@@ -55,7 +55,7 @@ class TargetScale(NamedTuple):
             changed = {"C": model.C * spread, "loss": replace(model.loss, curvature=model.loss.curvature * spread)}
         if hasattr(model, "epsilon"):
             changed["epsilon"] = model.epsilon * spread
-        if (isinstance(model, KernelModel) and model.basis is None) or model.stopping == "kkt":
+        if (isinstance(model, KernelModel) and not hasattr(model, "basis_")) or model.stopping == "kkt":
             changed["tol"] = model.tol * spread  # a KKT violation has the units of the targets
         model.set_params(**changed)
         for name in ("coef_", "dual_coef_", "basis_coef_"):

@@ -9,7 +9,7 @@ function of the user, `_fit_rows`. A model that is read from a file therefore pr
 
 import os
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -28,11 +28,12 @@ from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import PreparedRows
-from widemargin.models.argument_types import BasisPoints, Checkpoint
+from widemargin.models.argument_types import Checkpoint
 from widemargin.models.base import SolvedModel, one_by_one
 from widemargin.models.fixed_basis import KERNEL_CONSTRAINTS
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
 from widemargin.models.kernel.compression_report import Compression
+from widemargin.models.kernel.full_precision import refined
 from widemargin.models.kernel.on_basis import LinearOnBasis
 from widemargin.models.kernel.training_rows import (
     SharedMatrix,
@@ -46,7 +47,6 @@ from widemargin.models.kernel.training_rows import (
 )
 from widemargin.models.sklearn_private import Hidden, Interval, StrOptions, _num_samples
 from widemargin.solvers.contract import KernelSettings, KernelSolution, Status, changed
-from widemargin.solvers.decomposition.whole_matrix import FULL_PRECISION, MAX_ROWS_OF_FULL_PRECISION
 from widemargin.solvers.registry import KERNEL_SOLVERS
 
 _BYTES_PER_MEGABYTE = 1 << 20
@@ -54,7 +54,6 @@ _MAX_ROWS_TO_SHARE = 2000  # rows up to which several problems share one kernel 
 # With more rows and at most so many features, single kernel rows that each problem computes when it needs them take
 # less time than the part of them that it would copy.
 _MIN_ROWS_TO_COMPUTE_SINGLY, _MAX_NARROW_FEATURES = 256, 100
-_MAX_REFINEMENT_ITERATIONS = 12  # of svmlight; each divides the violation by about ten, and takes a few milliseconds
 _MAX_ROWS_IN_TURN = 256  # up to which several problems are solved one after the other: threads would wait for Python
 _ATTRIBUTES_OF_SUPPORT = ("support_", "support_vectors_", "n_support_", "dual_coef_", "facts_", "_fit_rows")
 _MAX_C = 1e30  # used instead of larger values of C; dual variables never reach it, and the objective stays finite
@@ -150,7 +149,6 @@ class KernelModel(SolvedModel):
         "checkpoint": [str, os.PathLike, None],
     }
 
-    basis: BasisPoints = None  # of the machines that take none
     _are_most_rows_at_bound = False  # whether most dual variables are expected to be as large as C allows
     checkpoint: Checkpoint = None
 
@@ -187,6 +185,11 @@ class KernelModel(SolvedModel):
         return coefficients @ vectors
 
     @property
+    def _wants_basis(self):
+        """Whether the machine is to be fitted on a basis; some take none."""
+        return getattr(self, "basis", None) is not None
+
+    @property
     def _is_on_basis(self):
         """Whether the fitted model is a machine on a basis."""
         return "basis_coef_" in vars(self)
@@ -216,7 +219,7 @@ class KernelModel(SolvedModel):
         X of a callable kernel may be anything that the function takes, and is returned unchanged.
         """
         self._validate_params()
-        if isinstance(X, RowBlocks) and self.basis is None:
+        if isinstance(X, RowBlocks) and not self._wants_basis:
             raise TypeError(
                 f"{type(self).__name__} takes row blocks with a basis only, for instance basis=1000; without one it "
                 "needs all rows in memory: pass X.to_memory() and X.labels, or a part such as X[:50000]."
@@ -321,7 +324,7 @@ class KernelModel(SolvedModel):
                 start = None
             if n_at_once > 1:
                 settings = changed(settings, cache_size=settings.cache_size / n_at_once)
-            solution = _refined(problem, settings, solver(problem, settings, start))
+            solution = refined(problem, settings, solver(problem, settings, start))
             coef, intercept, facts = problem.model(solution)
             beta = solution.beta
             facts = {name: float(value) for name, value in facts.items()}
@@ -473,26 +476,3 @@ def _shown(report, what, n_rows):
     """Report the progress of work on rows in a context of a report."""
     with report as shown, shown.task(what, n_rows, "rows") as task:
         yield task.advance
-
-
-def _refined(problem, settings, solution):
-    """Return the solution of a small problem to full precision, which takes a few milliseconds.
-
-    Within a tolerance, the solution depends on the order of the rows and on how they are stored. To full precision, a
-    row of weight two gives the same model as the row twice, and a sparse matrix the same as a dense one. A solution of
-    "smo" that reached its own limit of iterations is continued by "svmlight".
-    """
-    if problem.K.n_rows > MAX_ROWS_OF_FULL_PRECISION:
-        return solution
-    if solution.status is Status.MAX_ITER and settings.max_iter is None:
-        solution = KERNEL_SOLVERS["svmlight"](problem, settings, solution.beta)
-    if solution.status is not Status.CONVERGED or min(settings.tol, solution.violation) <= FULL_PRECISION:
-        return solution
-    finer = replace(settings, tol=FULL_PRECISION, stopping="kkt", max_iter=_MAX_REFINEMENT_ITERATIONS, callbacks=())
-    refined = KERNEL_SOLVERS["svmlight"](problem, finer, solution.beta)
-    if not refined.violation < solution.violation or refined.gap > max(solution.gap, settings.tol):
-        return solution
-    history = np.concatenate([solution.history[:-1], refined.history[-1:]])
-    history[-1:][["iteration", "seconds", "passes"]] = solution.history[-1:][["iteration", "seconds", "passes"]]
-    unchanged = {name: getattr(solution, name) for name in ("n_iter", "status", "solver", "n_computed")}
-    return replace(refined, history=history, **unchanged)

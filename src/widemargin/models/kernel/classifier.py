@@ -90,7 +90,7 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
 
     def _fit(self, X, y, sample_weight, submatrices=None):
         """Fit the model; `submatrices` are kernel matrices to reuse, see `fit_reusing`."""
-        if self.basis is not None:
+        if self._wants_basis:
             return self._fit_pairs_on_basis(X, y, sample_weight)
         training, label = self._check(X, y, sample_weight)
         if submatrices is not None:

@@ -244,7 +244,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
 
     def _fit(self, X, y, sample_weight, submatrices=None):
         """Fit the model; `submatrices` are kernel matrices to reuse, see `fit_reusing`."""
-        if self.basis is not None:
+        if self._wants_basis:
             return self._fit_rows_on_basis(X, sample_weight)
         training = replace(self._check(X, sample_weight), submatrices=submatrices)
         rows = training.present

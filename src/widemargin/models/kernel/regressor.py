@@ -48,7 +48,7 @@ class KernelRegressor(ScoresRowBlocks, RegressorMixin, KernelModel):
 
     def _fit(self, X, y, sample_weight, submatrices=None):
         """Fit the model; `submatrices` are kernel matrices to reuse, see `fit_reusing`."""
-        if self.basis is not None:
+        if self._wants_basis:
             return self._fit_targets_on_basis(X, y, sample_weight)
         training, y = self._check(X, y, sample_weight)
         training = replace(training, submatrices=submatrices)
