@@ -64,7 +64,7 @@ def test_scaling_applies_to_text_as_well(call, two, tmp_path):
         (
             ["train", "-t", "2", "blocks"],
             1,
-            "blocks is a row-block file, which a kernel machine cannot read; write",
+            "blocks is a row-block file, which a kernel machine without a basis cannot read; write",
         ),
         (["train", "-v", "3", "blocks"], 1, "which cross-validation cannot read"),
         (["grid", "blocks"], 1, "which a grid search cannot read"),

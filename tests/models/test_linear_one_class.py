@@ -134,10 +134,10 @@ def test_a_run_goes_on_from_its_checkpoint(solver, tmp_path, rng):
 def test_a_warm_start_needs_fewer_iterations(rng):
     X = rng.standard_normal((30_000, 12)) + 0.5
     for solver in ("newton", "ocas"):
-        model = LinearOneClassSVM(nu=0.05, tol=1e-5, solver=solver, warm_start=True).fit(X)
+        model = LinearOneClassSVM(nu=0.05, tol=1e-4, solver=solver, warm_start=True).fit(X)
         n_cold = model.n_iter_
         assert model.set_params(nu=0.051).fit(X).n_iter_ <= n_cold
-        assert model.gap_ <= 1e-5
+        assert model.gap_ <= 1e-4
 
 
 @pytest.mark.parametrize(

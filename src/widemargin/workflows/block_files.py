@@ -76,8 +76,8 @@ def refuse_blocks(data, what):
     if paths is not None:
         raise FileError(
             f"{name_of_files(paths)} is a row-block file, which {what} cannot read; write a part of its rows as text "
-            f"with {spelled('subset_file with text=True')}, or train a linear machine on all of it with "
-            f"{spelled('train_file')}"
+            f"with {spelled('subset_file with text=True')}, or train a linear machine, or one on a basis, on all of it "
+            f"with {spelled('train_file')}"
         )
 
 

@@ -14,6 +14,7 @@ from widemargin._runtime.warning import warn_caller
 from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.models.base import LinearModel, WeightedModel
 from widemargin.models.cutting_plane.ranking import RankSVM
+from widemargin.models.kernel.base import KernelModel
 from widemargin.models.kernel.machines import machine_of
 from widemargin.workflows.block_files import name_of_files, open_block_files, refuse_blocks, refuse_options_of_text
 from widemargin.workflows.errors import ArgumentError, FileError, FileNote, FileWarning, spelled
@@ -44,19 +45,19 @@ class TrainingFile(NamedTuple):
 
 
 def open_training_blocks(model, paths, options):
-    """Return the TrainingFile of row-block files, to which a linear model is going to be fitted.
+    """Return the TrainingFile of row-block files, to which a linear model or one on a basis is going to be fitted.
 
     The rows are not read. Labels are checked as by `read_training_rows`; those of classes may be strings.
     """
     name = name_of_files(paths)
     given = {spelled("n_features"): options.n_features is not None, spelled("zero_based"): options.zero_based != "auto"}
     refuse_options_of_text(paths, {**given, spelled("dtype"): np.dtype(options.dtype) != np.float64})
-    if not isinstance(model, WeightedModel):
-        refuse_blocks(paths, "a kernel machine")
+    if not isinstance(model, WeightedModel) and getattr(model, "basis", None) is None:
+        refuse_blocks(paths, "a kernel machine without a basis")
     blocks = open_block_files(paths)
     y, has_words = blocks.labels, isinstance(blocks.layout.label_type, tuple)
     note_queries(name, blocks.qid, wanted=isinstance(model, RankSVM))
-    if blocks.layout.has_weight and not isinstance(model, LinearModel):
+    if blocks.layout.has_weight and not isinstance(model, LinearModel | KernelModel):
         warn_caller(f"{name} has weights of rows, which {type(model).__name__} does not use", FileNote)
     check_words(model, y if has_words else None, name, options.format)
     if is_classifier(model):

@@ -11,10 +11,11 @@ proportion faster, and print how far it is from MODEL; "-" is standard input or 
 
 _EXAMPLES = """\
 examples:
-  widemargin compress --vectors 1000 mnist.model small.model
-  widemargin compress --vectors 1000 --rows mnist --refit vectors mnist.model small.model
-  widemargin compress --max-change 0.01 heart.model small.model
-  widemargin compress --vectors 100 --format libsvm heart.model small.model
+  widemargin train --kernel rbf heart_scale rbf.model
+  widemargin compress --vectors 50 rbf.model small.model
+  widemargin compress --vectors 50 --rows heart_scale --refit vectors rbf.model small.model
+  widemargin compress --max-change 0.01 rbf.model small.model
+  widemargin compress --vectors 50 --format libsvm rbf.model small.model
 
 Vectors are chosen among the support vectors one after the other, each so that the distance from MODEL falls most, in
 the norm of the kernel's space; their coefficients make it as small as these vectors can. The kernel is rbf, linear, or
