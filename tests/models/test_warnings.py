@@ -34,9 +34,11 @@ def impossible(kind):
     """Return an estimator that must stop short."""
     parameters = {"max_iter": 1, "tol": 1e-14, **FURTHER.get(kind.__name__, {})}
     known = kind().get_params()
-    if "solver" in known and kind.__name__.startswith("Linear"):
+    if kind is widemargin.LinearOneClassSVM:
+        parameters["solver"] = "ocas"
+    elif "solver" in known and kind.__name__.startswith("Linear"):
         parameters["solver"] = "dcd"
-    elif "kernel" in known:
+    elif "cache_size" in known:
         parameters["solver"] = "smo"
     else:
         parameters["C"] = 1e4

@@ -46,7 +46,6 @@ SVC(callbacks=prints)
 SVC(callbacks=wants_more)  # wrong
 SVC(class_weight="equal")  # wrong
 NuSVC(stopping="violation")  # wrong
-SVR().fit(X)  # wrong
 SVR().predict(X, y)  # wrong
 LinearSVC(loss="log")  # wrong
 LinearSVC(multi_class="ovo")  # wrong

@@ -103,7 +103,7 @@ def tabulate(pairs, coefs, intercepts, label, n_classes):
     support = np.flatnonzero(used)
     support = support[np.argsort(label[support], kind="stable")]
     n_support = np.bincount(label[support], minlength=n_classes)
-    return PairTable(support, n_support, table[:, support], np.array(intercepts))
+    return PairTable(support, n_support, np.ascontiguousarray(table[:, support]), np.array(intercepts))
 
 
 def pair_coefficients(dual_coef, n_support):

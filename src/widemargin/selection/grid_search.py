@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite
 
 from widemargin._runtime.argument_types import FilePath, Folds, Rows, Scoring
@@ -36,6 +35,7 @@ from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.selection.c_path import c_path
 from widemargin.selection.fold_path import FoldPath, SharedData, bytes_to_share
 from widemargin.selection.grid_result import GridResult
+from widemargin.selection.held_out import split_rows
 from widemargin.selection.live_table import GridReport
 from widemargin.selection.parameter_ranges import checked_grids, default_grid, grown, refined
 from widemargin.selection.results_file import GridFile, encoded, fingerprint, result_of
@@ -219,7 +219,7 @@ class _Search:
         self._given_scoring = scoring
         self._score_name = _name_of(estimator, scoring)
         self.report, self._callback = GridReport(verbose, self._score_name), callback
-        self._folds = list(check_cv(cv, self._y, classifier=is_classifier(estimator)).split(self._X, self._y, groups))
+        self._folds = split_rows(cv, estimator, self._X, self._y, groups)
         self._n_jobs, self._memory = n_jobs, memory
         self._stop, self._lock, self._shared = threading.Event(), threading.Lock(), {}
         self._n_not_converged, self._records, self._file = 0, {}, None

@@ -17,13 +17,19 @@ def folds_of(model, X, y, cv, groups):
     if cv is None:
         return []
     folds, as_masks = [], isinstance(X, RowBlocks)
-    for k, (train, test) in enumerate(check_cv(cv, y, classifier=is_classifier(model)).split(X, y, groups)):
+    for k, (train, test) in enumerate(split_rows(cv, model, X, y, groups)):
         if len(test) == 0 or len(train) == 0:
             raise ValueError(f"fold {k} of cv has no rows to {'score' if len(test) == 0 else 'train'} on.")
         if is_classifier(model) and len(np.unique(np.asarray(y)[train])) < 2:
             raise ValueError(f"fold {k} of cv trains on one class only; use stratified folds, or fewer.")
         folds.append((_mask(train, len(X)), _mask(test, len(X))) if as_masks else (train, test))
     return folds
+
+
+def split_rows(cv, model, X, y, groups):
+    """Return the (train, test) row numbers of each fold of scikit-learn's splitter for a model."""
+    with np.errstate(invalid="ignore"):  # it casts labels to integers, which those of 1e20 are not
+        return list(check_cv(cv, y, classifier=is_classifier(model)).split(X, y, groups))
 
 
 def _mask(rows, n_rows):
