@@ -212,4 +212,4 @@ def test_a_much_slower_worker_gives_its_partitions_away(models, monkeypatch):
         client.run(slow_down, workers=[slow])
         assert same_bits(fit_newton(client), models["newton"])
     assert len(seen[0][slow]) > 2
-    assert len(seen[-1][slow]) == 1
+    assert len(seen[-1][slow]) < len(seen[0][slow])  # how many depends on the speed of the other, too

@@ -12,7 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import random as random_matrix
 
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.data.scaling import learn_ranges
@@ -40,6 +41,7 @@ from widemargin.workflows.convert import convert_file
 from widemargin.workflows.scale import scale_file
 
 _N_ROWS, _N_COLUMNS, _N_MORE_ROWS, _N_MORE_COLUMNS, _N_COLUMNS_OF_TEXT = 60, 12, 3000, 40, 20_000
+_DENSITY_OF_TEXT = 0.001
 
 
 class Rows:
@@ -116,6 +118,9 @@ def _svc(rows, more):
     SVC(kernel="linear", max_iter=300).fit(more.X, more.two).predict(more.X)
     grid_search(SVC(), rows.X, rows.two, {"C": [1.0, 10.0], "gamma": [0.1, 1.0]}, cv=3)
     SVC(calibration="sigmoid").fit(rows.X, rows.three).predict_proba(rows.X)
+    if issparse(more.X):  # rows with few columns in common: see `column_lists`
+        scattered = random_matrix(*more.X.shape, _DENSITY_OF_TEXT, "csr", more.X.dtype, random_state=0)
+        SVC(max_iter=20, tol=0.1).fit(scattered, more.two).predict(scattered)
 
 
 def _other_kernel_machines(rows, more):
