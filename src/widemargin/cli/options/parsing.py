@@ -151,7 +151,7 @@ def number(text):
 
 def basis(text):
     """Convert the number of points of a basis, or the word auto."""
-    return text if text == "auto" else whole(1)(text)
+    return whole(1, also="auto")(text) or "auto"
 
 
 def whole(lowest, also=None):
