@@ -50,8 +50,9 @@ _REFITS = {"coefficients": refit_coefficients, "vectors": refit_vectors}
 _ONLY_OF_THE_FIT = (
     "gap_", "objective_", "history_", "solver_", "status_", "fit_status_", "facts_", "n_iter_", "_last_multipliers",
 )  # fmt: skip
-# Time of prediction, in units of the time for one coefficient of a vector: measured for rows of 16 to 784 features.
-_LINES_PER_KERNEL_VALUE, _FEATURES_PER_LINE, _MOST_TIMES_AS_SLOW = 20, 4, 2.0
+# Time of a kernel value in prediction, in units of that of one coefficient: measured with 16 to 784 dense features.
+_COEFFICIENTS_PER_KERNEL_VALUE, _COEFFICIENTS_PER_FEATURE, _COEFFICIENTS_PER_STORED_VALUE = 10.0, 0.35, 0.7
+_MOST_TIMES_AS_SLOW = 2.0  # that prediction may become where pairs of classes share vectors
 _FEWEST_ON_FIRST_TRY = 256  # vectors that are chosen before it is seen how many `max_change` takes
 _SMALLER_GOAL, _SMALLEST_GOAL = 0.1, 1e-16  # of squared distances, where rounding keeps them from `max_change`
 _MORE = 1.02  # factor of their number while rounding keeps them from reaching `max_change`
@@ -231,10 +232,12 @@ def _shares_vectors(f, n_vectors, shared):
         return False
     if shared:
         return True
-    n_lines, n_shared = f.table.shape[0], len(f.outputs)
-    features = f.vectors.nnz / f.n_vectors if issparse(f.vectors) else f.vectors.shape[1]
-    per_value = _LINES_PER_KERNEL_VALUE + features / _FEATURES_PER_LINE
-    return per_value + n_shared <= _MOST_TIMES_AS_SLOW * (per_value + n_lines)
+    if issparse(f.vectors):
+        of_features = _COEFFICIENTS_PER_STORED_VALUE * f.vectors.nnz / f.n_vectors
+    else:
+        of_features = _COEFFICIENTS_PER_FEATURE * f.vectors.shape[1]
+    of_value = _COEFFICIENTS_PER_KERNEL_VALUE + of_features
+    return of_value + len(f.outputs) <= _MOST_TIMES_AS_SLOW * (of_value + f.table.shape[0])
 
 
 def _with_vectors(f, values, norms, n_vectors):
