@@ -38,7 +38,7 @@ import numpy as np
 
 from widemargin._runtime.place import HERE
 from widemargin.data.gram import row_cost
-from widemargin.problems.formulations import DualQP
+from widemargin.problems.formulations import DualQP, FixedSumQP
 from widemargin.solvers.contract import Status, changed
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
 from widemargin.solvers.coordinate_descent.block_minimisation import sbm
@@ -344,7 +344,7 @@ def _refuses(problem):
 AUTO = SolverSpec(
     name="auto",
     solve=auto,
-    takes=frozenset({DualQP}),
+    takes=frozenset({DualQP, FixedSumQP}),
     starts_from=Start.DUAL,
     stopping=("gap", "kkt"),
     counts="iterations",

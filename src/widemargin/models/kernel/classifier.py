@@ -15,8 +15,16 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin._runtime.argument_types import Floats, Rows
 from widemargin._runtime.threads import run, single_threaded_blas
+from widemargin._runtime.warning import warn_caller
 from widemargin.models.argument_types import RowsOrBlocks
-from widemargin.models.calibration import couple, fit_isotonic, fit_sigmoid, isotonic, sigmoid
+from widemargin.models.calibration import (
+    couple,
+    fit_isotonic,
+    fit_rising_sigmoid,
+    fit_sigmoid,
+    isotonic,
+    sigmoid,
+)
 from widemargin.models.inputs import check_class_weight, encode_labels
 from widemargin.models.kernel.base import KernelModel, SolvedProblem, available_with_probability
 from widemargin.models.kernel.out_of_sample import BinaryMachine, first_copies, out_of_sample
@@ -42,6 +50,7 @@ _needs_probability = available_with_probability(
     "predict_proba and predict_log_proba need calibration='sigmoid' or 'isotonic', or probability, when fitting."
 )
 _LIBSVM = "libsvm"  # the calibration by folds of LIBSVM
+_MIN_ROWS_TO_CALIBRATE = 10  # of each class: the rule of ten events for a coefficient of a logistic regression
 _OUT_OF_SAMPLE_TOL = 0.1  # violation to which a problem without some rows is solved: probabilities need no more
 
 
@@ -99,7 +108,20 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         trained = self._train_pairs(training, pairs_of_models)
         self._keep(training, label, pairs_of_models, trained)
         self._calibrate(training, label, pairs_of_models, trained)
+        if self._wants_probability:
+            self._warn_of_few_rows(label[training.present])
         return self
+
+    def _warn_of_few_rows(self, label):
+        """Warn if a class has so few rows that probabilities say little about it."""
+        counts = np.bincount(label, minlength=len(self.classes_))
+        fewest = int(np.where(counts > 0, counts, len(label)).argmin())
+        if counts[fewest] < _MIN_ROWS_TO_CALIBRATE:
+            warn_caller(
+                f"Probabilities are fitted to {counts[fewest]} row{'s' * (counts[fewest] != 1)} of class "
+                f"{self.classes_[fewest]}, and mean little with fewer than {_MIN_ROWS_TO_CALIBRATE} of each class. Fit "
+                "more rows, or use decision_function, which needs no calibration."
+            )
 
     @property
     def _method(self):
@@ -251,7 +273,7 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         """Fit probabilities of each pair to decision values that follow from the models of all rows."""
         if self._method not in ("sigmoid", "isotonic"):
             return
-        fit = {"sigmoid": fit_sigmoid, "isotonic": fit_isotonic}[self._method]
+        fit = {"sigmoid": fit_rising_sigmoid, "isotonic": fit_isotonic}[self._method]
         factor = self.class_weight_[label]
         weight = np.divide(training.weight, factor, out=np.zeros(len(label)), where=factor > 0.0)
         first_copy = first_copies(training.X)
