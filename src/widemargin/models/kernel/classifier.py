@@ -288,7 +288,7 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
                 return fit(np.full(len(pair.rows), pair.constant), pair.sign, weight[pair.rows])
             cost = self._largest_coefficients(training, pair, solved)
             machine = BinaryMachine(pair.rows, pair.sign, weight[pair.rows], cost, solved.coef, solved.intercept)
-            return fit(*out_of_sample(machine.merged(first_copy), training, solve, np.random.RandomState(seed)))
+            return fit(*out_of_sample(machine.merged(first_copy), training, solve, seed))
 
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=len(trained[0]))
         with single_threaded_blas():

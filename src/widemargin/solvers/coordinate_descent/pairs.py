@@ -29,12 +29,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._runtime.compile import compiled, prefetch
+from widemargin._runtime.compile import compiled
 from widemargin.data.rows import row_axpy, row_distance, row_dot, row_prefetch
-from widemargin.problems.certificates import relative_gap
 from widemargin.problems.formulations import FixedSumQP
+from widemargin.problems.quantile import weighted_quantile
 from widemargin.solvers.contract import Solution, Status, Watch
-from widemargin.solvers.coordinate_descent.state import half_square, random_below, random_state
+from widemargin.solvers.coordinate_descent.state import half_square
 from widemargin.solvers.newton.active_set import correct_sum
 from widemargin.solvers.spec import Losses, SolverSpec, Start
 
@@ -110,7 +110,7 @@ class _Descent:
         self._X, self._n_jobs, self._total = X, settings.n_jobs, problem.dual_sum
         beta = problem.trivial_bound[0] if start is None else _feasible(start, problem)
         self.duals = Duals(beta, np.ascontiguousarray(problem.upper), np.sqrt(norms))
-        self._w, self._random = X.combine(beta, self._n_jobs), random_state(settings.seed)
+        self._w = X.combine(beta, self._n_jobs)
         self._scores, self._memory = np.empty(X.n_rows), np.empty((2, X.n_rows))
         self._all, self._lists = np.arange(X.n_rows, dtype=np.uint32), np.empty((2, X.n_rows), np.uint32)
         self._steps_left = _STEPS_OF_ALL_ROWS if start is None else 0
@@ -132,7 +132,7 @@ class _Descent:
         """Return ρ, the tail, and the gap of the active rows, whose Σ beta remains as it is, from their scores."""
         total, value = _copy_scores(active, self.duals, self._scores, self._memory)
         total = self._total if len(active) == len(self._scores) else total
-        level, tail = _weighted_quantile(*self._memory[:, : len(active)], total, self._random)
+        level, tail, _ = weighted_quantile(*self._memory[:, : len(active)], total)
         return level, tail, value - tail
 
     def improve(self, goal):
@@ -174,7 +174,7 @@ class _Descent:
         return step > 0.0
 
     def _violating(self, active):
-        """Return the rows below ρ that can take more, and those above ρ that can give, the farthest ones first."""
+        """Return the rows up to ρ that can take more, and those from ρ on that can give, the farthest ones first."""
         n_up, n_down = _list_violating(active, self.duals, self._scores, self._level, self._lists)
         up, down = self._lists[0, :n_up], self._lists[1, :n_down]
         return up[np.argsort(self._scores[up])], down[np.argsort(-self._scores[down])]
@@ -220,43 +220,6 @@ def _copy_scores(active, duals, scores, memory):
 
 
 @compiled
-def _weighted_quantile(scores, weights, total, random):
-    """Return the score at which the weights of the lowest scores sum to `total`, and Σ weight score of that part.
-
-    Quickselect: both arrays are reordered, and about half of the rest is left in each iteration.
-    """
-    first, end, tail, rest = 0, scores.size, 0.0, total
-    level = scores[0]
-    while first < end:
-        level = scores[first + random_below(random, end - first)]
-        # Lower scores come to first .. low, equal ones to low .. high, higher ones to high .. end.
-        low, k, high, lower_weight, lower_tail, equal_weight = first, first, end, 0.0, 0.0, 0.0
-        while k < high:
-            score, weight = scores[k], weights[k]
-            if score > level:
-                high -= 1
-                scores[k], weights[k], scores[high], weights[high] = scores[high], weights[high], score, weight
-                continue
-            if score < level:
-                scores[k], weights[k], scores[low], weights[low] = scores[low], weights[low], score, weight
-                low += 1
-                lower_weight += weight
-                lower_tail += weight * score
-            else:
-                equal_weight += weight
-            k += 1
-        if lower_weight >= rest:
-            end = low
-            continue
-        tail += lower_tail + min(equal_weight, rest - lower_weight) * level
-        rest -= lower_weight + equal_weight
-        if rest <= 0.0:
-            break
-        first = high
-    return level, tail
-
-
-@compiled
 def _fill_lowest(upper, scores, level, total, out):
     """Set out to the upper bounds of rows below the level, and to equal parts of those at it, so that the sum holds."""
     below = at = 0.0
@@ -270,17 +233,32 @@ def _fill_lowest(upper, scores, level, total, out):
 
 @compiled
 def _list_violating(active, duals, scores, level, lists):
-    """List the rows below the level that are not at their upper bound, and those above it that are not at zero."""
+    """List the rows up to the level that are not at their upper bound, and those from it on that are not at zero.
+
+    Rows at the level are in both lists: they take or give what the others do not balance.
+    """
     n_up = n_down = 0
     for k in range(active.size):
         i = active[k]
-        if scores[i] < level and duals.beta[i] < duals.upper[i]:
+        if scores[i] <= level and duals.beta[i] < duals.upper[i]:
             lists[0, n_up] = i
             n_up += 1
-        elif scores[i] > level and duals.beta[i] > 0.0:
+        if scores[i] >= level and duals.beta[i] > 0.0:
             lists[1, n_down] = i
             n_down += 1
     return n_up, n_down
+
+
+@compiled
+def _score(X, i, w):
+    """Return <x_i, w>."""
+    return row_dot(X, i, w)
+
+
+@compiled
+def _add(X, i, step, w):
+    """Add step x_i to w."""
+    row_axpy(X, i, step, w)
 
 
 @compiled
@@ -293,7 +271,7 @@ def _make_pair_steps(X, duals, up, down, w):
     n_steps = a = b = 0
     while a < up.size and b < down.size:
         i, j = up[a], down[b]
-        difference = row_dot(X, j, w) - row_dot(X, i, w)
+        difference = _score(X, j, w) - _score(X, i, w)
         if difference <= 0.0:
             a += 1
             b += 1
@@ -303,8 +281,8 @@ def _make_pair_steps(X, duals, up, down, w):
         if difference < step * (length[i] + length[j]) ** 2:  # otherwise even opposite rows would go to a bound
             step = min(step, difference / row_distance(X, i, j))
         if step > 0.0:
-            row_axpy(X, i, step, w)
-            row_axpy(X, j, -step, w)
+            _add(X, i, step, w)
+            _add(X, j, -step, w)
             n_steps += 1
         is_free = step < can_take and step < can_give
         beta[i] = min(beta[i] + step, upper[i]) if step < can_take else upper[i]
