@@ -63,7 +63,7 @@ class LinearOneClassSVM(OutlierMixin, LinearModel):
     verbose : int, default=0
         1 shows progress: bars on a terminal or in a notebook, lines on standard error elsewhere. 2 shows more lines.
     random_state : int, RandomState or None, default=None
-        Seed of the sample of the rows that "newton" starts with, and of a selection in "pairs". The same seed gives the same model, bit for bit.
+        Seed of the sample of the rows that "newton" starts with. The same seed gives the same model, bit for bit.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ def one_class(K, weight, nu):
 
 
 def linear_one_class(X, weight, nu):
-    """Return the FixedSumQP of a one-class SVM whose functions are <w, x>, or <w, φ(x)> if the columns of X are features.
+    """Return the FixedSumQP of a one-class SVM of functions <w, x>, or <w, φ(x)> if the columns of X are features.
 
     Its free intercept is −ρ. The solution is proportional to the weights: with weights k weightᵢ it is k w and k ρ, and
     the objective is multiplied by k².
