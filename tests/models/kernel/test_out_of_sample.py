@@ -201,6 +201,7 @@ def test_contradictions_and_what_is_not_fitted_are_refused(rng):
 
 
 @pytest.mark.filterwarnings("ignore::widemargin.errors.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Probabilities are fitted to")
 @pytest.mark.parametrize("method", METHODS)
 def test_degenerate_rows_have_probabilities(method):
     X = np.array([[0.0], [1.0]])
@@ -247,8 +248,6 @@ def test_few_rows_of_a_class_are_warned_of_and_predicted_by_their_decision_value
         model.fit(X, label)
     assert model.predict(X).tolist() == label
     np.testing.assert_allclose(model.predict_proba(X), 0.5, atol=1e-6)
-    with pytest.warns(UserWarning, match=words):
-        SVC(probability="libsvm", random_state=0).fit(X, label)
 
 
 def test_ten_rows_of_each_class_are_not_warned_of(rng):

@@ -108,7 +108,7 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         trained = self._train_pairs(training, pairs_of_models)
         self._keep(training, label, pairs_of_models, trained)
         self._calibrate(training, label, pairs_of_models, trained)
-        if self._wants_probability:
+        if self._method in ("sigmoid", "isotonic"):
             self._warn_of_few_rows(label[training.present])
         return self
 
@@ -116,9 +116,10 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         """Warn if a class has so few rows that probabilities say little about it."""
         counts = np.bincount(label, minlength=len(self.classes_))
         fewest = int(np.where(counts > 0, counts, len(label)).argmin())
-        if counts[fewest] < _MIN_ROWS_TO_CALIBRATE:
+        n_rows = int(counts[fewest])
+        if n_rows < _MIN_ROWS_TO_CALIBRATE:
             warn_caller(
-                f"Probabilities are fitted to {counts[fewest]} row{'s' * (counts[fewest] != 1)} of class "
+                f"Probabilities are fitted to {n_rows} row{'s' if n_rows != 1 else ''} of class "
                 f"{self.classes_[fewest]}, and mean little with fewer than {_MIN_ROWS_TO_CALIBRATE} of each class. Fit "
                 "more rows, or use decision_function, which needs no calibration."
             )
