@@ -25,8 +25,8 @@ Made by `python -m benchmarks run one-class`: `LinearOneClassSVM(tol={EXCESS:g})
 LIBLINEAR's `-s 21` at the loosest tolerance whose objective is within {EXCESS:g} of the optimum. Objectives are
 computed by this page, with the best offset for the weights that either returns; the optimum is that of a fit with
 tol=1e-7. Columns of the odds sets are divided by their deviations, and not centred: the mean of centred rows is the
-origin, so that w = 0 is optimal. That is so of odds-mammography, which comes centred; there, LIBLINEAR's tolerance is
-its default, as its objective never is that near to zero. Small sets we solve to full precision. The ratio is that of
+origin, so that w = 0 is optimal. Where LIBLINEAR does not come that near to the optimum, as where that is zero, its
+tolerance is its default. Small sets we solve to full precision. The ratio is that of
 two calls with the same array or matrix; of LIBLINEAR, the time without the conversion to its format is told, too."""
 _SECTIONS = {
     "summary": ("Summary", "LIBLINEAR's time divided by ours, over all sets."),
