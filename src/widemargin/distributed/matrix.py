@@ -232,7 +232,9 @@ class DistributedQP(DualQP):
         facts, norm = self.facts(), math.sqrt(self.X.largest_norm)
         target, epsilon, bound, inverse_curvature = np.max([one.largest for one in facts], axis=0)
         with np.errstate(over="ignore"):
-            residual = target + self.entropy + epsilon + norm * np.sqrt(2.0 * sum(one.objective_at_zero for one in facts))
+            residual = (
+                target + self.entropy + epsilon + norm * np.sqrt(2.0 * sum(one.objective_at_zero for one in facts))
+            )
             slope = max(bound, residual * inverse_curvature)  # of an infinite norm, too
             n_rows = self.X.n_rows
             magnitudes.check_magnitudes(n_rows * slope * norm, n_rows * slope * residual, slope, norm)

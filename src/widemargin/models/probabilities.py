@@ -1,7 +1,7 @@
 """Probabilities of a linear classifier with the log loss: the logistic function of its scores.
 
     two classes        P(classes_[1]) = 1 / (1 + exp(−score))
-    several classes    p_k = 1 / (1 + exp(−score_k)) of each class against the rest, divided by their sum, as in LIBLINEAR
+    several classes    p_k = 1 / (1 + exp(−score_k)) of each class against the rest, divided by their sum (LIBLINEAR)
 
 Logarithms are computed first. They are exact to rounding for scores of any size, also where all p_k underflow.
 """
