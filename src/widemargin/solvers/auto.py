@@ -32,7 +32,7 @@ on disk, newton is used up to its number of columns, but sbm for a single proble
 coordinate step (a fifth for squared losses) from zero to the bound and a tolerance of 1e-4 or more; for more columns,
 sbm, or ocas if the intercept is not penalised. The speed of the disk does not enter: within these limits sbm needs
 fewer passes than newton and less time between them. Losses with an entropy, such as the log loss, are for newton and
-dcd only: newton up to a price of 30, or if the intercept is not penalised or rows are not in memory, otherwise dcd,
+dcd only: newton up to a price of 150, or if the intercept is not penalised or rows are not in memory, otherwise dcd,
 which newton continues as above. The measurements are in docs/which-solver.md.
 """
 
@@ -64,6 +64,7 @@ from widemargin.solvers.spec import SolverSpec, Start
 # Prices, heights and burdens are defined above.
 _MAX_PRICE_OF_NEWTON, _MAX_PRICE_PER_HEIGHT = 30.0, 3.0  # up to which newton is used
 _MAX_PRICE_AT_ANY_COST, _MAX_COLUMNS_AT_ANY_COST = 1000.0, 300  # the same, with a free intercept and on paths of costs
+_MAX_PRICE_WITH_ENTROPY = 150.0  # up to which newton is used for losses with an entropy, whatever the costs are
 _MAX_PRICE_FOR_SMALL_COSTS = 150.0  # up to which small costs are given as the reason why newton is not used
 # For rows on disk: coordinate steps from zero to the bound, and tolerance, within which sbm was measured to be faster.
 _MAX_STEPS_OF_SBM, _MAX_STEPS_OF_SBM_SQUARED, _MIN_TOL_OF_SBM = 1.0, 0.2, 1e-4
@@ -133,11 +134,11 @@ def _chosen_for_entropy(problem, settings, start):
     if not problem.X.is_in_memory or settings.checkpoint is not None:
         return newton, "rows are not in memory" if settings.checkpoint is None else "it writes checkpoints"
     price = _price_of(problem)
-    if price <= _MAX_PRICE_OF_NEWTON:
+    if price <= _MAX_PRICE_WITH_ENTROPY:
         return newton, "many rows for each column"
     if start is not None:
         return dcd, "a start"
-    return _sweeps_then_newton, "small costs" if price <= _MAX_PRICE_FOR_SMALL_COSTS else "many columns or few rows"
+    return _sweeps_then_newton, "many columns or few rows"
 
 
 def _chosen_for_blocks(problem):

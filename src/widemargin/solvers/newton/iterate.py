@@ -195,10 +195,9 @@ class Iterate:
     def _predict_and_search(self, line):
         """Take the dual variables predicted after the step; return their dual objective and X'b, and the step length.
 
-        With a free intercept the current ones are kept, since the sum of the predicted ones is not zero; and with an
-        entropy, since the prediction would take a pass over all rows, and those of the next scores are as good.
+        With a free intercept the current ones are kept, since the sum of the predicted ones is not zero.
         """
-        if self._free or self._has_entropy:
+        if self._free:
             return self._bound, self._vector, self.rows.line_search(*line)
         sums, k = self.rows.predict_and_search(*line)
         return self._update_dual(sums), self._vector, k
