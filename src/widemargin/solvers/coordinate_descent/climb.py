@@ -49,7 +49,8 @@ def coordinate_steps(problem, norms=None):
     """Return about how many coordinate steps take a dual variable from zero to its bound.
 
     It is the mean of bound_i |x_i|², divided by the mean of |target_i| (plus the entropy, if there is one). For a
-    squared loss, which has no bound, 1/(2 curvature), the cost of the row, takes its place. `norms` are |x_i|², if they are known already.
+    squared loss, which has no bound, 1/(2 curvature), the cost of the row, takes its place. `norms` are |x_i|², if they
+    are known already.
     """
     steps, targets = problem.X.place.total(_height_sums, problem, norms)
     # If all targets are zero, so is the solution.

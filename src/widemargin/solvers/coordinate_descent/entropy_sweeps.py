@@ -25,7 +25,7 @@ from widemargin.data.rows import row_dot, row_prefetch
 from widemargin.problems.losses import interval_entropy, smooth_loss_and_slope, unit_log1p
 from widemargin.solvers.coordinate_descent.state import ROW, Coordinates, SweepReport, move, random_state, shuffle
 
-SMOOTH_ROW = np.dtype([(name if name != "preference" else "logit", "f8") for name in ROW.names])
+SMOOTH_ROW = np.dtype([(name if name != "preference" else "logit", "f8") for name in ROW.names or ()])
 _REDUCTION = 0.01  # of |f|, by a coordinate step
 _LARGEST_START = 1.0  # |f| at the start, relative to the entropy, of which the reduction is taken at most
 _MAX_NEWTON_STEPS = 50  # of a coordinate step
