@@ -15,6 +15,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
 
 from widemargin import LinearSVC, LinearSVCCV, c_path, certificates, load_model, save_model
+from widemargin.data.blocks import placement
+from widemargin.data.blocks.reader import open_blocks
+from widemargin.data.blocks.writer import write_blocks
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification
 from widemargin.problems.formulations import DualQP
@@ -307,3 +310,15 @@ def test_scaled_features_give_the_same_probabilities_as_scaled_rows(rng):
     one = log_loss(scaling="standard", tol=1e-9).fit(X, y)
     other = log_loss(tol=1e-9).fit(scale(X), y)
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(scale(X)), atol=1e-4)
+
+
+@pytest.mark.parametrize("options", INTERCEPTS.values(), ids=INTERCEPTS.keys())
+def test_row_blocks_on_disk_have_the_objective_of_rows_in_memory(options, rng, tmp_path, monkeypatch):
+    X, y = signs(rng)
+    write_blocks(tmp_path / "rows.arrow", [(X, y, None, None)], keep_order=True, block_bytes=2000)
+    monkeypatch.setattr(placement, "_bytes_in_memory", lambda blocks: np.inf)
+    blocks = open_blocks(tmp_path / "rows.arrow")
+    model = log_loss(C=3.0, **options).fit(blocks)
+    assert model.gap_ <= 1e-6
+    assert model.objective_ == pytest.approx(log_loss(C=3.0, **options).fit(X, y).objective_, rel=2e-6)
+    np.testing.assert_allclose(model.predict_proba(blocks), model.predict_proba(X), rtol=1e-10)
