@@ -403,7 +403,7 @@ def test_cross_validation_and_grid_say_what_is_trained_too(call, two):
         ),
         ("-s 6", "6 is a type of LIBLINEAR: logistic regression with an L1 penalty is not available"),
         ("-s 7 --loss hinge", "-s 7 means --loss log_loss, got --loss hinge"),
-        ("-s 7 -g 0.1", "-g is for kernel machines, and -s 7 is logistic regression"),
+        ("-s 7 -g 0.1", "-g/--gamma is for kernel machines, and -s 7 is logistic regression"),
         ("-s 11", "11 is a type of LIBLINEAR: use --loss squared_epsilon_insensitive"),
         ("-s 12", "12 is a type of LIBLINEAR: use --loss squared_epsilon_insensitive"),
         ("-s 13", "13 is a type of LIBLINEAR: use --loss epsilon_insensitive"),
