@@ -10,6 +10,7 @@ same.
 import numpy as np
 
 from widemargin.problems.certificates import loss_slopes
+from widemargin.problems.entropy_risk import EntropyRisk
 from widemargin.problems.quantile import weighted_quantile
 from widemargin.problems.row_risk import hinges_of
 
@@ -19,6 +20,8 @@ _MAX_NEWTON_STEPS = 100
 
 def best_intercept(problem, scores):
     """Return the minimiser b of the losses of a DualQP at scores + b, the midpoint if there is an interval of them."""
+    if problem.entropy:
+        return EntropyRisk(problem).best_intercept(scores, 1.0)
     if not problem.is_made_of_hinges:
         return _minimise_by_bisection(problem, scores)
     squared = problem.is_squared

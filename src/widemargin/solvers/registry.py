@@ -137,6 +137,8 @@ def _refusal(spec, problem):
         )
     if spec.losses is Losses.HINGES and isinstance(problem, DualQP) and not problem.is_made_of_hinges:
         return f"takes losses that are {Losses.HINGES.value}"
+    if spec.losses is Losses.QUADRATIC and problem.entropy:
+        return f"takes losses that are {Losses.QUADRATIC.value}, which the log loss is not"
     return spec.refuses(problem)
 
 

@@ -80,9 +80,16 @@ def is_small_matrix(X):
 def suits_active_set(problem):
     """Return whether the active-set method is the fastest way to solve a DualQP."""
     X = problem.X
+    if problem.entropy:
+        return False
     max_products = _MAX_PRODUCTS_SQUARED_LOSS if problem.is_squared else _MAX_PRODUCTS
     n_entries = _n_entries(X)
     return n_entries <= _MAX_ENTRIES_FROM_BEGINNING and n_entries * min(X.n_rows, X.n_columns) <= max_products
+
+
+def takes_problem(problem):
+    """Return whether the active-set method is possible for a DualQP; with an entropy, no dual variable is at bound."""
+    return not problem.entropy and can_be_dense(problem.X)
 
 
 def can_be_dense(X):
