@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._runtime.argument_types import FilePath
 from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
-from widemargin.models.base import SolvedModel
+from widemargin.models.solved_model import SolvedModel
 from widemargin.models.cutting_plane.ordinal import OrdinalSVC
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.linear import LinearSVC, LinearSVR

@@ -29,12 +29,9 @@ from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import PreparedRows
 from widemargin.models.argument_types import Checkpoint
-from widemargin.models.base import SolvedModel, one_by_one
-from widemargin.models.fixed_basis import KERNEL_CONSTRAINTS
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
 from widemargin.models.kernel.compression_report import Compression
 from widemargin.models.kernel.full_precision import refined
-from widemargin.models.kernel.on_basis import LinearOnBasis
 from widemargin.models.kernel.training_rows import (
     SharedMatrix,
     TrainingRows,
@@ -45,7 +42,9 @@ from widemargin.models.kernel.training_rows import (
     n_rows_of,
     parts_of,
 )
+from widemargin.models.kernel_constraints import KERNEL_CONSTRAINTS
 from widemargin.models.sklearn_private import Hidden, Interval, StrOptions, _num_samples
+from widemargin.models.solved_model import SolvedModel, one_by_one
 from widemargin.solvers.contract import KernelSettings, KernelSolution, Status, changed
 from widemargin.solvers.registry import KERNEL_SOLVERS
 
@@ -359,6 +358,8 @@ class KernelModel(SolvedModel):
                 "probability and calibration are not available with a basis: leave them out, and use "
                 "scikit-learn's CalibratedClassifierCV."
             )
+        from widemargin.models.kernel.on_basis import LinearOnBasis  # with all linear solvers
+
         linear = LinearOnBasis(self)
         expansion, solutions = linear.fitted(X, self._kernel(), state, n_problems)
         for name in _ATTRIBUTES_OF_SUPPORT:

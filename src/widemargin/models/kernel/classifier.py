@@ -16,10 +16,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from widemargin._runtime.argument_types import Floats, Rows
 from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin.models.argument_types import RowsOrBlocks
-from widemargin.models.calibration import couple, fit_isotonic, fit_sigmoid, isotonic, sigmoid
 from widemargin.models.inputs import check_class_weight, encode_labels
 from widemargin.models.kernel.base import KernelModel, SolvedProblem, available_with_probability
-from widemargin.models.kernel.out_of_sample import BinaryMachine, first_copies, out_of_sample
 from widemargin.models.kernel.training_rows import folds_of, n_rows_of, parts_of
 from widemargin.models.multiclass import (
     blocks_of,
@@ -232,6 +230,8 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
 
         `tables` are the models of cross-validation; each gives the decision values of the rows of its fold.
         """
+        from widemargin.models.calibration import fit_sigmoid
+
         decisions = np.zeros((len(label), len(pairs_of_models[0])))
         present = training.present
         with self._showing("calibrating", len(present)) as advance:
@@ -251,6 +251,9 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         """Fit probabilities of each pair to decision values that follow from the models of all rows."""
         if self._method not in ("sigmoid", "isotonic"):
             return
+        from widemargin.models.calibration import fit_isotonic, fit_sigmoid
+        from widemargin.models.kernel.out_of_sample import BinaryMachine, first_copies, out_of_sample
+
         fit = {"sigmoid": fit_sigmoid, "isotonic": fit_isotonic}[self._method]
         factor = self.class_weight_[label]
         weight = np.divide(training.weight, factor, out=np.zeros(len(label)), where=factor > 0.0)
@@ -363,6 +366,8 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         self._check_fitted()
         if not (self.probA_.size or hasattr(self, "isotonic_ends_")):
             raise self._not_calibrated("predict_proba")
+        from widemargin.models.calibration import couple
+
         n_classes, order = len(self.classes_), order_of(self)
 
         def probabilities(decisions):
@@ -380,6 +385,8 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
 
     def _of_first_classes(self, decisions):
         """Return the probability of the first class of each pair, given the decision values (n_rows, n_pairs)."""
+        from widemargin.models.calibration import isotonic, sigmoid
+
         if self.probA_.size:
             return sigmoid(decisions, self.probA_, self.probB_)
         curves = np.split(self.isotonic_points_, self.isotonic_ends_[1:-1])

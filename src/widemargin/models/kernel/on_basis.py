@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from widemargin.kernels.basis import Basis
-from widemargin.models.base import LinearModel, seed_of
+from widemargin.models.base import LinearModel
 from widemargin.models.fixed_basis import matrix_on_basis, solved_in_stages, stages_of
 from widemargin.models.kernel.training_rows import block_dtype
+from widemargin.models.solved_model import seed_of
 from widemargin.solvers.newton.smoothed import MAX_COLUMNS
 
 

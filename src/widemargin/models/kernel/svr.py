@@ -19,11 +19,11 @@ from widemargin.models.argument_types import (
     MaxMemory,
     RandomState,
 )
-from widemargin.models.base import POSITIVE
-from widemargin.models.fixed_basis import PARAMETER_CONSTRAINTS
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.kernel.regressor import KernelRegressor
+from widemargin.models.kernel_constraints import BASIS_CONSTRAINTS
 from widemargin.models.sklearn_private import Interval
+from widemargin.models.solved_model import POSITIVE
 from widemargin.problems.regression import eps_svr, epsilon_insensitive
 
 
@@ -154,7 +154,7 @@ class SVR(KernelRegressor):
 
     _parameter_constraints: dict = {
         **KernelModel._parameter_constraints,
-        **PARAMETER_CONSTRAINTS,
+        **BASIS_CONSTRAINTS,
         "C": [POSITIVE],
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
     }
