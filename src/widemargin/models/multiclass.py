@@ -24,7 +24,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Pair:
-    """Two classes: the numbers of their rows, and the sign of each row, +1 for the first class, else −1.
+    """Two classes: the numbers of their rows, the sign of each, +1 for the first class, else −1, and how many are +1.
 
     The rows are those of the first class, then those of the second, so that the parts of a kernel matrix sorted by
     class are contiguous; if there are no other classes, they are in the order of the data.
@@ -34,34 +34,31 @@ class Pair:
     second: int
     rows: np.ndarray
     sign: np.ndarray
-
-    @property
-    def n_first(self):
-        """Number of rows of the first class."""
-        return np.count_nonzero(self.sign > 0.0)
+    n_first: int
 
     @property
     def has_both(self):
         """Whether there are rows of both classes; otherwise the pair has no problem to solve."""
-        return abs(self.sign.sum()) < len(self.sign)
+        return 0 < self.n_first < len(self.sign)
 
     @property
     def constant(self):
         """The decision value if a class is absent, as in LIBSVM: ±1 for the class that is present, 0 if none is."""
-        return float(np.sign(self.sign.sum()))
+        return float(np.sign(2 * self.n_first - len(self.sign)))
 
 
 def pairs_of(rows, label, n_classes):
     """Return the Pairs of all classes, restricted to the given row numbers, which must be ascending."""
     if n_classes == 2:
-        return [Pair(0, 1, rows, 1.0 - 2.0 * label[rows])]
+        is_second = label[rows]
+        return [Pair(0, 1, rows, 1.0 - 2.0 * is_second, len(rows) - np.count_nonzero(is_second))]
     members = [rows[label[rows] == k] for k in range(n_classes)]
     pairs = []
     for i, j in combinations(range(n_classes), 2):
         of_both = np.concatenate([members[i], members[j]])
         sign = np.ones(len(of_both))
         sign[len(members[i]) :] = -1.0
-        pairs.append(Pair(i, j, of_both, sign))
+        pairs.append(Pair(i, j, of_both, sign, len(members[i])))
     return pairs
 
 
