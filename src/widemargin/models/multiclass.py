@@ -17,9 +17,12 @@ Chang and Lin, LIBSVM: a library for support vector machines, ACM TIST 2 (2011),
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import accumulate, combinations
 
 import numpy as np
+
+
+_FIRST_ROWS = 256  # among which the order of classes is looked for first
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,9 @@ def pairs_of(rows, label, n_classes):
 
 def order_of_first(label, n_classes):
     """Return 0 .. n_classes − 1 in the order in which they first occur in `label`, where each must occur."""
+    seen = list(dict.fromkeys(label[:_FIRST_ROWS].tolist()))
+    if len(seen) == n_classes:
+        return np.array(seen, dtype=np.intp)
     first = np.empty(n_classes, dtype=np.intp)
     first[label[::-1]] = np.arange(len(label))[::-1]  # the last assignment to an index, the first row, remains
     return np.argsort(first)
@@ -86,21 +92,28 @@ class PairTable:
 
 def tabulate(pairs, coefs, intercepts, label, n_classes):
     """Return the PairTable of the pairs, given the coefficients of each pair's rows and its intercept."""
-    table = np.zeros((n_classes - 1, len(label)))  # of all rows
-    for pair, coef in zip(pairs, coefs, strict=True):
-        if n_classes == 2:
-            table[0, pair.rows] = coef
-        else:
-            n_first = pair.n_first
-            table[pair.second - 1, pair.rows[:n_first]] = coef[:n_first]
-            table[pair.first, pair.rows[n_first:]] = coef[n_first:]
-    used = table[0] != 0.0
-    for line in table[1:]:
-        used |= line != 0.0
-    support = np.flatnonzero(used)
-    support = support[np.argsort(label[support], kind="stable")]
+    rows, table = _all_coefficients(pairs, coefs, n_classes)
+    used = np.flatnonzero(table.any(axis=0) if len(table) > 1 else table[0])
+    if n_classes == 2:
+        used = used[np.argsort(label[rows[used]], kind="stable")]
+    support = rows[used]
     n_support = np.bincount(label[support], minlength=n_classes)
-    return PairTable(support, n_support, np.ascontiguousarray(table[:, support]), np.array(intercepts))
+    return PairTable(support, n_support, np.ascontiguousarray(table[:, used]), np.array(intercepts))
+
+
+def _all_coefficients(pairs, coefs, n_classes):
+    """Return the rows of all pairs, by class if there are several pairs, and the table of their coefficients."""
+    if n_classes == 2:
+        return pairs[0].rows, coefs[0][np.newaxis]
+    n_first = pairs[0].n_first
+    members = [pairs[0].rows[:n_first], *(pair.rows[pair.n_first :] for pair in pairs[: n_classes - 1])]
+    ends = [0, *accumulate(map(len, members))]
+    table = np.zeros((n_classes - 1, ends[-1]))
+    for pair, coef in zip(pairs, coefs, strict=True):
+        first, second, n_first = pair.first, pair.second, pair.n_first
+        table[second - 1, ends[first] : ends[first + 1]] = coef[:n_first]
+        table[first, ends[second] : ends[second + 1]] = coef[n_first:]
+    return np.concatenate(members), table
 
 
 def pair_coefficients(dual_coef, n_support):

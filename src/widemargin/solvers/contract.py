@@ -221,7 +221,11 @@ class Solution:
         parts = [self.w]
         if isinstance(self.beta, np.ndarray):  # those of rows elsewhere are not seen here
             parts.append(self.beta)
-        if math.isnan(self.dual) or not math.isfinite(self.primal) or not np.all(np.isfinite(self.intercept)):
+        if isinstance(self.intercept, np.ndarray):
+            parts.append(self.intercept)
+        elif not math.isfinite(self.intercept):
+            return False
+        if math.isnan(self.dual) or not math.isfinite(self.primal):
             return False
         return all(math.isfinite(part.sum()) or bool(np.isfinite(part).all()) for part in parts)
 

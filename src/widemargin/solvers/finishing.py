@@ -226,8 +226,8 @@ def _imbalance(X, sums):
 def _with_bounds(solution, primal, dual):
     """Return a solution with these objectives, which also replace those of the last entry of its history."""
     history = solution.history.copy()
-    iteration, seconds, passes = history[-1].item()[:3]
-    history[-1] = iteration, seconds, passes, primal, dual, relative_gap(primal, dual, solution.scale)
+    last = history[-1]
+    last["primal"], last["dual"], last["gap"] = primal, dual, relative_gap(primal, dual, solution.scale)
     return changed(solution, primal=primal, dual=dual, history=history)
 
 

@@ -133,7 +133,8 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         if self.class_weight is not None:
             self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
             weight = weight * self.class_weight_[label]
-        if np.count_nonzero(np.bincount(label, weight > 0.0)) < 2:
+        may_lack = sample_weight is not None or self.class_weight is not None  # positive weights of a class
+        if may_lack and np.count_nonzero(np.bincount(label, weight > 0.0)) < 2:
             raise ValueError(
                 f"{self._one_class} - all samples with positive weights belong to the same class; "
                 "there must be rows of two classes whose sample_weight and class_weight are positive."

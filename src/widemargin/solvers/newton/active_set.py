@@ -176,7 +176,8 @@ class _Iterate:
         scalars, squared_norms = self._state.scalars, self._terms.squared_norm
         squared_norms = squared_norms if len(squared_norms) else np.ones(1)
         scalars[RELATIVE_DELTA], scalars[MEAN_SQUARED_NORM] = 1.0, squared_norms.sum() / len(squared_norms)
-        if not self._terms.curvature.all():  # otherwise there is no delta
+        self._has_delta = not self._terms.curvature.all()
+        if self._has_delta:
             middle = len(squared_norms) // 2
             scalars[MIN_DELTA] = _MIN_DELTA * np.partition(squared_norms, middle)[middle]
         scalars[DUAL_SUM] = self._problem.dual_sum
@@ -192,8 +193,10 @@ class _Iterate:
         if beta is not None:
             state.scalars[RELATIVE_DELTA] = self._delta_of_start()
             state.is_free[:] = (state.alpha > terms.lower) & (state.alpha < terms.upper)
-        delta = max(state.scalars[RELATIVE_DELTA] * state.scalars[MEAN_SQUARED_NORM], state.scalars[MIN_DELTA])
-        state.total_curvature[:] = np.where(terms.curvature > 0.0, terms.curvature, delta)
+        state.total_curvature[:] = terms.curvature
+        if self._has_delta:
+            delta = max(state.scalars[RELATIVE_DELTA] * state.scalars[MEAN_SQUARED_NORM], state.scalars[MIN_DELTA])
+            state.total_curvature[terms.curvature <= 0.0] = delta
         if beta is not None:
             self._advance(CORRECT)
 
