@@ -1,7 +1,7 @@
 """Base classes of the estimators with a weight for each feature; that of all estimators is in `solved_model`.
 
-    WeightedModel    models with a weight for each feature, `coef_`
-    LinearModel      those of them whose objective is a sum over rows: `LinearSVC` and `LinearSVR`
+WeightedModel    models with a weight for each feature, `coef_`
+LinearModel      those of them whose objective is a sum over rows: `LinearSVC` and `LinearSVR`
 """
 
 import os

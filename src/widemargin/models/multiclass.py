@@ -21,7 +21,6 @@ from itertools import accumulate, combinations
 
 import numpy as np
 
-
 _FIRST_ROWS = 256  # among which the order of classes is looked for first
 
 
