@@ -9,8 +9,6 @@ KeyboardInterrupt again.
 import signal
 import sys
 import threading
-from _signal import getsignal as handler_of  # as `signal` has them, which looks for each handler in an enumeration:
-from _signal import signal as set_handler  # that takes as long as the rest of the contexts of a small fit
 from contextlib import contextmanager
 
 from widemargin._runtime.compile import before_compilation
@@ -101,7 +99,7 @@ def _handler_to_replace():
     """
     if threading.current_thread() is not threading.main_thread():
         return None
-    handler = handler_of(signal.SIGINT)
+    handler = signal.getsignal(signal.SIGINT)
     raises = handler is signal.default_int_handler or getattr(handler, "raises", False)
     return handler if raises else None
 
@@ -114,10 +112,10 @@ class _handling:
 
     def __enter__(self):
         self._former_hook, sys.unraisablehook = sys.unraisablehook, self._report
-        self._former_handler = set_handler(signal.SIGINT, self._handler)
+        self._former_handler = signal.signal(signal.SIGINT, self._handler)
 
     def __exit__(self, *_):
-        set_handler(signal.SIGINT, self._former_handler)
+        signal.signal(signal.SIGINT, self._former_handler)
         sys.unraisablehook = self._former_hook
 
     def _report(self, failure):

@@ -218,12 +218,13 @@ class Solution:
     @property
     def is_finite(self) -> bool:
         """Whether weights, intercept, dual variables and primal objective are finite; `dual` may be −∞, but not NaN."""
+        intercept: Any = self.intercept  # an array, if there are several classes
         parts = [self.w]
         if isinstance(self.beta, np.ndarray):  # those of rows elsewhere are not seen here
             parts.append(self.beta)
-        if isinstance(self.intercept, np.ndarray):
-            parts.append(self.intercept)
-        elif not math.isfinite(self.intercept):
+        if isinstance(intercept, np.ndarray):
+            parts.append(intercept)
+        elif not math.isfinite(intercept):
             return False
         if math.isnan(self.dual) or not math.isfinite(self.primal):
             return False
