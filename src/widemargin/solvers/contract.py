@@ -228,7 +228,7 @@ class Solution:
             return False
         if math.isnan(self.dual) or not math.isfinite(self.primal):
             return False
-        return all(math.isfinite(part.sum()) or bool(np.isfinite(part).all()) for part in parts)
+        return all(np.isfinite(part).all() for part in parts)
 
 
 @dataclass(frozen=True)
@@ -281,7 +281,7 @@ class KernelSolution:
         """Whether dual variables, offsets and primal objective are finite; `dual` may be −∞, but not NaN."""
         if math.isnan(self.dual) or not all(map(math.isfinite, [self.primal, *self.offsets.tolist()])):
             return False
-        return math.isfinite(self.beta.sum()) or bool(np.isfinite(self.beta).all())
+        return math.isfinite(self.beta.dot(self.beta)) or bool(np.isfinite(self.beta).all())
 
 
 class Watch:
