@@ -61,7 +61,6 @@ class Matrix:
 
     is_in_memory, is_centred, place, n_parts = True, False, HERE, 1
     has_only_ones = False  # whether rows are sparse and every stored value is known to be one
-    _squared_norms: NDArray[np.float64] | None = None  # once they are known: every certificate needs them
     scaling: ColumnScaling | None = None  # how the columns were scaled, if they were
     most_problems = 1 << 30  # that can be solved at the same time, as far as memory goes
     n_rows: int
@@ -70,6 +69,7 @@ class Matrix:
     values: Any  # an array, or a matrix of SciPy, which has no types
     rows: DenseRows | SparseRows
     n_stored: int
+    _kept_norms: Floats | None = None
 
     def __init__(self, X: NDArray[Any] | SparseMatrix, constant: float = 0.0) -> None:
         self.constant = float(constant)
@@ -189,22 +189,20 @@ class Matrix:
 
     def squared_norms(self, n_jobs: int | None = 1) -> Floats:
         """Return the squared Euclidean norm of each row, the constant column included."""
-        if self._squared_norms is None:
-            if self.is_small:
-                self._squared_norms = np.einsum("ij,ij->i", self.as_array[0], self.as_array[0])
-            else:
-                out = np.empty(self.n_rows)
-                tasks = [(self.rows, start, stop, out) for start, stop in self.ranges()]
-                run(set_squared_norms, tasks, self.threads(n_jobs))
-                self._squared_norms = out
-        return self._squared_norms.copy()
+        if self.is_small:
+            return self._small_squared_norms.copy()
+        if self._kept_norms is None:  # a solver and the certificate of its solution both need them
+            out, ranges = np.empty(self.n_rows), self.ranges()
+            run(set_squared_norms, [(self.rows, *ends, out) for ends in ranges], self.threads(n_jobs))
+            self._kept_norms = out
+        return self._kept_norms.copy()
 
-    @property
+    @cached_property
     def is_small(self) -> bool:
         """Whether X is so small that NumPy needs less time for a pass than a compiled loop takes to be compiled."""
         return self.n_entries <= _MAX_SMALL_ENTRIES
 
-    @property
+    @cached_property
     def n_entries(self) -> int:
         """An upper bound of the number of entries of X as an array without empty columns."""
         return self.n_rows * min(self.n_columns, self.n_stored + 1)
@@ -224,6 +222,10 @@ class Matrix:
         values = np.empty((self.n_rows, n_kept + (self.constant != 0.0)))
         values[:, :n_kept], values[:, n_kept:] = features, self.constant
         return values, np.append(columns, self.n_features) if self.constant else columns
+
+    @cached_property
+    def _small_squared_norms(self):
+        return np.einsum("ij,ij->i", self.as_array[0], self.as_array[0])
 
     @property
     def values_or_none(self) -> Any:
@@ -253,7 +255,7 @@ class Matrix:
         stored = np.diff(self.values.indptr).max(initial=0) if issparse(self.values) else self.n_features
         return int(stored) + (self.constant != 0.0)
 
-    @property
+    @cached_property
     def longest_sum(self) -> int:
         """Largest number of terms added sequentially in an entry of `combine`; rounding errors are bounded by it."""
         n_ranges = len(self._combine_ranges())

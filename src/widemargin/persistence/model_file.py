@@ -18,11 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._runtime.argument_types import FilePath
 from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
-from widemargin.models.base import SolvedModel
 from widemargin.models.cutting_plane.ordinal import OrdinalSVC
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linear_one_class import LinearOneClassSVM
+from widemargin.models.solved_model import SolvedModel
 from widemargin.persistence import liblinear, libsvm, svmlight, tensors
 from widemargin.persistence.tensors import ESTIMATORS
 

@@ -33,8 +33,9 @@ class Certificate(NamedTuple):
 
 def relative_gap(primal: float, dual: float, scale: float = 0.0) -> float:
     """Return (primal − dual) / max(|primal|, scale); 0 if all are 0, the largest double if the quotient overflows."""
-    gap = float(primal - dual) / max(float(abs(primal)), float(scale), _TINY)
-    return min(gap, _LARGEST)
+    primal, size = float(primal), max(float(scale), _TINY)
+    gap = (primal - float(dual)) / (size if abs(primal) < size else abs(primal))
+    return _LARGEST if gap > _LARGEST else gap
 
 
 def scores(X: "Matrix", w: Floats) -> Floats:

@@ -6,6 +6,7 @@ In ν-SVC the margin r is a variable. The offsets r₊ and r₋ of the two group
 
 import numpy as np
 
+from widemargin.problems.dual_counts import nu_of
 from widemargin.problems.formulations import (
     DualQP,
     KernelFunction,
@@ -73,10 +74,9 @@ def c_svc(K, sign, cost):
 
 
 def _c_svc_function(problem, solution):
-    cost = problem.upper - problem.lower
-    facts = {"obj": -solution.dual, "rho": solution.offsets[0]}
-    if cost[0] > 0.0 and (cost == cost[0]).all():
-        facts["nu"] = np.abs(solution.beta).sum() / (cost[0] * len(cost))
+    facts, nu = {"obj": -solution.dual, "rho": solution.offsets[0]}, nu_of(solution.beta, problem.lower, problem.upper)
+    if nu is not None:
+        facts["nu"] = nu
     return KernelFunction(solution.stretch * solution.beta, -solution.stretch * solution.offsets[0], facts)
 
 

@@ -248,7 +248,8 @@ def zeros_for(X):
 
 def squared_loss_bound(cost):
     """Return the bound of the dual variables of a squared loss: ∞, or 0 for rows of zero cost."""
-    return np.where(cost > 0.0, np.inf, 0.0)
+    is_positive = cost > 0.0
+    return np.full(len(cost), np.inf) if is_positive.all() else np.where(is_positive, np.inf, 0.0)
 
 
 def squared_loss_curvature(cost):

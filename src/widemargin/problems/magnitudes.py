@@ -17,6 +17,8 @@ which number it is and what to do. No solver therefore meets an infinity or a Na
 
 import numpy as np
 
+from widemargin._runtime.compile import compiled
+
 _MAX_MAGNITUDE = 1e300  # of any number that a solver computes; the largest double is 1.8e308
 _MODERATE = 1e30
 _ALLOWANCE = 1e-9  # relative, of a bound that rounding errors must not make too small
@@ -49,13 +51,22 @@ def _are_moderate(problem, squared_norms):
     With M = 1e30 and n rows, F(0) <= n M³, |w| <= 2 √n M^1.5, residuals are at most about √n M², slopes √n M³ and a
     cutting plane n^1.5 M^3.5.
     """
-    costs = max(problem.upper.max(initial=0.0), -problem.lower.min(initial=0.0))
-    has_slopes = costs <= _MODERATE or problem.curvature.min(initial=np.inf) >= 1.0 / _MODERATE
-    has_sides = problem.lower.max(initial=-np.inf) <= 0.0 <= problem.upper.min(initial=np.inf)
-    numbers = problem.epsilon, problem.curvature, squared_norms
-    are_valid = all(part.min(initial=0.0) >= 0.0 and part.max(initial=0.0) <= _MODERATE for part in numbers)
-    largest_target = max(problem.target.max(initial=0.0), -problem.target.min(initial=0.0))
-    return bool(has_slopes and has_sides and are_valid and largest_target <= _MODERATE)
+    arrays = problem.target, problem.lower, problem.upper, problem.curvature, problem.epsilon
+    return _all_moderate(*arrays, squared_norms)
+
+
+@compiled
+def _all_moderate(target, lower, upper, curvature, epsilon, squared_norms):
+    """Return whether no number is negative that must not be, and none is too large; NaN is neither."""
+    largest_cost, smallest_curvature, are_valid = 0.0, np.inf, True
+    for i in range(target.size):
+        largest_cost = max(largest_cost, upper[i], -lower[i])
+        smallest_curvature = min(smallest_curvature, curvature[i])
+        are_valid &= (lower[i] <= 0.0) & (upper[i] >= 0.0) & (abs(target[i]) <= _MODERATE)
+        are_valid &= (epsilon[i] >= 0.0) & (epsilon[i] <= _MODERATE)
+        are_valid &= (curvature[i] >= 0.0) & (curvature[i] <= _MODERATE)
+        are_valid &= (squared_norms[i] >= 0.0) & (squared_norms[i] <= _MODERATE)
+    return are_valid and (largest_cost <= _MODERATE or smallest_curvature >= 1.0 / _MODERATE)
 
 
 def checked_objective_at_zero(problem, squared_norms):

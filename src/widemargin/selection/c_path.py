@@ -32,9 +32,9 @@ from widemargin._runtime.warning import warn_caller
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.argument_types import RowsOrBlocks
-from widemargin.models.base import refuse_not_finite, seed_of
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.scoring import targets_of
+from widemargin.models.solved_model import refuse_not_finite, seed_of
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.selection.held_out import folds_of, scorer_of

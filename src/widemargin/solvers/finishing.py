@@ -41,6 +41,7 @@ _COMPENSATED_SUM_ERROR = 16.0 * _UNIT_ROUNDOFF  # relative error of a term of a 
 _NEGLIGIBLE_ROUNDING = 1e-9  # bound on rounding, relative to the objective, up to which exact sums are not needed
 _RETRY_TOL_FRACTION = 0.5  # of the tolerance, which a solver is asked for if rounding alone keeps the gap above it
 _ROWS_PER_TASK = 1 << 17
+_MAX_TERMS_OF_ONE_BLAS_THREAD = 1 << 13  # of a sum that no BLAS shares among threads
 
 
 def finished(problem, solution, settings, resolve=None):
@@ -213,7 +214,7 @@ def _certified(problem, solution, settings, *, keeps_intercept=False):
     dual -= primal_error + dual_error
     if problem.free_intercept and solution.beta is not None:
         target, norm = _intercept_numbers(problem, settings.n_jobs)
-        w_norm = math.sqrt(float(solution.w @ solution.w))
+        w_norm = math.sqrt(_square(solution.w))
         dual -= error_of_imbalance(_imbalance(problem.X, sums), primal - dual, w_norm, target, norm)
     return _with_bounds(solution, primal, dual)
 
@@ -245,8 +246,8 @@ def _imbalance(X, sums):
 def _with_bounds(solution, primal, dual):
     """Return a solution with these objectives, which also replace those of the last entry of its history."""
     history = solution.history.copy()
-    iteration, seconds, passes = history[-1].item()[:3]
-    history[-1] = iteration, seconds, passes, primal, dual, relative_gap(primal, dual, solution.scale)
+    last = history[-1]
+    last["primal"], last["dual"], last["gap"] = primal, dual, relative_gap(primal, dual, solution.scale)
     return changed(solution, primal=primal, dual=dual, history=history)
 
 
@@ -262,7 +263,7 @@ def finished_risk(problem, solution, settings):
     if _ends_at_once(problem, solution):
         return solution
     X, w = problem.X, solution.w
-    w_norm = math.sqrt(float(w @ w))
+    w_norm = math.sqrt(_square(w))
     largest_norm = float(X.place.largest(_largest_norm, problem, settings.n_jobs))
     largest_slope = 2.0 * problem.scale  # upper bound of Σ |c_i| of every plane
     risk_error = largest_slope * (X.longest_row + 2) * _UNIT_ROUNDOFF * largest_norm * w_norm
@@ -338,7 +339,7 @@ def _certificate_sums(problem, point, beta, n_jobs):
     An intercept of None is the best one, which the sums then have, too.
     """
     X, (w, intercept, score_error) = problem.X, point
-    norms, w_norm = norms_of(X.squared_norms(n_jobs)), math.sqrt(float(w @ w))
+    norms, w_norm = norms_of(X.squared_norms(n_jobs)), math.sqrt(_square(w))
     scores, v = (X.scores(w, n_jobs), 0.0) if beta is None else X.scores_and_combination(w, beta, n_jobs)
     found = best_intercept(problem, scores) if intercept is None else 0.0
     intercept = found if intercept is None else intercept
@@ -348,6 +349,11 @@ def _certificate_sums(problem, point, beta, n_jobs):
         return CertificateSums(*losses, intercept=found)
     of_beta = (_excess(problem, beta), float(np.abs(beta).sum())) if problem.free_intercept else (0.0, 0.0)
     return CertificateSums(*losses, v, *_sums(sum_dual, problem, n_jobs, beta, norms), *of_beta, found)
+
+
+def _square(v):
+    """Return |v|². BLAS would share a long sum among threads, which wait milliseconds for each other on busy cores."""
+    return float(v @ v) if len(v) <= _MAX_TERMS_OF_ONE_BLAS_THREAD else float(np.einsum("j,j->", v, v))
 
 
 def _excess(problem, beta):
@@ -365,7 +371,7 @@ def _largest_numbers(problem, n_jobs):
 def _primal(problem, solution, sums):
     """Return the primal objective, a bound on its rounding error, and one on that of a cutting plane at this point."""
     X, w = problem.X, solution.w
-    half_norm, term = 0.5 * float(w @ w), problem.dual_sum * solution.intercept
+    half_norm, term = 0.5 * _square(w), problem.dual_sum * solution.intercept
     sum_error = _sum_error(X) * (sums.loss + abs(term)) + (len(w) + 2) * _UNIT_ROUNDOFF * half_norm
     plane_error = (X.longest_sum + 64) * _UNIT_ROUNDOFF * (sums.plane_size + abs(term))
     return half_norm + sums.loss + term, max(sums.worst - sums.loss, 0.0) + sum_error, plane_error
@@ -374,7 +380,7 @@ def _primal(problem, solution, sums):
 def _dual(X, sums):
     """Return the dual objective, and a bound on its rounding error."""
     v = sums.vector
-    half_norm = 0.5 * float(v @ v)
+    half_norm = 0.5 * _square(v)
     v_error = (X.longest_sum + 2) * _UNIT_ROUNDOFF * sums.vector_size
     sum_error = _sum_error(X) * sums.value_size + (len(v) + 2) * _UNIT_ROUNDOFF * half_norm
     return sums.value - half_norm, math.sqrt(2.0 * half_norm) * v_error + 0.5 * v_error**2 + sum_error

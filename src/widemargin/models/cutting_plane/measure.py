@@ -24,8 +24,8 @@ from widemargin.models.argument_types import (
     RowsOrBlocks,
     Scaling,
 )
-from widemargin.models.base import POSITIVE
 from widemargin.models.cutting_plane.base import BinaryPlaneModel
+from widemargin.models.solved_model import POSITIVE
 from widemargin.problems.measures import MeasureRisk
 
 

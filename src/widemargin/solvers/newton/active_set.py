@@ -28,8 +28,6 @@ from widemargin.solvers.newton.active_set_state import (
     EVALUATE,
     HAS_BEST,
     IS_OPTIMAL,
-    MAX_SQUARED_NORM,
-    MAX_TARGET,
     MEAN_SQUARED_NORM,
     MIN_DELTA,
     MINIMISE,
@@ -182,15 +180,14 @@ class _Iterate:
 
     def _set_scalars(self):
         """Set the numbers that the steps need of the problem."""
-        scalars, target = self._state.scalars, self._terms.target
-        squared_norms = self._terms.squared_norm if len(target) else np.ones(1)
+        scalars, squared_norms = self._state.scalars, self._terms.squared_norm
+        squared_norms = squared_norms if len(squared_norms) else np.ones(1)
         scalars[RELATIVE_DELTA], scalars[MEAN_SQUARED_NORM] = 1.0, squared_norms.sum() / len(squared_norms)
-        if not self._terms.curvature.all():  # otherwise there is no delta
+        self._has_delta = not self._terms.curvature.all()
+        if self._has_delta:
             middle = len(squared_norms) // 2
             scalars[MIN_DELTA] = _MIN_DELTA * np.partition(squared_norms, middle)[middle]
-        scalars[MAX_TARGET] = max(target.max(initial=0.0), -target.min(initial=0.0))
         scalars[DUAL_SUM] = self._problem.dual_sum
-        scalars[MAX_SQUARED_NORM] = self._terms.squared_norm.max(initial=0.0)
 
     def _start(self, w, beta):
         """Set the weights and dual variables of a warm start, if they are given, and evaluate the point."""
@@ -203,8 +200,10 @@ class _Iterate:
         if beta is not None:
             state.scalars[RELATIVE_DELTA] = self._delta_of_start()
             state.is_free[:] = (state.alpha > terms.lower) & (state.alpha < terms.upper)
-        delta = max(state.scalars[RELATIVE_DELTA] * state.scalars[MEAN_SQUARED_NORM], state.scalars[MIN_DELTA])
-        state.total_curvature[:] = np.where(terms.curvature > 0.0, terms.curvature, delta)
+        state.total_curvature[:] = terms.curvature
+        if self._has_delta:
+            delta = max(state.scalars[RELATIVE_DELTA] * state.scalars[MEAN_SQUARED_NORM], state.scalars[MIN_DELTA])
+            state.total_curvature[terms.curvature <= 0.0] = delta
         if beta is not None:
             self._advance(CORRECT)
 
