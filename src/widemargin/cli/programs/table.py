@@ -39,6 +39,8 @@ class Option:
         Why the option has no effect, if it has none.
     refused : mapping of str to str
         Reasons by the text of a value, or by ANY_VALUE.
+    n_words : int
+        Number of words of a value, which `read` gets separated by spaces.
     """
 
     letter: str
@@ -49,11 +51,7 @@ class Option:
     default_words: str = ""
     noted: str = ""
     refused: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def is_by_label(self) -> bool:
-        """Whether the letter is followed by a class label, as that of class weights."""
-        return self.letter == "-wi"
+    n_words: int = 1
 
     @property
     def here(self) -> str:
@@ -122,9 +120,10 @@ class Program:
                 _refuse(option, ANY_VALUE)
                 given[word] = True
                 continue
-            if not rest:
+            if len(rest) < option.n_words:
                 raise UsageError(f"{word} needs a value; see widemargin as {self.name} --help")
-            value = _read(option, word, rest.pop(0))
+            words, rest = rest[: option.n_words], rest[option.n_words :]
+            value = _read(option, word, " ".join(words))
             (given if label is None else by_label)[word if label is None else label] = value
         return Arguments(given, self._match(rest), by_label, options)
 

@@ -14,6 +14,11 @@ def number(text):
     return value
 
 
+def numbers(text):
+    """Return a tuple of finite numbers, which are separated by spaces."""
+    return tuple(map(number, text.split()))
+
+
 def positive(text):
     """Return a number > 0."""
     value = number(text)
