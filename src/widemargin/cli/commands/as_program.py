@@ -25,7 +25,7 @@ options:
 examples:
   widemargin as svm_learn -c 1 -t 2 -g 0.5 heart_scale heart.model
   widemargin as svm-train -c 10 -g 0.1 heart_scale heart.model
-  widemargin as --install ~/bin
+  widemargin as --install .
 
 Options that the program has and that cannot be had here are refused by name, with the reason.
 
