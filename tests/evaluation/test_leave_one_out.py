@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from widemargin import SVC, LinearSVC, SVR, leave_one_out_estimates
+from widemargin import SVC, SVR, LinearSVC, leave_one_out_estimates
 
 
 def problem(seed):

@@ -1,7 +1,7 @@
 """Bounds of the leave-one-out error of a support vector classifier that follow from one fit (Joachims, 2000).
 
-Let α and ξ be the dual variables and the losses of a machine with hinge loss, and f the decision function of the machine
-without row t. If it errs on t, y_t f(x_t) <= 0, then
+Let α and ξ be the dual variables and the losses of a machine with hinge loss, and f the decision function of the
+machine without row t. If it errs on t, y_t f(x_t) <= 0, then
 
     ξ_t + ½ α_t (D_t + D'_t) >= 1                                                                     (1)
 
@@ -17,7 +17,8 @@ Both D are at most max_j |φ(x_t) − φ(x_j)|² = 2 R_t², so that an error imp
 for which this holds bounds the number of leave-one-out errors. It assumes that there are free support vectors which can
 take what is moved, in either machine. With rho in place of 2 it is Joachims's family of estimates, of which SVM-light
 uses rho = 1; this is no bound any more if there is an intercept, but closer to the error. Rows with α_t = 0 are never
-errors. With a `depth`, D_t is made small by a greedy choice of d, in steps of 1 / depth.
+errors. With a `depth`, D_t is made small by a greedy choice of d, in steps of 1 / depth; D'_t is 2 R_t² for rho = 2, is
+taken to be D_t for rho = 1, and is between them for numbers between these.
 
 T. Joachims, Estimating the generalization performance of an SVM efficiently, ICML 2000.
 """
@@ -139,9 +140,11 @@ def leave_one_out_estimates(
     radius = problem.squared_radii() if squared_radius is None else np.full(problem.n_rows, float(squared_radius))
     may_err = problem.loss + rho * problem.alpha * radius >= 1.0
     if depth:
+        bounded = max(rho - 1.0, 0.0)
         for t in np.flatnonzero(may_err & (problem.alpha > 0.0)):
             spread = problem.spread(t, depth)
-            may_err[t] = problem.loss[t] + 0.5 * rho * problem.alpha[t] * (0.5 * spread + radius[t]) >= 1.0
+            mean = (1.0 - 0.5 * bounded) * spread + bounded * radius[t]
+            may_err[t] = problem.loss[t] + min(rho, 1.0) * problem.alpha[t] * mean >= 1.0
     measures = _measures(problem.sign, may_err)
     if not exact:
         return LeaveOneOutEstimates(*measures, may_err, rho, depth)

@@ -35,7 +35,7 @@ def count_pairs(scores, y, query):
 
 
 def average_precision(scores, positive):
-    """Return the mean over the positive rows of the precision at their rank; tied rows share the last of their ranks."""
+    """Return the mean over positive rows of the precision at their rank; tied rows share the last of their ranks."""
     if not np.any(positive):
         return float("nan")
     order = np.argsort(-scores, kind="stable")

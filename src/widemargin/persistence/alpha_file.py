@@ -1,7 +1,7 @@
 """Files of dual variables as svm_learn writes and reads them (-a, -y): a line for each training row.
 
-    classification   y_i α_i, between −C and C
-    regression       the difference of the two dual variables of a row
+classification   y_i α_i, between −C and C
+regression       the difference of the two dual variables of a row
 """
 
 import os

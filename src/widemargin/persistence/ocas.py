@@ -1,7 +1,7 @@
 """The model text of svmocas and msvmocas: numbers and line ends, nothing else.
 
-    svmocas    a line for each weight, then the intercept
-    msvmocas   a line for each feature, with a column for each class
+svmocas    a line for each weight, then the intercept
+msvmocas   a line for each feature, with a column for each class
 """
 
 import os

@@ -5,6 +5,8 @@
 A query with many rows counts as much as one with few, as in the second loss of SVM-rank. Counts are those of `ranking`.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from widemargin._runtime.compile import compiled
@@ -16,7 +18,7 @@ class QueryRisk(PairRisk):
 
     def __init__(self, rank, ends, C, n_jobs=1):
         super().__init__(rank, ends, C, n_jobs)
-        pairs = np.array([_pairs_in(self._rank[begin:end]) for begin, end in zip(ends[:-1], ends[1:], strict=True)])
+        pairs = np.array([_pairs_in(self._rank[begin:end]) for begin, end in pairwise(ends)])
         self._weights = np.zeros(len(pairs))
         self._weights[pairs > 0] = self.scale / (np.count_nonzero(pairs) * pairs[pairs > 0])
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from tests.cli.programs.originals import data_file, figures, recorded
+
 from widemargin import SVC, FormatError, load_model, read_alphas, read_svmlight, write_alphas, write_svmlight
 
 RUNS = {  # file stem: data set, options of svm_learn
@@ -70,7 +70,7 @@ def test_lines_have_svm_lights_words(stem, learn):
         return [head for head in heads if head not in ours_only and not head.startswith(theirs_only[:-2] or head == "")]
 
     ours, theirs = map(words, learn(stem))
-    ours, theirs = [w for w in ours if w], [w for w in theirs if w and w != "Number of SV" or stem != "ranking"]
+    ours, theirs = [w for w in ours if w], [w for w in theirs if (w and w != "Number of SV") or stem != "ranking"]
     theirs = [w for w in theirs if not w.startswith("..") and "Moving" not in w]
     assert [w for w in ours if "Optimizing" not in w] == [w for w in theirs if "Optimizing" not in w and w]
 
@@ -78,7 +78,9 @@ def test_lines_have_svm_lights_words(stem, learn):
 @pytest.mark.parametrize("stem", ["linear", "rbf", "poly", "sigmoid", "unbiased-j2", "regression-rbf"])
 def test_support_vectors_agree_within_a_few(stem, learn):
     ours, theirs = learn(stem)
-    (mine,), (its,) = ([line for line in text.splitlines() if line.startswith("Number of SV")] for text in (ours, theirs))
+    (mine,), (its,) = (
+        [line for line in text.splitlines() if line.startswith("Number of SV")] for text in (ours, theirs)
+    )
     pick = [[int(word) for word in line.replace("(including", "").split() if word.isdigit()] for line in (mine, its)]
     np.testing.assert_allclose(pick[0], pick[1], atol=4)
 
@@ -157,7 +159,9 @@ def test_rows_that_are_inconsistent_are_taken_out(call, tmp_path):
     status, out, _ = call("as", "svm_learn", "-i", "1", "-c", "10", "line", "model")
     assert status == 0
     assert "Number of SV: 2 (plus 1 inconsistent examples)" in out
-    np.testing.assert_allclose(load_model(tmp_path / "model").decision_function([[1.0], [-1.0]]), [1.0, -1.0], atol=1e-3)
+    np.testing.assert_allclose(
+        load_model(tmp_path / "model").decision_function([[1.0], [-1.0]]), [1.0, -1.0], atol=1e-3
+    )
 
 
 @pytest.mark.parametrize(

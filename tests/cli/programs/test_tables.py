@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-
 from tests.cli.programs.originals import recorded
+
 from widemargin.cli.messages import UsageError
 from widemargin.cli.programs.registry import MODULES, REFUSED, program
 from widemargin.cli.programs.table import ANY_VALUE, markdown
@@ -24,7 +24,11 @@ LETTERS = {  # of programs whose options are not in OPTIONS.md, from their manua
     "svm_rank_classify": "-v",
     "linclassif": "-e -o -t -v",
 }
-SECTIONS = {"svm_learn": "svm_learn 6.20", "svm_perf_learn": "svm_perf_learn 3.00", "svmocas": "svmocas 0.97 / msvmocas"}
+SECTIONS = {
+    "svm_learn": "svm_learn 6.20",
+    "svm_perf_learn": "svm_perf_learn 3.00",
+    "svmocas": "svmocas 0.97 / msvmocas",
+}
 
 
 def letters_of(name):
@@ -37,7 +41,8 @@ def test_options_are_named_once_with_their_meaning(name):
     assert len({option.letter for option in options}) == len(options)
     assert program(name).name == name
     for option in options:
-        assert option.meaning and option.here, option.letter
+        assert option.meaning, option.letter
+        assert option.here, option.letter
         assert option.becomes or option.noted or option.refused, option.letter
 
 
@@ -82,12 +87,7 @@ def test_help_lists_every_option(name):
 
 @pytest.mark.parametrize(
     ("name", "letter", "value"),
-    [
-        (name, option.letter, value)
-        for name in MODULES
-        for option in program(name).options
-        for value in option.refused
-    ],
+    [(name, option.letter, value) for name in MODULES for option in program(name).options for value in option.refused],
 )
 def test_what_cannot_be_had_is_refused_by_name_with_the_reason(name, letter, value):
     option = next(option for option in program(name).options if option.letter == letter)
@@ -98,7 +98,13 @@ def test_what_cannot_be_had_is_refused_by_name_with_the_reason(name, letter, val
 
 def test_defaults_are_read_as_given_values_are():
     arguments = program("svm_learn").parse(["-c", "2", "-z", "r", "data"])
-    assert (arguments["-c"], arguments["-z"], arguments["-w"], arguments["-t"], arguments["-y"]) == (2, "r", 0.1, 0, None)
+    assert (arguments["-c"], arguments["-z"], arguments["-w"], arguments["-t"], arguments["-y"]) == (
+        2,
+        "r",
+        0.1,
+        0,
+        None,
+    )
     assert arguments.files == ["data", None]
 
 

@@ -52,7 +52,8 @@ def run(tokens):
 
 def _run(chosen, tokens):
     """Run a program with its arguments; wrong ones end with its own exit status."""
-    if tokens in (["--help"], ["-?"]):
+    asks = {"--help", "-?", "-h"} - {option.letter for option in chosen.options}
+    if len(tokens) == 1 and tokens[0] in asks:
         print(chosen.help())
         return 0
     try:

@@ -22,7 +22,7 @@ _REFUSED = {
     "6": "there is neither an L1 penalty nor a logistic loss",
 }
 _WITH_FREE_INTERCEPT = (2, 11)
-_WITH_SEARCH = (2, 11)
+_WITH_SEARCH = (2,)
 
 OPTIONS = (
     Option("-s", "1", "type: 0 to 7 classification, 11 to 13 regression, 21 one-class",
@@ -36,11 +36,13 @@ OPTIONS = (
            "relative gap of e/100", positive, default_words="by type"),
     Option("-B", "-1", "value of the constant feature whose weight is the intercept; none if below 0",
            "`intercept_scaling`", number),
-    Option("-R", "", "the intercept is not penalised, with -B 1 and types 2 and 11", "`penalize_intercept=False`", None),
+    Option("-R", "", "the intercept is not penalised, with -B 1 and types 2 and 11", "`penalize_intercept=False`",
+           None),
     Option("-wi", "1", "factor of C for class i", "`class_weight`", positive),
     Option("-v", "", "cross-validate with so many folds, and write no model",
            "the same; folds are stratified, and the same each time", whole(2)),
-    Option("-C", "", "search for C by cross-validation, types 2 and 11", "`c_path`, over powers of 2 up to 1024", None),
+    Option("-C", "", "search for C by cross-validation, with type 2",
+           "`c_path`, over powers of 2 up to 1024; that of type 11 for C and p is `widemargin grid`", None),
     Option("-q", "", "print nothing", "the same", None),
 )  # fmt: skip
 
@@ -73,7 +75,7 @@ def _estimator(arguments):
     if arguments["-R"] and (kind not in _WITH_FREE_INTERCEPT or bias != 1.0):
         raise UsageError("-R needs -B 1 and type -s 2 or -s 11")
     if arguments["-C"] and kind not in _WITH_SEARCH:
-        raise UsageError("-C needs type -s 2 or -s 11")
+        raise UsageError("-C needs type -s 2; widemargin grid searches for other parameters")
     tol = arguments["-e"] or default_tol
     criterion = {"solver": "dcd", "stopping": "kkt", "tol": tol} if is_kkt else {"tol": tol / 100.0}
     if name == "LinearOneClassSVM":

@@ -8,20 +8,17 @@ OPTIONS = (
     Option("-e", "", "print the error, and of each class", "the same", None),
     Option("-o", "", "file of the output", "the same", default_words="standard output"),
     Option("-t", "0", "0 labels, 1 decision values", "the same", one_of("0", "1")),
-    Option("-v", "1", "0 prints nothing but what is asked for", "the same", number),
+    Option("-v", "0", "verbosity", read=number, noted="it prints what is asked for, nothing else"),
 )
 
 
 def run(arguments):
-    """Write labels or scores, and print the error; return the exit status."""
+    """Write labels or scores, and print the error; return the exit status, which is 1 in the original in any case."""
     from widemargin.workflows.originals.ocas import classify_file
 
     data, model = arguments.files
-    with working(quiet=arguments["-v"] < 1):
-        lines = classify_file(
-            data, model, None if arguments["-e"] and arguments["-o"] is None else arguments["-o"] or "-",
-            with_scores=arguments["-t"] == 1,
-        )  # fmt: skip
+    with working(quiet=True):
+        lines = classify_file(data, model, arguments["-o"] or "-", with_scores=arguments["-t"] == 1)
     print_lines(lines, quiet=not arguments["-e"])
     return 0
 

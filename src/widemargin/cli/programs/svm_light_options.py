@@ -4,7 +4,9 @@ from widemargin.cli.programs.table import Option
 from widemargin.cli.programs.values import non_negative, number, one_of, positive, whole
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
-_OWN_KERNEL = "a kernel of your own is compiled into the original; here it is a function in Python, kernel=function of SVC"
+_OWN_KERNEL = (
+    "a kernel of your own is compiled into the original; here it is a function in Python, kernel=function of SVC"
+)
 
 KERNEL_OPTIONS = (
     Option("-t", "0", "kernel: 0 linear, 1 (s a·b + r)^d, 2 exp(-g |a-b|²), 3 tanh(s a·b + r), 4 the user's",

@@ -8,20 +8,23 @@ from widemargin.cli.programs.values import non_negative, one_of, positive, whole
 _NO_SPARSE_KERNELS = "sparse kernel expansions are `MeasureSVC(kernel=..., basis=...)` here, in Python"
 
 OPTIONS = (
-    Option("-c", "0.01", "C of a loss in percent", "`C`, translated: the printed objective is the original's", positive),
+    Option("-c", "0.01", "C of a loss in percent", "`C`, translated: the printed objective is the original's",
+           positive),
     Option("-l", "2", "loss: 0 zero/one of the whole file, 1 F1, 2 error rate, 3 PRBEP, 4 precision@k, 5 recall@k, "
            "10 ROC area", '`MeasureSVC`; 2 `LinearSVC(loss="hinge")`, 10 `ROCAreaSVC`',
            one_of("0", "1", "2", "3", "4", "5", "10")),
     Option("--b", "1", "value of the constant feature; 0 is no intercept", "`intercept_scaling`", non_negative),
     Option("--p", "0", "k of precision@k and recall@k as a fraction of the positive rows; 0 is 0.5 and 2", "the K of "
            "`measure`", non_negative),
-    *common_options(tol="0.1", algorithm="9", tol_words="of a loss in percent: a relative gap of e/100, which is sharper"),
+    *common_options(tol="0.1", algorithm="9",
+                    tol_words="of a loss in percent: a relative gap of e/100, which is sharper"),
     Option("--t", "0", "sparse kernel expansion", read=whole(0), refused={"*": _NO_SPARSE_KERNELS}),
     Option("--i", "2", "how its basis is chosen", read=whole(0), refused={"*": _NO_SPARSE_KERNELS}),
     Option("--k", "500", "size of its basis", read=whole(1), refused={"*": _NO_SPARSE_KERNELS}),
     Option("--r", "0", "points that are tried", read=whole(0), refused={"*": _NO_SPARSE_KERNELS}),
     Option("--f", "", "file of its basis", read=str, default_words="training file", refused={"*": _NO_SPARSE_KERNELS}),
-    Option("--s", "1", "1: leave rows out that need no look", read=one_of("0", "1"), noted="the solver decides by itself"),
+    Option("--s", "1", "1: leave rows out that need no look", read=one_of("0", "1"),
+           noted="the solver decides by itself"),
 )  # fmt: skip
 
 
@@ -45,6 +48,4 @@ def run(arguments):
     return 0
 
 
-PROGRAM = Program(
-    "svm_perf_learn", "SVM-Perf", "train a classifier for a measure", ("DATA", "[MODEL]"), OPTIONS, run
-)
+PROGRAM = Program("svm_perf_learn", "SVM-Perf", "train a classifier for a measure", ("DATA", "[MODEL]"), OPTIONS, run)

@@ -28,6 +28,4 @@ def run(arguments):
     return 0
 
 
-PROGRAM = Program(
-    "svm_rank_learn", "SVM-rank", "train a ranking within queries", ("DATA", "[MODEL]"), OPTIONS, run
-)
+PROGRAM = Program("svm_rank_learn", "SVM-rank", "train a ranking within queries", ("DATA", "[MODEL]"), OPTIONS, run)

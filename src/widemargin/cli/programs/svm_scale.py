@@ -8,7 +8,15 @@ from widemargin.cli.programs.values import number, numbers
 OPTIONS = (
     Option("-l", "-1", "lower limit of the scaled features", "`lower` of `scale_file`", number),
     Option("-u", "1", "upper limit of the scaled features", "`upper`", number),
-    Option("-y", "", "lower and upper limit of the scaled labels", "`labels`", numbers, default_words="not scaled", n_words=2),
+    Option(
+        "-y",
+        "",
+        "lower and upper limit of the scaled labels",
+        "`labels`",
+        numbers,
+        default_words="not scaled",
+        n_words=2,
+    ),
     Option("-s", "", "file in which the ranges are saved", "`save`"),
     Option("-r", "", "file of ranges that are applied", "`restore`"),
 )

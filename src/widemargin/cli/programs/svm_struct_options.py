@@ -4,7 +4,9 @@ from widemargin.cli.programs.svm_light_options import KERNEL_OPTIONS
 from widemargin.cli.programs.table import Option
 from widemargin.cli.programs.values import number, one_of, positive, whole
 
-_NO_KERNELS = "there is no kernel machine of whole labellings; `MeasureSVC(kernel=..., basis=...)` has kernels on a basis"
+_NO_KERNELS = (
+    "there is no kernel machine of whole labellings; `MeasureSVC(kernel=..., basis=...)` has kernels on a basis"
+)
 _OWN_PLANES = "the cutting planes here keep what they need"
 _NO_INNER_QP = "the inner problem has no such setting here"
 _LINEAR_ONLY = dict.fromkeys(("1", "2", "3", "4"), _NO_KERNELS)
@@ -36,7 +38,8 @@ def common_options(*, tol, algorithm, tol_words):
         Option("-f", "5", "constraints that are kept for each row (-w 4)", read=whole(1), noted=_OWN_PLANES),
         Option("-b", "100", "percentage of the constraints that are refreshed (-w 4)", read=number, noted=_OWN_PLANES),
         Option("-n", "", "new variables in each working set", read=whole(2), default_words="q", noted=_NO_INNER_QP),
-        Option("-m", "40", "megabytes of kernel values that are kept", read=positive, noted="a linear machine has none"),
+        Option("-m", "40", "megabytes of kernel values that are kept", read=positive,
+               noted="a linear machine has none"),
         Option("-h", "100", "iterations before a variable is left out", read=whole(1), noted=_NO_INNER_QP),
         Option("-#", "100000", "iterations without progress", read=whole(1), noted=_NO_INNER_QP),
         *_KERNELS,

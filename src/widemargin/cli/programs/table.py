@@ -60,7 +60,9 @@ class Option:
         if self.noted:
             words.append(f"accepted with a note: {self.noted}")
         for value, reason in self.refused.items():
-            words.append(f"refused: {reason}" if value == ANY_VALUE else f"`{self.letter} {value}` is refused: {reason}")
+            words.append(
+                f"refused: {reason}" if value == ANY_VALUE else f"`{self.letter} {value}` is refused: {reason}"
+            )
         return "; ".join(words)
 
 

@@ -74,7 +74,7 @@ def learn_file(settings: OcasSettings, data: str, output: str) -> list[str]:
         naming_the_file(data, model.fit, X, sign, weight)
     with naming(output):
         write_weights(output, model.coef_, model.intercept_[0])
-    return _lines(settings, X, model)
+    return _lines(settings, X, sign, model, output)
 
 
 def _estimator(settings):
@@ -97,31 +97,45 @@ def _estimator(settings):
     )
 
 
-def _lines(settings, X, model):
-    """Return the lines about a fitted model."""
+def _lines(settings, X, sign, model, output):
+    """Return what svmocas prints about the setting, each plane, and the result."""
+    lines = ["Input file statistics:", f"   # of examples  : {X.shape[0]}", f"   dimensionality : {X.shape[1]}"]
+    limit = "inf" if settings.max_seconds is None else f"{settings.max_seconds:f}"
+    lines += ["Setting:", f"   C              : {settings.costs or format(settings.C, 'f')}"]
+    lines += [f"   bias           : {settings.constant:g}", f"   # of examples  : {X.shape[0]}"]
+    lines += [f"   solver         : {int(not settings.plain)}", f"   cache size     : {settings.max_planes}"]
+    lines += [f"   # of threads   : {settings.n_jobs}", f"   TolAbs         : {settings.absolute:f}"]
+    lines += [f"   TolRel         : {settings.relative:f}", f"   QPValue        : {settings.target:f}"]
+    lines += [f"   MaxTime        : {limit} [s]", "Starting optimization:"]
+    for entry in model.history_:
+        lines.append(f"{entry['iteration']:4d}: tim={entry['seconds']:f}, {_values(entry['primal'], entry['dual'])}")
+    error = 100.0 * np.mean(model.predict(X) != sign)
+    lines.append(f"Stopping condition: {_reason(settings, model)}")
+    return [*lines, f"Training error: {error:.4f}%", f"Result saved to model file: {output}"]
+
+
+def _values(primal, dual):
+    """Return the objectives as svmocas prints them."""
+    relative = 1.0 - dual / primal if primal else 0.0
+    return f"Q_P={primal:f}, Q_D={dual:f}, Q_P-Q_D={primal - dual:f}, 1-Q_D/Q_P={relative:f}"
+
+
+def _reason(settings, model):
+    """Return why it stopped, in the words of svmocas where it has them."""
     primal = float(model.objective_)
-    dual = primal * (1.0 - max(float(model.gap_), 0.0))
-    reasons = {Status.CONVERGED.value: "(Q_P-Q_D)/|Q_P| <= TolRel", Status.MAX_SECONDS.value: "time limit",
-               Status.MAX_ITER.value: "no space in the buffer"}  # fmt: skip
-    if primal - dual <= settings.absolute:
-        reasons[Status.CALLBACK.value] = "Q_P-Q_D <= TolAbs"
-    elif primal <= settings.target:
-        reasons[Status.CALLBACK.value] = "Q_P <= QPBound"
-    return [
-        f"Input data statistics: {X.shape[0]} examples, {X.shape[1]} features",
-        f"Stopping condition: {reasons.get(model.status_, model.status_)}",
-        f"number of iterations: {int(model.n_iter_)}",
-        f"primal value: Q_P={primal:f}",
-        f"dual value: Q_D={dual:f}",
-        f"Q_P-Q_D={primal - dual:f}, 1-Q_D/Q_P={(primal - dual) / primal if primal else 0.0:f}",
-    ]
+    if model.status_ == Status.CONVERGED.value:
+        return f"1-Q_D/Q_P <= TolRel(={settings.relative:f}) satisfied."
+    if model.status_ == Status.CALLBACK.value and primal * max(float(model.gap_), 0.0) <= settings.absolute:
+        return f"Q_P-Q_D <= TolAbs(={settings.absolute:f}) satisfied."
+    if model.status_ == Status.CALLBACK.value:
+        return f"Q_P <= QPValue(={settings.target:f}) satisfied."
+    return f"{model.status_}."
 
 
-def classify_file(data: str, model: str, output: str | None, *, with_scores: bool = False) -> list[str]:
+def classify_file(data: str, model: str, output: str, *, with_scores: bool = False) -> list[str]:
     """Write the label or the score of each row by a model of svmocas or msvmocas; return lines with the errors.
 
-    Classes of msvmocas are 1, 2, ...; those of svmocas 1 and −1. `output` is "-" for standard output, and None for
-    no output.
+    Classes of msvmocas are 1, 2, ...; those of svmocas 1 and −1. `output` is "-" for standard output.
     """
     with naming(model):
         W, intercepts = read_weights(model)
@@ -130,16 +144,19 @@ def classify_file(data: str, model: str, output: str | None, *, with_scores: boo
     X.resize(X.shape[0], n_features)
     W = np.pad(W, ((0, 0), (0, n_features - W.shape[1])))
     scores = X @ W.T + intercepts
-    labels = np.where(scores[:, 0] >= 0.0, 1, -1) if len(W) == 1 else scores.argmax(axis=1) + 1
-    if output is not None:
-        if output != "-":
-            check_target(output, data, model)
-        rows = (" ".join(f"{one:.17g}" for one in row) for row in scores) if with_scores else map(str, labels.tolist())
-        write_lines(rows, output)
+    is_binary = len(W) == 1
+    labels = np.where(scores[:, 0] >= 0.0, 1, -1) if is_binary else scores.argmax(axis=1) + 1
+    if output != "-":
+        check_target(output, data, model)
+    form = "{:+d}" if is_binary else "{:d}"
+    rows = (" ".join(f"{one:.17g}" for one in row) for row in scores) if with_scores else map(form.format, labels)
+    write_lines(rows, output)
     wrong = labels != y
-    lines = [f"Classification error: {100.0 * wrong.mean():f}% ({int(wrong.sum())}/{len(y)})"]
-    for label in np.unique(y):
-        of_class = y == label
-        share = f"{100.0 * wrong[of_class].mean():f}% ({int(wrong[of_class].sum())}/{int(of_class.sum())})"
-        lines.append(f"Class {label:g}: {share}")
-    return lines
+    classes = [1, -1] if is_binary else np.unique(y).astype(int).tolist()
+    parts = " ".join(f"{form.format(label)}: {_share(wrong[y == label])}" for label in classes if (y == label).any())
+    return [f"Classification error: {_share(wrong)}", f"Per-class errors: {parts}"]
+
+
+def _share(wrong):
+    """Return a fraction of errors as linclassif prints it."""
+    return f"{100.0 * wrong.mean():f}%({int(wrong.sum())}/{len(wrong)})"

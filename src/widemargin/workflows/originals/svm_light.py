@@ -26,7 +26,15 @@ from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.persistence.alpha_file import read_alphas, write_alphas
 from widemargin.persistence.model_file import save_model
 from widemargin.workflows.errors import FileError
-from widemargin.workflows.files import check_target, name_of, naming, naming_the_file, read_model, read_rows, write_lines
+from widemargin.workflows.files import (
+    check_target,
+    name_of,
+    naming,
+    naming_the_file,
+    read_model,
+    read_rows,
+    write_lines,
+)
 from widemargin.workflows.model_rows import read_rows_for
 from widemargin.workflows.originals.svm_light_text import classified_lines, learned_lines
 
@@ -250,7 +258,9 @@ def _facts(settings, X, y, model, beta):
     loss = np.maximum(np.abs(residual) - settings.epsilon, 0.0) if is_regression else np.maximum(1.0 - y * f, 0.0)
     excess = np.abs(residual) - settings.epsilon if is_regression else 1.0 - y * f
     at_bound = np.abs(beta) >= cost * (1.0 - 1e-12)
-    violation = np.where(beta == 0.0, np.maximum(excess, 0.0), np.where(at_bound, np.maximum(-excess, 0.0), np.abs(excess)))
+    violation = np.where(
+        beta == 0.0, np.maximum(excess, 0.0), np.where(at_bound, np.maximum(-excess, 0.0), np.abs(excess))
+    )
     linear = y @ beta - settings.epsilon * np.abs(beta).sum() if is_regression else np.abs(beta).sum()
     dual = float(linear) - 0.5 * length**2
     norms = squared_norms(X[np.flatnonzero(beta)]) if beta.any() else np.zeros(1)
@@ -276,7 +286,9 @@ def _estimates(settings, X, y, model):
 def _rank(settings, X, y, qid):
     """Return a RankSVM whose C is that of a sum over pairs, and facts about it."""
     if settings.kernel != "linear":
-        raise FileError("ranking with kernels (-z p -t) cannot be had: there is no kernel machine of all pairs; use -t 0")
+        raise FileError(
+            "ranking with kernels (-z p -t) cannot be had: there is no kernel machine of all pairs; use -t 0"
+        )
     n_pairs = int(pairs_of_queries(y, np.zeros(len(y), int) if qid is None else qid).sum())
     model = RankSVM(C=settings.C * n_pairs, tol=settings.tol, max_iter=None).fit(X, y, qid=qid)
     length = float(np.linalg.norm(model.coef_))

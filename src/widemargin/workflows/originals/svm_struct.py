@@ -1,10 +1,10 @@
 """What svm_perf_learn, svm_rank_learn and their classify programs do, with the C and the objective of these programs.
 
-    SVM-Perf   minimise ½|w|² + c ξ,    ξ >= Δ(z) + 100/n Σ_i ½ (z_i − y_i) <w, x_i> for all labellings z,   Δ in percent
+    SVM-Perf   minimise ½|w|² + c ξ,   ξ >= Δ(z) + 100/n Σ_i ½ (z_i − y_i) <w, x_i> for all labellings z, Δ in percent
     SVM-rank   minimise ½|w|² + c/n Σ over queries of the hinge losses of its pairs, or of their mean
 
-The measures of `MeasureSVC` lack the factor ½, and their Δ is at most 1. With w = 2 v, the objective of SVM-Perf at w is
-four times that of MeasureSVC at v with C = 25 c. The zero/one loss of SVM-Perf is not in percent: there w = v / 50, and
+The measures of `MeasureSVC` lack the factor ½, and their Δ is at most 1. With w = 2 v, the objective of SVM-Perf at w
+is four times that of MeasureSVC at v with C = 25 c. The zero/one loss of SVM-Perf is not in percent: there w = v / 50, and
 C = 2500 c. The error rate is the mean hinge loss, LinearSVC with C = 100 c / n; ROC area is ROCAreaSVC with C = 100 c.
 The objective of SVM-Perf is at most 100 c, at w = 0, so that a relative gap of e/100 is an absolute one of at most e c.
 """
@@ -23,7 +23,15 @@ from widemargin.models.cutting_plane.roc_area import ROCAreaSVC
 from widemargin.models.linear import LinearSVC
 from widemargin.persistence.model_file import save_model
 from widemargin.workflows.errors import FileError
-from widemargin.workflows.files import check_target, name_of, naming, naming_the_file, read_model, read_rows, write_lines
+from widemargin.workflows.files import (
+    check_target,
+    name_of,
+    naming,
+    naming_the_file,
+    read_model,
+    read_rows,
+    write_lines,
+)
 from widemargin.workflows.model_rows import read_rows_for
 from widemargin.workflows.originals.svm_light import scores_of
 from widemargin.workflows.originals.svm_struct_text import learned_lines, perf_lines, rank_lines

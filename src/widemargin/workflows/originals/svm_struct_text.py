@@ -39,7 +39,8 @@ def perf_lines(facts, seconds):
     correct = int(facts["Accuracy"] == 1.0)
     yield f"Average loss on test set: {100.0 * (1.0 - facts['Accuracy']):.4f}"
     yield (
-        f"Zero/one-error on test set: {100.0 * (1 - correct):.2f}% ({correct} correct, {1 - correct} incorrect, 1 total)"
+        f"Zero/one-error on test set: {100.0 * (1 - correct):.2f}% "
+        f"({correct} correct, {1 - correct} incorrect, 1 total)"
     )
     yield from _NOTE_OF_PERF.splitlines()
     for name, value in facts.items():
@@ -52,9 +53,7 @@ def rank_lines(facts, seconds):
     correct, total = facts["correct"], facts["queries"]
     share = 100.0 * (total - correct) / total
     yield f"Average loss on test set: {facts['loss']:.4f}"
-    yield (
-        f"Zero/one-error on test set: {share:.2f}% ({correct} correct, {total - correct} incorrect, {total} total)"
-    )
+    yield (f"Zero/one-error on test set: {share:.2f}% ({correct} correct, {total - correct} incorrect, {total} total)")
     yield from _NOTE_OF_RANK.splitlines()
     yield f"Total Num Swappedpairs  : {facts['swapped']:6d}"
     yield f"Avg Swappedpairs Percent: {100.0 * facts['loss']:6.2f}"
