@@ -67,7 +67,7 @@ def test_exact_measures_are_those_of_fits_without_each_row(seed):
     errs = errors_by_fits(X, y, model)
     assert found.exact_error == errs.mean()
     assert found.exact_recall == 1.0 - np.sum(errs & (y > 0)) / np.sum(y > 0)
-    assert found.n_fits == np.sum(found.rows)
+    assert found.n_fits <= np.sum(found.rows)
     assert leave_one_out_estimates(clone(model).fit(X, y), X, y).exact_error is None
 
 

@@ -106,7 +106,8 @@ def leave_one_out_estimates(
         With a depth above 0, rows that would count are tried again with a sharper condition, whose cost is in
         proportion to the depth and to the number of free support vectors; SVM-light suggests 100.
     exact : bool, default=False
-        Whether to compute the leave-one-out measures, too, by a fit without each row that may be an error.
+        Whether to compute the leave-one-out measures, too, by a fit without each row that may be an error. The depth is
+        not used to choose these rows.
     squared_radius : float, default=None
         One R² for all rows, in place of that of each row.
 
@@ -138,7 +139,8 @@ def leave_one_out_estimates(
         raise ValueError(f"depth must be at least 0, got {depth}.")
     problem = _Problem(model, X, y)
     radius = problem.squared_radii() if squared_radius is None else np.full(problem.n_rows, float(squared_radius))
-    may_err = problem.loss + rho * problem.alpha * radius >= 1.0
+    candidates = problem.loss + rho * problem.alpha * radius >= 1.0
+    may_err = candidates.copy()
     if depth:
         bounded = max(rho - 1.0, 0.0)
         for t in np.flatnonzero(may_err & (problem.alpha > 0.0)):
@@ -148,13 +150,8 @@ def leave_one_out_estimates(
     measures = _measures(problem.sign, may_err)
     if not exact:
         return LeaveOneOutEstimates(*measures, may_err, rho, depth)
-    candidates = np.flatnonzero(may_err & (problem.alpha > 0.0))
-    errs = np.zeros(problem.n_rows, bool)
-    with task("leave-one-out", len(candidates), "fits") as fits:
-        for t in candidates:
-            errs[t] = problem.errs_without(t)
-            fits.advance()
-    return LeaveOneOutEstimates(*measures, may_err, rho, depth, *_measures(problem.sign, errs), len(candidates))
+    errs, n_fits = problem.leave_one_out(candidates)
+    return LeaveOneOutEstimates(*measures, may_err, rho, depth, *_measures(problem.sign, errs), n_fits)
 
 
 def _measures(sign, errs):
@@ -255,6 +252,19 @@ class _Problem:
             moved[j] += step
             sums += among[j] / depth
         return max(square, 0.0)
+
+    def leave_one_out(self, candidates):
+        """Return which rows are leave-one-out errors, of those that may be, and the number of fits.
+
+        A row that is an error of the model with it is one of the model without it, whose loss there is not smaller.
+        """
+        errs = self.loss >= 1.0
+        rows = np.flatnonzero(candidates & ~errs & (self.alpha > 0.0))
+        with task("leave-one-out", len(rows), "fits") as fits:
+            for t in rows:
+                errs[t] = self.errs_without(t)
+                fits.advance()
+        return errs, len(rows)
 
     def errs_without(self, t):
         """Return whether the model that is fitted to the other rows errs on row t."""

@@ -12,8 +12,8 @@
     1 3:-0.498 77:0.5375 #                        (a line per support vector: coefficient, features, comment)
 
 The decision value is Σ coefficient K(support vector, x) − b. Of a linear model we write one vector, w, with coefficient
-1, and of a kernel machine its support vectors. A checksum is the comment of the last line (see `persistence.text`). Each
-program accepts only its own version, which is V6.20 in SVM-light 6.20, SVM-Perf 3.00 and SVM-rank.
+1, and of a kernel machine its support vectors. A checksum is the comment of the last line (see `text`). Each program
+accepts only its own version, which is V6.20 in SVM-light 6.20, SVM-Perf 3.00 and SVM-rank.
 
 The programs print decision values, not labels, so that the format stores neither labels nor the kind of model. We store
 both in the free text: the estimator's name, then the two class labels, which must be integers, then the measure of a

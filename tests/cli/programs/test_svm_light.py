@@ -153,12 +153,13 @@ def test_the_default_C_is_the_inverse_square_of_the_mean_length(call, two):
 
 
 def test_rows_that_are_inconsistent_are_taken_out(call, tmp_path):
-    """On a line, the row at -3 with label 1 is at its bound; without it the classes are separable."""
-    X = np.array([[-2.0], [-1.0], [-3.0], [1.0], [2.0]])
-    write_svmlight(tmp_path / "line", X, [-1, -1, 1, 1, 1])
+    """Of a line with f(x) = x, the positive row at -1.5 is at its bound; without it the classes are separable."""
+    X = np.array([[-2.0], [-1.0], [-1.0], [-1.0], [-1.5], [1.0], [2.0]])
+    write_svmlight(tmp_path / "line", X, [-1, -1, -1, -1, 1, 1, 1])
     status, out, _ = call("as", "svm_learn", "-i", "1", "-c", "10", "line", "model")
     assert status == 0
-    assert "Number of SV: 2 (plus 1 inconsistent examples)" in out
+    assert "(plus 1 inconsistent examples)" in out
+    assert figures(out)["Dual objective value"] == pytest.approx(0.5, abs=1e-3)
     np.testing.assert_allclose(
         load_model(tmp_path / "model").decision_function([[1.0], [-1.0]]), [1.0, -1.0], atol=1e-3
     )

@@ -121,7 +121,8 @@ def learn_file(settings: LightSettings, data: str, output: str) -> LearnedFile:
     else:
         model, facts = naming_the_file(data, _learn, settings, X, y)
     facts |= {"seconds": time.process_time() - started, "rows": len(y), "default_C": default_C}
-    facts["longest"] = float(np.sqrt(_kernel_of(settings).diagonal(squared_norms(X)).max()))
+    if settings.task != "ranking":
+        facts["longest"] = float(np.sqrt(_kernel_of(settings).diagonal(squared_norms(X)).max()))
     if settings.alphas is not None:
         with naming(settings.alphas):
             write_alphas(settings.alphas, facts["alphas"])
@@ -300,7 +301,21 @@ def _rank(settings, X, y, qid):
         "dual": dual,
         "length": length,
         "loss": (model.objective_ - 0.5 * length**2) / settings.C,
+        "longest": _longest_difference(X, y, qid),
     }
+
+
+def _longest_difference(X, y, qid):
+    """Return the largest |x_i − x_j| over the pairs of rows of a query with different targets."""
+    query = np.zeros(len(y), int) if qid is None else np.unique(qid, return_inverse=True)[1]
+    order = np.argsort(query, kind="stable")
+    longest = 0.0
+    for rows in np.split(order, np.flatnonzero(np.diff(query[order])) + 1):
+        norms, products = squared_norms(X[rows]), (X[rows] @ X[rows].T).toarray()
+        is_pair = y[rows, np.newaxis] != y[rows]
+        squares = norms[:, np.newaxis] + norms - 2.0 * products
+        longest = max(longest, float(squares[is_pair].max(initial=0.0)))
+    return float(np.sqrt(longest))
 
 
 @dataclass(frozen=True, eq=False)
