@@ -1,6 +1,6 @@
 """The mean over queries of pair losses, and the zero/one loss of a labelling, by brute force."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_value_and_subgradient_by_brute_force(seed):
     rank, s = rng.integers(0, 3, ends[-1]).astype(float), rng.standard_normal(ends[-1])
     risk = QueryRisk(rank, ends, 7.0)
     means, gradients = [], []
-    for begin, end in zip(ends[:-1], ends[1:], strict=True):
+    for begin, end in pairwise(ends):
         losses, gradient = [], np.zeros(ends[-1])
         for i, j in product(range(begin, end), repeat=2):
             if rank[i] > rank[j]:

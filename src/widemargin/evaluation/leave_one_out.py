@@ -15,7 +15,8 @@ least the second, since α is optimal with t and the other solution without it.
 
 Both D are at most max_j |φ(x_t) − φ(x_j)|² = 2 R_t², so that an error implies ξ_t + 2 α_t R_t² >= 1. The number of rows
 for which this holds bounds the number of leave-one-out errors. It assumes that there are free support vectors which can
-take what is moved, in either machine. With rho in place of 2 it is Joachims's family of estimates, of which SVM-light
+take what is moved, in either machine. Therefore rows with α_t > 0 also count as errors if the other free support vectors
+cannot take 2 α_t: once for t, and once more for the machine without it, in whose place they stand. With rho in place of 2 it is Joachims's family of estimates, of which SVM-light
 uses rho = 1; this is no bound any more if there is an intercept, but closer to the error. Rows with α_t = 0 are never
 errors. With a `depth`, D_t is made small by a greedy choice of d, in steps of 1 / depth; D'_t is 2 R_t² for rho = 2, is
 taken to be D_t for rho = 1, and is between them for numbers between these.
@@ -100,7 +101,7 @@ def leave_one_out_estimates(
         Their labels.
     rho : float, default=2.0
         A row counts as an error if ξ + rho α R² >= 1, where R² is half the largest squared distance from the row to
-        another one in the space of the kernel. 2 gives bounds. SVM-light's 1 gives estimates that are closer to the
+        another one in the space of the kernel, or if too few support vectors are free. 2 gives bounds. SVM-light's 1 gives estimates that are closer to the
         error, and may be too small.
     depth : int, default=0
         With a depth above 0, rows that would count are tried again with a sharper condition, whose cost is in
@@ -109,7 +110,8 @@ def leave_one_out_estimates(
         Whether to compute the leave-one-out measures, too, by a fit without each row that may be an error. The depth is
         not used to choose these rows.
     squared_radius : float, default=None
-        One R² for all rows, in place of that of each row.
+        One R² for all rows, in place of that of each row, as SVM-light has it. Whether support vectors are free is not
+        asked then.
 
     Returns
     -------
@@ -140,10 +142,12 @@ def leave_one_out_estimates(
     problem = _Problem(model, X, y)
     radius = problem.squared_radii() if squared_radius is None else np.full(problem.n_rows, float(squared_radius))
     candidates = problem.loss + rho * problem.alpha * radius >= 1.0
+    lacks_room = problem.lacks_room() if squared_radius is None else np.zeros(problem.n_rows, bool)
+    candidates |= lacks_room
     may_err = candidates.copy()
     if depth:
         bounded = max(rho - 1.0, 0.0)
-        for t in np.flatnonzero(may_err & (problem.alpha > 0.0)):
+        for t in np.flatnonzero(may_err & (problem.alpha > 0.0) & ~lacks_room):
             spread = problem.spread(t, depth)
             mean = (1.0 - 0.5 * bounded) * spread + bounded * radius[t]
             may_err[t] = problem.loss[t] + min(rho, 1.0) * problem.alpha[t] * mean >= 1.0
@@ -226,12 +230,31 @@ class _Problem:
             radii[rows] = 0.5 * np.maximum(distances.max(axis=1), 0.0)
         return radii
 
+    def _is_free(self):
+        """Return which rows are free support vectors: their dual variables are between their bounds."""
+        return (self.alpha > 0.0) & (self.alpha < _AT_BOUND * self.cost)
+
+    def lacks_room(self):
+        """Return the rows with α > 0 of which the other free support vectors cannot take 2 α.
+
+        They take it by larger dual variables of the same class, and by smaller ones of the other class. Without a fixed
+        sum of dual variables there is nothing to be taken.
+        """
+        if not self._has_sum:
+            return np.zeros(self.n_rows, bool)
+        free, room = self._is_free(), np.empty(self.n_rows)
+        for sign in (1.0, -1.0):
+            mine = self.sign == sign
+            room[mine] = (self.cost - self.alpha)[free & mine].sum() + self.alpha[free & ~mine].sum()
+        room[free] -= (self.cost - self.alpha)[free]  # a row does not take its own
+        return (self.alpha > 0.0) & (room < 2.0 * self.alpha)
+
     def spread(self, t, depth):
         """Return a small |φ(x_t) − Σ d_j φ(x_j)|² over free support vectors j, by `depth` greedy steps."""
         if not self._has_sum:
             return float(self._squares()[t])
         kernel = self._kernel()
-        is_free = (self.alpha > 0.0) & (self.alpha < _AT_BOUND * self.cost)
+        is_free = self._is_free()
         is_free[t] = False
         free = np.flatnonzero(is_free)
         own = float(kernel.diagonal(squared_norms(self.X[t : t + 1]))[0])

@@ -34,7 +34,7 @@ def figures(text):
     """Return the numbers of lines such as `Dual objective value: dval=92.47337` by what precedes them."""
     found = {}
     for line in text.splitlines():
-        match = re.match(r"(.*?)(?:[:=]|<=|=>)\s*([a-zA-Z|]*(?:=>|<=|=))?\s*(-?[0-9.]+)%?", line)
+        match = re.match(r"(.*?)(?:[:=]|<=|=>)\s*([a-zA-Z|]*(?:=>|<=|=))?\s*(-?[0-9][0-9.]*)%?", line)
         if match:
             found[match[1].strip(" :=")] = float(match[3])
     return found

@@ -153,9 +153,9 @@ def test_the_default_C_is_the_inverse_square_of_the_mean_length(call, two):
 
 
 def test_rows_that_are_inconsistent_are_taken_out(call, tmp_path):
-    """Of a line with f(x) = x, the positive row at -1.5 is at its bound; without it the classes are separable."""
-    X = np.array([[-2.0], [-1.0], [-1.0], [-1.0], [-1.5], [1.0], [2.0]])
-    write_svmlight(tmp_path / "line", X, [-1, -1, -1, -1, 1, 1, 1])
+    """f(x) is the first feature. The fourth row is at its bound, 10, the first two have 6.5, and (1, 0) has 3."""
+    X = np.array([[-1.0, -1.0], [-1.0, 1.0], [-2.0, 0.0], [-1.5, 0.0], [1.0, 0.0], [2.0, 0.0]])
+    write_svmlight(tmp_path / "line", X, [-1, -1, -1, 1, 1, 1])
     status, out, _ = call("as", "svm_learn", "-i", "1", "-c", "10", "line", "model")
     assert status == 0
     assert "(plus 1 inconsistent examples)" in out

@@ -15,7 +15,7 @@ OF_EXAMPLE1 = {  # |w| and xi of SVM-Perf on svmlight-example1, -c 1
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_objectives_are_those_of_svm_perf(loss, call, tmp_path):
-    """Either interval between dual and primal objective holds the optimum; the original's ends at a tolerance of 0.1."""
+    """Both intervals between dual and primal objective hold the optimum; the original's tolerance is 0.1."""
     theirs = figures(recorded(f"svm_perf_learn-l{loss}.out"))
     data = data_file("heart_scale", tmp_path)
     status, out, _ = call("as", "svm_perf_learn", "-c", "1", "-l", loss, "-e", "0.01", data, "model")
@@ -37,7 +37,7 @@ def test_norms_on_text_are_those_of_svm_perf(loss, call, tmp_path):
     length, slack = OF_EXAMPLE1[loss]
     data = data_file("svmlight-example1", tmp_path)
     _, out, _ = call("as", "svm_perf_learn", "-c", "1", "-l", loss, data, "model")
-    assert figures(out)["Norm of weight vector"] == pytest.approx(length, rel=5e-3)
+    assert figures(out)["Norm of weight vector"] == pytest.approx(length, rel=1e-2)
     primal = 0.5 * length**2 + slack
     assert figures(out)["Primal objective value"] == pytest.approx(primal, abs=0.12)
 

@@ -68,7 +68,8 @@ def run(arguments):
 
 def _estimator(arguments):
     """Return the estimator that the options describe; UsageError for those that contradict each other."""
-    import widemargin
+    from widemargin.models.linear import LinearSVC, LinearSVR
+    from widemargin.models.linear_one_class import LinearOneClassSVM
 
     kind, bias = arguments["-s"], arguments["-B"]
     name, options, default_tol, is_kkt = TYPES[kind]
@@ -79,14 +80,14 @@ def _estimator(arguments):
     tol = arguments["-e"] or default_tol
     criterion = {"solver": "dcd", "stopping": "kkt", "tol": tol} if is_kkt else {"tol": tol / 100.0}
     if name == "LinearOneClassSVM":
-        return widemargin.LinearOneClassSVM(nu=arguments["-n"], **criterion)
+        return LinearOneClassSVM(nu=arguments["-n"], **criterion)
     options = {**options, **criterion, "C": arguments["-c"], "random_state": 0, "fit_intercept": bias >= 0.0}
     options["intercept_scaling"] = bias if bias > 0.0 else 1.0
     if arguments["-R"]:
         options["penalize_intercept"] = False
     if name == "LinearSVR":
-        return widemargin.LinearSVR(epsilon=arguments["-p"], **options)
-    return widemargin.LinearSVC(class_weight=arguments.by_label or None, **options)
+        return LinearSVR(epsilon=arguments["-p"], **options)
+    return LinearSVC(class_weight=arguments.by_label or None, **options)
 
 
 PROGRAM = Program("train", "LIBLINEAR", "train a linear machine of LIBLINEAR", ("DATA", "[MODEL]"), OPTIONS, run)

@@ -73,7 +73,7 @@ def learn_file(settings: OcasSettings, data: str, output: str) -> list[str]:
             warnings.filterwarnings("ignore", message=".*callback asked to stop", category=ConvergenceWarning)
         naming_the_file(data, model.fit, X, sign, weight)
     with naming(output):
-        write_weights(output, model.coef_, model.intercept_[0])
+        write_weights(output, model.coef_, np.ravel(model.intercept_)[0])
     return _lines(settings, X, sign, model, output)
 
 

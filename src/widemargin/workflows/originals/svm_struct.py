@@ -5,7 +5,8 @@
 
 The measures of `MeasureSVC` lack the factor ½, and their Δ is at most 1. With w = 2 v, the objective of SVM-Perf at w
 is four times that of MeasureSVC at v with C = 25 c. The zero/one loss of SVM-Perf is not in percent: there w = v / 50,
-and C = 2500 c. The error rate is the mean hinge loss, LinearSVC with C = 100 c / n; ROC area is ROCAreaSVC with C = 100 c.
+and C = 2500 c. The error rate is the mean hinge loss, LinearSVC with C = 100 c / n; ROC area is ROCAreaSVC with
+C = 100 c.
 The objective of SVM-Perf is at most 100 c, at w = 0, so that a relative gap of e/100 is an absolute one of at most e c.
 """
 
