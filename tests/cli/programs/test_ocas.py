@@ -24,7 +24,7 @@ def test_objectives_and_models_agree(letters, call, two, tmp_path):
     theirs = original("svmocas", *words, two, "theirs", folder=tmp_path)
     status, ours, _ = call("as", "svmocas", *words, two, "ours")
     assert status == 0
-    objectives = [float(re.findall(r"Q_P=([0-9.]+)", text)[-1]) for text in (ours, theirs)]
+    objectives = [float(re.findall(r" Q_P=([0-9.]+)", text)[-1]) for text in (ours, theirs)]
     assert objectives[0] == pytest.approx(objectives[1], rel=1e-5)
     for line in ("Input file statistics:", "Setting:", "Starting optimization:", "Result saved to model file: "):
         assert line in ours

@@ -6,13 +6,15 @@
 The measures of `MeasureSVC` lack the factor ½, and their Δ is at most 1. With w = 2 v, the objective of SVM-Perf at w
 is four times that of MeasureSVC at v with C = 25 c. The zero/one loss of SVM-Perf is not in percent: there w = v / 50,
 and C = 2500 c. The error rate is the mean hinge loss, LinearSVC with C = 100 c / n; ROC area is ROCAreaSVC with
-C = 100 c.
-The objective of SVM-Perf is at most 100 c, at w = 0, so that a relative gap of e/100 is an absolute one of at most e c.
+C = 100 c. SVM-Perf's precision@k is that of labellings with at least k positive rows, and its recall@k that of
+labellings with at most k; MeasureSVC's are those of exactly k. The objective of SVM-Perf is at most 100 c, at w = 0, so
+that a relative gap of e/100 is an absolute one of at most e c.
 """
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,6 +93,8 @@ class _Translation:
 
     estimator: Any
     factor: float = 1.0
+    has_constant: bool = True  # whether the intercept is the weight of a constant feature; a threshold is left out
+    measure: str | None = None  # name of a measure that is given as a function, for the model file
 
 
 def learn_measure_file(settings: PerfSettings, data: str, output: str) -> LearnedStructure:
@@ -125,8 +129,10 @@ def _learned(made, C, data, output, properties, rows):
     started, model = time.process_time(), made.estimator
     naming_the_file(data, model.fit, *rows)
     seconds = time.process_time() - started
+    if made.measure is not None:
+        model.measure = made.measure
     model.coef_ = made.factor * model.coef_
-    model.intercept_ = made.factor * model.intercept_
+    model.intercept_ = made.factor * model.intercept_ * made.has_constant
     with naming(output):
         save_model(model, output, format="svmlight")
     primal = made.factor**2 * model.objective_
@@ -169,7 +175,8 @@ def _of_error(settings, sign):
 
 def _of_roc_area(settings, sign):
     return _Translation(
-        ROCAreaSVC(C=100.0 * settings.C, tol=settings.tol / 100.0, solver=_solver(settings), max_iter=None)
+        ROCAreaSVC(C=100.0 * settings.C, tol=settings.tol / 100.0, solver=_solver(settings), max_iter=None),
+        has_constant=False,
     )
 
 
@@ -177,11 +184,28 @@ def _of_measure(name: str) -> Callable:
     """Return a function that makes the MeasureSVC of a measure in percent."""
 
     def make(settings, sign):
-        measure = name if "@" not in name else f"{name}{_k(settings, sign, name)}"
-        options = {"tol": settings.tol / 100.0, "solver": _solver(settings), "max_iter": None}
-        return _Translation(MeasureSVC(measure, C=25.0 * settings.C, **options, **_intercept(settings)), 2.0)
+        k = _k(settings, sign, name) if name in _OF_COUNTS else 0
+        options = {"tol": settings.tol / 100.0, "solver": _solver(settings), "max_iter": None, **_intercept(settings)}
+        measure = partial(_OF_COUNTS[name], k) if k else name
+        return _Translation(
+            MeasureSVC(measure, C=25.0 * settings.C, **options), 2.0, measure=f"{name}{k}" if k else None
+        )
 
     return make
+
+
+def _precision_loss(k, fn, fp, n_positive, n_negative):
+    """Return 1 − precision of labellings with at least k positive rows; others are not allowed."""
+    labelled = n_positive - fn + fp
+    return np.where(labelled >= k, fp / np.maximum(labelled, 1), -np.inf)
+
+
+def _recall_loss(k, fn, fp, n_positive, n_negative):
+    """Return 1 − recall of labellings with at most k positive rows; others are not allowed."""
+    return np.where(n_positive - fn + fp <= k, fn / n_positive, -np.inf)
+
+
+_OF_COUNTS = {"precision@": _precision_loss, "recall@": _recall_loss}
 
 
 def _of_zero_one(settings, sign):
