@@ -15,10 +15,10 @@ least the second, since α is optimal with t and the other solution without it.
 
 Both D are at most max_j |φ(x_t) − φ(x_j)|² = 2 R_t², so that an error implies ξ_t + 2 α_t R_t² >= 1. The number of rows
 for which this holds bounds the number of leave-one-out errors. It assumes that there are free support vectors which can
-take what is moved, in either machine. Therefore rows with α_t > 0 also count as errors if the other free support vectors
-cannot take 2 α_t: once for t, and once more for the machine without it, in whose place they stand. With rho in place of
-2 it is Joachims's family of estimates, of which SVM-light uses rho = 1; this is no bound any more if there is an
-intercept, but closer to the error. Rows with α_t = 0 are never errors. With a `depth`, D_t is made small by a greedy
+take what is moved, in either machine. Therefore rows with α_t > 0 also count as errors if the other free support
+vectors cannot take 2 α_t: once for t, and once more for the machine without it, in whose place they stand. With rho in
+place of 2 it is Joachims's family of estimates, of which SVM-light uses rho = 1; this is no bound any more if there is
+an intercept, but closer to the error. Rows with α_t = 0 are never errors. With a `depth`, D_t is made small by a greedy
 choice of d, in steps of 1 / depth; D'_t is 2 R_t² for rho = 2, is taken to be D_t for rho = 1, and is between them for
 numbers between these.
 
