@@ -25,7 +25,7 @@ numbers between these.
 T. Joachims, Estimating the generalization performance of an SVM efficiently, ICML 2000.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -152,11 +152,13 @@ def leave_one_out_estimates(
             spread = problem.spread(t, depth)
             mean = (1.0 - 0.5 * bounded) * spread + bounded * radius[t]
             may_err[t] = problem.loss[t] + min(rho, 1.0) * problem.alpha[t] * mean >= 1.0
-    measures = _measures(problem.sign, may_err)
+    error, recall, precision = _measures(problem.sign, may_err)
+    found = LeaveOneOutEstimates(error, recall, precision, may_err, rho, depth)
     if not exact:
-        return LeaveOneOutEstimates(*measures, may_err, rho, depth)
+        return found
     errs, n_fits = problem.leave_one_out(candidates)
-    return LeaveOneOutEstimates(*measures, may_err, rho, depth, *_measures(problem.sign, errs), n_fits)
+    error, recall, precision = _measures(problem.sign, errs)
+    return replace(found, exact_error=error, exact_recall=recall, exact_precision=precision, n_fits=n_fits)
 
 
 def _measures(sign, errs):

@@ -194,7 +194,7 @@ def _refuse(option, text):
             raise UsageError(f"{shown} ({option.meaning}) cannot be had: {option.refused[refused]}")
 
 
-def markdown(program) -> str:
+def markdown(program: Program) -> str:
     """Return the table of a program as the pages of `docs/from` show it."""
     lines = [f"| {program.name} | default | meaning | here |", "|---|---|---|---|"]
     for option in program.options:

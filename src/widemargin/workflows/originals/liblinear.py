@@ -5,9 +5,10 @@ is at most 1 / (2 n max |x|²), and for regression with p = 0.1 at a bound of th
 """
 
 import math
+from typing import Any
 
 import numpy as np
-from sklearn.base import is_regressor
+from sklearn.base import BaseEstimator, is_regressor
 
 from widemargin.data.products import squared_norms
 from widemargin.selection.c_path import c_path
@@ -18,7 +19,7 @@ from widemargin.workflows.train import train_file
 _LARGEST_C = 1024.0
 
 
-def trained_lines(model, data: str, output: str | None, *, is_dual: bool) -> list[str]:
+def trained_lines(model: BaseEstimator, data: str, output: str | None, *, is_dual: bool) -> list[str]:
     """Train, write LIBLINEAR's model text, and return the lines that train prints.
 
     A dual solver prints its dual objective as one to be minimised, and the number of dual variables above zero.
@@ -33,7 +34,7 @@ def trained_lines(model, data: str, output: str | None, *, is_dual: bool) -> lis
     return lines
 
 
-def searched_lines(model, data: str, n_folds: int, start: float | None) -> list[str]:
+def searched_lines(model: Any, data: str, n_folds: int, start: float | None) -> list[str]:
     """Return the score by cross-validation for each C, and the best, as train -C prints them."""
     rows = read_training_rows(model, data, ReadOptions("liblinear", None, "auto", np.float64))
     first = _first_C(rows.X) if start is None else start

@@ -117,9 +117,15 @@ def learn_ranking_file(settings: RankSettings, data: str, output: str) -> Learne
     X, y, qid = read_rows(data, zero_based=False)
     query = np.zeros(len(y), int) if qid is None else qid
     pairs = pairs_of_queries(y, query)
-    average, factor = ("pairs", pairs.sum()) if settings.loss == 1 else ("queries", np.count_nonzero(pairs))
+    factor = pairs.sum() if settings.loss == 1 else np.count_nonzero(pairs)
     C = settings.C * max(float(factor), 1.0) / len(pairs)
-    estimator = RankSVM(C=C, average=average, tol=settings.tol, solver=_solver(settings), max_iter=None)
+    estimator = RankSVM(
+        C=C,
+        average="pairs" if settings.loss == 1 else "queries",
+        tol=settings.tol,
+        solver=_solver(settings),
+        max_iter=None,
+    )
     properties = f"{X.shape[1]} features, {len(pairs)} rankings, {len(y)} examples"
     return _learned(_Translation(estimator), settings.C, data, output, properties, (X, y, qid))
 
