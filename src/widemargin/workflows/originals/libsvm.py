@@ -8,10 +8,10 @@ from widemargin.workflows.train import cross_validate_file, train_file
 
 def trained_lines(model: BaseEstimator, data: str, output: str | None) -> list[str]:
     """Train, write LIBSVM's model text, and return the lines that svm-train prints."""
-    trained = train_file(model: BaseEstimator, data, output, format="libsvm")
+    trained = train_file(model, data, output, format="libsvm")
     return train_lines(trained.model, trained.facts)
 
 
 def cross_validated_lines(model: BaseEstimator, data: str, n_folds: int) -> tuple[str, ...]:
     """Cross-validate, and return the lines that svm-train, or LIBLINEAR's train, prints."""
-    return cross_validate_file(model: BaseEstimator, data, n_folds=n_folds).lines
+    return cross_validate_file(model, data, n_folds=n_folds).lines
