@@ -1,6 +1,7 @@
 """`LinearSVC` and `LinearSVR`: drop-in replacements for scikit-learn's, with a certificate.
 
     LinearSVC   minimise ½|w|² + Σ C_i max(0, 1 − y_i <w, x_i>)              for loss="hinge", or with squared losses
+                minimise ½|w|² + Σ C_i log(1 + exp(−y_i <w, x_i>))           for loss="log_loss"
     LinearSVR   minimise ½|w|² + Σ C_i max(0, |y_i − <w, x_i>| − epsilon)    or with squared losses
 
 with C_i = C * class_weight[y_i] * sample_weight[i]; other losses are given by a `RowLoss`. The intercept is the weight
@@ -13,9 +14,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix, issparse
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from widemargin._runtime.argument_types import Floats
 from widemargin.data.blocks.row_blocks import RowBlocks
@@ -34,8 +33,10 @@ from widemargin.models.argument_types import (
 from widemargin.models.base import LinearModel, one_by_one
 from widemargin.models.crammer_singer import check_crammer_singer
 from widemargin.models.inputs import check_class_weight, class_factors, encode_labels, narrowed, scaled_rows
+from widemargin.models.probabilities import LogisticProbabilities
 from widemargin.models.scoring import ScoresRowBlocks
 from widemargin.models.sklearn_private import Interval, StrOptions
+from widemargin.models.sparse_weights import SparseWeights
 from widemargin.models.unsupported import refuse_unsupported
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import Intercept
@@ -44,16 +45,16 @@ from widemargin.problems.row_loss import RowLoss
 from widemargin.solvers.coordinate_descent.crammer_singer import crammer_singer
 
 
-class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
+class LinearSVC(LogisticProbabilities, SparseWeights, ScoresRowBlocks, ClassifierMixin, LinearModel):
     """Linear support vector classification, two classes or more, with a proof of how good the model is.
 
     Parameters
     ----------
     penalty : {"l2"}, default="l2"
         Only ½|w|²; scikit-learn's "l1" is refused.
-    loss : {"hinge", "squared_hinge"} or RowLoss, default="squared_hinge"
-        The loss of one row; a `RowLoss` gives other losses by their numbers. With `multi_class="crammer_singer"` the
-        two names have no effect, as in scikit-learn, and a RowLoss is refused.
+    loss : {"hinge", "squared_hinge", "log_loss"} or RowLoss, default="squared_hinge"
+        The loss of one row; "log_loss" is logistic regression, with `predict_proba`, and a `RowLoss` gives other losses
+        by their numbers. With `multi_class="crammer_singer"` the first two have no effect, and others are refused.
     dual : bool or "auto", default="auto"
         Kept for compatibility; the optimum does not depend on it. As in scikit-learn, `dual=False` is refused for
         `loss="hinge"`.
@@ -286,18 +287,6 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
         """Return the class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
-
-    def sparsify(self) -> Self:
-        """Turn `coef_` into a sparse matrix; predictions stay the same."""
-        check_is_fitted(self)
-        self.coef_ = csr_matrix(self.coef_)
-        return self
-
-    def densify(self) -> Self:
-        """Turn `coef_` back into an array."""
-        check_is_fitted(self)
-        self.coef_ = self.coef_.toarray() if issparse(self.coef_) else self.coef_
-        return self
 
 
 class LinearSVR(ScoresRowBlocks, RegressorMixin, LinearModel):

@@ -29,6 +29,20 @@ def squared_hinge(X, sign, cost, free_intercept=False):
     return _one_sided(X, sign, squared_loss_bound(cost), squared_loss_curvature(cost), free_intercept)
 
 
+def log_loss(X, sign, cost, free_intercept=False):
+    """Return the DualQP of Σ costᵢ log(1 + exp(−signᵢ⟨w, xᵢ⟩)); each |betaᵢ| is below costᵢ."""
+    return DualQP(
+        X,
+        target=zeros_for(X),
+        lower=np.where(sign < 0, -cost, 0.0),
+        upper=np.where(sign > 0, cost, 0.0),
+        curvature=zeros_for(X),
+        epsilon=zeros_for(X),
+        free_intercept=free_intercept,
+        entropy=ENTROPIES["log_loss"],
+    )
+
+
 def _one_sided(X, sign, bound, curvature, free_intercept):
     """Return the DualQP in which betaᵢ has the sign of its row, and |betaᵢ| <= boundᵢ."""
     return DualQP(
@@ -115,4 +129,5 @@ def _nu_svc_function(problem, solution):
     return KernelFunction(coef, -threshold * scale, facts)
 
 
-LOSSES = {"hinge": hinge, "squared_hinge": squared_hinge}
+LOSSES = {"hinge": hinge, "squared_hinge": squared_hinge, "log_loss": log_loss}
+ENTROPIES = {"log_loss": 1.0}  # of losses that have one

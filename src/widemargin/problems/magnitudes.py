@@ -7,6 +7,7 @@ dual_sum max |x_i|, and half the square of this is added to F(0).)
     weights          |w| <= W = √(2 F(0))
     scores           |s_i| <= |x_i| W
     slopes           |loss_i'| <= c_i, the cost; (|target_i| + |s_i|) / curvature_i for a squared loss
+                     (with an entropy, entropy log 2 is added to |target_i| here and below)
     cutting planes   |a| <= A = Σ_i c_i |x_i|; its square is computed too
     losses           Σ_i c_i (|target_i| + epsilon_i + |s_i|)
 
@@ -62,7 +63,7 @@ def checked_objective_at_zero(problem, squared_norms):
     _check_norms(squared_norms)
     _check_numbers(problem)
     with np.errstate(over="ignore", invalid="ignore"):
-        target = np.abs(problem.target)
+        target = _largest_loss_per_slope(problem)
         return float(np.sum(_max_slopes(problem, target) * target)) + largest_decrease(problem, squared_norms)
 
 
@@ -79,7 +80,8 @@ def magnitudes(problem, squared_norms, objective_at_zero):
     """Return bounds of the norm of a cutting plane, and of the sum of the losses: both are sums over rows."""
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.sqrt(squared_norms)
-        residual = np.abs(problem.target) + problem.epsilon + norms * np.sqrt(2.0 * objective_at_zero)
+        target = _largest_loss_per_slope(problem)
+        residual = target + problem.epsilon + norms * np.sqrt(2.0 * objective_at_zero)
         slopes = _max_slopes(problem, residual)
         return np.array([np.sum(slopes * norms), np.sum(slopes * residual)])
 
@@ -124,6 +126,11 @@ def check_costs(cost, squared_norms):
         max_w = np.sqrt(2.0 * np.sum(cost))
         losses = float(np.sum(cost * (1.0 + difference * max_w)))
         check_magnitudes(np.sum(cost * difference), losses, cost.max(initial=0.0), difference.max(initial=0.0))
+
+
+def _largest_loss_per_slope(problem):
+    """Return a bound of the losses at w = 0, divided by the largest slopes."""
+    return np.abs(problem.target) + problem.entropy * np.log(2.0)
 
 
 def _max_slopes(problem, residual):

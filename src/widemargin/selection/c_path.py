@@ -419,7 +419,8 @@ class _Paths:
             group = max(1, _MAX_BYTES_OF_JOINT_SOLVE // (8 * _VECTORS_PER_PROBLEM * max(1, X.n_rows)))
             groups = [slice(first, first + group) for first in range(0, len(problems), group)]
             return [NewtonPath(problems[here], settings[here]) for here in groups], 1
-        name = "ocas" if model.solver == "auto" and problems[0].free_intercept else model.solver
+        needs_planes = problems[0].free_intercept and not problems[0].entropy
+        name = "ocas" if model.solver == "auto" and needs_planes else model.solver
         paths = [WarmStartPath(*one, name) for one in zip(problems, settings, strict=True)]
         return paths, model._n_jobs_over_problems if X.is_in_memory else 1
 

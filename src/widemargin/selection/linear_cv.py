@@ -87,7 +87,7 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
         As in scikit-learn; None is accuracy.
     penalty : {"l2"}, default="l2"
         Only ½|w|²; scikit-learn's "l1" is refused.
-    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
+    loss : {"hinge", "squared_hinge", "log_loss"} or RowLoss, default="squared_hinge"
         The loss of one row.
     dual : bool or "auto", default="auto"
         Kept for compatibility: the optimum is the same either way, and the certificate proves it. `dual=False` with a

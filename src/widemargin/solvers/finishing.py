@@ -30,7 +30,7 @@ from widemargin._runtime.place import HERE
 from widemargin._runtime.threads import run, split
 from widemargin.problems.certificates import losses, relative_gap
 from widemargin.problems.intercept import best_intercept
-from widemargin.problems.losses import error_of_imbalance, loss_and_slope
+from widemargin.problems.losses import error_of_imbalance, interval_entropy, loss_and_slope, smooth_loss_and_slope
 from widemargin.problems.row_risk import norms_of, product_of_sizes
 from widemargin.solvers.contract import HISTORY, Solution, Status, changed
 from widemargin.solvers.exact_sums import MAX_FACTOR, exact_sum, precise_dual, precise_primal, precise_scores
@@ -212,10 +212,29 @@ def _certified(problem, solution, settings, *, keeps_intercept=False):
             dual_error = _COMPENSATED_SUM_ERROR * size
     dual -= primal_error + dual_error
     if problem.free_intercept and solution.beta is not None:
-        target, epsilon, norm = problem.X.place.largest(_largest_numbers, problem, settings.n_jobs)
+        target, norm = _intercept_numbers(problem, settings.n_jobs)
         w_norm = math.sqrt(float(solution.w @ solution.w))
-        dual -= error_of_imbalance(_imbalance(problem.X, sums), primal - dual, w_norm, float(target + epsilon), norm)
+        dual -= error_of_imbalance(_imbalance(problem.X, sums), primal - dual, w_norm, target, norm)
     return _with_bounds(solution, primal, dual)
+
+
+def _intercept_numbers(problem, n_jobs):
+    """Return t and n such that some optimal free intercept is at most t + n |w|: see `error_of_imbalance`.
+
+    With an entropy the losses have no corners. Let the costs of rows with upper > 0 sum to P, those of the others to N.
+    If b exceeds all |s_i| + |target_i| by x entropy, the sum of all dual variables is zero only if exp(x) <= P / N.
+    """
+    target, epsilon, norm = problem.X.place.largest(_largest_numbers, problem, n_jobs)
+    if problem.entropy:
+        above, below = problem.X.place.total(_side_sums, problem)
+        with np.errstate(divide="ignore"):
+            target += problem.entropy * abs(np.log(above) - np.log(below))
+    return float(target + epsilon), norm
+
+
+def _side_sums(problem):
+    """Return Σ upper and Σ −lower."""
+    return np.array([problem.upper.sum(), -problem.lower.sum()])
 
 
 def _imbalance(X, sums):
@@ -323,11 +342,12 @@ def _certificate_sums(problem, point, beta, n_jobs):
     scores, v = (X.scores(w, n_jobs), 0.0) if beta is None else X.scores_and_combination(w, beta, n_jobs)
     found = best_intercept(problem, scores) if intercept is None else 0.0
     intercept = found if intercept is None else intercept
-    losses = _sums(_sum_losses, problem, n_jobs, scores, norms, intercept, w_norm, score_error)
+    sum_losses, sum_dual = (_sum_smooth_losses, _sum_smooth_dual) if problem.entropy else (_sum_losses, _sum_dual)
+    losses = _sums(sum_losses, problem, n_jobs, scores, norms, intercept, w_norm, score_error)
     if beta is None:
         return CertificateSums(*losses, intercept=found)
     of_beta = (_excess(problem, beta), float(np.abs(beta).sum())) if problem.free_intercept else (0.0, 0.0)
-    return CertificateSums(*losses, v, *_sums(_sum_dual, problem, n_jobs, beta, norms), *of_beta, found)
+    return CertificateSums(*losses, v, *_sums(sum_dual, problem, n_jobs, beta, norms), *of_beta, found)
 
 
 def _excess(problem, beta):
@@ -368,6 +388,8 @@ def _sum_error(X):
 def _sums(function, problem, n_jobs, *arguments):
     """Return the three sums that a compiled function returns for a range of rows, over all rows."""
     numbers = problem.target, problem.lower, problem.upper, problem.curvature, problem.epsilon
+    if problem.entropy:
+        numbers = *numbers[:3], problem.entropy
     if len(problem.target) <= _ROWS_PER_TASK:
         return function(*numbers, 0, len(problem.target), *arguments)
     ranges = split(len(problem.target), -(-len(problem.target) // _ROWS_PER_TASK))
@@ -405,6 +427,33 @@ def _sum_dual(target, lower, upper, curvature, epsilon, start, stop, beta, norms
         gain, cost = target[i] * beta[i], abs(beta[i]) * (epsilon[i] + 0.5 * curvature[i] * abs(beta[i]))
         value, rest = _compensated_sum(value, rest, gain - cost)
         size += abs(gain) + cost
+        v_size += abs(beta[i]) * norms[i]
+    return value + rest, size, v_size
+
+
+@compiled
+def _sum_smooth_losses(target, lower, upper, entropy, start, stop, scores, norms, intercept, w_norm, score_error):
+    """Return the sums of `_sum_losses` for losses with an entropy."""
+    loss, loss_rest, worst, worst_rest, plane_size = 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(start, stop):
+        residual, error = target[i] - (scores[i] + intercept), score_error * (norms[i] * w_norm + abs(intercept))
+        here, slope = smooth_loss_and_slope(residual, lower[i], upper[i], entropy)
+        above, _ = smooth_loss_and_slope(residual + error, lower[i], upper[i], entropy)
+        below, _ = smooth_loss_and_slope(residual - error, lower[i], upper[i], entropy)
+        loss, loss_rest = _compensated_sum(loss, loss_rest, here)
+        worst, worst_rest = _compensated_sum(worst, worst_rest, max(above, below))
+        plane_size += abs(slope) * (abs(target[i]) + norms[i] * w_norm)
+    return loss + loss_rest, worst + worst_rest, plane_size
+
+
+@compiled
+def _sum_smooth_dual(target, lower, upper, entropy, start, stop, beta, norms):
+    """Return the sums of `_sum_dual` for losses with an entropy, whose terms are target_i beta_i + entropy H_i."""
+    value, rest, size, v_size = 0.0, 0.0, 0.0, 0.0
+    for i in range(start, stop):
+        gain, term = target[i] * beta[i], entropy * interval_entropy(beta[i], lower[i], upper[i])
+        value, rest = _compensated_sum(value, rest, gain + term)
+        size += abs(gain) + term
         v_size += abs(beta[i]) * norms[i]
     return value + rest, size, v_size
 

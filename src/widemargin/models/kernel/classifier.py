@@ -15,8 +15,16 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin._runtime.argument_types import Floats, Rows
 from widemargin._runtime.threads import run, single_threaded_blas
+from widemargin._runtime.warning import warn_caller
 from widemargin.models.argument_types import RowsOrBlocks
-from widemargin.models.calibration import couple, fit_isotonic, fit_sigmoid, isotonic, sigmoid
+from widemargin.models.calibration import (
+    couple,
+    fit_isotonic,
+    fit_rising_sigmoid,
+    fit_sigmoid,
+    isotonic,
+    sigmoid,
+)
 from widemargin.models.inputs import check_class_weight, encode_labels
 from widemargin.models.kernel.base import KernelModel, SolvedProblem, available_with_probability
 from widemargin.models.kernel.out_of_sample import (
@@ -49,6 +57,7 @@ _needs_probability = available_with_probability(
     "predict_proba and predict_log_proba need calibration='sigmoid' or 'isotonic', or probability, when fitting."
 )
 _LIBSVM = "libsvm"  # the calibration by folds of LIBSVM
+_MIN_ROWS_TO_CALIBRATE = 10  # of each class: the rule of ten events for a coefficient of a logistic regression
 _OUT_OF_SAMPLE_TOL = 0.1  # violation to which a problem without some rows is solved: probabilities need no more
 
 
@@ -106,7 +115,21 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         trained = self._train_pairs(training, pairs_of_models)
         self._keep(training, label, pairs_of_models, trained)
         self._calibrate(training, label, pairs_of_models, trained)
+        if self._method in ("sigmoid", "isotonic"):
+            self._warn_of_few_rows(label[training.present])
         return self
+
+    def _warn_of_few_rows(self, label):
+        """Warn if a class has so few rows that probabilities say little about it."""
+        counts = np.bincount(label, minlength=len(self.classes_))
+        fewest = int(np.where(counts > 0, counts, len(label)).argmin())
+        n_rows = int(counts[fewest])
+        if n_rows < _MIN_ROWS_TO_CALIBRATE:
+            warn_caller(
+                f"Probabilities are fitted to {n_rows} row{'s' if n_rows != 1 else ''} of class "
+                f"{self.classes_[fewest]}, and mean little with fewer than {_MIN_ROWS_TO_CALIBRATE} of each class. Fit "
+                "more rows, or use decision_function, which needs no calibration."
+            )
 
     @property
     def _method(self):
@@ -299,24 +322,24 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         settings = KernelSettings(tol=max(self.tol, _OUT_OF_SAMPLE_TOL), **options)
         solve = partial(KERNEL_SOLVERS[self.solver], settings=settings)
 
-        def values_of(k, pair, random):
+        def values_of(k, pair, seed):
             if not pair.has_both:
                 return np.full(len(pair.rows), pair.constant), pair.sign, weight[pair.rows]
             solved = trained[0][k]
             cost = self._largest_coefficients(training, pair, solved)
             machine = BinaryMachine(pair.rows, pair.sign, weight[pair.rows], cost, solved.coef, solved.intercept)
-            return out_of_sample(machine.merged(first_copy), training, solve, random)
+            return out_of_sample(machine.merged(first_copy), training, solve, seed)
 
         self._calibrate_pairs(pairs_of_models[0], values_of)
 
     def _calibrate_pairs(self, pairs, values_of):
-        """Fit probabilities of each pair; values_of(k, pair, random) are decision values, signs and weights of rows."""
-        fit = {"sigmoid": fit_sigmoid, "isotonic": fit_isotonic}[self._method]
+        """Fit probabilities of each pair; values_of(k, pair, seed) are decision values, signs and weights of rows."""
+        fit = {"sigmoid": fit_rising_sigmoid, "isotonic": fit_isotonic}[self._method]
 
         def fit_pair(k, pair, seed):
             if not len(pair.rows):  # neither class has rows of positive weight
                 return fit(np.zeros(2), np.array([1.0, -1.0]))
-            return fit(*values_of(k, pair, np.random.RandomState(seed)))
+            return fit(*values_of(k, pair, seed))
 
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=len(pairs))
         with single_threaded_blas():
@@ -441,12 +464,12 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         return np.log(self.predict_proba(X))
 
 
-def _values_on_basis(features, machines, k, pair, random):
+def _values_on_basis(features, machines, k, pair, seed):
     """Return decision values, signs and weights of rows of a pair that were left out of a machine on a basis."""
     machine, weights = machines[k]
     if machine is None:
         return np.full(len(pair.rows), pair.constant), pair.sign, weights
-    positions, decision, weight = out_of_sample_on_basis(machine, features, weights, random)
+    positions, decision, weight = out_of_sample_on_basis(machine, features, weights, np.random.RandomState(seed))
     return decision, machine.sign[positions], weight
 
 

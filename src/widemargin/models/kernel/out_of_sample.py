@@ -38,6 +38,7 @@ Joachims, Estimating the generalization performance of an SVM efficiently, ICML 
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
@@ -50,6 +51,7 @@ from widemargin.problems.classification import c_svc
 _MAX_SUPPORT_VECTORS_TO_FACTOR = 3000
 _MAX_LEFT_OUT, _LARGEST_PART_LEFT_OUT = 1500, 1 / 3  # support vectors that are left out together
 _MAX_OTHER_ROWS = 10_000  # rows without influence that are used
+_MAX_ENTRIES_AT_ONCE = 1 << 18  # kernel values of all support vectors with all rows, up to which they are kept
 _AT_BOUND = 1.0 - 1e-6  # of the cost
 _RIDGE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}  # by precision of K, relative to its diagonal
 _RIDGE_FACTOR = 100.0  # if the kernel matrix is not positive definite
@@ -86,9 +88,9 @@ class BinaryMachine:
 
     def merged(self, first_copy):
         """Return the machine in which equal rows of one sign are one row; `first_copy` is that of `first_copies`."""
-        if first_copy is None:
+        if first_copy is None or not first_copy.is_repeated[self.rows].any():
             return self
-        place = 2 * first_copy[self.rows] + (self.sign > 0.0)
+        place = 2 * first_copy.number[self.rows] + (self.sign > 0.0)
         _, first, group = np.unique(place, return_index=True, return_inverse=True)
         order = np.argsort(first)  # the rows remain in their order
         rank = np.argsort(order)
@@ -101,8 +103,15 @@ def first_copies_on_basis(X):
     return first_copies(X) if X.shape[0] <= _MAX_ROWS_TO_MERGE else None
 
 
+class Copies(NamedTuple):
+    """For each row, the number of the first row that is equal to it, and whether any other row is."""
+
+    number: np.ndarray
+    is_repeated: np.ndarray
+
+
 def first_copies(X):
-    """Return for each row the number of the first row that is equal to it; None if all rows are different.
+    """Return the Copies of rows; None if all rows are different.
 
     Rows of Python objects, which a callable kernel may have, count as different.
     """
@@ -110,7 +119,7 @@ def first_copies(X):
         return None
     number = {}
     first = np.array([number.setdefault(content, i) for i, content in enumerate(_contents(X))])
-    return None if len(number) == len(first) else first
+    return None if len(number) == len(first) else Copies(first, np.bincount(first, minlength=len(first))[first] > 1)
 
 
 def _contents(X):
@@ -128,7 +137,7 @@ def _contents(X):
         yield content[i * width : (i + 1) * width].tobytes()
 
 
-def out_of_sample(machine, training, solve, random):
+def out_of_sample(machine, training, solve, seed):
     """Return decision values of rows that were left out, with the signs and weights of these rows.
 
     Parameters
@@ -138,14 +147,18 @@ def out_of_sample(machine, training, solve, random):
     training : TrainingRows
     solve : function
         solve(problem, start=...) returns the KernelSolution of a KernelQP, from dual variables to start with.
-    random : RandomState
-        Chooses rows, if there are too many of them.
+    seed : int
+        Seed of the choice of rows, if there are too many of them.
 
     Returns
     -------
     decision, sign, weight : ndarray
     """
     support = machine.support
+    n_others = len(machine.rows) - len(support)
+    if len(support) <= _MAX_SUPPORT_VECTORS_TO_FACTOR and n_others <= _MAX_OTHER_ROWS:
+        return _leave_one_out(machine, training.matrix(machine.rows)), machine.sign, machine.weight
+    random = np.random.RandomState(seed)  # which takes longer to make than to use
     others, factor = _sample(np.flatnonzero(machine.coef == 0.0), _MAX_OTHER_ROWS, random)
     if len(support) <= _MAX_SUPPORT_VECTORS_TO_FACTOR:
         kept = machine.some(np.sort(np.concatenate([support, others])))
@@ -257,11 +270,18 @@ def _leave_one_out(machine, K):
     f = np.full(len(machine.rows), machine.intercept)
     if not len(support):  # the solver was stopped before its first step
         return f
-    K.add(support, machine.coef[support], K.columns(), f)
-    free, bound = _free_and_bound(machine, f)
-    order = np.concatenate([free, bound])
-    values = np.empty((len(free), len(order)), K.dtype)
-    K.fill(free, K.columns(order), values, np.arange(len(free)))
+    if len(support) * len(f) <= _MAX_ENTRIES_AT_ONCE:
+        values = np.empty((len(support), len(f)), K.dtype)
+        K.fill(support, K.columns(), values, np.arange(len(support)))
+        f += machine.coef[support] @ values
+        free, bound = _free_and_bound(machine, f)
+        values = values[np.ix_(np.searchsorted(support, free), np.concatenate([free, bound]))]
+    else:
+        K.add(support, machine.coef[support], K.columns(), f)
+        free, bound = _free_and_bound(machine, f)
+        order = np.concatenate([free, bound])
+        values = np.empty((len(free), len(order)), K.dtype)
+        K.fill(free, K.columns(order), values, np.arange(len(free)))
     return _without_each(machine, f, (free, bound), values, K.diagonal[bound])
 
 
@@ -317,7 +337,7 @@ def _inverse_factor(K):
     ridge = _RIDGE[K.dtype] * max(float(K.diagonal().max()), np.finfo(np.float64).tiny)
     while True:
         regular = np.array(K, dtype=np.float64, order="F")
-        regular[np.diag_indices(len(K))] += ridge
+        np.einsum("ii->i", regular)[:] += ridge
         factor, is_failure = dpotrf(regular, lower=1, clean=1, overwrite_a=1)
         if not is_failure:
             return dtrtri(factor, lower=1, overwrite_c=1)[0]

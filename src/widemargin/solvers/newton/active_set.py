@@ -80,9 +80,16 @@ def is_small_matrix(X):
 def suits_active_set(problem):
     """Return whether the active-set method is the fastest way to solve a DualQP."""
     X = problem.X
+    if problem.entropy:
+        return False
     max_products = _MAX_PRODUCTS_SQUARED_LOSS if problem.is_squared else _MAX_PRODUCTS
     n_entries = _n_entries(X)
     return n_entries <= _MAX_ENTRIES_FROM_BEGINNING and n_entries * min(X.n_rows, X.n_columns) <= max_products
+
+
+def takes_problem(problem):
+    """Return whether the active-set method is possible for a DualQP; with an entropy, no dual variable is at bound."""
+    return not problem.entropy and can_be_dense(problem.X)
 
 
 def can_be_dense(X):
@@ -257,7 +264,7 @@ class _Iterate:
         beta = np.bincount(self._terms.row, self._state.best_alpha, self._problem.X.n_rows)
         if not self._has_intercept:
             return ExactSolution(w, 0.0, beta)
-        _correct_sum(beta, self._problem)
+        correct_sum(beta, self._problem)
         return ExactSolution(w, best_intercept(self._problem, self._problem.X.scores(w)), beta)
 
 
@@ -317,7 +324,7 @@ def _plain(array):
     return array if array.flags.c_contiguous and array.flags.writeable else array.copy()
 
 
-def _correct_sum(beta, problem):
+def correct_sum(beta, problem):
     """Change dual variables in place so that Σ beta = dual_sum up to rounding, within their bounds.
 
     The one that is farthest from its bounds is changed, if that suffices, otherwise several.
