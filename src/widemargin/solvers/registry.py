@@ -19,9 +19,10 @@ from widemargin.solvers.cutting_planes.methods import OCAS, SVMPERF
 from widemargin.solvers.decomposition.smo import SMO
 from widemargin.solvers.decomposition.whole_matrix import KERNEL_AUTO, SVMLIGHT
 from widemargin.solvers.newton.smoothed import NEWTON
+from widemargin.solvers.proximal_newton.prox_newton import PROX_NEWTON
 from widemargin.solvers.spec import Losses, Rows
 
-SPECS = (AUTO, DCD, AVSF, CLIMB, SBM, NEWTON, SVMPERF, OCAS, CRAMMER_SINGER, KERNEL_AUTO, SVMLIGHT, SMO)
+SPECS = (AUTO, DCD, AVSF, CLIMB, SBM, NEWTON, SVMPERF, OCAS, CRAMMER_SINGER, PROX_NEWTON, KERNEL_AUTO, SVMLIGHT, SMO)
 
 
 def specs_of(formulation):
@@ -171,14 +172,14 @@ def counts_of(solver):
     return counts.pop() if len(counts) == 1 else "iterations"
 
 
-def _solve(spec, problem, settings, start=None):
+def solve_with(spec, problem, settings, start=None):
     """Check that a solver takes a problem, and solve it."""
     check(spec, problem, settings)
     return spec.solve(problem, settings, start)
 
 
 def _solvers_of(formulation):
-    return {name: partial(_solve, spec) for name, spec in specs_of(formulation).items()}
+    return {name: partial(solve_with, spec) for name, spec in specs_of(formulation).items()}
 
 
 LINEAR_SOLVERS, RISK_SOLVERS, KERNEL_SOLVERS = map(_solvers_of, (DualQP, RiskProblem, KernelQP))
