@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from widemargin.problems.elastic_net import ElasticNet
 from widemargin.problems.formulations import DualQP, Intercept, KernelQP, RiskProblem
 from widemargin.solvers.registry import SPECS, names_of
 
@@ -14,6 +15,7 @@ SHAPES = {
     "`DualQP` with `free_intercept`": names_of(DualQP, intercept=Intercept.FREE),
     "`RiskProblem`": names_of(RiskProblem),
     "`KernelQP`": names_of(KernelQP),
+    "`ElasticNet`": names_of(ElasticNet),
 }
 
 
