@@ -27,8 +27,8 @@ _COLUMNS = ["set", "C", "weights", "widemargin", "LIBLINEAR", "its tol", "LIBLIN
 _INTRODUCTION = f"""# L1 penalties
 
 Made by `python -m benchmarks run l1`: `LinearSVC(penalty="l1")` to a certified gap of {_GAP:g}, against scikit-learn's
-`LinearSVC(penalty="l1", dual=False)`, which is LIBLINEAR's `-s 5`, with the loosest tolerance with which its objective is
-within {_GAP:g} of a lower bound of the optimum. Both have the penalised intercept of their defaults, and one thread."""
+`LinearSVC(penalty="l1", dual=False)`, which is LIBLINEAR's `-s 5`, with the loosest tolerance with which its objective
+is within {_GAP:g} of a lower bound of the optimum. Both have a penalised intercept and one thread."""
 _SECTIONS = {
     "summary": ("Summary", f"Goals: sums over C at least {GOAL:g} times better, no cell slower than {LARGEST_CELL:g}."),
     "sums": ("Sums over C", "Seconds; a limit that was reached counts as the limit."),
@@ -85,6 +85,11 @@ def _liblinear(name):
     return fit
 
 
+def theirs(peer, C, tol, limit):
+    """Return a runner of LIBLINEAR's fit."""
+    return lambda: Run(*(peer.ask((C, tol), limit) or (np.inf, np.nan)))
+
+
 def loosest(peer, C, bound, limit):
     """Return the loosest tolerance of the ladder with which LIBLINEAR comes near the bound; None at the limit."""
     for tol in _LADDER:
@@ -108,9 +113,7 @@ def grid_table(page, names, options):
             is_at_limit = tol is None  # at a larger C, too
             runners = {"widemargin": ours(name, C, options.limit)}
             if tol is not None:
-                runners["LIBLINEAR"] = lambda C=C, tol=tol: Run(
-                    *(peer.ask((C, tol), options.limit) or (np.inf, np.nan))
-                )
+                runners["LIBLINEAR"] = theirs(peer, C, tol, options.limit)
             found = take_turns(runners, options.repeats)
             times = {label: seconds for label, (_, seconds) in found.items()} | ({} if tol else {"LIBLINEAR": np.inf})
             assert found["widemargin"][0].objective - bound <= 1.01 * _GAP * bound

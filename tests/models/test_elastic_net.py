@@ -174,12 +174,9 @@ def test_what_does_not_go_with_the_penalty_is_refused_by_name(change, match):
 
 def test_rows_that_are_not_in_memory_are_refused_with_the_reason(tmp_path):
     X, y = load_iris(return_X_y=True)
-    write_blocks([(X, y)], tmp_path / "rows.arrow")
-    with (
-        open_blocks(tmp_path / "rows.arrow") as rows,
-        pytest.raises(ValueError, match="its solver reads columns; .* disk"),
-    ):
-        LinearSVC("l1").fit(rows)
+    write_blocks(tmp_path / "rows.arrow", [(X, y, None, None)])
+    with pytest.raises(ValueError, match=r"its solver reads columns; these are in blocks on disk\. Use penalty='l2'"):
+        LinearSVC("l1").fit(open_blocks(tmp_path / "rows.arrow"))
     with pytest.raises(ValueError, match="centred, which would make sparse rows dense"):
         LinearSVC("l1", scaling="standard").fit(csr_array(X), y)
 

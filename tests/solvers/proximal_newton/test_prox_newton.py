@@ -21,13 +21,12 @@ INTERCEPTS = {"none": (0.0, False), "penalised": (1.5, False), "free": (0.0, Tru
 PENALTIES = {"l1": (1.0, 0.0), "mixture": (0.7, 0.3), "l2": (0.0, 1.0)}
 EACH_INTERCEPT = pytest.mark.parametrize("intercept", INTERCEPTS)
 EACH_PENALTY = pytest.mark.parametrize("penalty", PENALTIES)
-EACH_WAY = pytest.mark.parametrize("way", ["whole", "sets"])
 
 
 @pytest.fixture
 def way(request, monkeypatch):
     """Take the steps of few columns, or those on working sets, whatever the number of columns."""
-    monkeypatch.setattr(module, "MAX_COLUMNS_OF_MATRIX", {"whole": 10**9, "sets": 0}[request.param])
+    monkeypatch.setattr(module, "MAX_COLUMNS", {"whole": 10**9, "sets": 0}[request.param])
 
 
 EACH_WAY = pytest.mark.parametrize("way", ["whole", "sets"], indirect=True)
@@ -50,7 +49,7 @@ def certified_gap(problem, solution):
     return certificate.gap
 
 
-def proximal_gradient(problem, n_steps=200_000):
+def proximal_gradient(problem, n_steps=5000):
     """Return the smallest objective that accelerated proximal gradient steps in NumPy find, with restarts."""
     X = problem.X.values.toarray() if problem.X.is_sparse else np.asarray(problem.X.values, float)
     if problem.X.constant or problem.free_intercept:
@@ -93,7 +92,7 @@ def test_a_proximal_gradient_method_finds_nothing_smaller(way, intercept, penalt
     assert certified_gap(problem, solution) <= 1e-9
     reference = proximal_gradient(problem)
     assert solution.primal <= reference * (1.0 + 1e-9)
-    assert solution.dual <= reference
+    assert reference <= solution.primal * (1.0 + 1e-3)
 
 
 @EACH_WAY

@@ -22,10 +22,14 @@ _RIDGE = 1e-12  # relative to the trace of the system of the extrapolation
 
 
 class ColumnModel:
-    """Y of a working set at a point; see the formulas of this module."""
+    """The model of a working set; see the formulas of this module."""
 
-    def __init__(self, columns, which, curvature):
-        rows = np.flatnonzero(curvature)
+    def __init__(self, columns, which):
+        self._columns, self._which = columns, which
+
+    def _set_rows(self, curvature):
+        """Set Y for the rows with a curvature, and t = 0."""
+        columns, which, rows = self._columns, self._which, np.flatnonzero(curvature)
         place = np.full(len(curvature), -1, np.int64)
         place[rows] = np.arange(len(rows))
         n_values = count_chosen(columns, which, place)
@@ -35,8 +39,9 @@ class ColumnModel:
         self._squares = np.empty(len(which))
         _set_squares(self.Y, self._squares)
 
-    def minimise(self, theta, gradient, penalties):
+    def minimise(self, theta, gradient, curvature, penalties):
         """Return the θ that minimises the model at theta, about."""
+        self._set_rows(curvature)
         l1, l2 = penalties
         start, theta, t = theta, theta.copy(), self.t
         model = self.Y, self._squares, l1, l2, gradient, theta, t

@@ -3,8 +3,9 @@
     gradient'(θ − θ₀) + ½ (θ − θ₀)'H(θ − θ₀) + Σ_j (l1_j |θ_j| + ½ l2_j θ_j²),      H = X'diag(curvature)X
 
 Coordinate descent finds which weights are not zero. On these the model is a quadratic function as long as no sign
-changes, and its minimum comes from a linear system. Both take turns until no optimality condition is violated by more
-than a fraction of the largest violation at θ₀.
+changes, and its minimum comes from a linear system; the model is minimised exactly on the line to it, through changes
+of signs, which matters where columns are linearly dependent. Both take turns until no optimality condition is violated
+by more than a fraction of the largest violation at θ₀.
 """
 
 import numpy as np
@@ -15,7 +16,8 @@ from widemargin.solvers.proximal_newton.shrinkage import best_weight
 
 _SWEEPS_PER_ROUND, _MAX_ROUNDS = 3, 50
 _MODEL_TOL = 1e-4  # relative to the largest violation at the beginning
-_RIDGE = 1e-13  # relative to the largest diagonal entry, so that equal columns do not make the system singular
+_RIDGE = 1e-12  # relative to the diagonal, by which it is made larger, since columns may be linearly dependent
+_SHORT_STEP = 0.1  # towards the minimum on the weights that are not zero, after which a damped step is made
 _CHANGED_ROWS_WORTH_UPDATE = 0.5  # fraction of the rows with a curvature up to which H is updated, not made anew
 
 
@@ -93,22 +95,49 @@ def _sweeps(H, l1, l2, theta, gradient, n_sweeps):
 
 
 def _solve_on_support(H, l1, l2, theta, gradient):
-    """Move the weights that are not zero to the minimum of the model, or as far as the first that becomes zero."""
+    """Move the weights that are not zero towards the minimum that the model has if no sign changes.
+
+    Where columns are linearly dependent, that minimum may be very far, and a change of sign ends the step soon. Then
+    a second step has a larger diagonal, by l1 / max |θ|, which keeps it as short as the weights are.
+    """
     support = np.flatnonzero((theta != 0.0) | ((l1 == 0.0) & (np.diag(H) > 0.0)))
-    A = H[np.ix_(support, support)]
-    point, own_l1 = theta[support], l1[support]
-    A[np.diag_indices_from(A)] += l2[support] + _RIDGE * np.diag(A).max(initial=0.0)
-    rest = gradient[support] + l2[support] * point + own_l1 * np.sign(point)
     if not len(support):
         return
-    _, step, info = dposv(A, -rest, lower=1)
-    if info != 0 or not np.isfinite(step).all():
-        return
-    crosses = (own_l1 > 0.0) & (point * (point + step) < 0.0)
-    ratios = np.divide(-point, step, out=np.ones_like(point), where=crosses)
-    fraction = min(1.0, float(ratios.min()))
-    step *= fraction
-    new = point + step
-    new[crosses & (ratios == fraction)] = 0.0
-    gradient += H[:, support] @ (new - point)
-    theta[support] = new
+    A, own_l1 = H[np.ix_(support, support)], l1[support]
+    A[np.diag_indices_from(A)] += l2[support]
+    diagonal = np.diag(A)
+    for ridge in (_RIDGE * diagonal, _RIDGE * diagonal + own_l1 / np.abs(theta[support]).max()):
+        point = theta[support]
+        rest = gradient[support] + l2[support] * point + own_l1 * np.sign(point)
+        damped = A.copy()
+        damped[np.diag_indices_from(A)] += ridge
+        _, step, info = dposv(damped, -rest, lower=1)
+        if info != 0 or not rest @ step < 0.0:  # not definite, because of rounding
+            continue
+        t, new = _best_on_line(point, step, own_l1, float(rest @ step), max(0.0, float(step @ (A @ step))))
+        gradient += H[:, support] @ (new - point)
+        theta[support] = new
+        if t > _SHORT_STEP:
+            break
+
+
+def _best_on_line(point, step, l1, slope, curvature):
+    """Return t and the minimum of the model on the line point + t step, t >= 0, through all changes of signs.
+
+    `slope` is the derivative by t at 0, without sign changes, and `curvature` the second derivative. Where weight k
+    changes its sign, the slope jumps by 2 l1 |step_k|.
+    """
+    crosses = np.flatnonzero((l1 > 0.0) & (point * step < 0.0))
+    t = -point[crosses] / step[crosses]
+    order = np.argsort(t)
+    crosses, t = crosses[order], t[order]
+    jumps = np.concatenate([[0.0], np.cumsum(2.0 * l1[crosses] * np.abs(step[crosses]))])
+    before = slope + curvature * t + jumps[:-1]
+    reached = np.flatnonzero(before + np.diff(jumps) >= 0.0)
+    k = int(reached[0]) if len(reached) else len(t)
+    if k < len(t) and before[k] <= 0.0:
+        new = point + t[k] * step
+        new[crosses[k]] = 0.0
+        return float(t[k]), new
+    best = float(-slope - jumps[k]) / curvature if curvature > 0.0 else 0.0
+    return best, point + best * step

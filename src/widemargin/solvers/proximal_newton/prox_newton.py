@@ -25,7 +25,7 @@ from widemargin.solvers.proximal_newton.point import Point
 from widemargin.solvers.proximal_newton.working_sets import WorkingSets
 from widemargin.solvers.spec import Rows, SolverSpec, Start
 
-MAX_COLUMNS_OF_MATRIX = 1000  # from which on steps are made on working sets of columns
+MAX_COLUMNS = 1000  # of a model with a matrix; above, steps are made on working sets of columns
 _ALLOWANCE_FOR_ROUNDING = 1e-3  # of the tolerance, for the difference between a measured gap and a certified one
 
 
@@ -34,26 +34,30 @@ def prox_newton(problem, settings, start=None):
     problem.check(problem.X.squared_norms(settings.n_jobs))
     point = Point(problem, start, settings.n_jobs)
     step = _WholeSteps(point, settings.n_jobs) if _has_few_columns(problem) else _SetSteps(point)
-    target, n_steps = (1.0 - _ALLOWANCE_FOR_ROUNDING) * settings.tol, 0
-    with single_threaded_blas(), Watch(settings, PROX_NEWTON.counts) as watch:
-        while True:
-            point.measure()
-            if watch.record(n_steps, 2.0 * n_steps, point.primal, point.dual) <= target:
-                watch.status = Status.CONVERGED
-                break
-            if watch.should_stop(PROX_NEWTON.name, n_steps, 2.0 * n_steps):
-                break
-            if not step():
-                watch.status = Status.STALLED
-                break
-            n_steps += 1
-    if watch.last_iteration < 0:  # Ctrl-C came before there was anything
-        raise KeyboardInterrupt
-    return _solution(point, n_steps, watch)
+    with single_threaded_blas():
+        with Watch(settings, PROX_NEWTON.counts) as watch:
+            _steps(point, step, watch)
+        if watch.last_iteration < 0:  # Ctrl-C came before there was anything
+            raise KeyboardInterrupt
+        return _solution(point, watch)
+
+
+def _steps(point, step, watch):
+    """Take steps until the gap is small enough or a limit is reached."""
+    target, n_steps = (1.0 - _ALLOWANCE_FOR_ROUNDING) * watch.settings.tol, 0
+    while True:
+        point.measure()
+        if watch.record(n_steps, 2.0 * n_steps, point.primal, point.dual) <= target:
+            watch.status = Status.CONVERGED
+        elif not watch.should_stop(PROX_NEWTON.name, n_steps, 2.0 * n_steps) and not step():
+            watch.status = Status.STALLED
+        if watch.status is not None:
+            return
+        n_steps += 1
 
 
 def _has_few_columns(problem):
-    return problem.X.n_columns <= MAX_COLUMNS_OF_MATRIX
+    return problem.X.n_columns <= MAX_COLUMNS
 
 
 class _WholeSteps:
@@ -88,7 +92,7 @@ class _SetSteps:
         return self._sets.step()
 
 
-def _solution(point, n_steps, watch):
+def _solution(point, watch):
     """Return the Solution at a point, with a certificate that includes rounding errors."""
     problem, settings = point.problem, watch.settings
     w, intercept = point.theta[: problem.X.n_columns].copy(), problem.intercept_of(point.theta)
@@ -100,7 +104,7 @@ def _solution(point, n_steps, watch):
     if status in (Status.CONVERGED, Status.STALLED):
         status = Status.CONVERGED if gap <= settings.tol else Status.STALLED
     return Solution(
-        w, beta, primal, dual, n_steps, status, PROX_NEWTON.name, history, intercept=intercept, counts="steps"
+        w, beta, primal, dual, iteration, status, PROX_NEWTON.name, history, intercept=intercept, counts="steps"
     )
 
 

@@ -52,6 +52,7 @@ class WorkingSets:
         """Choose a working set after a measurement, and take Newton steps on it; return whether anything moved."""
         point, which = self._point, self._chosen()
         columns, numbers = chosen_columns(point.problem.X, which)
+        model = ColumnModel(columns, numbers)
         gradient, penalties, target, has_moved = np.empty(len(which)), point.penalties(which), None, False
         for _ in range(_MAX_STEPS):
             point.differentiate()
@@ -62,7 +63,7 @@ class WorkingSets:
             target = _REDUCTION * violation if target is None else target
             if violation <= target:
                 break
-            new = ColumnModel(columns, numbers, point.curvature).minimise(theta, gradient, penalties)
+            new = model.minimise(theta, gradient, point.curvature, penalties)
             change = np.zeros(len(point.scores))
             add_columns(columns, numbers, new - theta, change)
             if not point.move(which, new, change):
@@ -71,8 +72,8 @@ class WorkingSets:
         return has_moved
 
     def _chosen(self):
-        """Return the numbers of the columns of the next working set; a free intercept is the last."""
-        point, n_columns = self._point, len(self.is_excluded)
+        """Return the numbers of the columns of the next working set; that of the intercept is the last."""
+        point = self._point
         support, excess = point.support, np.abs(point.v) - point.problem.l1
         excess[support] = 0.0
         excess[self.is_excluded] = 0.0
@@ -80,8 +81,9 @@ class WorkingSets:
         room = max(_MIN_COLUMNS, len(support))
         if len(others) > room:
             others = others[np.argpartition(-excess[others], room)[:room]]
-        free = np.arange(n_columns, len(point.theta))
-        return np.concatenate([np.sort(np.concatenate([support, others])), free])
+        last = np.arange(point.problem.X.n_features, len(point.theta))  # a constant column or a free intercept
+        chosen = np.concatenate([support, others])
+        return np.concatenate([np.sort(chosen[chosen < point.problem.X.n_features]), last])
 
 
 def _largest_violation(theta, gradient, penalties):
