@@ -26,7 +26,7 @@ EACH_PENALTY = pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.fixture
 def way(request, monkeypatch):
     """Take the steps of few columns, or those on working sets, whatever the number of columns."""
-    monkeypatch.setattr(module, "MAX_COLUMNS", {"whole": 10**9, "sets": 0}[request.param])
+    monkeypatch.setattr(module, "_has_few_columns", lambda X: request.param == "whole")
 
 
 EACH_WAY = pytest.mark.parametrize("way", ["whole", "sets"], indirect=True)
@@ -84,7 +84,7 @@ def proximal_gradient(problem, n_steps=5000):
 @EACH_WAY
 @EACH_INTERCEPT
 @EACH_PENALTY
-@pytest.mark.parametrize("C", [0.05, 1.0, 100.0])
+@pytest.mark.parametrize("C", [0.05, 100.0])
 def test_a_proximal_gradient_method_finds_nothing_smaller(way, intercept, penalty, C, rng):
     problem = stated(rng, C=C, intercept=intercept, penalty=penalty)
     solution = prox_newton(problem, Settings(tol=1e-9))
@@ -108,9 +108,8 @@ def test_optimality_conditions_hold_for_every_kind_of_rows(way, intercept, conta
     assert 0 < np.count_nonzero(solution.w) < problem.X.n_columns
 
 
-@EACH_WAY
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-7])
-def test_the_gap_is_what_was_asked_for_on_many_columns(way, tol, rng):
+def test_the_gap_is_what_was_asked_for_on_many_columns(tol, rng):
     X = random_sparse(300, 2000, 0.02, "csr", random_state=0)
     sign = np.where(X @ rng.standard_normal(2000) + 0.1 * rng.standard_normal(300) > 0.0, 1.0, -1.0)
     for C in (0.1, 10.0, 1000.0):

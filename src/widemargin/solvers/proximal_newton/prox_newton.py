@@ -33,7 +33,7 @@ def prox_newton(problem, settings, start=None):
     """Minimise an ElasticNet; `start` are weights."""
     problem.check(problem.X.squared_norms(settings.n_jobs))
     point = Point(problem, start, settings.n_jobs)
-    step = _WholeSteps(point, settings.n_jobs) if _has_few_columns(problem) else _SetSteps(point)
+    step = _WholeSteps(point, settings.n_jobs) if _has_few_columns(problem.X) else _SetSteps(point)
     with single_threaded_blas():
         with Watch(settings, PROX_NEWTON.counts) as watch:
             _steps(point, step, watch)
@@ -56,8 +56,9 @@ def _steps(point, step, watch):
         n_steps += 1
 
 
-def _has_few_columns(problem):
-    return problem.X.n_columns <= MAX_COLUMNS
+def _has_few_columns(X):
+    """Return whether steps have a matrix; if there are fewer rows than columns, it would be far from definite."""
+    return X.n_columns <= MAX_COLUMNS and not X.is_wide
 
 
 class _WholeSteps:
