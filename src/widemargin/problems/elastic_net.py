@@ -147,7 +147,8 @@ def certified(problem, w, intercept, n_jobs=1):
     dual_error = (_PAIRWISE_SUM_ERROR + (0 if problem.l2 == 0.0 else len(v)) * _UNIT_ROUNDOFF) * sizes
     beta = problem.sign * (t * a)
     dual_error += _error_of_imbalance(problem, beta, primal, norms)
-    return beta, primal, value - primal_error - dual_error
+    bound = value - primal_error - dual_error
+    return (beta, primal, bound) if bound > 0.0 else (np.zeros_like(beta), primal, 0.0)
 
 
 def _balanced(problem, a):

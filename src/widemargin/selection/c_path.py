@@ -53,6 +53,7 @@ from widemargin.solvers.registry import check, specs_of
 _MAX_BYTES_OF_JOINT_SOLVE = 1 << 30  # limits how many problems are solved together by `newton`
 _VECTORS_PER_PROBLEM = 16  # vectors with one float64 per row that `newton` holds for each problem
 _MAX_BYTES_OF_SCORES = 1 << 30  # of scores of held-out rows at a time
+_MAX_VALUES_OF_SPARSE_PATH = 12  # with an L1 penalty, from where all weights are zero: a factor of 300,000
 _SCORES_PER_PROBLEM = 10  # vectors of scores that have room for each problem when all problems are solved
 
 
@@ -285,6 +286,8 @@ class _Paths:
     def _is_final(self, found):
         """Return whether a C larger than the last would change the models of all rows very little."""
         n, grid = self._n_outputs, self._record.grid
+        if self._is_sparse and len(found) >= _MAX_VALUES_OF_SPARSE_PATH:
+            return True
         growth = grid[len(found) - 1] / grid[0] if self._is_sparse else np.inf  # weights are zero for the first C
         both = zip(found[0][:n], found[-1][:n], strict=True)
         return all(is_final(last, self._penalty_of, growth * first.primal) for first, last in both)

@@ -12,6 +12,8 @@ from widemargin.solvers.proximal_newton.row_losses import set_derivatives
 
 _NO_PROGRESS = 1e-15  # decrease of the objective, relative to it, up to which a step counts as none
 
+_NEGLIGIBLE_WEIGHT = 1e-9  # relative to the largest weight
+
 
 class Point:
     """θ of an ElasticNet, `scores`, and after `measure` the bounds `primal` and `dual`.
@@ -56,6 +58,12 @@ class Point:
         self.v = problem.X.combine(self.slope, self._n_jobs)
         self.factor, self.dual = best_factor(total, self.loss, np.abs(self.v), problem.l1, problem.l2)
         self.primal = self.loss + problem.penalty(self.theta[self.support])
+
+    def drop_negligible(self):
+        """Set weights to zero that short steps have left on their way there: tiny ones with |v_j| < l1."""
+        w = self.theta[: self._n_columns]
+        is_tiny = np.abs(w) <= _NEGLIGIBLE_WEIGHT * np.abs(w).max(initial=0.0)
+        w[is_tiny & (np.abs(self.v) < self.problem.l1)] = 0.0
 
     def move(self, which, new, change):
         """Move the weights `which` towards `new` by a line search; `change` is the change of the scores at the end.

@@ -96,6 +96,7 @@ class _SetSteps:
 def _solution(point, watch):
     """Return the Solution at a point, with a certificate that includes rounding errors."""
     problem, settings = point.problem, watch.settings
+    point.drop_negligible()
     w, intercept = point.theta[: problem.X.n_columns].copy(), problem.intercept_of(point.theta)
     beta, primal, dual = certified(problem, w, intercept, settings.n_jobs)
     history, status = watch.history(), watch.status
