@@ -17,21 +17,24 @@ class Entry:
 
 
 PAGES = {  # in the order in which they are made: the short ones first
-    "reading": Entry("benchmarks.reading", 3, 0.4, "reading and writing text against scikit-learn, equal to the bit"),
+    "reading": Entry("benchmarks.reading", 2, 0.4, "reading and writing text against scikit-learn, equal to the bit"),
     "first-seconds": Entry(
         "benchmarks.first_seconds", 7, 1.0, "import, --version and first fits in new processes against scikit-learn"
     ),
     "small": Entry(
-        "benchmarks.small", 5, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
+        "benchmarks.small", 2, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
     ),
     "nested-threads": Entry(
-        "benchmarks.nested_threads", 3, 0.4, "searches around estimators that have threads do not oversubscribe"
+        "benchmarks.nested_threads", 2, 0.4, "searches around estimators that have threads do not oversubscribe"
     ),
     "probabilities": Entry(
         "benchmarks.probabilities",
         3,
         0.2,
         "probabilities from one fit: Brier scores and times against those of six fits",
+    ),
+    "one-class": Entry(
+        "benchmarks.one_class", 3, 0.1, "linear one-class machines against LIBLINEAR's -s 21, to the same objective"
     ),
     "linear": Entry(
         "benchmarks.linear.page",
@@ -41,6 +44,13 @@ PAGES = {  # in the order in which they are made: the short ones first
         _ONE_BLAS_THREAD,
     ),
     "l1": Entry("benchmarks.l1", 8, 0.2, "L1 penalties over a grid of C against LIBLINEAR", _ONE_BLAS_THREAD),
+    "logistic": Entry(
+        "benchmarks.logistic",
+        5,
+        0.2,
+        "logistic regression over a grid of C against LIBLINEAR and scikit-learn's solvers",
+        _ONE_BLAS_THREAD,
+    ),
     "benchopt": Entry("benchmarks.curves", 3, 0.4, "the objective against time, by benchopt", _ONE_BLAS_THREAD),
     "choice": Entry(
         "benchmarks.choice", 5, 0.3, "what `auto` chooses is near the best of our solvers", _ONE_BLAS_THREAD

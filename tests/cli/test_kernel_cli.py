@@ -142,6 +142,7 @@ def test_options_reach_the_estimator_with_libsvm_s_defaults(call, two, tmp_path,
     [("-s 0 -t 0", "SVC"), ("-t 0", "SVC"), ("-s 1", "NuSVC"), ("-s 2", "OneClassSVM"), ("-s 3", "SVR"),
      ("-s 4", "NuSVR"), ("--kernel rbf --nu 0.3", "NuSVC"), ("-n 0.3", "NuSVC"), ("--task oneclass", "OneClassSVM"),
      ("--task oneclass --nu 0.2", "OneClassSVM"),
+     ("-s 7", "LinearSVC"),
      ("-s 21", "LinearOneClassSVM"), ("--task linear-oneclass -n 0.2 --solver ocas", "LinearOneClassSVM"),
      ("-s 21 --task oneclass --scaling maxabs", "LinearOneClassSVM"),
      ("--task regression --kernel linear", "SVR"),
@@ -358,7 +359,9 @@ def test_labels_with_scores_are_those_without_and_cost_no_second_look(call, file
         ("-s 2", "one-class SVM, rbf kernel; LIBSVM's -s 2 (LIBLINEAR's -s 2 is --loss squared_hinge)"),
         ("-s 3", "epsilon-SVR, rbf kernel; LIBSVM's -s 3 (LIBLINEAR's -s 3 is --loss hinge)"),
         ("-s 4", "nu-SVR, rbf kernel; LIBSVM's -s 4 (LIBLINEAR's -s 4 is --multi-class crammer_singer)"),
-        ("-s 0", "C-SVC, rbf kernel; LIBSVM's -s 0"),
+        ("-s 0", "C-SVC, rbf kernel; LIBSVM's -s 0 (LIBLINEAR's -s 0 is --loss log_loss)"),
+        ("-s 7 -c 2", "linear SVC, log loss"),
+        ("--loss log_loss", "linear SVC, log loss"),
         ("-s 1 -t 1", "nu-SVC, poly kernel; LIBSVM's -s 1"),
         ("--task regression -n 0.3", "nu-SVR, rbf kernel; LIBSVM's -s 4"),
         ("", "linear SVC, squared hinge loss; the rbf kernel, svm-train's default, is -t 2"),
@@ -399,7 +402,8 @@ def test_cross_validation_and_grid_say_what_is_trained_too(call, two):
             "5 is a type of LIBLINEAR: an L1 penalty is not available, and --loss squared_hinge has the same loss",
         ),
         ("-s 6", "6 is a type of LIBLINEAR: logistic regression with an L1 penalty is not available"),
-        ("-s 7", "7 is a type of LIBLINEAR: logistic regression is not available"),
+        ("-s 7 --loss hinge", "-s 7 means --loss log_loss, got --loss hinge"),
+        ("-s 7 -g 0.1", "-g/--gamma is for kernel machines, and -s 7 is logistic regression"),
         ("-s 11", "11 is a type of LIBLINEAR: use --loss squared_epsilon_insensitive"),
         ("-s 12", "12 is a type of LIBLINEAR: use --loss squared_epsilon_insensitive"),
         ("-s 13", "13 is a type of LIBLINEAR: use --loss epsilon_insensitive"),
@@ -464,3 +468,15 @@ def test_help_of_train_tells_the_letters_and_their_names(call):
         assert words in out
     assert "unless --format libsvm selects LIBSVM's" in out
     assert "svm-predict" in call("predict", "--help")[1]
+
+
+@pytest.mark.parametrize("words", [["-b", "1"], ["--calibration", "isotonic"]])
+def test_a_machine_on_a_basis_has_probabilities(words, call, two, tmp_path):
+    assert call("train", "-q", "--kernel", "rbf", "--basis", "20", *words, two, "basis.model")[0] == 0
+    model = load_model(tmp_path / "basis.model")
+    assert model.basis_.shape[0] <= 20
+    assert call("predict", "-q", "-b", "1", two, "basis.model", "out")[0] == 0
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert lines[0].startswith("labels ")
+    found = np.array([line.split()[1:] for line in lines[1:]], dtype=float)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-4)

@@ -72,6 +72,7 @@ class Matrix:
     values: Any  # an array, or a matrix of SciPy, which has no types
     rows: DenseRows | SparseRows
     n_stored: int
+    _kept_norms: Floats | None = None
 
     def __init__(self, X: NDArray[Any] | SparseMatrix, constant: float = 0.0) -> None:
         self.constant = float(constant)
@@ -193,16 +194,18 @@ class Matrix:
         """Return the squared Euclidean norm of each row, the constant column included."""
         if self.is_small:
             return self._small_squared_norms.copy()
-        out = np.empty(self.n_rows)
-        run(set_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self.threads(n_jobs))
-        return out
+        if self._kept_norms is None:  # a solver and the certificate of its solution both need them
+            out, ranges = np.empty(self.n_rows), self.ranges()
+            run(set_squared_norms, [(self.rows, *ends, out) for ends in ranges], self.threads(n_jobs))
+            self._kept_norms = out
+        return self._kept_norms.copy()
 
-    @property
+    @cached_property
     def is_small(self) -> bool:
         """Whether X is so small that NumPy needs less time for a pass than a compiled loop takes to be compiled."""
         return self.n_entries <= _MAX_SMALL_ENTRIES
 
-    @property
+    @cached_property
     def n_entries(self) -> int:
         """An upper bound of the number of entries of X as an array without empty columns."""
         return self.n_rows * min(self.n_columns, self.n_stored + 1)
@@ -265,7 +268,7 @@ class Matrix:
         stored = np.diff(self.values.indptr).max(initial=0) if issparse(self.values) else self.n_features
         return int(stored) + (self.constant != 0.0)
 
-    @property
+    @cached_property
     def longest_sum(self) -> int:
         """Largest number of terms added sequentially in an entry of `combine`; rounding errors are bounded by it."""
         n_ranges = len(self._combine_ranges())

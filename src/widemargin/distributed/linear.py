@@ -23,6 +23,7 @@ class _LinearOnCluster(OnCluster):
         constant = self.intercept_scaling if self._intercept is Intercept.PENALISED else 0.0
         matrix = rows.matrix(constant, self.scaling, self.max_memory)
         is_by_planes = self.solver not in ("auto", "newton") or matrix.n_columns > MAX_COLUMNS
+        is_by_planes = is_by_planes and not statements[0].entropy
         if self._intercept is Intercept.FREE and is_by_planes:  # planes need the best intercept, and so all scores
             matrix, own = GatheredMatrix.of(matrix), rows.belongings()
             problems = [lambda one=one: one.problem(own, matrix) for one in statements]

@@ -21,8 +21,8 @@ from widemargin.distributed.matrix import DistributedQP
 from widemargin.distributed.partition import ROWS, THREADS
 from widemargin.distributed.statements import confusion_of
 from widemargin.models import linear
-from widemargin.models.base import refuse_not_finite, seed_of
 from widemargin.models.elastic_net import refuse_elsewhere
+from widemargin.models.solved_model import refuse_not_finite, seed_of
 from widemargin.problems.formulations import Intercept
 from widemargin.selection import linear_cv
 from widemargin.selection.c_path import CPath, checked_values

@@ -1,6 +1,7 @@
 """`LinearSVC` and `LinearSVR`: drop-in replacements for scikit-learn's, with a certificate.
 
     LinearSVC   minimise ½|w|² + Σ C_i max(0, 1 − y_i <w, x_i>)              for loss="hinge", or with squared losses
+                minimise ½|w|² + Σ C_i log(1 + exp(−y_i <w, x_i>))           for loss="log_loss"
     LinearSVR   minimise ½|w|² + Σ C_i max(0, |y_i − <w, x_i>| − epsilon)    or with squared losses
 
 with C_i = C * class_weight[y_i] * sample_weight[i]; other losses are given by a `RowLoss`. The intercept is the weight
@@ -33,9 +34,10 @@ from widemargin.models.base import LinearModel, one_by_one
 from widemargin.models.crammer_singer import check_crammer_singer
 from widemargin.models.elastic_net import check_sparse_penalty, elastic_nets, has_sparse_penalty, solve_elastic_nets
 from widemargin.models.inputs import check_class_weight, class_factors, encode_labels, narrowed, scaled_rows
+from widemargin.models.probabilities import LogisticProbabilities
 from widemargin.models.scoring import ScoresRowBlocks
 from widemargin.models.sklearn_private import Interval, StrOptions
-from widemargin.models.sparse_coef import SparseCoef
+from widemargin.models.sparse_weights import SparseWeights
 from widemargin.models.unsupported import refuse_unsupported
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import Intercept
@@ -44,7 +46,7 @@ from widemargin.problems.row_loss import RowLoss
 from widemargin.solvers.coordinate_descent.crammer_singer import crammer_singer
 
 
-class LinearSVC(SparseCoef, ScoresRowBlocks, ClassifierMixin, LinearModel):
+class LinearSVC(LogisticProbabilities, SparseWeights, ScoresRowBlocks, ClassifierMixin, LinearModel):
     """Linear support vector classification, two classes or more, with a proof of how good the model is.
 
     Parameters
@@ -52,9 +54,9 @@ class LinearSVC(SparseCoef, ScoresRowBlocks, ClassifierMixin, LinearModel):
     penalty : {"l2", "l1", "elasticnet"}, default="l2"
         ½|w|², Σ|w_j|, or l1_ratio Σ|w_j| + ½ (1 − l1_ratio) |w|². The last two make weights zero; they need rows in
         memory, `loss="squared_hinge"` and `solver="auto"`, which then is "prox_newton".
-    loss : {"hinge", "squared_hinge"} or RowLoss, default="squared_hinge"
-        The loss of one row; a `RowLoss` gives other losses by their numbers. With `multi_class="crammer_singer"` the
-        two names have no effect, as in scikit-learn, and a RowLoss is refused.
+    loss : {"hinge", "squared_hinge", "log_loss"} or RowLoss, default="squared_hinge"
+        The loss of one row; "log_loss" is logistic regression, with `predict_proba`, and a `RowLoss` gives other losses
+        by their numbers. With `multi_class="crammer_singer"` the first two have no effect, and others are refused.
     dual : bool or "auto", default="auto"
         Kept for compatibility; the optimum does not depend on it. As in scikit-learn, `dual=False` is refused for
         `loss="hinge"`.

@@ -44,6 +44,8 @@ _CLASSIFIERS = {
     "L2R_L2LOSS_SVC": {"penalty": "l2", "loss": "squared_hinge", "dual": False},
     "L2R_L1LOSS_SVC_DUAL": {"penalty": "l2", "loss": "hinge", "dual": True},
     "L1R_L2LOSS_SVC": {"penalty": "l1", "loss": "squared_hinge", "dual": False},
+    "L2R_LR_DUAL": {"penalty": "l2", "loss": "log_loss", "dual": True},
+    "L2R_LR": {"penalty": "l2", "loss": "log_loss", "dual": False},
     _CRAMMER_SINGER: {"multi_class": "crammer_singer"},
 }
 _REGRESSORS = {
@@ -52,9 +54,7 @@ _REGRESSORS = {
     "L2R_L1LOSS_SVR_DUAL": {"loss": "epsilon_insensitive", "dual": True},
 }
 _REFUSED = {
-    "L2R_LR": "logistic regression",
-    "L2R_LR_DUAL": "logistic regression",
-    "L1R_LR": "logistic regression",
+    "L1R_LR": "logistic regression with an L1 penalty",
 }
 _ONE_CLASS = "ONECLASS_SVM"
 _CHECKSUM_LINE = re.compile(rb"# " + CHECKSUM + rb"\s*")

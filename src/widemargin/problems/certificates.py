@@ -35,8 +35,9 @@ class Certificate(NamedTuple):
 
 def relative_gap(primal: float, dual: float, scale: float = 0.0) -> float:
     """Return (primal − dual) / max(|primal|, scale); 0 if all are 0, the largest double if the quotient overflows."""
-    gap = float(primal - dual) / max(float(abs(primal)), float(scale), _TINY)
-    return min(gap, _LARGEST)
+    primal, size = float(primal), max(float(scale), _TINY)
+    gap = (primal - float(dual)) / (size if abs(primal) < size else abs(primal))
+    return _LARGEST if gap > _LARGEST else gap
 
 
 def scores(X: "Matrix", w: Floats) -> Floats:
@@ -51,8 +52,14 @@ def combination(X: "Matrix", c: Floats) -> Floats:
 
 
 def losses(problem: "DualQP", s: Floats) -> Floats:
-    """Return the loss of each row at scores s: the maximum of b r − ε|b| − ½ curvature b² over lower <= b <= upper."""
+    """Return the loss of each row at scores s: the maximum of b r − ε|b| − ½ curvature b² over lower <= b <= upper.
+
+    With an entropy, entropy H(b) is added to what is maximised.
+    """
     r = problem.target - s
+    if problem.entropy:
+        width, bound = problem.upper - problem.lower, np.where(r > 0.0, problem.upper, problem.lower)
+        return bound * r + problem.entropy * width * np.log1p(np.exp(-np.abs(r) / problem.entropy))
     b = loss_slopes(problem, r)
     return b * r - problem.epsilon * np.abs(b) - 0.5 * problem.curvature * b**2
 
@@ -62,6 +69,10 @@ def loss_slopes(problem: "DualQP", r: Floats) -> Floats:
 
     It is the b that attains the maximum in `losses`. At the optimum beta_i is this number, unless row i is at a kink.
     """
+    if problem.entropy:
+        e = np.exp(-np.abs(r) / problem.entropy)
+        share = (problem.upper - problem.lower) * (e / (1.0 + e))
+        return np.where(r > 0.0, problem.upper - share, problem.lower + share)
     excess = np.sign(r) * np.maximum(np.abs(r) - problem.epsilon, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         b = np.where(excess == 0.0, 0.0, excess / problem.curvature)
@@ -75,7 +86,7 @@ def primal(problem: "DualQP", w: Floats, intercept: float = 0.0) -> float:
 
 
 def dual(problem: "DualQP", beta: Floats) -> float:
-    """Return Σ target_i beta_i − ε_i |beta_i| − ½ curvature_i beta_i², less ½|X'beta|².
+    """Return Σ target_i beta_i − ε_i |beta_i| − ½ curvature_i beta_i² + entropy H_i(beta_i), less ½|X'beta|².
 
     Raises
     ------
@@ -91,7 +102,18 @@ def dual(problem: "DualQP", beta: Floats) -> float:
         raise ValueError(f"beta sums to {total}, not to {problem.dual_sum}.")
     v = combination(problem.X, beta)
     separable = problem.target * beta - problem.epsilon * np.abs(beta) - 0.5 * problem.curvature * beta**2
+    if problem.entropy:
+        separable = separable + problem.entropy * entropies(problem, beta)
     return separable.sum() - 0.5 * v @ v
+
+
+def entropies(problem: "DualQP", beta: Floats) -> Floats:
+    """Return H_i(beta_i) = −a log(a / (a + c)) − c log(c / (a + c)), a and c the distances of beta_i to its bounds."""
+    width, part = problem.upper - problem.lower, np.minimum(beta - problem.lower, problem.upper - beta)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fraction = part / width
+        entropy = -part * np.log(fraction) - (width - part) * np.log1p(-fraction)
+    return np.where(fraction > 0.0, entropy, 0.0)
 
 
 def certify(problem: "DualQP", w: Floats, beta: Floats, intercept: float = 0.0) -> Certificate:
@@ -103,13 +125,23 @@ def violations(problem: "DualQP", w: Floats, beta: Floats) -> Floats:
     """Return by how much each dual variable violates its KKT condition at scores X w; 0 where the condition holds.
 
     That is the slope of the dual objective in the direction, up or down, in which the dual variable may still move.
+    With an entropy it is ∞ at a bound.
     """
+    if problem.entropy:
+        return np.abs(problem.target - scores(problem.X, w) + _entropy_slopes(problem, beta))
     slope = problem.target - scores(problem.X, w) - problem.curvature * beta
     right_slope = slope - np.where(beta >= 0, problem.epsilon, -problem.epsilon)
     left_slope = slope + np.where(beta <= 0, problem.epsilon, -problem.epsilon)
     upwards = np.where(beta < problem.upper, np.maximum(right_slope, 0.0), 0.0)
     downwards = np.where(beta > problem.lower, np.maximum(-left_slope, 0.0), 0.0)
     return np.maximum(upwards, downwards)
+
+
+def _entropy_slopes(problem: "DualQP", beta: Floats) -> Floats:
+    """Return the derivative of entropy H_i at beta_i; 0 for rows without cost."""
+    above, below = problem.upper - beta, beta - problem.lower
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(above + below > 0.0, problem.entropy * (np.log(above) - np.log(below)), 0.0)
 
 
 def certify_elastic_net(problem: "ElasticNet", w: Floats, beta: Floats, intercept: float = 0.0) -> Certificate:

@@ -32,10 +32,10 @@ from widemargin._runtime.warning import warn_caller
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.argument_types import RowsOrBlocks
-from widemargin.models.base import refuse_not_finite, seed_of
 from widemargin.models.elastic_net import has_sparse_penalty, penalty_of
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.scoring import targets_of
+from widemargin.models.solved_model import refuse_not_finite, seed_of
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.selection.held_out import folds_of, scorer_of
@@ -434,10 +434,9 @@ class _Paths:
             group = max(1, _MAX_BYTES_OF_JOINT_SOLVE // (8 * _VECTORS_PER_PROBLEM * max(1, X.n_rows)))
             groups = [slice(first, first + group) for first in range(0, len(problems), group)]
             return [NewtonPath(problems[here], settings[here]) for here in groups], 1
-        if self._is_sparse:
-            name = PROX_NEWTON.name
-        else:
-            name = "ocas" if model.solver == "auto" and problems[0].free_intercept else model.solver
+        needs_planes = not self._is_sparse and problems[0].free_intercept and not problems[0].entropy
+        name = "ocas" if model.solver == "auto" and needs_planes else model.solver
+        name = PROX_NEWTON.name if self._is_sparse else name
         paths = [WarmStartPath(*one, name) for one in zip(problems, settings, strict=True)]
         return paths, model._n_jobs_over_problems if X.is_in_memory else 1
 

@@ -87,7 +87,7 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
         As in scikit-learn; None is accuracy.
     penalty : {"l2", "l1", "elasticnet"}, default="l2"
         ½|w|², Σ|w_j|, or l1_ratio Σ|w_j| + ½ (1 − l1_ratio) |w|², as in `LinearSVC`.
-    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
+    loss : {"hinge", "squared_hinge", "log_loss"} or RowLoss, default="squared_hinge"
         The loss of one row.
     dual : bool or "auto", default="auto"
         Kept for compatibility: the optimum is the same either way, and the certificate proves it. `dual=False` with a

@@ -55,6 +55,12 @@ def _smallest_C_with_a_zero_loss(problem):
 
 
 def _side_and_beyond(problem):
+    """Return the side on which a row has a loss at w = 0, and how far its score is from zero loss.
+
+    Losses with an entropy are never zero: they are taken as half decayed where the score equals the entropy.
+    """
+    if problem.entropy:
+        return np.sign(problem.upper + problem.lower), np.full(len(problem.upper), problem.entropy)
     return np.sign(problem.target), np.maximum(np.abs(problem.target) - problem.epsilon, 0.0)
 
 

@@ -53,7 +53,8 @@ def model_words(model):
     is_joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
     if isinstance(model.loss, RowLoss):
         return f"{kind}, {model.loss}"
-    loss = "Crammer and Singer's" if is_joint else model.loss.replace("_", " ").replace("epsilon i", "epsilon-i")
+    words = model.loss.removesuffix("_loss").replace("_", " ").replace("epsilon i", "epsilon-i")
+    loss = "Crammer and Singer's" if is_joint else words
     penalty = "" if not has_sparse_penalty(model) else f", {_PENALTIES[model.penalty]} penalty"
     return f"{kind}, {loss} loss{penalty}"
 

@@ -2,7 +2,7 @@
 
 Each group of fits takes rows in one container, dense or CSR, of float64 or float32: few rows, for which solvers are
 named rather than chosen by `auto`, and more rows, since some functions are for those only. One loss stands for all
-others, since a loss is numbers.
+others, since a loss is numbers; those with an entropy have loops of their own.
 tests/workflows/test_warmup.py fits other data, and fails if one of these fits is missing.
 """
 
@@ -32,7 +32,7 @@ from widemargin.models.kernel.svc import SVC
 from widemargin.models.kernel.svr import SVR
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linear_one_class import LinearOneClassSVM
-from widemargin.problems.formulations import DualQP, Intercept, KernelQP, RiskProblem
+from widemargin.problems.formulations import DualQP, FixedSumQP, Intercept, KernelQP, RiskProblem
 from widemargin.problems.measures import NAMES as MEASURES
 from widemargin.selection.grid_search import grid_search
 from widemargin.selection.linear_cv import LinearSVCCV, LinearSVRCV
@@ -80,7 +80,9 @@ def _linear_svc(rows, more):
     LinearSVC(multi_class="crammer_singer").fit(rows.X, rows.three).predict(rows.X)
     for of_rows, is_penalised in product((rows, more), (True, False)):
         LinearSVC("l1", penalize_intercept=is_penalised).fit(of_rows.X, of_rows.two)
-    for loss in ("hinge", "squared_hinge"):
+    for solver in ("newton", "dcd"):
+        LinearSVC(loss="log_loss", solver=solver).fit(rows.X, rows.two).predict_proba(rows.X)
+    for loss in ("hinge", "squared_hinge", "log_loss"):
         for is_penalised in (True, False):
             LinearSVC(loss=loss, penalize_intercept=is_penalised).fit(more.X, more.two)
 
@@ -94,7 +96,7 @@ def _linear_svr(rows, more):
 
 
 def _linear_one_class(rows, more):
-    for solver in names_of(DualQP, intercept=Intercept.FREE, stopping="gap"):
+    for solver in names_of(FixedSumQP):
         LinearOneClassSVM(solver=solver).fit(rows.X).predict(rows.X)
         if solver != "newton":  # it is not for many columns
             LinearOneClassSVM(solver=solver).fit(more.X)

@@ -36,15 +36,15 @@ _LINEAR_ONLY = ("loss", "bias", "multi_class", "penalize_intercept", "scaling", 
 
 
 LIBLINEAR_TYPES = {  # equivalents of LIBLINEAR's -s, for the numbers that LIBSVM uses too
+    0: "--loss log_loss",
     1: "--loss squared_hinge",
     2: "--loss squared_hinge",
     3: "--loss hinge",
     4: "--multi-class crammer_singer",
 }
-LINEAR_ONE_CLASS = 21  # LIBLINEAR's -s of a linear machine that has no other option
+LOGISTIC, LINEAR_ONE_CLASS = 7, 21  # LIBLINEAR's -s of linear machines, which LIBSVM's numbers leave free
 _LIBLINEAR_ONLY = {  # and for the numbers that LIBSVM does not use
-    6: "logistic regression with an L1 penalty is not available; a support vector machine is --loss hinge",
-    7: "logistic regression is not available; a support vector machine is --loss hinge",
+    6: "logistic regression with an L1 penalty is not available; --loss log_loss has an L2 penalty",
     11: "use --loss squared_epsilon_insensitive",
     12: "use --loss squared_epsilon_insensitive",
     13: "use --loss epsilon_insensitive",
@@ -55,8 +55,8 @@ def add_kernel_options(add):
     """Add the options of kernel machines; `add` is the `add_argument` of a parser or group."""
     add("-s", type=svm_type, dest="svm_type", metavar="TYPE",
         help="LIBSVM's: 0 C-SVC, 1 nu-SVC, 2 one-class, 3 epsilon-SVR, 4 nu-SVR (default: 0, or what --task and "
-        "--nu say); LIBLINEAR's types are --loss, --multi-class and --task, but for 5, --penalty l1, and 21, linear "
-        "one-class")  # fmt: skip
+        "--nu say); LIBLINEAR's types are --loss, --multi-class and --task, but for 5, --penalty l1, 7, --loss "
+        "log_loss, and 21, linear one-class")  # fmt: skip
     add("-t", type=int, choices=range(len(KERNELS)), dest="kernel_type", metavar="KERNEL",
         help="LIBSVM's: 0 linear, 1 poly, 2 rbf, 3 sigmoid, 4 precomputed (default: 2)")  # fmt: skip
     add("--kernel", choices=list(KERNELS), help="the same by name")
@@ -67,7 +67,8 @@ def add_kernel_options(add):
     add("-n", "--nu", type=parsing.fraction, help="nu-SVC, one-class, nu-SVR: lower bound of the fraction of "
         "support vectors (default: 0.5)")  # fmt: skip
     add("-b", type=parsing.switch, dest="probability", metavar="0|1", help="LIBSVM's: 1 is --probability")
-    add("--probability", action="store_true", help="also fit LIBSVM's probabilities, for predict -b 1: six fits")
+    add("--probability", action="store_true", help="also fit LIBSVM's probabilities, for predict -b 1: "
+        "six fits, or one with --basis")  # fmt: skip
     add("--calibration", choices=("sigmoid", "isotonic"), help="classification: also fit probabilities, for "
         "predict -b 1, from one fit")  # fmt: skip
     add("-m", "--cache-size", type=parsing.positive, metavar="MB", help="memory for kernel rows (default: 100)")
@@ -83,9 +84,9 @@ def add_kernel_options(add):
 
 
 def svm_type(text):
-    """Return a number of LIBSVM's -s, or LIBLINEAR's 5 or 21; for others of LIBLINEAR's, the error names the option."""
+    """Return a number of LIBSVM's -s, or 5, 7 or 21; for others of LIBLINEAR's, the error names the option."""
     number = parsing.whole(0)(text)
-    if number in (LINEAR_ONE_CLASS, penalty.LIBLINEAR_TYPE):
+    if number in (LOGISTIC, LINEAR_ONE_CLASS, penalty.LIBLINEAR_TYPE):
         return number
     if number in _LIBLINEAR_ONLY:
         raise argparse.ArgumentTypeError(
@@ -141,7 +142,7 @@ def make_kernel_model(parser, options, selecting):
     if given.get("probability"):
         if "calibration" in given:
             parser.error("--calibration and -b 1 are two ways to fit probabilities; leave one of them out")
-        parameters["probability"] = "libsvm"
+        parameters["probability"] = True if hasattr(options, "basis") else "libsvm"
     if "random_state" in machine.estimator().get_params():
         parameters["random_state"] = options.seed
     return machine.estimator(**parameters)

@@ -15,6 +15,7 @@ _TASKS = {"classification": "linear.LinearSVC", "regression": "linear.LinearSVR"
 _LOSSES = {
     "hinge": "classification",
     "squared_hinge": "classification",
+    "log_loss": "classification",
     "epsilon_insensitive": "regression",
     "squared_epsilon_insensitive": "regression",
 }
@@ -56,6 +57,7 @@ _EXAMPLES = """\
 examples:
   widemargin train heart_scale                            linear, squared hinge loss, writes heart_scale.model
   widemargin train -c 10 --loss hinge --tol 1e-6 heart_scale heart.model
+  widemargin train --loss log_loss heart_scale            logistic regression; -s 7 is the same, as in LIBLINEAR
   widemargin train --task regression -p 0.1 abalone       linear support vector regression
   widemargin train --no-penalize-intercept heart_scale    an intercept that is not penalised
   widemargin train --penalty l1 -c 0.1 heart_scale        many weights zero; the same is -s 5, as for LIBLINEAR
@@ -220,6 +222,8 @@ def make_model(parser, options):
     if _is_linear_one_class(options):
         return _make_linear_one_class(parser, options)
     penalty.take_liblinear_type(parser, options)
+    if getattr(options, "svm_type", None) == kernel_options.LOGISTIC:
+        return _make_linear_model(parser, _with_log_loss(parser, options))
     selecting = kernel_options.selecting_option(parser, options)
     if selecting is not None:
         return kernel_options.make_kernel_model(parser, options, selecting)
@@ -236,6 +240,19 @@ def hint(model, options):
     if is_named or _LINEAR_CHOICES & set(vars(options)):
         return ""
     return "; the rbf kernel, svm-train's default, is -t 2"
+
+
+def _with_log_loss(parser, options):
+    """Return the options with --loss log_loss in place of LIBLINEAR's -s 7; a usage error if others contradict it."""
+    given, number = dict(vars(options)), options.svm_type
+    del given["svm_type"]
+    if given.setdefault("loss", "log_loss") != "log_loss":
+        parser.error(f"-s {number} means --loss log_loss, got --loss {given['loss']}; leave one of them out")
+    options = argparse.Namespace(**given)
+    selecting = kernel_options.selecting_option(parser, options)
+    if selecting is not None:
+        parser.error(f"{selecting} is for kernel machines, and -s {number} is logistic regression; leave one out")
+    return options
 
 
 def _make_linear_model(parser, options):

@@ -30,9 +30,9 @@ from widemargin.models.argument_types import (
     RowsOrBlocks,
 )
 from widemargin.models.calibration import density_marks, marks_probability
-from widemargin.models.fixed_basis import PARAMETER_CONSTRAINTS
 from widemargin.models.kernel.base import KernelModel, available_with_probability
 from widemargin.models.kernel.training_rows import kernel_sums, n_rows_of, parts_of
+from widemargin.models.kernel_constraints import BASIS_CONSTRAINTS
 from widemargin.models.sklearn_private import Interval
 from widemargin.problems.one_class import linear_one_class, one_class
 
@@ -165,7 +165,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
 
     _parameter_constraints: dict = {
         **KernelModel._parameter_constraints,
-        **PARAMETER_CONSTRAINTS,
+        **BASIS_CONSTRAINTS,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     }
 
@@ -257,6 +257,8 @@ class OneClassSVM(OutlierMixin, KernelModel):
         weight = self._weigh(X, sample_weight)
         _, (solution,) = self._fit_on_basis(X, lambda matrix: [lambda: linear_one_class(matrix, weight, self.nu)], 1)
         self.offset_, self.n_iter_ = -self.intercept_, solution.n_iter
+        if self._wants_probability:
+            self.density_marks_ = density_marks(self.decision_function(X)[weight > 0.0])
         return self
 
     def _check(self, X, sample_weight):

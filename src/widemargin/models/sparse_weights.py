@@ -1,13 +1,15 @@
-"""`sparsify` and `densify` of linear classifiers, as scikit-learn has them."""
+"""Weights of a linear classifier as a sparse matrix, and back."""
 
-from typing import Self
+from typing import Any, Self
 
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.validation import check_is_fitted
 
 
-class SparseCoef:
-    """A classifier whose `coef_` can be a sparse matrix."""
+class SparseWeights:
+    """`sparsify` and `densify` of scikit-learn's linear classifiers."""
+
+    coef_: Any
 
     def sparsify(self) -> Self:
         """Turn `coef_` into a sparse matrix; predictions stay the same."""
