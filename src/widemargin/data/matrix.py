@@ -11,6 +11,7 @@ second compilation. Indices are viewed as unsigned integers, so that compiled co
 
 from collections.abc import Callable
 from functools import cached_property
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from widemargin._runtime.argument_types import Floats, SparseMatrix
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.place import HERE
 from widemargin._runtime.threads import run, split
+from widemargin.data.by_columns import Columns, transposed
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.columns import at_columns, occurring_columns
 from widemargin.data.gram import gram
@@ -31,6 +33,7 @@ _MAX_RANGES = 64
 _VALUES_WORTH_THREADS = 1 << 21  # stored values of X from which on threads save time
 _MAX_SMALL_ENTRIES = 1 << 16  # entries up to which X is kept as an array, too, and NumPy makes the passes
 _MAX_ENTRIES_OF_ONE_BLAS_THREAD = 1 << 13  # of an array whose products with a vector no BLAS shares among threads
+_transposing = Lock()  # so that threads of several classes do not transpose X twice
 _ROWS_PER_BLOCK = 1 << 11  # rows among which `combine` selects those with a nonzero coefficient at a time
 
 
@@ -222,6 +225,16 @@ class Matrix:
         values = np.empty((self.n_rows, n_kept + (self.constant != 0.0)))
         values[:, :n_kept], values[:, n_kept:] = features, self.constant
         return values, np.append(columns, self.n_features) if self.constant else columns
+
+    @property
+    def by_columns(self) -> Columns:
+        """The stored values of a sparse X by columns, the constant column last; made when first asked for, and kept."""
+        with _transposing:
+            return self._by_columns
+
+    @cached_property
+    def _by_columns(self):
+        return transposed(self)
 
     @cached_property
     def _small_squared_norms(self):

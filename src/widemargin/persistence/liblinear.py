@@ -23,6 +23,7 @@ from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
 from widemargin.errors import FormatError
+from widemargin.models.elastic_net import has_sparse_penalty
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.persistence.linear_fields import check_weights
@@ -98,14 +99,14 @@ def _weights_of_constant(intercept, bias):
 
 
 def _solver_type(model):
-    """Return LIBLINEAR's name of the problem that a model solves; dual="auto" becomes the dual solver."""
+    """Return LIBLINEAR's name of the problem that a model solves; dual="auto" becomes a dual solver, if any."""
     if isinstance(model, LinearOneClassSVM):
         return _ONE_CLASS
     known = _CLASSIFIERS if is_classifier(model) else _REGRESSORS
     if is_classifier(model) and model.multi_class == "crammer_singer" and len(model.classes_) > 2:
         return _CRAMMER_SINGER
     wanted = {name: getattr(model, name) for name in ("penalty", "loss") if hasattr(model, name)}
-    wanted["dual"] = model.dual is not False
+    wanted["dual"] = model.dual is not False and not has_sparse_penalty(model)
     for name, settings in known.items():
         if settings == wanted:
             return name

@@ -13,9 +13,11 @@ from widemargin._runtime.argument_types import Floats
 
 if TYPE_CHECKING:  # only annotations need these: nothing of what is checked is imported
     from widemargin.data.matrix import Matrix
+    from widemargin.problems.elastic_net import ElasticNet
     from widemargin.problems.formulations import DualQP, KernelQP
 
 _SUM_TOL = 1e-9  # difference of a sum of dual variables from the required one, relative to their sizes
+_ROUNDING_TOL = 1e-12  # excess of |X'beta| over the L1 penalty, relative to |X|'|beta|, that is taken for rounding
 _TINY, _LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 
 
@@ -140,6 +142,51 @@ def _entropy_slopes(problem: "DualQP", beta: Floats) -> Floats:
     above, below = problem.upper - beta, beta - problem.lower
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(above + below > 0.0, problem.entropy * (np.log(above) - np.log(below)), 0.0)
+
+
+def certify_elastic_net(problem: "ElasticNet", w: Floats, beta: Floats, intercept: float = 0.0) -> Certificate:
+    """Return the Certificate of weights, signed dual variables, and an intercept that is not penalised.
+
+    Raises
+    ------
+    ValueError
+        If a dual variable has not the sign of its row or belongs to a row of zero cost, if |X'beta| exceeds the L1
+        penalty without an L2 penalty, or if the intercept is not penalised and beta does not sum to 0.
+    """
+    z = np.maximum(0.0, 1.0 - problem.sign * (scores(problem.X, w) + intercept))
+    primal = problem.l1 * np.abs(w).sum() + 0.5 * problem.l2 * (w @ w) + problem.cost @ z**2
+    outside = (problem.sign * beta < 0.0) | ((problem.cost == 0.0) & (beta != 0.0))
+    if outside.any():
+        i = int(np.argmax(outside))
+        raise ValueError(f"beta[{i}] = {beta[i]} is not feasible for sign {problem.sign[i]}, cost {problem.cost[i]}.")
+    if problem.free_intercept and abs(beta.sum()) > _SUM_TOL * np.abs(beta).sum():
+        raise ValueError(f"beta sums to {beta.sum()}, not to 0.")
+    excess = np.maximum(0.0, np.abs(combination(problem.X, beta)) - problem.l1)
+    if problem.l2 == 0.0:
+        if (excess > _ROUNDING_TOL * (problem.l1 + _absolute_combination(problem.X, beta))).any():
+            raise ValueError(f"|X'beta| exceeds {problem.l1} by {excess.max()} in column {int(np.argmax(excess))}.")
+        excess[:] = 0.0
+    of_penalty = excess @ excess / (2.0 * problem.l2) if problem.l2 else 0.0
+    used = problem.cost > 0.0
+    return Certificate(primal, np.abs(beta).sum() - (beta[used] ** 2 / (4.0 * problem.cost[used])).sum() - of_penalty)
+
+
+def _absolute_combination(X: "Matrix", beta: Floats) -> Floats:
+    """Return |X|'|beta|, the sizes of the sums in X'beta."""
+    v = abs(X.values).T.astype(np.float64) @ np.abs(beta)
+    return np.append(v, X.constant * np.abs(beta).sum()) if X.constant else v
+
+
+def elastic_net_violations(problem: "ElasticNet", w: Floats, intercept: float = 0.0) -> Floats:
+    """Return the smallest absolute value of a subgradient of the objective by each weight; 0 at the optimum.
+
+    The derivative by an intercept that is not penalised is added at the end.
+    """
+    a = 2.0 * problem.cost * np.maximum(0.0, 1.0 - problem.sign * (scores(problem.X, w) + intercept))
+    slope = problem.l2 * w - combination(problem.X, problem.sign * a)
+    at_zero = np.maximum(0.0, np.abs(slope) - problem.l1)
+    found = np.where(w == 0.0, at_zero, np.abs(slope + problem.l1 * np.sign(w)))
+    return np.append(found, abs(problem.sign @ a)) if problem.free_intercept else found
 
 
 def certify_kernel(problem: "KernelQP", K: Floats, beta: Floats, offsets: Floats) -> Certificate:

@@ -31,7 +31,7 @@ def best_intercept(problem, scores):
     has_weight = weights > 0.0
     kinks, weights, side = kinks[has_weight], weights[has_weight], side[has_weight]
     if squared:
-        return _minimise_squared_hinges(kinks, weights, side)
+        return minimise_squared_hinges(kinks, weights, side)
     return _minimise_hinges(kinks, weights, side, problem.dual_sum)
 
 
@@ -60,7 +60,7 @@ def _weighted_quantile(kinks, weights, level):
     return float(quantile) if missing <= 0.0 else None
 
 
-def _minimise_squared_hinges(kinks, weights, side):
+def minimise_squared_hinges(kinks, weights, side):
     """Return the minimiser of Σ weight max(0, side (kink − b))², the midpoint if the loss is zero on an interval.
 
     Newton's method, safeguarded by a bracket of the minimiser.

@@ -20,6 +20,7 @@ _LINEAR = (  # modules of `widemargin.solvers`, and the names of specs in them
     "auto.AUTO", "coordinate_descent.dcd.DCD", "coordinate_descent.avsf.AVSF", "coordinate_descent.climb.CLIMB",
     "coordinate_descent.block_minimisation.SBM", "coordinate_descent.pairs.PAIRS", "newton.smoothed.NEWTON",
     "cutting_planes.methods.SVMPERF", "cutting_planes.methods.OCAS", "coordinate_descent.crammer_singer.CRAMMER_SINGER",
+    "proximal_newton.prox_newton.PROX_NEWTON",
 )  # fmt: skip
 _KERNEL = (
     "decomposition.whole_matrix.KERNEL_AUTO", "decomposition.whole_matrix.SVMLIGHT", "decomposition.smo.SMO",
@@ -183,7 +184,7 @@ def counts_of(solver):
     return counts.pop() if len(counts) == 1 else "iterations"
 
 
-def _solve(spec, problem, settings, start=None):
+def solve_with(spec, problem, settings, start=None):
     """Check that a solver takes a problem, and solve it."""
     check(spec, problem, settings)
     return spec.solve(problem, settings, start)
@@ -192,7 +193,7 @@ def _solve(spec, problem, settings, start=None):
 @cache
 def solvers_of(formulation):
     """Return a dictionary of the solvers that take a formulation, by name, as functions that check a problem first."""
-    return {name: partial(_solve, spec) for name, spec in specs_of(formulation).items()}
+    return {name: partial(solve_with, spec) for name, spec in specs_of(formulation).items()}
 
 
 SPECS: tuple[SolverSpec, ...]

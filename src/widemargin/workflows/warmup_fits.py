@@ -9,6 +9,7 @@ tests/workflows/test_warmup.py fits other data, and fails if one of these fits i
 import tempfile
 import warnings
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +78,8 @@ def _linear_svc(rows, more):
         LinearSVC(solver=solver, penalize_intercept=False).fit(rows.X, rows.two)
     LinearSVC(scaling="standard").fit(rows.X, rows.three).decision_function(rows.X)
     LinearSVC(multi_class="crammer_singer").fit(rows.X, rows.three).predict(rows.X)
+    for of_rows, is_penalised in product((rows, more), (True, False)):
+        LinearSVC("l1", penalize_intercept=is_penalised).fit(of_rows.X, of_rows.two)
     for solver in ("newton", "dcd"):
         LinearSVC(loss="log_loss", solver=solver).fit(rows.X, rows.two).predict_proba(rows.X)
     for loss in ("hinge", "squared_hinge", "log_loss"):
