@@ -77,7 +77,9 @@ def test_scaled_rows_are_those_of_svm_scale(call, two, tmp_path):
     assert {line.split()[0] for line in labelled.splitlines()} == {"0", "1"}
 
 
-@pytest.mark.parametrize("letters", ["-s 0", "-s 7 -B 1", "-s 1", "-s 3 -B 1", "-s 2 -c 4", "-s 1 -w1 2 -c 0.3"])
+@pytest.mark.parametrize(
+    "letters", ["-s 0", "-s 7 -B 1", "-s 1", "-s 3 -B 1", "-s 2 -c 4", "-s 5 -c 4", "-s 1 -w1 2 -c 0.3"]
+)
 def test_train_finds_liblinears_optimum(letters, call, two, tmp_path):
     original("liblinear-train", *letters.split(), "-e", "1e-6", two, "theirs", folder=tmp_path)
     status, out, _ = call("as", "train", *letters.split(), "-e", "1e-6", two, "ours")
@@ -119,7 +121,7 @@ def test_the_search_for_C_prints_the_best(call, two):
 @pytest.mark.parametrize(
     ("letters", "rule"),
     [
-        ("-s 5", "-s 5 (type: 0 to 7 classification, 11 to 13 regression, 21 one-class) cannot be had"),
+        ("-s 6", "-s 6 (type: 0 to 7 classification, 11 to 13 regression, 21 one-class) cannot be had"),
         ("-R -s 1", "-R needs -B 1 and type -s 0, -s 2 or -s 11"),
         ("-C -s 1", "-C needs type -s 0 or -s 2"),
     ],

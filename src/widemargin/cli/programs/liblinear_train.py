@@ -12,22 +12,21 @@ TYPES = {  # by -s: estimator, its parameters, default of -e, and whether -e is 
     2: ("LinearSVC", {"loss": "squared_hinge"}, _PRIMAL, False),
     3: ("LinearSVC", {"loss": "hinge"}, _DUAL, True),
     4: ("LinearSVC", {"multi_class": "crammer_singer"}, _DUAL, False),
+    5: ("LinearSVC", {"penalty": "l1", "loss": "squared_hinge"}, _PRIMAL, False),
     7: ("LinearSVC", {"loss": "log_loss"}, _DUAL, False),
     11: ("LinearSVR", {"loss": "squared_epsilon_insensitive"}, 1e-4, False),
     12: ("LinearSVR", {"loss": "squared_epsilon_insensitive"}, _DUAL, True),
     13: ("LinearSVR", {"loss": "epsilon_insensitive"}, _DUAL, True),
     21: ("LinearOneClassSVM", {}, _PRIMAL, False),
 }
-_REFUSED = {
-    "5": "there is no L1 penalty",
-    "6": "there is no L1 penalty",
-}
+_REFUSED = {"6": "an L1 penalty is for the squared hinge loss, -s 5"}
 _WITH_FREE_INTERCEPT = (0, 2, 11)
 _WITH_SEARCH = (0, 2)
 
 OPTIONS = (
     Option("-s", "1", "type: 0 to 7 classification, 11 to 13 regression, 21 one-class",
-           "`LinearSVC` (0, 7 logistic; 1, 2 squared hinge; 3 hinge; 4 Crammer and Singer), "
+           "`LinearSVC` (0, 7 logistic; 1, 2 squared hinge; 3 hinge; 4 Crammer and Singer; "
+           "5 squared hinge with an L1 penalty), "
            "`LinearSVR` (11, 12 squared; 13), `LinearOneClassSVM` (21)",
            one_of("0", "1", "2", "3", "4", "5", "6", "7", "11", "12", "13", "21"),
            refused=_REFUSED),
