@@ -25,7 +25,7 @@ import numpy as np
 
 from widemargin.data.matrix import Matrix
 from widemargin.problems.formulations import Intercept, checksum_of
-from widemargin.problems.intercept import minimise_squared_hinges
+from widemargin.problems.squared_hinges import minimise_squared_hinges
 from widemargin.problems.magnitudes import check_costs, check_magnitudes
 
 _UNIT_ROUNDOFF = 2.0**-53

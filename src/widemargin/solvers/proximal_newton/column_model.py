@@ -60,26 +60,34 @@ class ColumnModel:
                 if largest <= 0.3 * target:
                     break
             else:
-                self._extrapolate(points, images, support, theta, gradient, start, penalties)
+                own = [part[support] for part in (*penalties, gradient, start)]
+                theta[support] = self._extrapolated(np.array(points), np.array(images), own)
         return theta
 
-    def _extrapolate(self, points, images, support, theta, gradient, start, penalties):
-        """Set the weights to a combination of the last points that has a smaller value, if it has."""
-        P, T = np.array(points), np.array(images)
+    def _extrapolated(self, P, T, own):
+        """Return a combination of the last points P, with images T, that has a smaller value, or the last of them.
+
+        `own` are penalties, gradient and start of the weights that move. Kept true: t is the image of what is returned.
+        """
         U = np.diff(P, axis=0)
         S = U @ U.T
         S[np.diag_indices_from(S)] += _RIDGE * np.trace(S)
-        try:
-            c = np.linalg.solve(S, np.ones(len(S)))
-        except np.linalg.LinAlgError:
-            return
-        if not (np.isfinite(c).all() and c.sum() != 0.0):
-            return
-        c /= c.sum()
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            c = _solved_or_nan(S)
+            c = c / c.sum()
         point, image = c @ P[1:], c @ T[1:]
-        own = [part[support] for part in (*penalties, gradient, start)]
-        if _value(point, image, *own) < _value(P[-1], T[-1], *own):
-            theta[support], self.t[:] = point, image
+        if not _value(point, image, *own) < _value(P[-1], T[-1], *own):  # also if it is not a number
+            return P[-1]
+        self.t[:] = image
+        return point
+
+
+def _solved_or_nan(S):
+    """Return the x with S x = 1, or numbers that are not numbers if S is singular."""
+    try:
+        return np.linalg.solve(S, np.ones(len(S)))
+    except np.linalg.LinAlgError:
+        return np.full(len(S), np.nan)
 
 
 def _value(theta, t, l1, l2, gradient, start):

@@ -17,6 +17,7 @@ from widemargin.solvers.proximal_newton.shrinkage import best_weight
 _SWEEPS_PER_ROUND, _MAX_ROUNDS = 3, 50
 _MODEL_TOL = 1e-4  # relative to the largest violation at the beginning
 _RIDGE = 1e-12  # relative to the diagonal, by which it is made larger, since columns may be linearly dependent
+_TINY = float(np.finfo(np.float64).tiny)
 _SHORT_STEP = 0.1  # towards the minimum on the weights that are not zero, after which a damped step is made
 _CHANGED_ROWS_WORTH_UPDATE = 0.5  # fraction of the rows with a curvature up to which H is updated, not made anew
 
@@ -76,22 +77,30 @@ def _sweeps(H, l1, l2, theta, gradient, n_sweeps):
     """
     first, largest = 0.0, 0.0
     for sweep in range(n_sweeps):
-        largest = 0.0
-        for j in range(theta.size):
-            h = H[j, j] + l2[j]
-            if theta[j] != 0.0 or abs(gradient[j]) > l1[j]:
-                best = best_weight(theta[j], gradient[j], h, l1[j], l2[j])
-                step = best - theta[j]
-                if step != 0.0:
-                    theta[j] = best
-                    largest = max(largest, h * abs(step))
-                    for k in range(theta.size):
-                        gradient[k] += step * H[j, k]
+        largest = _sweep(H, l1, l2, theta, gradient)
         if sweep == 0:
             first = largest
         if largest == 0.0:
             break
     return first, largest
+
+
+@compiled
+def _sweep(H, l1, l2, theta, gradient):
+    """Minimise the model by each coordinate in turn; return the largest change, in units of the gradient."""
+    largest = 0.0
+    for j in range(theta.size):
+        h = H[j, j] + l2[j]
+        if theta[j] == 0.0 and abs(gradient[j]) <= l1[j]:
+            continue
+        best = best_weight(theta[j], gradient[j], h, l1[j], l2[j])
+        step = best - theta[j]
+        if step != 0.0:
+            theta[j] = best
+            largest = max(largest, h * abs(step))
+            for k in range(theta.size):
+                gradient[k] += step * H[j, k]
+    return largest
 
 
 def _solve_on_support(H, l1, l2, theta, gradient):
@@ -100,25 +109,27 @@ def _solve_on_support(H, l1, l2, theta, gradient):
     Where columns are linearly dependent, that minimum may be very far, and a change of sign ends the step soon. Then
     a second step has a larger diagonal, by l1 / max |θ|, which keeps it as short as the weights are.
     """
+    if _step_on_support(H, l1, l2, theta, gradient, 0.0) <= _SHORT_STEP:
+        _step_on_support(H, l1, l2, theta, gradient, 1.0 / max(np.abs(theta).max(initial=0.0), _TINY))
+
+
+def _step_on_support(H, l1, l2, theta, gradient, damping):
+    """Move the weights that are not zero, with a diagonal that is larger by damping times l1; return the step."""
     support = np.flatnonzero((theta != 0.0) | ((l1 == 0.0) & (np.diag(H) > 0.0)))
     if not len(support):
-        return
-    A, own_l1 = H[np.ix_(support, support)], l1[support]
+        return 1.0
+    A, own_l1, point = H[np.ix_(support, support)], l1[support], theta[support]
     A[np.diag_indices_from(A)] += l2[support]
-    diagonal = np.diag(A)
-    for ridge in (_RIDGE * diagonal, _RIDGE * diagonal + own_l1 / np.abs(theta[support]).max()):
-        point = theta[support]
-        rest = gradient[support] + l2[support] * point + own_l1 * np.sign(point)
-        damped = A.copy()
-        damped[np.diag_indices_from(A)] += ridge
-        _, step, info = dposv(damped, -rest, lower=1)
-        if info != 0 or not rest @ step < 0.0:  # not definite, because of rounding
-            continue
-        t, new = _best_on_line(point, step, own_l1, float(rest @ step), max(0.0, float(step @ (A @ step))))
-        gradient += H[:, support] @ (new - point)
-        theta[support] = new
-        if t > _SHORT_STEP:
-            break
+    rest = gradient[support] + l2[support] * point + own_l1 * np.sign(point)
+    damped = A.copy()
+    damped[np.diag_indices_from(A)] += _RIDGE * np.diag(A) + damping * own_l1
+    _, step, info = dposv(damped, -rest, lower=1)
+    if info != 0 or not rest @ step < 0.0:  # not definite, because of rounding
+        return 0.0
+    t, new = _best_on_line(point, step, own_l1, float(rest @ step), max(0.0, float(step @ (A @ step))))
+    gradient += H[:, support] @ (new - point)
+    theta[support] = new
+    return t
 
 
 def _best_on_line(point, step, l1, slope, curvature):

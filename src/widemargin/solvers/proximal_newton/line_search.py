@@ -21,10 +21,13 @@ class Line:
         self._scores, self._change, self._rows = scores, change, rows
 
     def at(self, step):
-        """Return the objective, but for what does not move, and its right derivative."""
+        """Return the objective, but for what does not move, and its derivative.
+
+        At 0 it is that on the right, elsewhere that on the left, so that weights may become zero.
+        """
         loss, slope = loss_along(self._scores, self._change, *self._rows, step)
         theta, d = self._point + step * self._direction, self._direction
-        side = np.where(theta == 0.0, np.sign(d), np.sign(theta))
+        side = np.where(theta == 0.0, np.sign(self._point if step > 0.0 else d), np.sign(theta))
         value = float(self._l1 @ np.abs(theta)) + 0.5 * float(self._l2 @ (theta * theta))
         return loss + value, slope + float((self._l1 * side + self._l2 * theta) @ d)
 
