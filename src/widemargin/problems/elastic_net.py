@@ -25,8 +25,8 @@ import numpy as np
 
 from widemargin.data.matrix import Matrix
 from widemargin.problems.formulations import Intercept, checksum_of
-from widemargin.problems.squared_hinges import minimise_squared_hinges
 from widemargin.problems.magnitudes import check_costs, check_magnitudes
+from widemargin.problems.squared_hinges import minimise_squared_hinges
 
 _UNIT_ROUNDOFF = 2.0**-53
 _PAIRWISE_SUM_ERROR = 64.0 * _UNIT_ROUNDOFF  # relative to the sum of absolute values, of a sum by NumPy

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 from widemargin._runtime.argument_types import Floats
 from widemargin.data.blocks.row_blocks import Block, RowBlocks
 from widemargin.data.blocks.streamed import StreamedMatrix
+from widemargin.data.by_columns import Columns, transposed
 from widemargin.data.matrix import ranges_of_rows, set_squared_norms, threads_for
 from widemargin.data.rows import DenseRows, SparseRows
 
@@ -34,7 +35,7 @@ class ResidentMatrix(StreamedMatrix):
     def __init__(self, blocks: RowBlocks, constant: float = 0.0) -> None:
         super().__init__(blocks, constant, np.inf)
         self._all_rows: DenseRows | SparseRows | None = None
-        self._lock = threading.Lock()
+        self._lock, self._by_columns = threading.Lock(), None
         self._pass(lambda k, block, start, stop: None, range(blocks.n_blocks), 1)
 
     @property
@@ -55,6 +56,13 @@ class ResidentMatrix(StreamedMatrix):
         X = csr_array(entries, shape=(self.n_rows, self.n_features))
         X.has_canonical_format = True
         return X
+
+    @property
+    def by_columns(self) -> Columns:
+        """The stored values by columns, as those of a Matrix."""
+        if self._by_columns is None:
+            self._by_columns = transposed(self)
+        return self._by_columns
 
     def squared_norms(self, n_jobs: int | None = 1) -> Floats:
         """Return the squared Euclidean norm of each row, the constant column included."""

@@ -26,6 +26,7 @@ from widemargin.solvers.proximal_newton.working_sets import WorkingSets
 from widemargin.solvers.spec import Rows, SolverSpec, Start
 
 MAX_COLUMNS = 1000  # of a model with a matrix; above, steps are made on working sets of columns
+_STEPS_TO_FULL_PRECISION, _FULL_PRECISION = 10, 1e-14  # steps of small problems beyond the tolerance, and their gap
 _ALLOWANCE_FOR_ROUNDING = 1e-3  # of the tolerance, for the difference between a measured gap and a certified one
 
 
@@ -43,11 +44,17 @@ def prox_newton(problem, settings, start=None):
 
 
 def _steps(point, step, watch):
-    """Take steps until the gap is small enough or a limit is reached."""
+    """Take steps until the gap is small enough or a limit is reached; for small problems, some more.
+
+    The weights of small problems then do not depend on the order of rows, or on whether rows are repeated or weighted.
+    """
     target, n_steps = (1.0 - _ALLOWANCE_FOR_ROUNDING) * watch.settings.tol, 0
+    n_more = _STEPS_TO_FULL_PRECISION if point.problem.X.is_small else 0
     while True:
         point.measure()
-        if watch.record(n_steps, 2.0 * n_steps, point.primal, point.dual) <= target:
+        gap = watch.record(n_steps, 2.0 * n_steps, point.primal, point.dual)
+        n_more -= gap <= target
+        if gap <= target and (n_more < 0 or gap <= _FULL_PRECISION):
             watch.status = Status.CONVERGED
         elif not watch.should_stop(PROX_NEWTON.name, n_steps, 2.0 * n_steps) and not step():
             watch.status = Status.STALLED
