@@ -59,6 +59,8 @@ class KernelRows:
         Whether computing a value takes less time than the system takes to provide new memory for it.
     held : ndarray or None
         The complete kernel matrix, if it was given as a C-ordered array and all rows are used.
+    remembered : WeightedSum or None
+        A sum of all rows that a solver has computed last; see `remember`.
 
     Raises
     ------
@@ -86,9 +88,20 @@ class KernelRows:
             self.bound = self._block.bound(self.diagonal) if bound is None else bound
         is_array = kernel.name == "precomputed" and subset is None and isinstance(X, np.ndarray)
         self.held = X if is_array and X.flags.c_contiguous else None
+        self.remembered, self._workspace = None, None
         if not np.isfinite(self.diagonal).all():
             i = int(np.argmin(np.isfinite(self.diagonal)))
             raise ValueError(f"K(x, x) of row {i} is {self.diagonal[i]}; every kernel value must be finite.")
+
+    def remember(self, weights, sums, error):
+        """Keep sums = Σ_i weights_i K_i, of error at most `error`, for a solver that starts from these weights."""
+        self.remembered = WeightedSum(weights, sums, error)
+
+    def workspace(self, shape, dtype):
+        """Return an array for a part of the kernel matrix, in the same memory each time: new memory would be slow."""
+        if self._workspace is None or self._workspace.dtype != dtype:
+            self._workspace = np.empty(self.n_rows**2, dtype)
+        return self._workspace[: shape[0] * shape[1]].reshape(shape)
 
     def restricted(self, rows):
         """Return the kernel matrix of some of the rows, given by their ascending indices."""
@@ -223,6 +236,14 @@ class KernelRows:
                 self.kernel.finish(products, panel.norms, columns.norms, panel.slots, out, begin)
 
 
+class WeightedSum(NamedTuple):
+    """The sum Σ_i weights_i K_i of all rows of a kernel matrix, and a bound on the error of its entries."""
+
+    weights: np.ndarray
+    sums: np.ndarray
+    error: float
+
+
 class _PanelRows(NamedTuple):
     """Some rows in the layout that their inner products need, their squared norms, and their slots in the output."""
 
@@ -334,9 +355,9 @@ class _CallableBlock:
         out[slots, : len(columns)] = self._values(self._X[rows], self._X[columns])
 
 
-def submatrix(K, rows, columns):
-    """Return a copy of K[rows][:, columns]."""
-    out = np.empty((len(rows), len(columns)), K.dtype)
+def submatrix(K, rows, columns, new=np.empty):
+    """Return a copy of K[rows][:, columns] in the array new(shape, dtype)."""
+    out = new((len(rows), len(columns)), K.dtype)
     _gather(K, np.asarray(rows), np.asarray(columns), out, np.arange(len(rows)))
     return out
 
