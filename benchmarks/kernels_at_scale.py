@@ -182,8 +182,10 @@ def mnist_table(page, cases, options):
         for m in options.mnist_points:
             seconds, model = seconds_of(SVC(basis=m, n_jobs=THREADS, random_state=0, **PARAMETERS["mnist"]).fit, X, y)
             models[f"basis={m}"] = seconds, model, len(model.basis_)
-            seconds, model = seconds_of(compress, exact, n_vectors=m)
-            models[f"compress(exact, {m})"] = seconds, model, len(model.support_vectors_)
+            for refit in (None, "coefficients", "vectors"):
+                seconds, model = seconds_of(compress, exact, X, n_vectors=m, refit=refit)
+                name = f"compress(exact, {m}" + (f", refit={refit!r})" if refit else ")")
+                models[name] = seconds, model, model.compression_.n_after
         base = None
         for name, (seconds, model, n_vectors) in models.items():
             model.predict(new[:100])

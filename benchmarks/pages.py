@@ -22,16 +22,19 @@ PAGES = {  # in the order in which they are made: the short ones first
         "benchmarks.first_seconds", 7, 1.0, "import, --version and first fits in new processes against scikit-learn"
     ),
     "small": Entry(
-        "benchmarks.small", 5, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
+        "benchmarks.small", 3, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
     ),
     "nested-threads": Entry(
-        "benchmarks.nested_threads", 3, 0.4, "searches around estimators that have threads do not oversubscribe"
+        "benchmarks.nested_threads", 2, 0.4, "searches around estimators that have threads do not oversubscribe"
     ),
     "probabilities": Entry(
         "benchmarks.probabilities",
         3,
         0.2,
         "probabilities from one fit: Brier scores and times against those of six fits",
+    ),
+    "one-class": Entry(
+        "benchmarks.one_class", 3, 0.1, "linear one-class machines against LIBLINEAR's -s 21, to the same objective"
     ),
     "linear": Entry(
         "benchmarks.linear.page",

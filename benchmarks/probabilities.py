@@ -22,6 +22,8 @@ SETS = {  # C and gamma, "scale" unless a search would take another
     "dna.scale": (1.0, "scale"),
     "satimage.scale": (2.0, "scale"),
     "usps": (5.0, "scale"),
+    "letter.scale": (10.0, "scale"),
+    "pendigits": (10.0, "scale"),
 }
 FITS = {
     "one fit": ("widemargin", {}),

@@ -459,3 +459,15 @@ def test_help_of_train_tells_the_letters_and_their_names(call):
         assert words in out
     assert "unless --format libsvm selects LIBSVM's" in out
     assert "svm-predict" in call("predict", "--help")[1]
+
+
+@pytest.mark.parametrize("words", [["-b", "1"], ["--calibration", "isotonic"]])
+def test_a_machine_on_a_basis_has_probabilities(words, call, two, tmp_path):
+    assert call("train", "-q", "--kernel", "rbf", "--basis", "20", *words, two, "basis.model")[0] == 0
+    model = load_model(tmp_path / "basis.model")
+    assert model.basis_.shape[0] <= 20
+    assert call("predict", "-q", "-b", "1", two, "basis.model", "out")[0] == 0
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert lines[0].startswith("labels ")
+    found = np.array([line.split()[1:] for line in lines[1:]], dtype=float)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-4)

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from widemargin.problems.formulations import DualQP, Intercept, KernelQP, RiskProblem
+from widemargin.problems.formulations import DualQP, FixedSumQP, Intercept, KernelQP, RiskProblem
 from widemargin.solvers.registry import SPECS, names_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHAPES = {
     "`DualQP`": names_of(DualQP),
     "`DualQP` with `free_intercept`": names_of(DualQP, intercept=Intercept.FREE),
+    "`FixedSumQP`": names_of(FixedSumQP),
     "`RiskProblem`": names_of(RiskProblem),
     "`KernelQP`": names_of(KernelQP),
 }

@@ -45,6 +45,10 @@ def one_output(kernel, n=20, n_features=30, seed=0):
     return Expansions(kernel, vectors, random.normal(size=(1, n)), np.array([0, n]), (((0, 0),),), 1)
 
 
+def shared_classes(kernel, seed=0):
+    return three_classes(kernel, seed=seed).shared()
+
+
 def coefficients_of(f, output):
     """Return the coefficients of all vectors in an output, zero where it has none."""
     full = np.zeros(f.n_vectors)
@@ -54,7 +58,7 @@ def coefficients_of(f, output):
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-@pytest.mark.parametrize("make", [three_classes, one_output])
+@pytest.mark.parametrize("make", [three_classes, one_output, shared_classes])
 def test_values_norms_and_distances_are_those_of_the_gram_matrix(kernel, make):
     f, g = make(kernel), make(kernel, seed=1)
     values = values_at(f, g)
@@ -73,7 +77,7 @@ def test_values_norms_and_distances_are_those_of_the_gram_matrix(kernel, make):
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-@pytest.mark.parametrize("make", [three_classes, one_output])
+@pytest.mark.parametrize("make", [three_classes, one_output, shared_classes])
 def test_a_projection_is_the_least_squares_solution_in_the_kernels_space(kernel, make):
     f = make(kernel)
     order = np.array([1, 4, 6, 9, 10, 14, 17])
@@ -87,6 +91,24 @@ def test_a_projection_is_the_least_squares_solution_in_the_kernels_space(kernel,
         np.testing.assert_allclose(coefficients_of(g, p)[places], b, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_shared_vectors_are_the_same_functions_and_come_nearer_on_fewer(kernel):
+    f = three_classes(kernel)
+    g, order = f.shared(), np.array([1, 4, 9, 14, 17])
+    assert [len(f.groups()), len(g.groups())] == [3, 1]
+    for p in range(3):
+        np.testing.assert_array_equal(coefficients_of(g, p), coefficients_of(f, p))
+    values = values_at(f, g)
+    np.testing.assert_allclose(values, values_at(g, g), rtol=1e-10, atol=1e-10)
+    norms = inner_products(values, g)
+    np.testing.assert_allclose(norms, inner_products(values_at(f, f), f), rtol=1e-10)
+    distances = [
+        squared_distances(norms, of_all[:, order], projected(each, of_all, order))
+        for each, of_all in ((g, values), (f, values_at(f, f)))
+    ]
+    assert (distances[0] < distances[1]).all()
+
+
 def test_sparse_vectors_give_the_same():
     f = three_classes(KERNELS[0])
     sparse = Expansions(f.kernel, csr_array(f.vectors), f.table, f.ends, f.outputs, 1)
@@ -96,7 +118,7 @@ def test_sparse_vectors_give_the_same():
     np.testing.assert_allclose(of_sparse, of_dense, rtol=1e-9)
 
 
-@pytest.mark.parametrize("make", [three_classes, one_output])
+@pytest.mark.parametrize("make", [three_classes, one_output, shared_classes])
 @pytest.mark.parametrize("at_once", [1, 48])
 def test_each_chosen_vector_is_the_one_that_reduces_the_distance_most(make, at_once, monkeypatch):
     monkeypatch.setattr(greedy_vectors, "_VECTORS_PER_ROUND", at_once)

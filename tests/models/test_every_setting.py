@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from widemargin import SVC, SVR, LinearOneClassSVM, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from widemargin.problems import classification, regression
-from widemargin.problems.formulations import DualQP, Intercept
+from widemargin.problems.formulations import DualQP, FixedSumQP, Intercept
 from widemargin.solvers.registry import KERNEL_SOLVERS, LINEAR_SOLVERS, names_of
 
 INTERCEPTS = ({}, {"penalize_intercept": False}, {"fit_intercept": False})
@@ -24,7 +24,7 @@ LINEAR = [
 ]
 FREE = names_of(DualQP, intercept=Intercept.FREE)
 REFUSED = [model for model in LINEAR if model.solver not in FREE and not model.penalize_intercept]
-ONE_CLASS = [LinearOneClassSVM(solver=solver) for solver in names_of(DualQP, intercept=Intercept.FREE, stopping="gap")]
+ONE_CLASS = [LinearOneClassSVM(solver=solver) for solver in names_of(FixedSumQP)]
 # The sigmoid kernel is not positive definite: there may be several optima.
 KERNEL = [
     model.set_params(solver=solver, kernel=kernel)

@@ -22,7 +22,8 @@ from widemargin.data.blocks import placement
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.data.blocks.writer import write_blocks
 
-SOLVERS = ["auto", "newton", "ocas", "svmperf"]
+SOLVERS = ["auto", "pairs", "newton", "ocas", "svmperf"]
+ON_DISK = ["auto", "newton", "ocas", "svmperf"]
 
 
 @pytest.fixture
@@ -95,13 +96,13 @@ def test_no_row_is_an_outlier_if_the_origin_is_among_the_rows(rng):
 
 def test_threads_do_not_change_a_bit(rng):
     X = rng.random((150_000, 6))
-    for solver in ("newton", "ocas"):
+    for solver in ("pairs", "newton", "ocas"):
         one, two = (LinearOneClassSVM(nu=0.1, solver=solver, n_jobs=n_jobs, random_state=0).fit(X) for n_jobs in (1, 2))
         assert_array_equal(one.coef_, two.coef_)
         assert_array_equal(one.offset_, two.offset_)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", ON_DISK)
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
 def test_streamed_blocks_give_the_model_of_the_rows_in_memory(solver, container, tmp_path, monkeypatch, rng):
     monkeypatch.setattr(placement, "_bytes_in_memory", lambda blocks: np.inf)

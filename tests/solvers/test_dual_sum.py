@@ -10,21 +10,21 @@ from scipy.sparse import csr_array
 from widemargin.data.matrix import Matrix
 from widemargin.problems.certificates import certify, dual, primal, relative_gap
 from widemargin.problems.classification import hinge, squared_hinge
-from widemargin.problems.formulations import DualQP, Intercept
+from widemargin.problems.formulations import FixedSumQP
 from widemargin.problems.intercept import best_intercept
 from widemargin.problems.one_class import linear_one_class
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.finishing import finishing
-from widemargin.solvers.registry import LINEAR_SOLVERS, names_of, specs_of
+from widemargin.solvers.registry import FIXED_SUM_SOLVERS, names_of, specs_of
 from widemargin.solvers.spec import Start
 
-SOLVERS = names_of(DualQP, intercept=Intercept.FREE, stopping="gap")
+SOLVERS = names_of(FixedSumQP)
 TOL = 1e-6
 
 
 def solved(problem, solver, **settings):
-    by_weights = specs_of(DualQP)[solver].starts_from is Start.WEIGHTS
-    solve = finishing(LINEAR_SOLVERS[solver], solver, by_weights)
+    by_weights = specs_of(FixedSumQP)[solver].starts_from is Start.WEIGHTS
+    solve = finishing(FIXED_SUM_SOLVERS[solver], solver, by_weights)
     return solve(problem, Settings(**{"tol": TOL, "max_iter": 5000, **settings}))
 
 

@@ -61,6 +61,7 @@ class Matrix:
 
     is_in_memory, is_centred, place, n_parts = True, False, HERE, 1
     has_only_ones = False  # whether rows are sparse and every stored value is known to be one
+    _squared_norms: NDArray[np.float64] | None = None  # once they are known: every certificate needs them
     scaling: ColumnScaling | None = None  # how the columns were scaled, if they were
     most_problems = 1 << 30  # that can be solved at the same time, as far as memory goes
     n_rows: int
@@ -188,11 +189,15 @@ class Matrix:
 
     def squared_norms(self, n_jobs: int | None = 1) -> Floats:
         """Return the squared Euclidean norm of each row, the constant column included."""
-        if self.is_small:
-            return self._small_squared_norms.copy()
-        out = np.empty(self.n_rows)
-        run(set_squared_norms, [(self.rows, start, stop, out) for start, stop in self.ranges()], self.threads(n_jobs))
-        return out
+        if self._squared_norms is None:
+            if self.is_small:
+                self._squared_norms = np.einsum("ij,ij->i", self.as_array[0], self.as_array[0])
+            else:
+                out = np.empty(self.n_rows)
+                tasks = [(self.rows, start, stop, out) for start, stop in self.ranges()]
+                run(set_squared_norms, tasks, self.threads(n_jobs))
+                self._squared_norms = out
+        return self._squared_norms.copy()
 
     @property
     def is_small(self) -> bool:
@@ -219,10 +224,6 @@ class Matrix:
         values = np.empty((self.n_rows, n_kept + (self.constant != 0.0)))
         values[:, :n_kept], values[:, n_kept:] = features, self.constant
         return values, np.append(columns, self.n_features) if self.constant else columns
-
-    @cached_property
-    def _small_squared_norms(self):
-        return np.einsum("ij,ij->i", self.as_array[0], self.as_array[0])
 
     @property
     def values_or_none(self) -> Any:

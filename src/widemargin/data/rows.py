@@ -50,6 +50,11 @@ def row_norm(rows, i):
     return (_sparse_norm if isinstance(rows, SparseRows) else _dense_norm)(rows, i)
 
 
+def row_distance(rows, i, j):
+    """Return |x_i − x_j|²."""
+    return (_sparse_distance if isinstance(rows, SparseRows) else _dense_distance)(rows, i, j)
+
+
 def row_dots(rows, i, W, out):
     """Set out[m] = <x_i, W[:, m]> for every column m of W, the constant column included."""
     (_sparse_dots if isinstance(rows, SparseRows) else _dense_dots)(rows, i, W, out)
@@ -77,6 +82,11 @@ def _typed_row_axpy(rows, i, a, w):
 @compiled_choice(row_norm)
 def _typed_row_norm(rows, i):
     return _sparse_norm if _is_sparse(rows) else _dense_norm
+
+
+@compiled_choice(row_distance)
+def _typed_row_distance(rows, i, j):
+    return _sparse_distance if _is_sparse(rows) else _dense_distance
 
 
 @compiled_choice(row_dots)
@@ -139,6 +149,27 @@ def _dense_norm(rows, i):
     for value in rows.values[np.uint64(i)]:
         total += np.float64(value) ** 2
     return total
+
+
+def _sparse_distance(rows, i, j):
+    i, j, one, total = np.uint64(i), np.uint64(j), np.uint64(1), 0.0
+    a, a_stop, b, b_stop = rows.indptr[i], rows.indptr[i + one], rows.indptr[j], rows.indptr[j + one]
+    while a < a_stop or b < b_stop:
+        takes_a = a < a_stop and (b >= b_stop or rows.indices[a] <= rows.indices[b])
+        takes_b = b < b_stop and (a >= a_stop or rows.indices[b] <= rows.indices[a])
+        difference = 0.0
+        if takes_a:
+            difference += np.float64(rows.data[a])
+            a += one
+        if takes_b:
+            difference -= np.float64(rows.data[b])
+            b += one
+        total += difference * difference
+    return total
+
+
+def _dense_distance(rows, i, j):
+    return _sum_of_squared_differences(rows.values[np.uint64(i)], rows.values[np.uint64(j)])
 
 
 def _sparse_dots(rows, i, W, out):
@@ -219,6 +250,16 @@ def _dense_sum(x, w):
     total = 0.0
     for j in range(x.size):
         total += np.float64(x[j]) * w[j]
+    return total
+
+
+@compiled(fastmath=SUMS)
+def _sum_of_squared_differences(x, z):
+    """Return Σ (x[j] − z[j])²."""
+    total = 0.0
+    for j in range(x.size):
+        difference = np.float64(x[j]) - np.float64(z[j])
+        total += difference * difference
     return total
 
 

@@ -60,7 +60,11 @@ def choose_points(X, n_points, method, kernel, random, before=None):
 def random_rows(X, n_rows, random):
     """Return at most n_rows rows at random, none of them twice, in ascending order."""
     n_rows = min(n_rows, X.shape[0])
-    chosen = np.sort(random.choice(X.shape[0], n_rows, replace=False))
+    return rows_at(X, np.sort(random.choice(X.shape[0], n_rows, replace=False)))
+
+
+def rows_at(X, chosen):
+    """Return the rows with these numbers, which are ascending, of an array, a CSR matrix or a RowBlocks."""
     if not isinstance(X, RowBlocks):
         return X[chosen]
     parts = []
@@ -68,6 +72,8 @@ def random_rows(X, n_rows, random):
         here = chosen[slice(*np.searchsorted(chosen, (start, stop)))]
         if len(here):
             parts.append(X[start:stop].to_memory()[here - start])
+    if not parts:
+        return X[:1].to_memory()[:0]
     return sparse_vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
 

@@ -8,12 +8,14 @@ factorisation that grows by a row with each vector.
 
 A round chooses several vectors: the greedy rule is applied exactly within a pool of the most promising vectors, until
 the best of the pool is worse than the best outside was. Then the factors of all vectors are updated by products of
-matrices, which BLAS computes at full speed. Memory is that of the factors: one number for each chosen vector and
-candidate, twice as many for pairs of classes. If that is more than `_BYTES_OF_FACTORS`, only some of the vectors,
-evenly spaced, are candidates.
+matrices, which BLAS computes at full speed. Outputs with the same vectors share a factor. Memory is that of the
+factors: one number for each chosen vector and candidate, twice as many for pairs of classes that do not share. If that
+is more than `_BYTES_OF_FACTORS`, only some of the vectors, evenly spaced, are candidates.
 """
 
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -28,7 +30,7 @@ _CANDIDATES_PER_VECTOR = 3  # at least, whatever memory that takes
 _MAX_NUMBERS_IN_DOUBLE = 1 << 26  # of the factors; more are kept in single precision
 _SMALLEST_PART = {8: 1e-10, 4: 1e-5}  # d / K(x, x) of a vector that is independent of others, by bytes of a number
 _SMALLEST_GAIN = 1e-14  # of Σ_p |f_p|²; a smaller reduction is rounding
-_COLUMNS_PER_TASK = 8192
+_COLUMNS_PER_TASK = 2048
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def choose_vectors(f, values, squared_norms, n_vectors, largest=0.0):
     -------
     Choice
     """
-    candidates = _candidates(f.n_vectors, n_vectors, len(f.outputs))
+    candidates = _candidates(f.n_vectors, n_vectors, len(f.groups()))
     part = f if len(candidates) == f.n_vectors else f.chosen(candidates)
     dtype = np.float64 if n_vectors * len(candidates) <= _MAX_NUMBERS_IN_DOUBLE else np.float32
     n_found = 1
@@ -71,9 +73,9 @@ def choose_vectors(f, values, squared_norms, n_vectors, largest=0.0):
     return Choice(candidates[np.array(search.order, dtype=int)], decrease)
 
 
-def _candidates(n_all, n_vectors, n_outputs):
+def _candidates(n_all, n_vectors, n_factors):
     """Return the numbers of the vectors to choose from, evenly spaced, so that the factors fit into memory."""
-    bytes_per_candidate = 4 * n_vectors * min(2, n_outputs)
+    bytes_per_candidate = 4 * n_vectors * min(2, n_factors)
     n_candidates = max(_BYTES_OF_FACTORS // bytes_per_candidate, _CANDIDATES_PER_VECTOR * n_vectors)
     if n_candidates >= n_all:
         return np.arange(n_all)
@@ -81,16 +83,19 @@ def _candidates(n_all, n_vectors, n_outputs):
 
 
 class _Factor:
-    """The Cholesky factor of one output: lines[k, i] of its k-th chosen vector and its i-th candidate.
+    """The Cholesky factor of outputs with the same vectors: lines[k, i] of the k-th chosen vector and i-th candidate.
 
-    `numbers` are its candidates, and `place` their positions (−1 for others).
+    `numbers` are the candidates, `place` their positions (−1 for others), `residual` the values of r of each output at
+    them, and `own` those of d.
     """
 
-    def __init__(self, f, output, dtype):
-        self.cells = f.cells(output)
-        self.numbers = np.concatenate([vectors for _, vectors in self.cells])
+    def __init__(self, f, outputs, values, diagonal, dtype):
+        self.outputs = np.array(outputs)
+        self.numbers = np.concatenate([vectors for _, vectors in f.cells(outputs[0])])
         self.place = np.full(f.n_vectors, -1)
         self.place[self.numbers] = np.arange(len(self.numbers))
+        self.residual = np.array([f.gathered(values, p) for p in outputs])
+        self.own = diagonal[self.numbers].astype(np.float64)
         self._memory, self.n_lines = np.empty((0, len(self.numbers)), dtype), 0
 
     @property
@@ -108,57 +113,47 @@ class _Factor:
         self.n_lines = needed
         return self._memory[needed - n_more : needed]
 
-    def gather(self, table):
-        """Return the entries of a table that belong to this output."""
-        return np.concatenate([table[line, vectors] for line, vectors in self.cells])
-
-    def subtract(self, table, numbers):
-        """Subtract numbers, one for each candidate of this output, from its entries of a table."""
-        for line, vectors in self.cells:
-            part, numbers = numbers[: len(vectors)], numbers[len(vectors) :]
-            table[line, vectors] -= part
-
 
 class _Search:
-    """The state of a choice: the values of r and d at all candidates, and the factors of all outputs."""
+    """The state of a choice: the factors of all outputs, with the values of r and d at all candidates."""
 
     def __init__(self, f, values, squared_norms, dtype):
         self._rows = KernelRows(f.kernel, f.vectors, dtype=dtype, n_jobs=f.n_jobs)
         self._columns, self._n_jobs = self._rows.columns(), f.n_jobs
-        self._residual = values.copy()
-        self._own = np.repeat(self._rows.diagonal[np.newaxis], len(values), axis=0)
-        self._smallest = _SMALLEST_PART[self._rows.dtype.itemsize] * self._rows.diagonal
-        self._factors = [_Factor(f, p, self._rows.dtype) for p in range(len(f.outputs))]
+        diagonal, dtype = self._rows.diagonal, self._rows.dtype
+        self._smallest = _SMALLEST_PART[dtype.itemsize] * diagonal
+        self._factors = [_Factor(f, outputs, values, diagonal, dtype) for outputs in f.groups()]
         self._is_chosen, self._smallest_gain = np.zeros(f.n_vectors, bool), _SMALLEST_GAIN * squared_norms.sum()
         self.order, self.decrease, self.distances = [], [], squared_norms.copy()
 
     def advance(self, n_more, largest):
         """Choose up to `n_more` vectors; return how many, 0 if all others depend on the chosen ones."""
-        active = np.flatnonzero(self.distances > largest)
-        gains = self._gains(active)
+        is_active = self.distances > largest
+        gains = self._gains(is_active)
         pool, outside = _most_promising(gains)
         if not len(pool):
             return 0
-        taken = self._choose_within(pool, max(outside, self._smallest_gain), n_more, active)
-        self._append([pool[k] for k in taken])
+        taken = self._choose_within(pool, max(outside, self._smallest_gain), n_more, is_active)
+        self._append(pool[taken])
         return len(taken)
 
-    def _gains(self, active):
+    def _gains(self, is_active):
         """Return by how much each candidate would reduce the squared distances of the active outputs together."""
         gains = np.zeros(len(self._is_chosen))
-        for p in active:
-            for line, vectors in self._factors[p].cells:
-                own = self._own[line, vectors]
-                is_free = own > self._smallest[vectors]
-                gains[vectors[is_free]] += self._residual[line, vectors[is_free]] ** 2 / own[is_free]
+        for factor in self._factors:
+            residual = factor.residual[is_active[factor.outputs]]
+            is_free = factor.own > self._smallest[factor.numbers]
+            squares = np.einsum("pi,pi->i", residual, residual)
+            gains[factor.numbers[is_free]] += squares[is_free] / factor.own[is_free]
         gains[self._is_chosen | (gains <= self._smallest_gain)] = 0.0
         return gains
 
-    def _choose_within(self, pool, outside, n_more, active):
+    def _choose_within(self, pool, outside, n_more, is_active):
         """Return positions in the pool, chosen by the exact rule until its best is below `outside`."""
         K = np.empty((len(pool), len(pool)), self._rows.dtype)
         self._rows.fill(pool, self._rows.columns(pool), K, np.arange(len(pool)))
-        parts = [_PoolPart(self._factors[p], self._residual, K, pool, self._smallest[pool]) for p in active]
+        factors = [factor for factor in self._factors if is_active[factor.outputs].any()]
+        parts = [_PoolPart(factor, is_active, K, pool, self._smallest[pool]) for factor in factors]
         taken, is_left = [], np.ones(len(pool), bool)
         while len(taken) < n_more:
             gains = np.zeros(len(pool))
@@ -178,63 +173,86 @@ class _Search:
         """Add chosen vectors to the factors of all outputs that have them."""
         self._is_chosen[chosen] = True
         values = np.empty((len(chosen), self._columns.n_columns), self._rows.dtype)
-        self._rows.fill(np.array(chosen), self._columns, values, np.arange(len(chosen)))
-        decrease = np.zeros((len(chosen), len(self._factors)))
-        run(self._append_to, [(p, np.array(chosen), values, decrease) for p in range(len(self._factors))], self._n_jobs)
-        self.order += chosen
+        self._rows.fill(chosen, self._columns, values, np.arange(len(chosen)))
+        decrease = np.zeros((len(chosen), len(self.distances)))
+        found = run(self._new_lines, [(factor, chosen, values, decrease) for factor in self._factors], self._n_jobs)
+        tasks = [
+            (factor, lines, slice(begin, begin + _COLUMNS_PER_TASK))
+            for factor, lines in zip(self._factors, found, strict=True)
+            if lines is not None
+            for begin in range(0, len(factor.numbers), _COLUMNS_PER_TASK)
+        ]
+        run(partial(_update, values), tasks, self._n_jobs)
+        self.order += chosen.tolist()
         self.decrease += list(decrease)
         self.distances = np.maximum(self.distances - decrease.sum(axis=0), 0.0)
 
-    def _append_to(self, output, chosen, values, decrease):
-        """Add chosen vectors, whose kernel values are given, to the factor of one output; set their decreases."""
-        factor = self._factors[output]
+    def _new_lines(self, factor, chosen, values, decrease):
+        """Return what `_update` needs of chosen vectors, whose kernel values are given, and set their decreases.
+
+        None if the outputs of the factor have none of them.
+        """
         mine = np.flatnonzero(factor.place[chosen] >= 0)
         places, old = factor.place[chosen[mine]], factor.lines
         if not len(mine):
-            return
+            return None
         small = values[np.ix_(mine, chosen[mine])] - old[:, places].T @ old[:, places]
         lower, kept = _factorised(small.astype(np.float64), self._smallest[chosen[mine]])
         mine, places = mine[kept], places[kept]
         if not len(mine):
-            return
-        weights, new = old[:, places].T.copy(), factor.grow(len(mine))
-        inverse = solve_triangular(lower, np.eye(len(lower)), lower=True).astype(new.dtype)
-        for begin in range(0, new.shape[1], _COLUMNS_PER_TASK):
-            here = slice(begin, begin + _COLUMNS_PER_TASK)
-            rest = values[np.ix_(mine, factor.numbers[here])] - weights @ old[:, here]
-            np.matmul(inverse, rest, out=new[:, here])
-        residual = factor.gather(self._residual)
-        steps = solve_triangular(lower, residual[places], lower=True)
-        decrease[mine, output] = steps**2
-        factor.subtract(self._residual, steps @ new)
-        factor.subtract(self._own, np.einsum("ki,ki->i", new, new, dtype=np.float64))
+            return None
+        weights, n_old = old[:, places].T.copy(), factor.n_lines
+        factor.grow(len(mine))
+        inverse = solve_triangular(lower, np.eye(len(lower)), lower=True).astype(weights.dtype)
+        steps = solve_triangular(lower, factor.residual[:, places].T, lower=True)
+        decrease[np.ix_(mine, factor.outputs)] = steps**2
+        return _NewLines(mine, n_old, weights, inverse, steps)
+
+
+class _NewLines(NamedTuple):
+    """The chosen vectors of a factor: positions, number of lines before, columns of these, L⁻¹, and steps of r."""
+
+    mine: np.ndarray
+    n_old: int
+    weights: np.ndarray
+    inverse: np.ndarray
+    steps: np.ndarray
+
+
+def _update(values, factor, lines, here):
+    """Set the new lines of a factor, r and d at some of its candidates."""
+    old, new = factor.lines[: lines.n_old, here], factor.lines[lines.n_old :, here]
+    rest = values[np.ix_(lines.mine, factor.numbers[here])] - lines.weights @ old
+    np.matmul(lines.inverse, rest, out=new)
+    factor.residual[:, here] -= lines.steps.T @ new
+    factor.own[here] -= np.einsum("ki,ki->i", new, new, dtype=np.float64)
 
 
 class _PoolPart:
-    """The part of one output in the pool: r, and the kernel matrix orthogonal to the chosen vectors."""
+    """The part of a factor in the pool: r of its active outputs, and the kernel matrix orthogonal to chosen vectors."""
 
-    def __init__(self, factor, residual, K, pool, smallest):
+    def __init__(self, factor, is_active, K, pool, smallest):
         places = factor.place[pool]
         self.inside = np.flatnonzero(places >= 0)
         self._position = np.full(len(pool), -1)
         self._position[self.inside] = np.arange(len(self.inside))
         lines = factor.lines[:, places[self.inside]]
         self._K = (K[np.ix_(self.inside, self.inside)] - lines.T @ lines).astype(np.float64)
-        self._residual = factor.gather(residual)[places[self.inside]]
+        self._residual = factor.residual[np.ix_(is_active[factor.outputs], places[self.inside])]
         self._smallest = smallest[self.inside]
 
     def gains(self):
-        """Return by how much each vector of the pool would reduce the squared distance of this output."""
-        own = self._K.diagonal()
-        return np.where(own > self._smallest, self._residual**2 / np.maximum(own, self._smallest), 0.0)
+        """Return by how much each vector of the pool would reduce the squared distances of these outputs."""
+        own, squares = self._K.diagonal(), np.einsum("pi,pi->i", self._residual, self._residual)
+        return np.where(own > self._smallest, squares / np.maximum(own, self._smallest), 0.0)
 
     def choose(self, best):
-        """Remove the direction of a vector from r and from the kernel matrix, if this output has it."""
+        """Remove the direction of a vector from r and from the kernel matrix, if these outputs have it."""
         k = self._position[best]
         if k < 0 or not self._K[k, k] > self._smallest[k]:
             return
         column = self._K[k] / np.sqrt(self._K[k, k])
-        self._residual -= self._residual[k] / np.sqrt(self._K[k, k]) * column
+        self._residual -= np.outer(self._residual[:, k] / np.sqrt(self._K[k, k]), column)
         self._K -= np.outer(column, column)
 
 

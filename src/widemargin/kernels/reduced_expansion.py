@@ -6,6 +6,7 @@ belongs to one output; an output is the sum over its cells:
 
     one output          one line, one block, one cell
     pairs of classes    a block for each class; the pair (i, j) has line j − 1 of block i and line i of block j
+    shared vectors      one block, and a line for each output
 
 With <K(x, ·), K(z, ·)> = K(x, z), the distance of f from g(z) = Σ b_j K(z_j, z) is
 
@@ -78,9 +79,30 @@ class Expansions:
         counts = np.diff(np.searchsorted(order, self.ends))
         return self.on(self.vectors[order], self.table[:, order], counts)
 
+    def shared(self):
+        """Return the same functions with one block, all of whose vectors every output has."""
+        table = np.zeros((len(self.outputs), self.n_vectors))
+        for p in range(len(self.outputs)):
+            for line, vectors in self.cells(p):
+                table[p, vectors] = self.table[line, vectors]
+        outputs = tuple(((p, 0),) for p in range(len(table)))
+        return replace(self, table=table, ends=np.array([0, self.n_vectors]), outputs=outputs)
+
+    def groups(self):
+        """Return lists of outputs that have the same vectors."""
+        found = {}
+        for p, cells in enumerate(self.outputs):
+            found.setdefault(tuple(block for _, block in cells), []).append(p)
+        return list(found.values())
+
     def gathered(self, table, output, order=None):
         """Return the entries of a table that belong to an output, of all vectors or of those in `order`."""
         return np.concatenate([table[line, vectors] for line, vectors in self.cells(output, order)])
+
+    def scatter(self, table, output, numbers):
+        """Set the entries of a table that belong to an output, from one number for each of its vectors."""
+        for line, vectors in self.cells(output):
+            table[line, vectors], numbers = numbers[: len(vectors)], numbers[len(vectors) :]
 
     def cells(self, output, order=None):
         """Return (line, numbers of vectors) of each cell of an output; of vectors in the ascending `order` only."""
@@ -92,7 +114,7 @@ class Expansions:
 def values_at(f, g):
     """Return a table with the values of f at the vectors of g: of each vector, those of the outputs of its block.
 
-    `f` and `g` are Expansions with the same outputs. The value of an output stands where g has the coefficient.
+    `f` and `g` are Expansions with equally many outputs. The value of an output stands where g has the coefficient.
     """
     table = np.zeros(g.table.shape)
     n_sums = (len(f.ends) - 1) * f.table.shape[0]
@@ -100,7 +122,12 @@ def values_at(f, g):
     with task("measuring functions", g.n_vectors, "vectors") as measuring:
         options = {"ends": f.ends, "n_jobs": f.n_jobs, "advance": measuring.advance}
         for block in range(len(g.ends) - 1):
-            mine = [(cells, line) for cells in f.outputs for line, of_block in cells if of_block == block]
+            mine = [
+                (cells_of_f, line)
+                for cells_of_f, cells in zip(f.outputs, g.outputs, strict=True)
+                for line, of_block in cells
+                if of_block == block
+            ]
             for begin in range(int(g.ends[block]), int(g.ends[block + 1]), step):
                 here = slice(begin, min(begin + step, int(g.ends[block + 1])))
                 sums = kernel_scores(f.kernel, f.vectors, f.table, g.vectors[here], **options)
@@ -167,15 +194,16 @@ def projected(f, values, order):
     g = f.chosen(order)
     table = np.zeros_like(g.table)
     rows = KernelRows(f.kernel, g.vectors, dtype=np.float64, n_jobs=f.n_jobs) if len(order) else None
-    for p in range(len(g.outputs)):
-        numbers = np.concatenate([part for _, part in g.cells(p)])
+    values = values[:, order]
+    for outputs in g.groups():
+        numbers = np.concatenate([part for _, part in g.cells(outputs[0])])
         if not len(numbers):
             continue
         matrix = np.empty((len(numbers), len(numbers)))
         rows.fill(numbers, rows.columns(numbers), matrix, np.arange(len(numbers)))
-        solution = solved(matrix, g.gathered(values[:, order], p))
-        for line, part in g.cells(p):
-            table[line, part], solution = solution[: len(part)], solution[len(part) :]
+        solution = solved(matrix, np.column_stack([g.gathered(values, p) for p in outputs]))
+        for p, coefficients in zip(outputs, solution.T, strict=True):
+            g.scatter(table, p, coefficients)
     return replace(g, table=table)
 
 

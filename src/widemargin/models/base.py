@@ -47,7 +47,7 @@ from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.solvers.checkpoint import CheckpointFile
 from widemargin.solvers.contract import Settings, Status, changed
 from widemargin.solvers.finishing import finishing, finishing_together
-from widemargin.solvers.registry import LINEAR_SOLVERS, check, check_choice, specs_of
+from widemargin.solvers.registry import check, check_choice, solvers_of, specs_of
 from widemargin.solvers.spec import Start
 
 _LIMITS = {Status.MAX_ITER: "max_iter", Status.MAX_SECONDS: "max_seconds"}  # parameters that stop a solver early
@@ -62,7 +62,6 @@ _MAX_INTEGER_BITS = 1023  # of an integer parameter; any such integer is less th
 _VALUES_WORTH_THREADS = 1 << 14  # stored values of X from which on problems of several classes are solved by threads
 _MAX_PROBLEMS_IN_GROUP = 16  # problems that a solver takes together, if it saves passes over X by that
 _NAME_OF_CRITERION = {"gap": "gap", "kkt": "KKT violation", "violation": "violation of the planes"}
-_LINEAR_SPECS = specs_of(DualQP)
 _NOT_OF_THE_PROBLEM = {  # parameters that may change between a checkpoint and the run that goes on from it
     "cache_size", "checkpoint", "callbacks", "max_iter", "max_memory", "max_seconds", "n_jobs", "tol", "verbose",
     "warm_start",
@@ -327,10 +326,11 @@ class LinearModel(WeightedModel):
         "fit_intercept": ["boolean"],
         "intercept_scaling": [POSITIVE],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "solver": [StrOptions(set(_LINEAR_SPECS))],
+        "solver": [StrOptions(set(specs_of(DualQP)))],
         "stopping": [StrOptions({"gap", "kkt", "violation"})],
         "penalize_intercept": ["boolean"],
     }
+    _formulation: type = DualQP  # of the problems
 
     @property
     def _intercept(self):
@@ -342,7 +342,8 @@ class LinearModel(WeightedModel):
     def _check_parameters(self):
         """Raise ValueError if a parameter is not valid, or the solver does not take this intercept or stopping rule."""
         self._validate_params()
-        check_choice(_LINEAR_SPECS[self.solver], DualQP, intercept=self._intercept, stopping=self.stopping)
+        spec = specs_of(self._formulation)[self.solver]
+        check_choice(spec, self._formulation, intercept=self._intercept, stopping=self.stopping)
 
     def _check_rows(self, X, y, sample_weight, **options):
         """Return X, y and one weight for each row, after checks of these and of the parameters."""
@@ -374,7 +375,7 @@ class LinearModel(WeightedModel):
 
     def _solve_problems(self, problems, X):
         """Return the Solution of each problem; all are DualQPs with the same X."""
-        spec, n_problems = _LINEAR_SPECS[self.solver], len(problems)
+        spec, n_problems = specs_of(self._formulation)[self.solver], len(problems)
         by_weights = spec.starts_from is Start.WEIGHTS
         last = self._last_weights(n_problems, X) if by_weights else self._last_dual_variables(n_problems, X.n_rows)
         starts = [None] * n_problems if last is None else list(last)
@@ -389,7 +390,7 @@ class LinearModel(WeightedModel):
                 return self._solve(
                     finishing_together(spec.together, spec.name), problems, starts, group_size, **options
                 )
-        solve = finishing(LINEAR_SOLVERS[self.solver], spec.name, by_weights)
+        solve = finishing(solvers_of(self._formulation)[self.solver], spec.name, by_weights)
         return self._solve(one_by_one(solve), problems, starts, **options)
 
     def _keep(self, solutions, X):

@@ -1,6 +1,7 @@
 """Probabilities from decision values, as functions of arrays.
 
     fit_sigmoid, sigmoid               two classes: P(y = +1 | f) = 1 / (1 + exp(A f + B))
+    fit_rising_sigmoid                 the same with A < 0
     fit_isotonic, isotonic             two classes: P(y = +1 | f) non-decreasing in f, linear between points
     couple                             k classes: minimise ½ p'Qp over Σp = 1, Q from the pairwise probabilities
     laplace_scale, laplace_interval    regression: y = f(x) + z, z with density exp(−|z| / s) / 2s
@@ -27,12 +28,16 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
+from widemargin.problems.sigmoid_loss import centred_sums, sigmoid_curvatures, sigmoid_loss, weighted_mean
+
 _MAX_NEWTON_STEPS = 100
 _GRADIENT_TOL = 1e-5
 _MIN_STEP_LENGTH = 1e-10
 _RIDGE = 1e-12  # added to the diagonal of the Hessian, which is singular if all decision values are equal
 _ARMIJO = 1e-4  # a step must reduce the loss by this fraction of the decrease that the slope predicts
 _MAX_UNSCALED_DECISION = 1e100  # larger decision values are scaled, so that sums of their squares do not overflow
+
+_MIN_SLOPE = 1e-9  # of a sigmoid that must rise: the least change of A f over the decision values
 
 _MIN_PAIRWISE_PROBABILITY = 1e-7
 _MAX_COUPLING_SWEEPS = 100
@@ -109,53 +114,66 @@ def _fit_checked(decision, sign, weight):
     """Return A and B by Newton's method with backtracking."""
     n_positive, n_negative = weight[sign > 0].sum(), weight[sign < 0].sum()
     target = np.where(sign > 0, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
-    point = np.array([0.0, math.log((n_negative + 1.0) / (n_positive + 1.0))])
-    value = _sigmoid_loss(decision, target, weight, point)
+    rows, parts = tuple(map(np.ascontiguousarray, (decision, target, weight))), np.empty((2, len(decision)))
+    middle = 0.5 * (float(decision.min()) + float(decision.max()))
+    A, B = 0.0, math.log((n_negative + 1.0) / (n_positive + 1.0))
+    value = sigmoid_loss(*rows, A, B)
     for _ in range(_MAX_NEWTON_STEPS):
-        gradient, direction = _newton(decision, target, weight, point)
-        if (np.abs(gradient) < _GRADIENT_TOL).all():
+        gradient, direction = _newton(rows, parts, middle, A, B)
+        if max(map(abs, gradient)) < _GRADIENT_TOL:
             break
-        slope, step = gradient @ direction, 1.0
+        slope, step = gradient[0] * direction[0] + gradient[1] * direction[1], 1.0
         while step >= _MIN_STEP_LENGTH:
-            new_point = point + step * direction
-            new_value = _sigmoid_loss(decision, target, weight, new_point)
+            new_A, new_B = A + step * direction[0], B + step * direction[1]
+            new_value = sigmoid_loss(*rows, new_A, new_B)
             if new_value < value + _ARMIJO * step * slope:
                 break
             step /= 2.0
         else:  # no step decreases the loss: the optimum is reached to double precision
             break
-        point, value = new_point, new_value
-    return float(point[0]), float(point[1])
+        A, B, value = new_A, new_B, new_value
+    return A, B
 
 
-def _sigmoid_loss(decision, target, weight, point):
-    """Return Σ w (t z + log(1 + exp(−z))) in a form without overflow or cancellation for large |z|."""
-    z = point[0] * decision + point[1]
-    return weight @ (np.where(z >= 0.0, target, target - 1.0) * z + np.log1p(np.exp(-np.abs(z))))
-
-
-def _newton(decision, target, weight, point):
-    """Return the gradient g and the Newton direction −(H + ridge I)⁻¹ g.
+def _newton(rows, parts, middle, A, B):
+    """Return the gradient g and the Newton direction −(H + ridge I)⁻¹ g; `parts` is memory for two numbers a row.
 
     Let c_i be the curvature of row i, s = Σ c_i, m = Σ c_i f_i / s and v = Σ c_i (f_i − m)². Then
     H = [[v + m² s, m s], [m s, s]]. The determinant is computed from v, s and m as a sum of positive terms. The formula
-    H₁₁ H₂₂ − H₁₂² would lose all digits by cancellation if the decision values are almost equal.
+    H₁₁ H₂₂ − H₁₂² would lose all digits by cancellation if the decision values are almost equal. `middle` is that of
+    the range of f: if all values are equal, their differences from it are exactly zero.
     """
-    z = point[0] * decision + point[1]
-    curvature = weight * expit(z) * expit(-z)
-    derivative = weight * (target - expit(-z))
-    reference = 0.5 * (decision.min() + decision.max())  # if all values are equal, their differences are exactly zero
-    difference = decision - reference
-    s = curvature.sum()
-    mean_difference = curvature @ difference / s if s > 0.0 else 0.0
-    centred, m = difference - mean_difference, reference + mean_difference
-    v = curvature @ centred**2
-    gradient = np.array([derivative @ decision, derivative.sum()])
-    centred_gradient = derivative @ centred
+    along_A, along_B, s = sigmoid_curvatures(*rows, A, B, parts)
+    m = weighted_mean(rows[0], parts[1], middle, s)
+    centred_gradient, v = centred_sums(rows[0], parts[0], parts[1], m)
     determinant = v * s + _RIDGE * (v + m * m * s + s) + _RIDGE**2
-    along_A = s * centred_gradient + _RIDGE * gradient[0]
-    along_B = (v + _RIDGE) * gradient[1] - m * s * centred_gradient
-    return gradient, -np.array([along_A, along_B]) / determinant
+    step_A = s * centred_gradient + _RIDGE * along_A
+    step_B = (v + _RIDGE) * along_B - m * s * centred_gradient
+    return (along_A, along_B), (-step_A / determinant, -step_B / determinant)
+
+
+def fit_rising_sigmoid(decision, sign, weight=None):
+    """Fit a sigmoid as `fit_sigmoid`, with a probability that increases with the decision value, A < 0.
+
+    Few decision values of rows that were left out may be on the wrong side more often than not. The best sigmoid that
+    does not fall is then constant. One that rises by less than can be seen is returned, so that the most probable of
+    two equally frequent classes is still that of the decision value.
+
+    Parameters
+    ----------
+    decision, sign, weight
+        As those of `fit_sigmoid`.
+
+    Returns
+    -------
+    A, B : float
+    """
+    A, B = fit_sigmoid(decision, sign, weight)
+    largest = float(np.abs(decision).max())
+    if A < 0.0 or largest == 0.0:
+        return A, B
+    _, B = fit_sigmoid(np.zeros(len(sign)), sign, weight)
+    return -_MIN_SLOPE / largest, B
 
 
 def sigmoid(decision, A, B):

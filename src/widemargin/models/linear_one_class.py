@@ -17,7 +17,7 @@ from widemargin.models.argument_types import Callbacks, Checkpoint, MaxMemory, R
 from widemargin.models.base import LinearModel
 from widemargin.models.inputs import checked_rows, checked_weights
 from widemargin.models.sklearn_private import Interval, StrOptions
-from widemargin.problems.formulations import DualQP, Intercept
+from widemargin.problems.formulations import FixedSumQP, Intercept
 from widemargin.problems.one_class import linear_one_class
 from widemargin.solvers.registry import names_of
 
@@ -38,10 +38,10 @@ class LinearOneClassSVM(OutlierMixin, LinearModel):
     tol : float, default=1e-4
         Stop when the relative duality gap, (primal − dual) / |primal|, is at most this.
     max_iter : int or None, default=1000
-        Largest number of Newton steps or of cutting planes; None is no limit.
-    solver : {"auto", "newton", "ocas", "svmperf"}, default="auto"
-        "newton" is for up to 3,000 columns, "ocas" and "svmperf" are cutting planes with and without line search.
-        "auto" chooses by a measured rule.
+        Largest number of passes of "pairs", of Newton steps or of cutting planes; None is no limit.
+    solver : {"auto", "pairs", "newton", "ocas", "svmperf"}, default="auto"
+        "pairs" changes two dual variables at a time, "newton" is for up to 3,000 columns, "ocas" and "svmperf" are
+        cutting planes with and without line search. "auto" chooses by a measured rule.
     scaling : {"maxabs"}, default=None
         Whether features are divided by their largest absolute value for the solver. `coef_` is that of unscaled
         features. The origin stays where it is.
@@ -77,7 +77,7 @@ class LinearOneClassSVM(OutlierMixin, LinearModel):
         The dual variables that prove the gap, between 0 and the weight of the row; their sum is nu W. Cutting planes
         have none, except for small problems.
     n_iter_ : int
-        Number of Newton steps or cutting planes.
+        Number of passes, Newton steps or cutting planes.
     gap_ : float
         The relative duality gap of the model: its objective is proved to be at most this fraction above the optimum.
         The objective is negative or zero. If it is nearly zero, the gap is relative to 1e-8 of what it could be.
@@ -107,8 +107,9 @@ class LinearOneClassSVM(OutlierMixin, LinearModel):
         **LinearModel._parameter_constraints,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
         "scaling": [StrOptions({"maxabs"}), None],
-        "solver": [StrOptions(set(names_of(DualQP, intercept=Intercept.FREE, stopping="gap")))],
+        "solver": [StrOptions(set(names_of(FixedSumQP)))],
     }
+    _formulation = FixedSumQP
     _intercept = Intercept.FREE  # −ρ
     _n_outputs = 1
     fit_intercept, stopping = True, "gap"  # as other linear models have them; here they are no parameters

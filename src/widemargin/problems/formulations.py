@@ -26,7 +26,7 @@ With an intercept b that is not penalised, the scores are <w, x_i> + b and the d
 
     minimise   ½|w|² + dual_sum b + Σ_i loss_i(<w, x_i> + b)        dual constraint   Σ_i beta_i = dual_sum
 
-`dual_sum` is 0 but for one-class machines. There the objective is negative, or 0 at w = 0.
+`dual_sum` is 0 but for one-class machines (`FixedSumQP`). There the objective is negative, or 0 at w = 0.
 
 `KernelQP`: signed dual variables beta_t, each of which belongs to a row of the kernel matrix K. They are divided into
 groups g, and the sum of each group is fixed by a feasible starting point,
@@ -181,7 +181,7 @@ class DualQP:
         Costs are multiplied by n_rows / n_chosen, so that the sum of the losses estimates that of the whole problem.
         """
         factor = len(self.target) / max(1, len(chosen))
-        return DualQP(
+        return type(self)(
             X,
             target=self.target[chosen],
             lower=factor * self.lower[chosen],
@@ -202,6 +202,10 @@ class DualQP:
         if self.free_intercept:
             return Intercept.FREE
         return Intercept.PENALISED if self.X.constant else Intercept.NONE
+
+
+class FixedSumQP(DualQP):
+    """A DualQP whose `dual_sum` is not 0, that of a one-class machine: targets are 0, lower bounds too."""
 
 
 def checksum_of(*arrays):

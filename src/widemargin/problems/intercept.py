@@ -10,6 +10,7 @@ same.
 import numpy as np
 
 from widemargin.problems.certificates import loss_slopes
+from widemargin.problems.quantile import weighted_quantile
 from widemargin.problems.row_risk import hinges_of
 
 _ZERO_SLOPE = 1e-12  # slopes of R up to this fraction of the sum of all weights count as zero
@@ -48,22 +49,12 @@ def _minimise_hinges(kinks, weights, side, dual_sum):
 def _weighted_quantile(kinks, weights, level):
     """Return the smallest kink such that the weights of the kinks up to it sum to `level` or more.
 
-    Returns None if `level` is not positive or exceeds the sum of all weights. Quickselect: nothing is sorted, and
-    about half of the kinks is discarded in each iteration.
+    Returns None if `level` is not positive or exceeds the sum of all weights.
     """
     if level <= 0.0 or not len(kinks):
         return None
-    quantile, weight_before = None, 0.0
-    while len(kinks):
-        median = np.partition(kinks, len(kinks) // 2)[len(kinks) // 2]
-        low = kinks <= median
-        weight_up_to = weight_before + weights[low].sum()
-        if weight_up_to >= level:
-            quantile = float(median)
-            kinks, weights = kinks[kinks < median], weights[kinks < median]
-        else:
-            weight_before, kinks, weights = weight_up_to, kinks[~low], weights[~low]
-    return quantile
+    quantile, _, missing = weighted_quantile(kinks.copy(), weights.copy(), level)
+    return float(quantile) if missing <= 0.0 else None
 
 
 def _minimise_squared_hinges(kinks, weights, side):

@@ -7,7 +7,7 @@ Scaled as in LIBSVM: 0 <= betaᵢ <= weightᵢ and Σ betaᵢ = ν Σ weightᵢ.
 
 import numpy as np
 
-from widemargin.problems.formulations import DualQP, KernelFunction, KernelQP, feasible_start, zeros_for
+from widemargin.problems.formulations import FixedSumQP, KernelFunction, KernelQP, feasible_start, zeros_for
 
 
 def one_class(K, weight, nu):
@@ -30,7 +30,7 @@ def one_class(K, weight, nu):
 
 
 def linear_one_class(X, weight, nu):
-    """Return the DualQP of a one-class SVM whose functions are <w, x>, or <w, φ(x)> if the columns of X are features.
+    """Return the FixedSumQP of a one-class SVM of functions <w, x>, or <w, φ(x)> if the columns of X are features.
 
     Its free intercept is −ρ. The solution is proportional to the weights: with weights k weightᵢ it is k w and k ρ, and
     the objective is multiplied by k².
@@ -38,7 +38,7 @@ def linear_one_class(X, weight, nu):
     zeros, weight = np.zeros(len(weight)), np.ascontiguousarray(weight)
     with np.errstate(over="ignore"):  # such weights are refused by name when the problem is solved
         total = float(weight.sum())
-    return DualQP(
+    return FixedSumQP(
         X,
         target=zeros,
         lower=zeros,

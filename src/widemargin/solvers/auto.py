@@ -23,7 +23,8 @@ With n rows and d columns, problems are solved by
 newton continues after sweeps if the gap decreases so slowly that newton is expected to be faster, or if half of
 max_iter is used.
 
-Exceptions. Problems of up to some hundred thousand entries are solved by newton with an active set, see
+Exceptions. One-class machines, whose dual variables have a fixed sum, are solved by pairs if their rows are in memory.
+Other problems of up to some hundred thousand entries are solved by newton with an active set, see
 `newton.active_set`. If the intercept is not penalised, newton is used up to a price of 1,000 or up to 300 columns,
 otherwise ocas. With stopping="kkt" or a start, only the lines of the table without newton apply, and climb is replaced
 by dcd, or by avsf if n < d. With a checkpoint, only solvers that write checkpoints are used: newton where it suits the
@@ -38,13 +39,14 @@ import numpy as np
 
 from widemargin._runtime.place import HERE
 from widemargin.data.gram import row_cost
-from widemargin.problems.formulations import DualQP
+from widemargin.problems.formulations import DualQP, FixedSumQP
 from widemargin.solvers.contract import Status, changed
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
 from widemargin.solvers.coordinate_descent.block_minimisation import sbm
 from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, ClimbingSweeps, coordinate_steps, height
 from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps
 from widemargin.solvers.coordinate_descent.loop import descend
+from widemargin.solvers.coordinate_descent.pairs import pairs
 from widemargin.solvers.coordinate_descent.state import Coordinates
 from widemargin.solvers.cutting_planes.methods import ocas
 from widemargin.solvers.handover import joined, rest_of
@@ -97,6 +99,8 @@ def chosen(problem, settings, start=None):
     """Return the solver for a problem, as a function, and the reason of the choice."""
     if not problem.X.is_in_memory:
         return _chosen_for_blocks(problem)
+    if problem.dual_sum and settings.checkpoint is None:
+        return pairs, "a fixed sum of dual variables"
     if settings.stopping == "gap" and suits_active_set(problem) and takes_active_set(problem):
         return newton, "a small problem"
     if settings.checkpoint is not None:
@@ -344,7 +348,7 @@ def _refuses(problem):
 AUTO = SolverSpec(
     name="auto",
     solve=auto,
-    takes=frozenset({DualQP}),
+    takes=frozenset({DualQP, FixedSumQP}),
     starts_from=Start.DUAL,
     stopping=("gap", "kkt"),
     counts="iterations",

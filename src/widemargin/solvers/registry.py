@@ -1,27 +1,29 @@
 """All solvers by name, and the check that refuses problems which a solver does not take.
 
-A solver is registered by adding its spec to `SPECS`. The dictionaries LINEAR_SOLVERS, RISK_SOLVERS and KERNEL_SOLVERS
-hold the solvers that take a DualQP, a RiskProblem and a KernelQP, as functions that check a problem and then solve it.
+A solver is registered by adding its spec to `SPECS`. The dictionaries LINEAR_SOLVERS, RISK_SOLVERS,
+KERNEL_SOLVERS and FIXED_SUM_SOLVERS hold the solvers that take a DualQP, a RiskProblem, a KernelQP and a FixedSumQP, as
+functions that check a problem and then solve it.
 """
 
 from functools import cache, partial
 
 from widemargin._runtime.place import HERE
 from widemargin._runtime.words import listed as listed
-from widemargin.problems.formulations import DualQP, Intercept, KernelQP, RiskProblem
+from widemargin.problems.formulations import DualQP, FixedSumQP, Intercept, KernelQP, RiskProblem
 from widemargin.solvers.auto import AUTO
 from widemargin.solvers.coordinate_descent.avsf import AVSF
 from widemargin.solvers.coordinate_descent.block_minimisation import SBM
 from widemargin.solvers.coordinate_descent.climb import CLIMB
 from widemargin.solvers.coordinate_descent.crammer_singer import CRAMMER_SINGER
 from widemargin.solvers.coordinate_descent.dcd import DCD
+from widemargin.solvers.coordinate_descent.pairs import PAIRS
 from widemargin.solvers.cutting_planes.methods import OCAS, SVMPERF
 from widemargin.solvers.decomposition.smo import SMO
 from widemargin.solvers.decomposition.whole_matrix import KERNEL_AUTO, SVMLIGHT
 from widemargin.solvers.newton.smoothed import NEWTON
 from widemargin.solvers.spec import Losses, Rows
 
-SPECS = (AUTO, DCD, AVSF, CLIMB, SBM, NEWTON, SVMPERF, OCAS, CRAMMER_SINGER, KERNEL_AUTO, SVMLIGHT, SMO)
+SPECS = (AUTO, DCD, AVSF, CLIMB, SBM, PAIRS, NEWTON, SVMPERF, OCAS, CRAMMER_SINGER, KERNEL_AUTO, SVMLIGHT, SMO)
 
 
 def specs_of(formulation):
@@ -177,8 +179,12 @@ def _solve(spec, problem, settings, start=None):
     return spec.solve(problem, settings, start)
 
 
-def _solvers_of(formulation):
+@cache
+def solvers_of(formulation):
+    """Return a dictionary of the solvers that take a formulation, by name, as functions that check a problem first."""
     return {name: partial(_solve, spec) for name, spec in specs_of(formulation).items()}
 
 
-LINEAR_SOLVERS, RISK_SOLVERS, KERNEL_SOLVERS = map(_solvers_of, (DualQP, RiskProblem, KernelQP))
+LINEAR_SOLVERS, RISK_SOLVERS, KERNEL_SOLVERS, FIXED_SUM_SOLVERS = map(
+    solvers_of, (DualQP, RiskProblem, KernelQP, FixedSumQP)
+)

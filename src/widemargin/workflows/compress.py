@@ -81,7 +81,8 @@ def compress_file(
     refit : {"coefficients", "vectors"}, default=None
         What to fit to the decision values of the original at the rows: the coefficients, or the vectors as well.
     format : {"widemargin", "libsvm"}, default="widemargin"
-        The format of the new file.
+        The format of the new file. In LIBSVM's, pairs of classes have the vectors of their two classes, as with
+        `compress(shared=False)`.
     zero_based : {"auto", True, False}, default="auto"
         Whether indices of the rows count from 0; "auto" is True if index 0 occurs.
 
@@ -114,7 +115,8 @@ def compress_file(
     fitted = read_model(path)
     X = None if source is None else _rows_of(fitted, source, path, zero_based)
     try:
-        small = compress(fitted, X, n_vectors=n_vectors, max_change=max_change, refit=refit)
+        shared = False if format == "libsvm" else None  # LIBSVM's text would repeat shared vectors for each class
+        small = compress(fitted, X, n_vectors=n_vectors, max_change=max_change, refit=refit, shared=shared)
     except (TypeError, ValueError) as error:
         raise FileError(f"{path}: {error}") from error
     write_model(small, target, format)

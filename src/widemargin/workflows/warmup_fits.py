@@ -31,7 +31,7 @@ from widemargin.models.kernel.svc import SVC
 from widemargin.models.kernel.svr import SVR
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linear_one_class import LinearOneClassSVM
-from widemargin.problems.formulations import DualQP, Intercept, KernelQP, RiskProblem
+from widemargin.problems.formulations import DualQP, FixedSumQP, Intercept, KernelQP, RiskProblem
 from widemargin.problems.measures import NAMES as MEASURES
 from widemargin.selection.grid_search import grid_search
 from widemargin.selection.linear_cv import LinearSVCCV, LinearSVRCV
@@ -91,7 +91,7 @@ def _linear_svr(rows, more):
 
 
 def _linear_one_class(rows, more):
-    for solver in names_of(DualQP, intercept=Intercept.FREE, stopping="gap"):
+    for solver in names_of(FixedSumQP):
         LinearOneClassSVM(solver=solver).fit(rows.X).predict(rows.X)
         if solver != "newton":  # it is not for many columns
             LinearOneClassSVM(solver=solver).fit(more.X)

@@ -52,6 +52,7 @@ def models(digits, two, numbers):
 
 KINDS = ["two classes", "ten classes", "nu", "regression", "nu regression", "one class", "sparse", "single", "poly",
          "linear", "linear one class"]  # fmt: skip
+SHARED = {"ten classes", "nu", "sparse", "single", "poly", "linear"}  # whose pairs of classes share all vectors
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -82,7 +83,7 @@ def test_the_bound_holds_for_all_rows(models, kind):
     rows = X
     if small.kernel == "rbf" and kind not in ("sparse", "single"):  # any row, be it far away
         random = np.random.default_rng(0)
-        rows = np.vstack([X, random.normal(size=X.shape), small.support_vectors_, 3.0 * X])
+        rows = np.vstack([X, random.normal(size=X.shape), small._expansion()[0], 3.0 * X])
     change = np.abs(decision_values(small, rows) - decision_values(model, rows)).max(axis=0)
     rounding = 1e-4 if kind == "single" else 1e-9
     assert (change <= small.compression_.bound + rounding).all()
@@ -125,6 +126,7 @@ def test_a_refit_comes_nearer_at_its_rows(models, kind, refit):
         pytest.skip("vectors move with the rbf kernel only")
     n = max(2, len(model.support_) // 6)
     plain, small = compress(model, X, n_vectors=n), compress(model, X, n_vectors=n, refit=refit)
+    assert hasattr(small, "basis_") == (kind in SHARED)
     error = {name: _own_errors(model, each, X) for name, each in (("plain", plain), ("refit", small))}
     assert error["refit"] <= 1.001 * error["plain"] + 1e-4
     assert small.compression_.refit == refit
@@ -139,13 +141,13 @@ def _own_errors(model, small, X):
     """Return the weighted sum of squared changes of decision values, of a pair over the rows of its classes."""
     before, after = decision_values(model, X), decision_values(small, X)
     squares = (after - before) ** 2
-    if is_classifier(model):
-        squares *= weights_near_zero(before)
-    if before.shape[1] == 1:
+    if not is_classifier(model):
         return squares.sum()
     first, second = np.triu_indices(len(model.classes_), 1)
     label = np.searchsorted(model.classes_, model.predict(X))[:, np.newaxis]
-    return squares[(first == label) | (second == label)].sum()
+    counts = (first == label) | (second == label)
+    weights = weights_near_zero(np.where(counts, np.abs(before), np.inf).min(axis=1))
+    return (squares * counts).sum(axis=1) @ weights
 
 
 def test_a_tenth_of_the_vectors_of_digits_predicts_as_well(digits):
@@ -161,7 +163,7 @@ def test_attributes_are_those_of_the_chosen_vectors_and_none_of_the_fit(models, 
     model, X = models[kind]
     before = pickle.dumps(model)
     n = len(model.support_) // 3
-    small = compress(model, X, n_vectors=n)
+    small = compress(model, X, n_vectors=n, shared=False)
     assert pickle.dumps(model) == before
     assert type(small) is type(model)
     assert set(small.support_) <= set(model.support_)
@@ -177,16 +179,71 @@ def test_attributes_are_those_of_the_chosen_vectors_and_none_of_the_fit(models, 
     assert clone(small).get_params() == clone(model).get_params()
 
 
+@pytest.mark.parametrize("kind", sorted(SHARED))
+def test_pairs_that_share_all_vectors_come_nearer(models, kind):
+    model, X = models[kind]
+    n = len(model.support_) // 6
+    shared, apart = (compress(model, X, n_vectors=n, shared=each) for each in (True, False))
+    assert np.array_equal(compress(model, X, n_vectors=n).basis_coef_, shared.basis_coef_)
+    assert (shared.compression_.distance**2).sum() < (apart.compression_.distance**2).sum()
+    assert shared.basis_.shape[0] == shared.basis_coef_.shape[1] == shared.compression_.n_after <= n
+    assert shared.basis_coef_.shape[0] == len(model.intercept_)
+    assert shared.basis_.dtype == model.support_vectors_.dtype
+    assert type(shared.basis_) is type(model.support_vectors_)
+    for name in ("support_", "support_vectors_", "n_support_", "dual_coef_", "gap_", "n_iter_"):
+        assert not hasattr(shared, name)
+    assert clone(shared).get_params() == clone(model).get_params()
+    assert not hasattr(clone(shared).fit(X, model.predict(X)), "basis_")
+
+
+def test_many_pairs_of_few_features_keep_the_vectors_of_their_classes():
+    random = np.random.default_rng(0)
+    centres = random.normal(size=(20, 3))
+    X, y = np.repeat(centres, 20, axis=0) + 0.3 * random.normal(size=(400, 3)), np.repeat(np.arange(20), 20)
+    model = SVC().fit(X, y)
+    assert not hasattr(compress(model, n_vectors=50), "basis_")
+    assert hasattr(compress(model, n_vectors=50, shared=True), "basis_")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_machine_on_a_basis_is_compressed_too(n_classes, rng, tmp_path):
+    X = rng.normal(size=(300, 4))
+    y = np.digitize(X[:, 0] + X[:, 1] ** 2, [0.7, 1.5][: n_classes - 1])
+    model = SVC(basis=60, random_state=0).fit(X, y)
+    same = compress(model, X, n_vectors=60)
+    assert np.array_equal(same.basis_coef_, model.basis_coef_)
+    assert same.compression_.change == 0.0
+    small = compress(model, X, n_vectors=20)
+    assert small.basis_.shape[0] == small.compression_.n_after == 20
+    change = np.abs(decision_values(small, X) - decision_values(model, X)).max()
+    assert change == pytest.approx(small.compression_.change)
+    assert change <= small.compression_.bound
+    assert compress(model, X, n_vectors=20, refit="vectors").compression_.agreement >= 0.9
+    save_model(small, tmp_path / "small")
+    assert np.array_equal(load_model(tmp_path / "small").predict(X), small.predict(X))
+
+
+def test_libsvm_text_repeats_shared_vectors_and_predicts_the_same(models, tmp_path):
+    model, X = models["ten classes"]
+    small = compress(model, X, n_vectors=12)
+    save_model(small, tmp_path / "small", format="libsvm")
+    loaded = load_model(tmp_path / "small")
+    assert loaded.dual_coef_.shape[1] == 9 * 12
+    np.testing.assert_allclose(decision_values(loaded, X), decision_values(small, X), atol=1e-9)
+
+
 @every_kind
 @pytest.mark.parametrize("form", ["widemargin", "libsvm"])
 def test_files_hold_compressed_models(models, kind, form, tmp_path):
     model, X = models[kind]
     for refit in [None, "vectors"] if model.kernel == "rbf" else [None]:
-        small = compress(model, X, n_vectors=12, refit=refit)
+        small = compress(model, X, n_vectors=12, refit=refit, shared=None if form == "widemargin" else False)
         save_model(small, tmp_path / "small", format=form)
         loaded = load_model(tmp_path / "small")
         assert np.array_equal(loaded.predict(X), small.predict(X)) or np.allclose(loaded.predict(X), small.predict(X))
-        assert loaded.dual_coef_.shape[1] == small.compression_.n_after == (5 if kind == "linear one class" else 12)
+        assert (
+            loaded._expansion()[1].shape[1] == small.compression_.n_after == (5 if kind == "linear one class" else 12)
+        )
         assert compress(loaded, n_vectors=4).compression_.n_after == 4
         pickled = pickle.loads(pickle.dumps(small))
         assert np.array_equal(pickled.predict(X), small.predict(X))
@@ -207,7 +264,7 @@ def test_the_same_call_gives_the_same_model_for_any_number_of_threads(models):
         each = clone(model).set_params(n_jobs=n_jobs)
         vars(each).update({name: value for name, value in vars(model).items() if name != "n_jobs"})
         small = compress(each, X, n_vectors=40, refit="vectors")
-        found.append((small.dual_coef_.tobytes(), small.support_vectors_.tobytes()))
+        found.append((small.basis_coef_.tobytes(), small.basis_.tobytes()))
     assert found[0] == found[1] == found[2]
 
 

@@ -168,7 +168,7 @@ class TestParameters:
             ({"basis": 0}, "basis"),
             ({"basis": "many"}, "basis"),
             ({"basis_choice": "best"}, "basis_choice"),
-            ({"probability": "libsvm"}, "are not available with a basis"),
+            ({"probability": "libsvm"}, "with a basis use calibration='sigmoid'"),
         ],
     )
     def test_what_does_not_apply_is_refused(self, options, message):

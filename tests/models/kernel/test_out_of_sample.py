@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from widemargin import SVC, NuSVC
-from widemargin.models.calibration import fit_isotonic, fit_sigmoid, isotonic
+from widemargin.models.calibration import fit_isotonic, fit_rising_sigmoid, fit_sigmoid, isotonic
 from widemargin.models.kernel import out_of_sample
 from widemargin.models.kernel.out_of_sample import squared_spans
 
@@ -60,7 +60,7 @@ def test_values_of_support_vectors_are_nearly_those_of_refits_without_them(rng):
         return 0.0, 0.0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("widemargin.models.kernel.classifier.fit_sigmoid", keep)
+        patch.setattr("widemargin.models.kernel.classifier.fit_rising_sigmoid", keep)
         model.fit(X, sign > 0)
     ((decision, sign_of_first, weight),) = seen
     np.testing.assert_array_equal(sign_of_first, -sign)
@@ -201,6 +201,7 @@ def test_contradictions_and_what_is_not_fitted_are_refused(rng):
 
 
 @pytest.mark.filterwarnings("ignore::widemargin.errors.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Probabilities are fitted to")
 @pytest.mark.parametrize("method", METHODS)
 def test_degenerate_rows_have_probabilities(method):
     X = np.array([[0.0], [1.0]])
@@ -235,3 +236,33 @@ def test_isotonic_regression_is_that_of_means_by_hand():
     with pytest.raises(ValueError, match="decision must be finite"):
         fit_isotonic([np.nan], [1])
     assert fit_sigmoid(decision, sign)[0] < 0.0
+
+
+def test_few_rows_of_a_class_are_warned_of_and_predicted_by_their_decision_values():
+    X, label = np.array([[0.0], [1.0], [2.0], [3.0]]), ["a", "a", "b", "b"]
+    words = (
+        r"Probabilities are fitted to 2 rows of class a, and mean little with fewer than 10 of each class\. Fit more"
+    )
+    model = SVC(kernel="linear", calibration="sigmoid", predict_by="probability")
+    with pytest.warns(UserWarning, match=words):
+        model.fit(X, label)
+    assert model.predict(X).tolist() == label
+
+
+def test_ten_rows_of_each_class_are_not_warned_of(rng):
+    X, label = rng.standard_normal((30, 2)), np.arange(30) // 10
+    SVC(calibration="sigmoid").fit(X, label)
+    weight = np.where(np.arange(30) == 7, 0.0, 1.0)
+    with pytest.warns(UserWarning, match=r"fitted to 9 rows of class 0"):
+        SVC(calibration="sigmoid").fit(X, label, sample_weight=weight)
+    with pytest.warns(UserWarning, match=r"fitted to 1 row of class 2"):
+        SVC(calibration="sigmoid").fit(X[:21], label[:21])
+
+
+def test_a_sigmoid_that_would_fall_is_constant_but_for_ties():
+    decision, sign = np.array([-1.0, -0.5, 0.5, 2.0, 2.0]), np.array([1.0, 1.0, -1.0, -1.0, -1.0])
+    assert fit_sigmoid(decision, sign)[0] > 0.0
+    A, B = fit_rising_sigmoid(decision, sign)
+    assert -1e-8 < A < 0.0
+    np.testing.assert_allclose(B, fit_sigmoid(np.zeros(5), sign)[1])
+    assert fit_rising_sigmoid(decision, -sign) == fit_sigmoid(decision, -sign)

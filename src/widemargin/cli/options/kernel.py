@@ -67,7 +67,8 @@ def add_kernel_options(add):
     add("-n", "--nu", type=parsing.fraction, help="nu-SVC, one-class, nu-SVR: lower bound of the fraction of "
         "support vectors (default: 0.5)")  # fmt: skip
     add("-b", type=parsing.switch, dest="probability", metavar="0|1", help="LIBSVM's: 1 is --probability")
-    add("--probability", action="store_true", help="also fit LIBSVM's probabilities, for predict -b 1: six fits")
+    add("--probability", action="store_true", help="also fit LIBSVM's probabilities, for predict -b 1: "
+        "six fits, or one with --basis")  # fmt: skip
     add("--calibration", choices=("sigmoid", "isotonic"), help="classification: also fit probabilities, for "
         "predict -b 1, from one fit")  # fmt: skip
     add("-m", "--cache-size", type=parsing.positive, metavar="MB", help="memory for kernel rows (default: 100)")
@@ -141,7 +142,7 @@ def make_kernel_model(parser, options, selecting):
     if given.get("probability"):
         if "calibration" in given:
             parser.error("--calibration and -b 1 are two ways to fit probabilities; leave one of them out")
-        parameters["probability"] = "libsvm"
+        parameters["probability"] = True if hasattr(options, "basis") else "libsvm"
     if "random_state" in machine.estimator().get_params():
         parameters["random_state"] = options.seed
     return machine.estimator(**parameters)

@@ -363,11 +363,6 @@ class KernelModel(SolvedModel):
         `state` is a function of the matrix of features that returns functions that state the problems. Sets the
         attributes that describe how they were solved.
         """
-        if self._wants_probability:
-            raise ValueError(
-                "probability and calibration are not available with a basis: leave them out, and use "
-                "scikit-learn's CalibratedClassifierCV."
-            )
         linear = LinearOnBasis(self)
         expansion, solutions = linear.fitted(X, self._kernel(), state, n_problems)
         for name in _ATTRIBUTES_OF_SUPPORT:

@@ -14,11 +14,26 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin._runtime.argument_types import Floats, Rows
 from widemargin._runtime.threads import run, single_threaded_blas
+from widemargin._runtime.warning import warn_caller
 from widemargin.models.argument_types import RowsOrBlocks
-from widemargin.models.calibration import couple, fit_isotonic, fit_sigmoid, isotonic, sigmoid
+from widemargin.models.calibration import (
+    couple,
+    fit_isotonic,
+    fit_rising_sigmoid,
+    fit_sigmoid,
+    isotonic,
+    sigmoid,
+)
 from widemargin.models.inputs import check_class_weight, encode_labels
 from widemargin.models.kernel.base import KernelModel, SolvedProblem, available_with_probability
-from widemargin.models.kernel.out_of_sample import BinaryMachine, first_copies, out_of_sample
+from widemargin.models.kernel.out_of_sample import (
+    BinaryMachine,
+    coefficients_of_losses,
+    first_copies,
+    first_copies_on_basis,
+    out_of_sample,
+    out_of_sample_on_basis,
+)
 from widemargin.models.kernel.training_rows import folds_of, n_rows_of, parts_of
 from widemargin.models.multiclass import (
     blocks_of,
@@ -41,6 +56,7 @@ _needs_probability = available_with_probability(
     "predict_proba and predict_log_proba need calibration='sigmoid' or 'isotonic', or probability, when fitting."
 )
 _LIBSVM = "libsvm"  # the calibration by folds of LIBSVM
+_MIN_ROWS_TO_CALIBRATE = 10  # of each class: the rule of ten events for a coefficient of a logistic regression
 _OUT_OF_SAMPLE_TOL = 0.1  # violation to which a problem without some rows is solved: probabilities need no more
 
 
@@ -96,7 +112,21 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         trained = self._train_pairs(training, pairs_of_models)
         self._keep(training, label, pairs_of_models, trained)
         self._calibrate(training, label, pairs_of_models, trained)
+        if self._method in ("sigmoid", "isotonic"):
+            self._warn_of_few_rows(label[training.present])
         return self
+
+    def _warn_of_few_rows(self, label):
+        """Warn if a class has so few rows that probabilities say little about it."""
+        counts = np.bincount(label, minlength=len(self.classes_))
+        fewest = int(np.where(counts > 0, counts, len(label)).argmin())
+        n_rows = int(counts[fewest])
+        if n_rows < _MIN_ROWS_TO_CALIBRATE:
+            warn_caller(
+                f"Probabilities are fitted to {n_rows} row{'s' if n_rows != 1 else ''} of class "
+                f"{self.classes_[fewest]}, and mean little with fewer than {_MIN_ROWS_TO_CALIBRATE} of each class. Fit "
+                "more rows, or use decision_function, which needs no calibration."
+            )
 
     @property
     def _method(self):
@@ -158,7 +188,33 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         self.n_iter_ = np.zeros(len(pairs), dtype=np.int32)
         self.n_iter_[has_both] = [solution.n_iter for solution in solutions]
         self.probA_, self.probB_ = np.empty(0), np.empty(0)
+        if self._wants_probability:
+            machines = self._machines_on_basis(X, label, weight, pairs, solutions)
+            self._calibrate_pairs(pairs, partial(_values_on_basis, expansion.features, machines))
         return self
+
+    def _machines_on_basis(self, X, label, weight, pairs, solutions):
+        """Return the BinaryMachine of each pair on a basis and the weights of its features.
+
+        Without both classes there is no machine, and the weights are those of rows. A solver without dual variables
+        leaves them to the margins.
+        """
+        decisions, first_copy, solved = None, first_copies_on_basis(X), iter(solutions)
+        if any(solution.beta is None for solution in solutions):
+            decisions = np.concatenate([self._decisions(part) for part in parts_of(X, len(pairs))])
+        machines, in_data = [], self._weight_in_data(weight, label)
+        for k, pair in enumerate(pairs):
+            if not pair.has_both:
+                machines.append((None, in_data[pair.rows]))
+                continue
+            solution, rows, cost = next(solved), pair.rows, self._costs_of(weight[pair.rows])
+            if solution.beta is None:
+                coef = coefficients_of_losses(1.0 - pair.sign * decisions[rows, k], pair.sign, cost)
+            else:
+                coef = solution.beta[rows]
+            machine = BinaryMachine(rows, pair.sign, in_data[rows], cost, coef, float(solution.intercept))
+            machines.append((machine.merged(first_copy), solution.w))
+        return machines
 
     def _check_calibration(self):
         """Raise ValueError if parameters contradict each other; remove what an earlier fit has left."""
@@ -171,6 +227,11 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
             raise ValueError(
                 "predict_by='probability' needs probabilities: set calibration to 'sigmoid' or 'isotonic', or leave "
                 "predict_by at 'decision'."
+            )
+        if self._wants_basis and self._method == _LIBSVM:
+            raise ValueError(
+                "probability='libsvm' is the cross-validation of an exact machine; with a basis use "
+                "calibration='sigmoid' or 'isotonic', or probability=True."
             )
         for name in ("isotonic_points_", "isotonic_ends_"):
             vars(self).pop(name, None)
@@ -244,30 +305,42 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         ]
         return np.array(fitted).T.copy()
 
+    def _weight_in_data(self, weight, label):
+        """Return the weights of rows without class_weight, which says nothing about the distribution of the data."""
+        factor = self.class_weight_[label]
+        return np.divide(weight, factor, out=np.zeros(len(label)), where=factor > 0.0)
+
     def _calibrate(self, training, label, pairs_of_models, trained):
         """Fit probabilities of each pair to decision values that follow from the models of all rows."""
         if self._method not in ("sigmoid", "isotonic"):
             return
-        fit = {"sigmoid": fit_sigmoid, "isotonic": fit_isotonic}[self._method]
-        factor = self.class_weight_[label]
-        weight = np.divide(training.weight, factor, out=np.zeros(len(label)), where=factor > 0.0)
-        first_copy = first_copies(training.X)
+        weight, first_copy = self._weight_in_data(training.weight, label), first_copies(training.X)
         options = {name: getattr(self, name) for name in ("cache_size", "shrinking", "working_set", "n_jobs")}
         settings = KernelSettings(tol=max(self.tol, _OUT_OF_SAMPLE_TOL), **options)
         solve = partial(KERNEL_SOLVERS[self.solver], settings=settings)
 
-        def fit_pair(pair, solved, seed):
-            if not len(pair.rows):  # neither class has rows of positive weight
-                return fit(np.zeros(2), np.array([1.0, -1.0]))
+        def values_of(k, pair, seed):
             if not pair.has_both:
-                return fit(np.full(len(pair.rows), pair.constant), pair.sign, weight[pair.rows])
+                return np.full(len(pair.rows), pair.constant), pair.sign, weight[pair.rows]
+            solved = trained[0][k]
             cost = self._largest_coefficients(training, pair, solved)
             machine = BinaryMachine(pair.rows, pair.sign, weight[pair.rows], cost, solved.coef, solved.intercept)
-            return fit(*out_of_sample(machine.merged(first_copy), training, solve, np.random.RandomState(seed)))
+            return out_of_sample(machine.merged(first_copy), training, solve, seed)
 
-        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=len(trained[0]))
+        self._calibrate_pairs(pairs_of_models[0], values_of)
+
+    def _calibrate_pairs(self, pairs, values_of):
+        """Fit probabilities of each pair; values_of(k, pair, seed) are decision values, signs and weights of rows."""
+        fit = {"sigmoid": fit_rising_sigmoid, "isotonic": fit_isotonic}[self._method]
+
+        def fit_pair(k, pair, seed):
+            if not len(pair.rows):  # neither class has rows of positive weight
+                return fit(np.zeros(2), np.array([1.0, -1.0]))
+            return fit(*values_of(k, pair, seed))
+
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=len(pairs))
         with single_threaded_blas():
-            fitted = run(fit_pair, zip(pairs_of_models[0], trained[0], seeds, strict=True), self.n_jobs)
+            fitted = run(fit_pair, zip(range(len(pairs)), pairs, seeds, strict=True), self.n_jobs)
         if self._method == "sigmoid":
             self.probA_, self.probB_ = np.array(fitted).T.copy()
         else:
@@ -386,6 +459,15 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
     def predict_log_proba(self, X: Rows) -> Floats:
         """Return the logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X))
+
+
+def _values_on_basis(features, machines, k, pair, seed):
+    """Return decision values, signs and weights of rows of a pair that were left out of a machine on a basis."""
+    machine, weights = machines[k]
+    if machine is None:
+        return np.full(len(pair.rows), pair.constant), pair.sign, weights
+    positions, decision, weight = out_of_sample_on_basis(machine, features, weights, np.random.RandomState(seed))
+    return decision, machine.sign[positions], weight
 
 
 def _constant(pair):

@@ -4,8 +4,11 @@
 
 The z_j are chosen among the support vectors so that |f − g|, the norm in the kernel's space, falls most with each
 (`kernels.greedy_vectors`); the coefficients minimise it (`kernels.reduced_expansion`). With several classes there is
-one function for each pair of classes, all share the vectors, and the sum of their squared distances is reduced. `refit`
-goes on from there and fits g to the values of f at given rows (`models.kernel.refit`).
+one function for each pair of classes, all share the vectors, and the sum of their squared distances is reduced. In the
+original, a pair has the support vectors of its two classes. In the compressed model, it has all vectors, as in a
+machine on a basis: the functions come nearer to the original. If there are so many pairs that their coefficients would
+take more time than the kernel values, a pair keeps the vectors of its two classes. `refit` goes on from there and fits
+g to the values of f at given rows (`models.kernel.refit`).
 
 References
 ----------
@@ -41,11 +44,15 @@ from widemargin.models.kernel.refit import refit_coefficients, refit_vectors
 from widemargin.models.kernel.training_rows import parts_of
 from widemargin.models.multiclass import blocks_of, labels_of, pair_cells
 
+_OF_SUPPORT_VECTORS = ("support_", "support_vectors_", "n_support_", "dual_coef_")
 _REFITS = {"coefficients": refit_coefficients, "vectors": refit_vectors}
 # What a fit leaves that is not true of the compressed model: its proof, its record, and where a warm start begins.
 _ONLY_OF_THE_FIT = (
     "gap_", "objective_", "history_", "solver_", "status_", "fit_status_", "facts_", "n_iter_", "_last_multipliers",
 )  # fmt: skip
+# Time of a kernel value in prediction, in units of that of one coefficient: measured with 16 to 784 dense features.
+_COEFFICIENTS_PER_KERNEL_VALUE, _COEFFICIENTS_PER_FEATURE, _COEFFICIENTS_PER_STORED_VALUE = 10.0, 0.35, 0.7
+_MOST_TIMES_AS_SLOW = 2.0  # that prediction may become where pairs of classes share vectors
 _FEWEST_ON_FIRST_TRY = 256  # vectors that are chosen before it is seen how many `max_change` takes
 _SMALLER_GOAL, _SMALLEST_GOAL = 0.1, 1e-16  # of squared distances, where rounding keeps them from `max_change`
 _MORE = 1.02  # factor of their number while rounding keeps them from reaching `max_change`
@@ -60,6 +67,7 @@ def compress(
     n_vectors: int | None = None,
     max_change: float | None = None,
     refit: Literal["coefficients", "vectors"] | None = None,
+    shared: bool | None = None,
 ) -> Machine:
     """Return a fitted kernel machine on fewer vectors, which predicts in proportion faster.
 
@@ -72,9 +80,9 @@ def compress(
     Parameters
     ----------
     model : SVC, NuSVC, SVR, NuSVR or OneClassSVM
-        A fitted model, which is not changed. Its kernel is "rbf", "linear", or "poly" with coef0 >= 0. With a linear
-        kernel there is never a need for more vectors than features; prediction by this package does not get faster,
-        as it uses one weight vector.
+        A fitted model, exact or on a basis, which is not changed. Its kernel is "rbf", "linear", or "poly" with
+        coef0 >= 0. With a linear kernel there is never a need for more vectors than features; prediction by this
+        package does not get faster, as it uses one weight vector.
     X : array-like or sparse matrix of shape (n_rows, n_features), default=None
         Rows such as those of training, without labels: the change of their decision values is reported, and `refit`
         fits the values of the original at these rows.
@@ -90,6 +98,12 @@ def compress(
         descent on the same sum of squares: they are no longer rows of the training data, and there is no `support_`.
         Only for "rbf". Pairs of classes are fitted to the rows that the original assigns to one of the two. Not with
         `max_change`.
+    shared : bool, default=None
+        With more than two classes, whether the decision functions of all pairs have all vectors, as in a machine on a
+        basis: the model then has `basis_` and `basis_coef_` in place of support vectors, and comes nearer to the
+        original. False keeps the layout of LIBSVM, in which a pair has the vectors of its two classes: its text
+        files are then smaller and faster in LIBSVM's own programs. None is True, unless there are so many pairs that
+        their coefficients would more than double the time of prediction.
 
     Returns
     -------
@@ -117,25 +131,29 @@ def compress(
     X = None if X is None else model._check_new_rows(X)
     _check_arguments(model, X, n_vectors, max_change, refit)
     with reporting(model.verbose):
-        return _compressed(model, X, n_vectors, max_change, refit)
+        return _compressed(model, X, n_vectors, max_change, refit, shared)
 
 
-def _compressed(model, X, n_vectors, max_change, refit):
+def _compressed(model, X, n_vectors, max_change, refit, shared):
     """Return the compressed model; the arguments have been checked."""
     original = _expansions_of(model)
-    f = original.in_double()
-    values = values_at(f, f)
+    f = exact = original.in_double()
+    if _shares_vectors(f, n_vectors, shared):
+        f = f.shared()
+    values = values_at(exact, f)
     norms = np.maximum(inner_products(values, f), 0.0)
     if n_vectors is not None:
         order, g = _with_vectors(f, values, norms, int(n_vectors))
     else:
         order, g = _within_change(f, values, norms, float(max_change) / _largest_norm(f.kernel, X))
+    if g is f:
+        f = g = exact
     intercept, before = model.intercept_, None if X is None else _all_decision_values(model, X, len(f.outputs))
     values_of_g = values[:, order]
     if refit is not None:
-        g, intercept = _REFITS[refit](model, f, g, X, before)
+        g, intercept = _REFITS[refit](model, exact, g, X, before)
     if refit == "vectors":
-        order, values_of_g = None, values_at(f, g)
+        order, values_of_g = None, values_at(exact, g)
     small = _with_functions(model, order, g, intercept, original.vectors)
     report = _report(model, small, (f, norms), (g, values_of_g), X)
     small.compression_ = replace(report, refit=refit, **_changes(model, small, X, before))
@@ -151,11 +169,6 @@ def _check_model(model):
         )
     model._check_fitted()
     model._check_unaltered()
-    if model._is_on_basis:
-        raise ValueError(
-            f"compress takes exact machines; this one is on a basis of {model.basis_.shape[0]} points: fit it with a "
-            "smaller basis."
-        )
     if not model._has_features:
         kind = "precomputed" if model.kernel == "precomputed" else "a function"
         raise ValueError(
@@ -198,12 +211,33 @@ def _check_arguments(model, X, n_vectors, max_change, refit):
 
 def _expansions_of(model):
     """Return the functions of a model, without intercepts."""
+    if model._is_on_basis:
+        table = np.asarray(model.basis_coef_, dtype=np.float64)
+        outputs = tuple(((p, 0),) for p in range(len(table)))
+        return Expansions(model._kernel(), model.basis_, table, np.array([0, table.shape[1]]), outputs, model.n_jobs)
     table = model.dual_coef_.toarray() if issparse(model.dual_coef_) else model.dual_coef_
     outputs = pair_cells(len(model.classes_)) if is_classifier(model) else (((0, 0),),)
     table = np.asarray(table, dtype=np.float64)
     return Expansions(
         model._kernel(), model.support_vectors_, table, blocks_of(model.n_support_), outputs, model.n_jobs
     )
+
+
+def _shares_vectors(f, n_vectors, shared):
+    """Return whether all outputs get all vectors, which some outputs of f do not have.
+
+    They do unless told otherwise, if prediction takes at most twice the time for that.
+    """
+    if len(f.groups()) == 1 or shared is False or (n_vectors is not None and n_vectors >= f.n_vectors):
+        return False
+    if shared:
+        return True
+    if issparse(f.vectors):
+        of_features = _COEFFICIENTS_PER_STORED_VALUE * f.vectors.nnz / f.n_vectors
+    else:
+        of_features = _COEFFICIENTS_PER_FEATURE * f.vectors.shape[1]
+    of_value = _COEFFICIENTS_PER_KERNEL_VALUE + of_features
+    return of_value + len(f.outputs) <= _MOST_TIMES_AS_SLOW * (of_value + f.table.shape[0])
 
 
 def _with_vectors(f, values, norms, n_vectors):
@@ -265,21 +299,24 @@ def _largest_norm(kernel, X):
 
 def _with_functions(model, order, g, intercept, vectors):
     """Return a copy of the model with other functions; `order` are the numbers of its vectors, None if they moved."""
-    small = copy(model)
+    small, table = copy(model), g.table.copy()
     for name in _ONLY_OF_THE_FIT:
         vars(small).pop(name, None)
     if order is None:
         vars(small).pop("support_", None)
         moved = g.vectors.astype(vectors.dtype)
-        small.support_vectors_ = type(vectors)(moved) if issparse(vectors) else moved
+        kept = type(vectors)(moved) if issparse(vectors) else moved
     else:
-        small.support_vectors_ = vectors[order]
-        if hasattr(model, "support_"):
+        kept = vectors[order]
+    if model._is_on_basis or len(g.groups()) < len(g.outputs):
+        for name in _OF_SUPPORT_VECTORS:
+            vars(small).pop(name, None)
+        small.basis_, small.basis_coef_ = kept, table
+    else:
+        small.support_vectors_, small.n_support_ = kept, np.diff(g.ends).astype(np.int32)
+        small.dual_coef_ = type(model.dual_coef_)(table) if issparse(model.dual_coef_) else table
+        if order is not None and hasattr(model, "support_"):
             small.support_ = model.support_[order]
-    counts = np.diff(g.ends)
-    small.n_support_ = counts.astype(np.int32)
-    table = g.table.copy()
-    small.dual_coef_ = type(model.dual_coef_)(table) if issparse(model.dual_coef_) else table
     small.intercept_ = np.array(intercept, dtype=np.float64)
     if is_outlier_detector(model):
         small.offset_ = -small.intercept_

@@ -5,11 +5,16 @@ and solves problems that the kernel machine states for the matrix of each stage.
 """
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from widemargin.data.matrix import Matrix
 from widemargin.kernels.basis import Basis
+from widemargin.kernels.basis_choice import rows_at
+from widemargin.kernels.values import KernelValues
 from widemargin.models.base import LinearModel, seed_of
 from widemargin.models.fixed_basis import matrix_on_basis, solved_in_stages, stages_of
 from widemargin.models.kernel.training_rows import block_dtype
@@ -17,11 +22,15 @@ from widemargin.solvers.newton.smoothed import MAX_COLUMNS
 
 
 class Expansion(NamedTuple):
-    """The functions f(x) = Σ_j coef_j K(b_j, x) + intercept of all outputs, which have the same basis points."""
+    """The functions f(x) = Σ_j coef_j K(b_j, x) + intercept of all outputs, which have the same basis points.
+
+    `features` is a function of row numbers, ascending, that returns the features of these rows in double precision.
+    """
 
     basis: Basis
     coef: np.ndarray
     intercept: np.ndarray
+    features: Callable
 
 
 class LinearOnBasis(LinearModel):
@@ -88,18 +97,27 @@ class LinearOnBasis(LinearModel):
             self._extend_weights(len(basis), n_problems)
             if self._model.max_seconds is not None:
                 self.max_seconds = max(0.0, self._model.max_seconds - (time.perf_counter() - begun))
-            found = basis, self._solve_problems(state(matrix), matrix)
+            found = basis, self._solve_problems(state(matrix), matrix), partial(_features_of, X, basis, matrix)
             return self._keep(found[1], matrix)
 
         seed = 0 if needs_seed else seed_of(self.random_state)
         history = solved_in_stages(stages_of(self._model, X, kernel, seed), solve)
         if isinstance(self._model.basis, str):
             self.history_ = history
-        basis, solutions = found
-        return Expansion(basis, self.coef_, np.broadcast_to(self.intercept_, n_problems).copy()), solutions
+        basis, solutions, features = found
+        intercept = np.broadcast_to(self.intercept_, n_problems).copy()
+        return Expansion(basis, self.coef_, intercept, features), solutions
 
     def _extend_weights(self, n_points, n_outputs):
         """Make the coefficients of the last stage those of a larger basis, whose first points are the same."""
         if hasattr(self, "coef_"):
             more = np.zeros((n_outputs, n_points - self.coef_.shape[1]))
             self.coef_ = np.hstack([self.coef_, more])
+
+
+def _features_of(X, basis, matrix, rows):
+    """Return the features of some rows: from the matrix if it holds those of all rows, otherwise computed again."""
+    if isinstance(matrix, Matrix):
+        return matrix.values[rows].astype(np.float64)
+    values = KernelValues(basis.kernel, basis.vectors, np.float64)
+    return basis.map(1.0).features(values.of(rows_at(X, rows)))

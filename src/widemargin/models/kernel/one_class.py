@@ -257,6 +257,8 @@ class OneClassSVM(OutlierMixin, KernelModel):
         weight = self._weigh(X, sample_weight)
         _, (solution,) = self._fit_on_basis(X, lambda matrix: [lambda: linear_one_class(matrix, weight, self.nu)], 1)
         self.offset_, self.n_iter_ = -self.intercept_, solution.n_iter
+        if self._wants_probability:
+            self.density_marks_ = density_marks(self.decision_function(X)[weight > 0.0])
         return self
 
     def _check(self, X, sample_weight):

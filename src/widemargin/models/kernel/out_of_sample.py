@@ -21,6 +21,10 @@ With thousands of support vectors, the factor would take longer than the fit, an
 function of one variable. Then a random part of the support vectors is left out together, the problem is solved once
 more without them, starting from the dual variables of all rows, and only this part has decision values.
 
+A machine on a basis is a linear machine in the features z(x) of `kernels.basis`, with K = Z Z'. It has at most one free
+support vector more than basis points, except for the tolerance of the solver; decision values are those of a sample of
+rows, for each class.
+
 Rows that are equal and have the same sign are left out together. A row of weight two thus gives the same values as the
 row twice.
 
@@ -34,21 +38,28 @@ Joachims, Estimating the generalization performance of an SVM efficiently, ICML 
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri
 from scipy.sparse import issparse
 
 from widemargin._runtime.threads import single_threaded_blas
+from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.problems.classification import c_svc
 
 _MAX_SUPPORT_VECTORS_TO_FACTOR = 3000
 _MAX_LEFT_OUT, _LARGEST_PART_LEFT_OUT = 1500, 1 / 3  # support vectors that are left out together
 _MAX_OTHER_ROWS = 10_000  # rows without influence that are used
+_MAX_ENTRIES_AT_ONCE = 1 << 18  # kernel values of all support vectors with all rows, up to which they are kept
 _AT_BOUND = 1.0 - 1e-6  # of the cost
 _RIDGE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}  # by precision of K, relative to its diagonal
 _RIDGE_FACTOR = 100.0  # if the kernel matrix is not positive definite
 _MIN_FREE = 2  # otherwise the affine hull is empty
+_MAX_ROWS_PER_CLASS = 5000  # of a machine on a basis, that have decision values
+_MAX_FREE_ON_BASIS = 4000  # that span the affine hull; more are due to the tolerance of the solver
+_MAX_ROWS_TO_MERGE = 200_000  # of a machine on a basis
+_HALF_WIDTH = 0.01  # of margins around 1 whose rows are free, where the solver has no dual variables
 
 
 @dataclass(frozen=True)
@@ -77,9 +88,9 @@ class BinaryMachine:
 
     def merged(self, first_copy):
         """Return the machine in which equal rows of one sign are one row; `first_copy` is that of `first_copies`."""
-        if first_copy is None:
+        if first_copy is None or not first_copy.is_repeated[self.rows].any():
             return self
-        place = 2 * first_copy[self.rows] + (self.sign > 0.0)
+        place = 2 * first_copy.number[self.rows] + (self.sign > 0.0)
         _, first, group = np.unique(place, return_index=True, return_inverse=True)
         order = np.argsort(first)  # the rows remain in their order
         rank = np.argsort(order)
@@ -87,20 +98,36 @@ class BinaryMachine:
         return replace(self.some(first[order]), **sums)
 
 
+def first_copies_on_basis(X):
+    """Return `first_copies`; None if there are too many rows to look for them."""
+    return first_copies(X) if X.shape[0] <= _MAX_ROWS_TO_MERGE else None
+
+
+class Copies(NamedTuple):
+    """For each row, the number of the first row that is equal to it, and whether any other row is."""
+
+    number: np.ndarray
+    is_repeated: np.ndarray
+
+
 def first_copies(X):
-    """Return for each row the number of the first row that is equal to it; None if all rows are different.
+    """Return the Copies of rows; None if all rows are different.
 
     Rows of Python objects, which a callable kernel may have, count as different.
     """
-    if X.dtype == object:
+    if not isinstance(X, RowBlocks) and X.dtype == object:
         return None
     number = {}
     first = np.array([number.setdefault(content, i) for i, content in enumerate(_contents(X))])
-    return None if len(number) == len(first) else first
+    return None if len(number) == len(first) else Copies(first, np.bincount(first, minlength=len(first))[first] > 1)
 
 
 def _contents(X):
     """Yield the numbers of each row as bytes."""
+    if isinstance(X, RowBlocks):
+        for part, _ in X:
+            yield from _contents(part)
+        return
     if issparse(X):
         for begin, end in pairwise(X.indptr.tolist()):
             yield X.indices[begin:end].tobytes() + X.data[begin:end].tobytes()
@@ -110,7 +137,7 @@ def _contents(X):
         yield content[i * width : (i + 1) * width].tobytes()
 
 
-def out_of_sample(machine, training, solve, random):
+def out_of_sample(machine, training, solve, seed):
     """Return decision values of rows that were left out, with the signs and weights of these rows.
 
     Parameters
@@ -120,14 +147,18 @@ def out_of_sample(machine, training, solve, random):
     training : TrainingRows
     solve : function
         solve(problem, start=...) returns the KernelSolution of a KernelQP, from dual variables to start with.
-    random : RandomState
-        Chooses rows, if there are too many of them.
+    seed : int
+        Seed of the choice of rows, if there are too many of them.
 
     Returns
     -------
     decision, sign, weight : ndarray
     """
     support = machine.support
+    n_others = len(machine.rows) - len(support)
+    if len(support) <= _MAX_SUPPORT_VECTORS_TO_FACTOR and n_others <= _MAX_OTHER_ROWS:
+        return _leave_one_out(machine, training.matrix(machine.rows)), machine.sign, machine.weight
+    random = np.random.RandomState(seed)  # which takes longer to make than to use
     others, factor = _sample(np.flatnonzero(machine.coef == 0.0), _MAX_OTHER_ROWS, random)
     if len(support) <= _MAX_SUPPORT_VECTORS_TO_FACTOR:
         kept = machine.some(np.sort(np.concatenate([support, others])))
@@ -141,6 +172,61 @@ def out_of_sample(machine, training, solve, random):
     chosen, sizes = np.concatenate([left_out, others]), [*(len(chosen) for chosen, _ in samples), len(others)]
     weight = machine.weight[chosen] * np.repeat([*(one for _, one in samples), factor], sizes)
     return np.concatenate(decision), machine.sign[chosen], weight
+
+
+def out_of_sample_on_basis(machine, features, weights, random, distance_from_corner=None):
+    """Return positions of rows of a machine on a basis, their decision values without them, and their weights.
+
+    Parameters
+    ----------
+    machine : BinaryMachine
+        With equal rows merged.
+    features : function
+        features(rows) returns the features of rows, given by ascending numbers.
+    weights : ndarray
+        Of the features.
+    random : RandomState
+        Chooses rows, if there are too many of them.
+    distance_from_corner : function, default=None
+        distance_from_corner(f, positions) returns how far the decision values of rows are from the corner of their
+        loss; None is that of classes, |1 − sign f|.
+
+    Returns
+    -------
+    positions, decision, weight : ndarray
+    """
+    sample, factor = _sample_of_classes(machine, random)
+    is_free = (machine.coef != 0.0) & (np.abs(machine.coef) < _AT_BOUND * machine.cost)
+    hull, _ = _sample(np.flatnonzero(is_free), _MAX_FREE_ON_BASIS, random)
+    used = np.union1d(sample, hull)
+    used = used[np.argsort(machine.rows[used])]
+    kept, Z = machine.some(used), features(machine.rows[used])
+    f = Z @ weights + machine.intercept
+    in_hull, in_sample = np.isin(used, hull), np.isin(used, sample)
+    if np.count_nonzero(in_hull) < _MIN_FREE:
+        far = np.abs(1.0 - kept.sign * f) if distance_from_corner is None else distance_from_corner(f, used)
+        in_hull[np.argsort(far, kind="stable")[:_MIN_FREE]] = True
+    free, bound = np.flatnonzero(in_hull), np.flatnonzero(~in_hull & in_sample & (kept.coef != 0.0))
+    with single_threaded_blas():
+        values = Z[free] @ Z[np.concatenate([free, bound])].T
+    left_out = _without_each(kept, f, (free, bound), values, np.einsum("ij,ij->i", Z[bound], Z[bound]))
+    weight = kept.weight * np.where(kept.sign > 0.0, factor[1], factor[0])
+    return used[in_sample], left_out[in_sample], weight[in_sample]
+
+
+def _sample_of_classes(machine, random):
+    """Return positions of rows of both signs, and how many rows each of them stands for."""
+    sides = [np.flatnonzero(machine.sign < 0.0), np.flatnonzero(machine.sign > 0.0)]
+    samples = [_sample(positions, _MAX_ROWS_PER_CLASS, random) for positions in sides]
+    return np.concatenate([chosen for chosen, _ in samples]), [factor for _, factor in samples]
+
+
+def coefficients_of_losses(excess, side, cost, unit=1.0):
+    """Return approximate dual variables of hinge losses, cost max(0, excess), for solvers that have none.
+
+    `side` is ±1, that of the dual variables, and `unit` the size of decision values.
+    """
+    return side * cost * np.clip(0.5 + excess / (2.0 * _HALF_WIDTH * unit), 0.0, 1.0)
 
 
 def _sample(positions, size, random):
@@ -184,13 +270,25 @@ def _leave_one_out(machine, K):
     f = np.full(len(machine.rows), machine.intercept)
     if not len(support):  # the solver was stopped before its first step
         return f
-    K.add(support, machine.coef[support], K.columns(), f)
-    free, bound = _free_and_bound(machine, f)
-    order = np.concatenate([free, bound])
-    values = np.empty((len(free), len(order)), K.dtype)
-    K.fill(free, K.columns(order), values, np.arange(len(free)))
-    left_out = f.copy()
-    left_out[order] -= machine.coef[order] * squared_spans(values, K.diagonal[bound])
+    if len(support) * len(f) <= _MAX_ENTRIES_AT_ONCE:
+        values = np.empty((len(support), len(f)), K.dtype)
+        K.fill(support, K.columns(), values, np.arange(len(support)))
+        f += machine.coef[support] @ values
+        free, bound = _free_and_bound(machine, f)
+        values = values[np.ix_(np.searchsorted(support, free), np.concatenate([free, bound]))]
+    else:
+        K.add(support, machine.coef[support], K.columns(), f)
+        free, bound = _free_and_bound(machine, f)
+        order = np.concatenate([free, bound])
+        values = np.empty((len(free), len(order)), K.dtype)
+        K.fill(free, K.columns(order), values, np.arange(len(free)))
+    return _without_each(machine, f, (free, bound), values, K.diagonal[bound])
+
+
+def _without_each(machine, f, order, values, diagonal):
+    """Return f, and of support vectors their decision values without them; see `squared_spans`."""
+    order, left_out = np.concatenate(order), f.copy()
+    left_out[order] -= machine.coef[order] * squared_spans(values, diagonal)
     return np.clip(left_out, f.min(), f.max())
 
 
@@ -239,7 +337,7 @@ def _inverse_factor(K):
     ridge = _RIDGE[K.dtype] * max(float(K.diagonal().max()), np.finfo(np.float64).tiny)
     while True:
         regular = np.array(K, dtype=np.float64, order="F")
-        regular[np.diag_indices(len(K))] += ridge
+        np.einsum("ii->i", regular)[:] += ridge
         factor, is_failure = dpotrf(regular, lower=1, clean=1, overwrite_a=1)
         if not is_failure:
             return dtrtri(factor, lower=1, overwrite_c=1)[0]

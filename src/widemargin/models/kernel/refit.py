@@ -4,8 +4,10 @@
 
 over the coefficients b_j and the intercept b, which is a linear system, and, if asked for, over the vectors z_j too.
 The second term, with a small R and the norm of the kernel's space, decides where the rows do not. Each pair of classes
-has its own sum, over the rows that f assigns to one of the two classes. Labels depend on the sign of f, so that for
-classification the weights are w = 1 / (0.3 + |f(x)|)²; they are 1 otherwise.
+has its own sum, over the rows that f assigns to one of the two classes. Labels depend on the signs of decision values,
+so that for classification the weights are w = 1 / (0.3 + a)², where a is the smallest |f(x)| over the pairs that count
+for row x; they are 1 otherwise. As a row has the same weight in all pairs, the normal equations of a pair are the sum
+of those of its two classes.
 
 The vectors move by stochastic gradient steps (Adam: Kingma and Ba, ICLR 2015) whose length falls to zero; after each
 pass over the rows, the coefficients are computed anew, and the best of all passes is kept. For exp(−gamma |x − z|²),
@@ -13,16 +15,17 @@ the gradient of g(x) with respect to z_j is 2 gamma b_j K(z_j, x) (x − z_j).
 """
 
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
-from scipy.sparse import issparse, vstack
+from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
 from widemargin._runtime.progress import task
-from widemargin._runtime.threads import run, single_threaded_blas
+from widemargin._runtime.threads import n_threads, run, single_threaded_blas
 from widemargin.data.products import squared_norms
 from widemargin.kernels.reduced_expansion import solved, values_at
-from widemargin.kernels.rows import KernelRows
+from widemargin.kernels.values import KernelValues
 from widemargin.models.kernel.training_rows import parts_of
 from widemargin.models.multiclass import labels_of
 
@@ -41,15 +44,16 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class _Targets:
-    """The rows of X, the values of f at them without any intercept, their weights, and the block that each belongs to.
+    """The rows of X, the values of f at them without any intercept, their weights and the class that each belongs to.
 
-    A row of block c counts for all outputs that have a cell in block c.
+    `counts` (n_classes, n_outputs) says for which outputs the rows of a class count.
     """
 
     X: np.ndarray
     values: np.ndarray
     weights: np.ndarray
-    block: np.ndarray
+    label: np.ndarray
+    counts: np.ndarray
 
 
 def refit_coefficients(model, f, g, X, decisions):
@@ -93,18 +97,25 @@ def refit_vectors(model, f, g, X, decisions):
             current = _fitted(f, moved, targets, np.float32)
             best = min(best, current, key=lambda fit: fit[2])
             moving.advance()
-    rounded = best[0].vectors.astype(model.support_vectors_.dtype)  # as the model will keep them
+    rounded = best[0].vectors.astype(model._expansion()[0].dtype)  # as the model will keep them
     g, change, _ = _fitted(f, replace(best[0], vectors=rounded), targets, np.float64)
     return g, model.intercept_ + change
 
 
 def _targets_of(model, X, decisions):
     """Return the _Targets of rows with these decision values."""
+    n_rows, n_outputs = decisions.shape
     if not is_classifier(model):
-        return _Targets(X, decisions - model.intercept_, np.ones_like(decisions), np.zeros(len(decisions), int))
-    sign = -1.0 if len(model.classes_) == 2 else 1.0  # as in `dual_coef_`
-    block = np.searchsorted(model.classes_, labels_of(model, decisions))
-    return _Targets(X, sign * decisions - model.intercept_, weights_near_zero(decisions), block)
+        one = np.ones((1, n_outputs), bool)
+        return _Targets(X, decisions - model.intercept_, np.ones(n_rows), np.zeros(n_rows, int), one)
+    n_classes = len(model.classes_)
+    sign = -1.0 if n_classes == 2 else 1.0  # as in `dual_coef_`
+    label = np.searchsorted(model.classes_, labels_of(model, decisions))
+    counts = np.zeros((n_classes, n_outputs), bool)
+    for p, classes in enumerate(combinations(range(n_classes), 2)):
+        counts[classes, p] = True
+    nearest = np.where(counts[label], np.abs(decisions), np.inf).min(axis=1)
+    return _Targets(X, sign * decisions - model.intercept_, weights_near_zero(nearest), label, counts)
 
 
 def weights_near_zero(decisions):
@@ -118,71 +129,81 @@ def _fitted(f, g, targets, dtype):
     `dtype` is the precision of the kernel values of rows, if it suffices, and of their products.
     """
     g = replace(g, vectors=g.vectors.astype(np.float64, copy=False))
-    systems = [_System(g, p) for p in range(len(g.outputs))]
+    sums = _sums_of_classes(g, targets, dtype)
+    own, values = KernelValues(g.kernel, g.vectors, np.float64).of(g.vectors, g.n_jobs), _values_at(f, g, dtype)
     with single_threaded_blas():
-        for block in range(len(g.ends) - 1):
-            rows = np.flatnonzero(targets.block == block)
-            mine = [system for system in systems if block in system.blocks]
-            for part in parts_of(rows, 2 * g.n_vectors):
-                K = _cross_values(g, targets.X[part], dtype)
-                run(_add_rows, [(s, K, *(a[part, s.output] for a in (targets.values, targets.weights))) for s in mine],
-                    g.n_jobs)  # fmt: skip
-        own, values = _cross_values(g, g.vectors, np.float64), values_at(f, g)
         ridge = _RIDGE * own.diagonal().mean()
-        found = run(_solve, [(s, own, g.gathered(values, s.output), ridge) for s in systems], g.n_jobs)
-    table, intercepts = np.zeros_like(g.table), np.zeros(len(systems))
-    for system, (solution, _) in zip(systems, found, strict=True):
-        *coefficients, intercepts[system.output] = solution
-        for line, vectors in g.cells(system.output):
-            table[line, vectors], coefficients = coefficients[: len(vectors)], coefficients[len(vectors) :]
+        tasks = [(g, p, [s for s, counts in zip(sums, targets.counts[:, p], strict=True) if counts], own, values, ridge)
+                 for p in range(len(g.outputs))]  # fmt: skip
+        found = run(_solve, tasks, g.n_jobs)
+    table, intercepts = np.zeros_like(g.table), np.zeros(len(found))
+    for p, (solution, _) in enumerate(found):
+        intercepts[p] = solution[-1]
+        g.scatter(table, p, solution[:-1])
     return replace(g, table=table), intercepts, sum(objective for _, objective in found)
 
 
-class _System:
-    """The normal equations of one output: A'A and A'f of the rows so far, with a column of ones for the intercept."""
-
-    def __init__(self, g, output):
-        self.output, self.blocks = output, {block for _, block in g.outputs[output]}
-        self.numbers = np.concatenate([vectors for _, vectors in g.cells(output)])
-        n = len(self.numbers) + 1
-        self.matrix, self.right_side, self.square = np.zeros((n, n)), np.zeros(n), 0.0
+def _values_at(f, g, dtype):
+    """Return `values_at(f, g)`, from vectors in this precision."""
+    return values_at(*(replace(part, vectors=part.vectors.astype(dtype, copy=False)) for part in (f, g)))
 
 
-def _add_rows(system, K, values, weights):
-    """Add rows with kernel values K (all vectors), values f and weights to the normal equations."""
-    roots = np.sqrt(weights)
-    A = np.ones((len(K), len(system.numbers) + 1), K.dtype)
-    A[:, :-1] = K[:, system.numbers]
-    A *= roots.astype(K.dtype)[:, np.newaxis]
+class _Sums:
+    """Sums over the rows of a class so far, w being their weights: A'wA, with a column of ones in A, A'wf and f'wf."""
+
+    def __init__(self, n_vectors, n_outputs):
+        self.matrix = np.zeros((n_vectors + 1, n_vectors + 1))
+        self.right_side, self.square = np.zeros((n_vectors + 1, n_outputs)), np.zeros(n_outputs)
+
+
+def _sums_of_classes(g, targets, dtype):
+    """Return the _Sums of each class; classes are added up side by side, or with threads of BLAS if they are few."""
+    kernel_values = KernelValues(g.kernel, g.vectors, dtype)
+    are_few = len(targets.counts) < n_threads(g.n_jobs)
+
+    def sums_of(label):
+        sums = _Sums(g.n_vectors, len(g.outputs))
+        for part in parts_of(np.flatnonzero(targets.label == label), g.n_vectors):
+            X = targets.X[part] if issparse(g.vectors) else _array(targets.X[part])
+            K = kernel_values.of(X, g.n_jobs if are_few else 1)
+            _add_rows(sums, K, targets.weights[part], targets.values[part])
+        return sums
+
+    labels = range(len(targets.counts))
+    if are_few:
+        return [sums_of(label) for label in labels]
+    with single_threaded_blas():
+        return run(sums_of, [(label,) for label in labels], g.n_jobs)
+
+
+def _add_rows(sums, K, weights, values):
+    """Add rows with kernel values K, weights and values f of all outputs to the sums of their class."""
+    roots = np.sqrt(weights)[:, np.newaxis]
+    A = np.ones((len(K), K.shape[1] + 1), K.dtype)
+    A[:, :-1] = K
+    A *= roots.astype(K.dtype)
     values = roots * values
-    system.matrix += A.T @ A
-    system.right_side += A.T @ values.astype(K.dtype)
-    system.square += values @ values
+    sums.matrix += A.T @ A
+    sums.right_side += A.T @ values.astype(K.dtype)
+    sums.square += np.einsum("ij,ij->j", values, values)
 
 
-def _solve(system, own, values, ridge):
-    """Return the solution of the normal equations with the term of the norm, and the value that it minimises.
+def _solve(g, output, sums, own, values, ridge):
+    """Return coefficients and intercept of an output from the sums of its classes, and the value that they minimise.
 
     The value is without <f, f>, which is a constant.
     """
-    matrix, right_side = system.matrix, system.right_side
-    matrix[:-1, :-1] += ridge * own[np.ix_(system.numbers, system.numbers)]
-    right_side[:-1] += ridge * values
+    numbers = np.concatenate([vectors for _, vectors in g.cells(output)])
+    used = np.append(numbers, g.n_vectors)
+    matrix = sum(one.matrix[np.ix_(used, used)] for one in sums)
+    right_side = sum(one.right_side[used, output] for one in sums)
+    matrix[:-1, :-1] += ridge * own[np.ix_(numbers, numbers)]
+    right_side[:-1] += ridge * g.gathered(values, output)
     matrix[-1, -1] += ridge
     matrix[np.diag_indices_from(matrix)] *= 1.0 + _RELATIVE_RIDGE
     solution = solved(matrix.copy(), right_side)
-    return solution, system.square - 2.0 * right_side @ solution + solution @ (matrix @ solution)
-
-
-def _cross_values(g, X, dtype):
-    """Return the kernel values of rows X and the vectors of g, in a precision if it suffices, otherwise in double."""
-    sparse = issparse(X) and issparse(g.vectors)
-    both = vstack([g.vectors, X], format="csr") if sparse else np.vstack([_array(g.vectors), _array(X)])
-    rows = KernelRows(g.kernel, both, dtype=dtype, n_jobs=g.n_jobs)
-    values = np.empty((X.shape[0], g.n_vectors), rows.dtype)
-    new = np.arange(g.n_vectors, both.shape[0])
-    rows.fill(new, rows.columns(np.arange(g.n_vectors)), values, np.arange(len(new)))
-    return values
+    square = sum(one.square[output] for one in sums)
+    return solution, square - 2.0 * right_side @ solution + solution @ (matrix @ solution)
 
 
 def _array(X):
@@ -214,9 +235,7 @@ class _Descent:
             [next(p for p, cells in enumerate(g.outputs) if (line, block) in cells) for line in range(len(g.table))]
             for block in range(n_blocks)
         ]
-        self._counts = np.zeros((n_blocks, len(g.outputs)), self._dtype)  # 1 if an output has a cell in the block
-        for block, outputs in enumerate(self._outputs_of):
-            self._counts[block, outputs] = 1
+        self._counts = targets.counts.astype(self._dtype)
         self._tasks = [
             (block, slice(begin, min(begin + _VECTORS_PER_TASK, int(g.ends[block + 1]))))
             for block in range(n_blocks)
@@ -225,7 +244,7 @@ class _Descent:
 
     def pass_over_rows(self, g, intercept, number):
         """Pass over the rows, several times if they are few, with the coefficients of g; return g on moved vectors."""
-        n_rows = len(self._targets.block)
+        n_rows = len(self._targets.label)
         n_at_once = min(_ROWS_PER_STEP, n_rows)
         n_steps = max(_STEPS_PER_PASS, -(-n_rows // n_at_once))
         n_orders = -(-n_steps * n_at_once // n_rows)
@@ -258,7 +277,8 @@ class _Descent:
         for (block, _), (_, sums) in zip(self._tasks, found, strict=True):
             for line, output in enumerate(self._outputs_of[block]):
                 errors[:, output] += sums[:, line]
-        errors *= self._counts[self._targets.block[rows]] * self._targets.weights[rows].astype(self._dtype)
+        errors *= self._counts[self._targets.label[rows]]
+        errors *= self._targets.weights[rows].astype(self._dtype)[:, np.newaxis]
         self._n_steps += 1
 
         def move(block, here, K):

@@ -127,7 +127,8 @@ class SVC(KernelClassifier):
     intercept_ : ndarray of shape (n_pairs,)
         Constants of the decision functions of the n_pairs = n_classes * (n_classes - 1) / 2 pairs of classes.
     basis_ : ndarray or csr of shape (n_points, n_features)
-        With a basis: its points, in place of support vectors. Points that depend on the others are left out.
+        With a basis: its points, in place of support vectors. Points that depend on the others are left out. Also of
+        models with several classes that `compress` made.
     basis_coef_ : ndarray of shape (n_pairs, n_points)
         With a basis: the coefficients of its points in the decision functions. `support_`, `support_vectors_`,
         `n_support_`, `dual_coef_` and `facts_` are then absent.

@@ -8,6 +8,9 @@ f(x) = <w, φ(x)> + b, C_i = C * sample_weight[i], and K(x, z) = <φ(x), φ(z)>.
 from numbers import Real
 from typing import Literal
 
+import numpy as np
+from sklearn.utils import check_random_state
+
 from widemargin.models.argument_types import (
     BasisChoice,
     BasisPoints,
@@ -20,8 +23,10 @@ from widemargin.models.argument_types import (
     RandomState,
 )
 from widemargin.models.base import POSITIVE
+from widemargin.models.calibration import laplace_scale
 from widemargin.models.fixed_basis import PARAMETER_CONSTRAINTS
 from widemargin.models.kernel.base import KernelModel
+from widemargin.models.kernel.out_of_sample import BinaryMachine, coefficients_of_losses, out_of_sample_on_basis
 from widemargin.models.kernel.regressor import KernelRegressor
 from widemargin.models.sklearn_private import Interval
 from widemargin.problems.regression import eps_svr, epsilon_insensitive
@@ -219,11 +224,35 @@ class SVR(KernelRegressor):
     def _fit_targets_on_basis(self, X, y, sample_weight):
         """Fit the machine on its basis."""
         X, y = self._check_rows(X, y, y_numeric=True)
+        if self.probability == "libsvm":
+            raise ValueError(
+                "probability='libsvm' is the cross-validation of an exact machine; with a basis use probability=True."
+            )
         cost = self._costs_of(self._weigh(X, sample_weight))
 
         def state(matrix):
             return [lambda: epsilon_insensitive(matrix, y, cost, self.epsilon, free_intercept=True)]
 
-        _, (solution,) = self._fit_on_basis(X, state, 1)
+        expansion, (solution,) = self._fit_on_basis(X, state, 1)
         self.n_iter_ = solution.n_iter
+        if self._wants_probability:
+            self.laplace_scale_ = laplace_scale(self._residuals_on_basis(X, y, cost, expansion.features, solution))
         return self
+
+    def _residuals_on_basis(self, X, y, cost, features, solution):
+        """Return residuals of rows that were left out, by the machine on its basis; of a sample, if rows are many."""
+        rows = np.flatnonzero(cost)
+        beta = solution.beta
+        if beta is None:
+            residual = y - self.predict(X)
+            excess, unit = np.abs(residual) - self.epsilon, np.abs(residual[rows]).mean()
+            beta = coefficients_of_losses(excess, np.sign(residual), cost, unit)
+        ones = np.ones(len(rows))
+        machine = BinaryMachine(rows, ones, ones, cost[rows], beta[rows], float(solution.intercept))
+        random = check_random_state(self.random_state)
+
+        def from_corner(f, positions):
+            return np.abs(np.abs(y[rows[positions]] - f) - self.epsilon)
+
+        positions, values, _ = out_of_sample_on_basis(machine, features, solution.w, random, from_corner)
+        return y[rows[positions]] - values

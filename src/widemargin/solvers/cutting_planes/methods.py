@@ -28,7 +28,7 @@ import numpy as np
 
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
-from widemargin.problems.formulations import DualQP, RiskProblem
+from widemargin.problems.formulations import DualQP, FixedSumQP, RiskProblem
 from widemargin.problems.row_risk import BLOCK_ROWS
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.cutting_planes.plane_rows import PlaneRows
@@ -58,7 +58,7 @@ def ocas(problem, settings, start=None):
 SVMPERF = SolverSpec(
     name="svmperf",
     solve=svmperf,
-    takes=frozenset({DualQP, RiskProblem}),
+    takes=frozenset({DualQP, FixedSumQP, RiskProblem}),
     losses=Losses.HINGES,
     starts_from=Start.WEIGHTS,
     stopping=("gap", "violation"),

@@ -257,7 +257,7 @@ class _Iterate:
         beta = np.bincount(self._terms.row, self._state.best_alpha, self._problem.X.n_rows)
         if not self._has_intercept:
             return ExactSolution(w, 0.0, beta)
-        _correct_sum(beta, self._problem)
+        correct_sum(beta, self._problem)
         return ExactSolution(w, best_intercept(self._problem, self._problem.X.scores(w)), beta)
 
 
@@ -317,7 +317,7 @@ def _plain(array):
     return array if array.flags.c_contiguous and array.flags.writeable else array.copy()
 
 
-def _correct_sum(beta, problem):
+def correct_sum(beta, problem):
     """Change dual variables in place so that Σ beta = dual_sum up to rounding, within their bounds.
 
     The one that is farthest from its bounds is changed, if that suffices, otherwise several.

@@ -26,7 +26,7 @@ Several problems with the same X take their steps together and share the passes 
 import numpy as np
 
 from widemargin._runtime.threads import single_threaded_blas
-from widemargin.problems.formulations import DualQP
+from widemargin.problems.formulations import DualQP, FixedSumQP
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, height
 from widemargin.solvers.handover import joined, rest_of
@@ -81,7 +81,7 @@ def _is_better_together(problem, settings, start):
 NEWTON = SolverSpec(
     name="newton",
     solve=newton,
-    takes=frozenset({DualQP}),
+    takes=frozenset({DualQP, FixedSumQP}),
     starts_from=Start.WEIGHTS,
     stopping=("gap",),
     counts="steps",
