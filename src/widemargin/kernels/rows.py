@@ -44,6 +44,8 @@ class KernelRows:
     n_jobs : int or None
     bound : float or None
         An upper bound of the absolute values of a precomputed matrix, if it is known.
+    new : function
+        Returns an array of a shape and dtype, for `whole` and `workspace`.
 
     Attributes
     ----------
@@ -69,8 +71,8 @@ class KernelRows:
         not finite.
     """
 
-    def __init__(self, kernel, X, *, subset=None, dtype=np.float32, n_jobs=None, bound=None):
-        self.kernel, self.n_jobs = kernel, n_jobs
+    def __init__(self, kernel, X, *, subset=None, dtype=np.float32, n_jobs=None, bound=None, new=np.empty):
+        self.kernel, self.n_jobs, self._new = kernel, n_jobs, new
         self._X, self._free_tiles = X, []
         self._subset = None if subset is None else np.asarray(subset)
         self.n_rows = X.shape[0] if subset is None else len(self._subset)
@@ -100,7 +102,7 @@ class KernelRows:
     def workspace(self, shape, dtype):
         """Return an array for a part of the kernel matrix, in the same memory each time: new memory would be slow."""
         if self._workspace is None or self._workspace.dtype != dtype:
-            self._workspace = np.empty(self.n_rows**2, dtype)
+            self._workspace = self._new((self.n_rows**2,), dtype)
         return self._workspace[: shape[0] * shape[1]].reshape(shape)
 
     def restricted(self, rows):
@@ -134,7 +136,7 @@ class KernelRows:
 
     def whole(self):
         """Return the complete kernel matrix."""
-        every, out = np.arange(self.n_rows), np.empty((self.n_rows, self.n_rows), self.dtype)
+        every, out = np.arange(self.n_rows), self._new((self.n_rows, self.n_rows), self.dtype)
         self.fill(every, self.columns(), out, every)
         return out
 

@@ -55,7 +55,25 @@ class Memory:
             self._kept += memories
 
 
-class SharedData:
+class _Borrower:
+    """Something that takes arrays from a Memory, and gives all of them back at the end."""
+
+    def __init__(self, memory):
+        self._memory, self._taken = memory, []
+
+    def _new(self, shape, dtype):
+        """Return an array of any values."""
+        array, memory = self._memory.take(shape, dtype)
+        self._taken.append(memory)
+        return array
+
+    def release(self):
+        """Give the memory of all arrays back; nothing can be used any more."""
+        self._memory.give_back(self._taken)
+        self._taken = []
+
+
+class SharedData(_Borrower):
     """The rows, or the kernel matrix of all rows, from which the folds of a grid are taken.
 
     Parameters
@@ -66,6 +84,7 @@ class SharedData:
         The rows; for a precomputed kernel, the kernel matrix.
     dtype : numpy dtype or None
         The precision of the kernel matrix of all rows; None if there is no memory for it. See `shared_dtype`.
+    memory : Memory
 
     Attributes
     ----------
@@ -73,13 +92,14 @@ class SharedData:
         The kernel matrix of all rows; None if the folds do not share one.
     """
 
-    def __init__(self, model, X, dtype):
+    def __init__(self, model, X, dtype, memory):
+        super().__init__(memory)
         self.model, self.X, self.K = model, X, None
         if dtype is not None:
             if not callable(model.kernel):
                 # Checked here once; the fits of the folds skip the check for finite values.
                 check_array(X, accept_sparse="csr", estimator=model, input_name="X")
-            self.K = _kernel_matrix(model, X, dtype)
+            self.K = _kernel_matrix(model, X, dtype, self._new)
 
     def fold(self, train, test, new):
         """Return (estimator, its training rows, its held-out rows) for a fold given by row numbers.
@@ -128,8 +148,8 @@ def _may_share_kernel(model):
     )
 
 
-def _kernel_matrix(model, X, dtype):
-    """Return the kernel matrix of all rows, in this precision if it is computed from features."""
+def _kernel_matrix(model, X, dtype, new):
+    """Return the kernel matrix of all rows, in this precision, and made by `new`, if it is computed from features."""
     if model.kernel == "precomputed":
         return np.ascontiguousarray(X)
     if callable(model.kernel):
@@ -137,10 +157,10 @@ def _kernel_matrix(model, X, dtype):
     # gamma="scale" arrives here only for the linear kernel, which does not use gamma.
     gamma = gamma_value("auto" if model.gamma == "scale" else model.gamma, X)
     kernel = Kernel(model.kernel, gamma=gamma, coef0=float(model.coef0), degree=int(model.degree))
-    return KernelRows(kernel, X, dtype=dtype, n_jobs=1).whole()
+    return KernelRows(kernel, X, dtype=dtype, n_jobs=1, new=new).whole()
 
 
-class FoldPath:
+class FoldPath(_Borrower):
     """The models of one fold, each a warm start from the previous one.
 
     Parameters
@@ -160,8 +180,8 @@ class FoldPath:
     """
 
     def __init__(self, shared, fold, y, fit_parameters, scorer, stopping, *, memory):
+        super().__init__(memory)
         self.train, self.test = fold
-        self._memory, self._taken = memory, []
         self.model, self._X, self._Z = shared.fold(*fold, self._new)
         self._y, self._parameters, self._scorer = y, fit_parameters, scorer
         self._is_checked = shared.K is not None
@@ -170,17 +190,6 @@ class FoldPath:
         self._reused = Reused(self._new) if reuses else None
         if isinstance(self.model, SolvedModel):
             self.model.set_params(callbacks=lambda progress: stopping())
-
-    def _new(self, shape, dtype):
-        """Return an array of any values."""
-        array, memory = self._memory.take(shape, dtype)
-        self._taken.append(memory)
-        return array
-
-    def release(self):
-        """Give the memory of the kernel matrices back, after the last fit."""
-        self._X = self._Z = self._reused = self.model = None
-        self._memory.give_back(self._taken)
 
     def score(self, point):
         """Fit the model with the parameters of a point, and return its score on the held-out rows."""

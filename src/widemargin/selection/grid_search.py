@@ -343,7 +343,7 @@ class _Search:
                     model.set_params(n_jobs=1, verbose=0)
                 limits = n_threads(self._n_jobs), self._memory * _BYTES_PER_MEGABYTE
                 dtype = shared_dtype(model, self._X.shape[0], self._largest_cost(path, model), *limits)
-                made.append(SharedData(model, self._X, dtype))
+                made.append(SharedData(model, self._X, dtype, self._memory_of_folds))
             return made[0]
 
     def _largest_cost(self, path, model):
@@ -362,7 +362,8 @@ class _Search:
         with self._lock:
             self._n_users[others] -= 1
             if self._n_users[others] == 0:
-                del self._shared[others]
+                _, (shared,) = self._shared.pop(others)
+                shared.release()
 
     def _fit_all_folds(self, path):
         """Fit the linear models of a path on all folds together."""

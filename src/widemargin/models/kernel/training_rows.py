@@ -85,7 +85,7 @@ class TrainingRows:
     def _part(self, rows, new):
         """Return the KernelRows of a copy of a part of a precomputed kernel matrix; of all of it, if `rows` is None."""
         values = self.X if rows is None else submatrix(self.X, rows, rows, new)
-        return KernelRows(self.kernel, values, n_jobs=self.n_jobs)
+        return KernelRows(self.kernel, values, n_jobs=self.n_jobs, new=new)
 
     def sums(self, support, coefficients, rows, **options):
         """Return `kernel_sums` of some rows, for a model whose support vectors are the rows `support`."""
