@@ -10,6 +10,7 @@ from .data.svmlight.range_file import read_ranges, write_ranges
 from .data.svmlight.reader import read_svmlight
 from .data.svmlight.writer import write_svmlight
 from .errors import ConvergenceWarning, FormatError
+from .evaluation.leave_one_out import LeaveOneOutEstimates, leave_one_out_estimates
 from .models.cutting_plane.measure import MeasureSVC
 from .models.cutting_plane.ordinal import OrdinalSVC
 from .models.cutting_plane.ranking import RankSVM
@@ -23,6 +24,7 @@ from .models.kernel.svc import SVC
 from .models.kernel.svr import SVR
 from .models.linear import LinearSVC, LinearSVR
 from .models.linear_one_class import LinearOneClassSVM
+from .persistence.alpha_file import read_alphas, write_alphas
 from .persistence.model_file import load_model, save_model
 from .plots.convergence import plot_convergence
 from .plots.grid import plot_grid
@@ -58,6 +60,7 @@ __all__ = [
     "FeatureRanges",
     "FormatError",
     "GridResult",
+    "LeaveOneOutEstimates",
     "LinearOneClassSVM",
     "LinearSVC",
     "LinearSVCCV",
@@ -87,11 +90,13 @@ __all__ = [
     "grid_file",
     "grid_search",
     "learn_ranges",
+    "leave_one_out_estimates",
     "load_model",
     "open_blocks",
     "plot_convergence",
     "plot_grid",
     "predict_file",
+    "read_alphas",
     "read_grid",
     "read_ranges",
     "read_svmlight",
@@ -102,6 +107,7 @@ __all__ = [
     "subset_file",
     "train_file",
     "warmup",
+    "write_alphas",
     "write_blocks",
     "write_ranges",
     "write_svmlight",

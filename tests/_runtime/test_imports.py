@@ -31,6 +31,19 @@ def test_an_estimator_imports_only_what_scikit_learn_has_imported(name, of_sciki
     assert not {"numba", "llvmlite"} & others
 
 
+@pytest.mark.parametrize(
+    ("name", "rooms"),
+    [
+        ("SVC", {"solvers.coordinate_descent", "solvers.cutting_planes", "solvers.newton", "models.calibration"}),
+        ("SVC", {"solvers.auto", "solvers.finishing", "data.blocks.streamed", "kernels.basis"}),
+        ("LinearSVC", {"solvers.decomposition", "kernels.basis", "models.kernel"}),
+    ],
+)
+def test_a_machine_does_not_import_what_only_other_machines_need(name, rooms):
+    imported = modules_after(f"from widemargin import {name}")
+    assert not {f"widemargin.{room}" for room in rooms} & imported
+
+
 def test_numba_is_imported_by_the_first_fit_that_needs_it():
     before = "import sys; from widemargin import LinearSVC; model = LinearSVC(); assert 'numba' not in sys.modules"
     assert "numba" in modules_after(f"{before}; model.fit([[0.0], [1.0]], [0, 1])")

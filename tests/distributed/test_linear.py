@@ -91,6 +91,22 @@ def test_losses_given_by_their_numbers_have_the_objective_of_the_ordinary_estima
     assert_same_model(model, widemargin.LinearSVC(**options).fit(X, y), 1e-3)
 
 
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_the_log_loss_on_a_cluster_has_the_objective_and_probabilities_of_the_ordinary_estimator(
+    intercept, client, rng
+):
+    X, y = classes_of(rng)
+    weight = rng.uniform(0.1, 2.0, len(y))
+    options = {"loss": "log_loss", "tol": 1e-7, **INTERCEPTS[intercept]}
+    model = LinearSVC(client=client, **options).fit(*blocks(X, y, weight))
+    ordinary = widemargin.LinearSVC(**options).fit(X, y, weight)
+    assert model.gap_ <= 1e-7
+    assert model.objective_ == pytest.approx(ordinary.objective_, rel=2e-7)
+    found = model.predict_proba(blocks(X, y, weight)[0]).compute()
+    np.testing.assert_allclose(found, ordinary.predict_proba(X), atol=1e-3)
+    assert not hasattr(LinearSVC(client=client), "predict_proba")
+
+
 @pytest.mark.parametrize("class_weight", [{"spam": 3.0, "ham": 0.5, "eggs": 1.0}, "balanced"])
 def test_class_weights_of_several_classes_with_string_labels(class_weight, client, rng):
     X = rng.standard_normal((500, 4))

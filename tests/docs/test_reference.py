@@ -74,6 +74,7 @@ def test_every_parameter_is_documented_and_no_other(name):
             "Compression",
             "ConvergenceWarning",
             "GridResult",
+            "LeaveOneOutEstimates",
             "Progress",
             "RowBlocks",
             "WrittenBlocks",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from widemargin.problems.elastic_net import ElasticNet
 from widemargin.problems.formulations import DualQP, FixedSumQP, Intercept, KernelQP, RiskProblem
 from widemargin.solvers.registry import SPECS, names_of
 
@@ -15,6 +16,7 @@ SHAPES = {
     "`FixedSumQP`": names_of(FixedSumQP),
     "`RiskProblem`": names_of(RiskProblem),
     "`KernelQP`": names_of(KernelQP),
+    "`ElasticNet`": names_of(ElasticNet),
 }
 
 

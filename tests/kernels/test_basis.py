@@ -1,5 +1,7 @@
 """The basis of a kernel machine: its factor, the map of features, the choice of points, and blocks of kernel values."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -11,6 +13,7 @@ from widemargin.kernels.basis import Basis
 from widemargin.kernels.basis_choice import METHODS, choose_points, random_rows
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.values import KernelValues, kernel_blocks
+from widemargin.models.argument_types import BasisChoice
 
 KERNELS = [Kernel("rbf", gamma=0.3), Kernel("poly", gamma=0.5, coef0=1.0, degree=2), Kernel("linear")]
 
@@ -98,6 +101,9 @@ def test_blocks_of_kernel_values_are_the_same_from_arrays_and_files():
 
 
 class TestChoice:
+    def test_the_parameter_takes_the_methods_that_there_are(self):
+        assert set(get_args(BasisChoice)) == {"auto", *METHODS}
+
     @pytest.mark.parametrize("method", METHODS)
     def test_points_are_as_many_as_asked_for_and_reproducible(self, method):
         X = points(500)

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from widemargin import (
-    SVC,
     FormatError,
     LinearSVC,
     LinearSVR,
     MeasureSVC,
+    OneClassSVM,
     OrdinalSVC,
     RankSVM,
     ROCAreaSVC,
@@ -213,8 +213,8 @@ def test_thresholds_and_several_weight_vectors_are_refused(X, tmp_path):
 
 
 def test_each_text_has_a_place_for_its_own_models_only(X, fitted, tmp_path):
-    with pytest.raises(TypeError, match="format='svmlight' has no place for SVC; use format='libsvm' or format='wide"):
-        save_model(SVC().fit(X, X[:, 0] > 0), tmp_path / "model", format="svmlight")
+    with pytest.raises(TypeError, match="format='svmlight' has no place for OneClassSVM; use format='libsvm' or form"):
+        save_model(OneClassSVM().fit(X), tmp_path / "model", format="svmlight")
     with pytest.raises(TypeError, match="format='liblinear' has no place for RankSVM; use format='svmlight' or"):
         save_model(fitted["rank"], tmp_path / "model", format="liblinear")
 
@@ -247,8 +247,13 @@ def test_text_cut_short_anywhere_is_refused(tmp_path):
     ("old", "new", "line", "rule"),
     [
         (b"V6.02", b"V7.00", 1, "is no version of SVM-light from 5.00 to 6.99"),
-        (b"0 # kernel type", b"2 # kernel type", 2, "the kernel is rbf (type 2); only linear models (type 0) can be"),
-        (b"0 # kernel type", b"1 # kernel type", 2, "the kernel is polynomial (type 1)"),
+        (
+            b"0 # kernel type",
+            b"4 # kernel type",
+            2,
+            "the kernel is a function of the user (type 4); types 0 to 3 can be",
+        ),
+        (b"0 # kernel type", b"9 # kernel type", 2, "the kernel is unknown (type 9)"),
         (b"0 # kernel type", b"7 # kernel type", 2, "the kernel is unknown (type 7)"),
         (b"0 # kernel type", b"x # kernel type", 2, "kernel type must be an integer from 0, got 'x'"),
         (b"0 # kernel type", b"0 # number of classes", 2, "the line must be `value # kernel type`"),

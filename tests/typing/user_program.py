@@ -18,6 +18,7 @@ from widemargin import (
     FeatureRanges,
     FormatError,
     GridResult,
+    LeaveOneOutEstimates,
     LinearOneClassSVM,
     LinearSVC,
     LinearSVCCV,
@@ -47,11 +48,13 @@ from widemargin import (
     grid_file,
     grid_search,
     learn_ranges,
+    leave_one_out_estimates,
     load_model,
     open_blocks,
     plot_convergence,
     plot_grid,
     predict_file,
+    read_alphas,
     read_grid,
     read_ranges,
     read_svmlight,
@@ -62,6 +65,7 @@ from widemargin import (
     subset_file,
     train_file,
     warmup,
+    write_alphas,
     write_blocks,
     write_ranges,
     write_svmlight,
@@ -144,6 +148,9 @@ def read_and_write() -> None:
     assert_type(read_ranges("ranges").n_features, int)
     save_model(SVC().fit(X, y), Path("model"), format="libsvm")
     load_model("model", task="rank").predict(X)
+    write_alphas("alphas", [0.5, -0.5])
+    assert_type(read_alphas("alphas", 2), NDArray[np.float64])
+    assert_type(leave_one_out_estimates(SVC().fit(X, y), X, y, exact=True), LeaveOneOutEstimates)
     small = compress(SVC().fit(X, y), X, n_vectors=3, refit="coefficients")
     assert_type(small, SVC)
     assert_type(small.compression_, Compression)

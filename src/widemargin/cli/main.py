@@ -16,8 +16,9 @@ from widemargin.errors import ClusterError, FormatError
 from widemargin.workflows.errors import ArgumentError, FileError, spelling
 
 COMMANDS = ("train", "predict", "easy", "grid", "scale", "report", "check", "subset", "convert",
-            "compress", "warmup", "demo")  # fmt: skip
+            "compress", "warmup", "demo", "as")  # fmt: skip
 """Each is a file in `cli.commands`, which is imported when the command runs."""
+_FILES = {"as": "as_program"}  # of commands whose name cannot be that of a module
 
 _FAILED, _WRONG_USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141  # exit status
 
@@ -39,6 +40,7 @@ commands:
   compress  write a kernel machine on fewer vectors, which predicts faster
   warmup    compile ahead of the first fit, for images of containers and continuous integration
   demo      compare solvers on small data sets in a table and a picture
+  as        run as svm_learn, svm_perf_learn, svm_rank_learn, svm-train, LIBLINEAR's train, svmocas and others do
 
 options:
   -h, --help   show this help and exit; widemargin COMMAND --help shows the help of a command
@@ -60,6 +62,7 @@ examples:
   widemargin compress --vectors 500 heart.model small.model
   widemargin warmup
   widemargin demo
+  widemargin as svm_learn -c 1 -t 2 -g 0.5 heart_scale heart.model
 
 LIBSVM's options have the same meaning: -s -t -d -g -r -c -n -p -m -e -h -b -wLABEL -v -q, and -b -q for predict.
 "-" is standard input or output wherever a file is expected. Progress is shown on standard error as bars on a terminal;
@@ -143,7 +146,7 @@ def _dispatch(words):
     elif command == "--version":
         print(f"widemargin {__version__}")
     elif command in COMMANDS:
-        return import_module(f"widemargin.cli.commands.{command}").run(rest)
+        return import_module(f"widemargin.cli.commands.{_FILES.get(command, command)}").run(rest)
     else:
         near = difflib.get_close_matches(command, [*COMMANDS, "--help", "--version"], n=1)
         hint = f"; did you mean {near[0]}?" if near else ""

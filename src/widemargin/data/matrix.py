@@ -11,6 +11,7 @@ second compilation. Indices are viewed as unsigned integers, so that compiled co
 
 from collections.abc import Callable
 from functools import cached_property
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from widemargin._runtime.argument_types import Floats, SparseMatrix
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.place import HERE
 from widemargin._runtime.threads import run, split
+from widemargin.data.by_columns import Columns, transposed
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.columns import at_columns, occurring_columns
 from widemargin.data.gram import gram
@@ -31,6 +33,7 @@ _MAX_RANGES = 64
 _VALUES_WORTH_THREADS = 1 << 21  # stored values of X from which on threads save time
 _MAX_SMALL_ENTRIES = 1 << 16  # entries up to which X is kept as an array, too, and NumPy makes the passes
 _MAX_ENTRIES_OF_ONE_BLAS_THREAD = 1 << 13  # of an array whose products with a vector no BLAS shares among threads
+_transposing = Lock()  # so that threads of several classes do not transpose X twice
 _ROWS_PER_BLOCK = 1 << 11  # rows among which `combine` selects those with a nonzero coefficient at a time
 
 
@@ -61,7 +64,6 @@ class Matrix:
 
     is_in_memory, is_centred, place, n_parts = True, False, HERE, 1
     has_only_ones = False  # whether rows are sparse and every stored value is known to be one
-    _squared_norms: NDArray[np.float64] | None = None  # once they are known: every certificate needs them
     scaling: ColumnScaling | None = None  # how the columns were scaled, if they were
     most_problems = 1 << 30  # that can be solved at the same time, as far as memory goes
     n_rows: int
@@ -70,6 +72,7 @@ class Matrix:
     values: Any  # an array, or a matrix of SciPy, which has no types
     rows: DenseRows | SparseRows
     n_stored: int
+    _kept_norms: Floats | None = None
 
     def __init__(self, X: NDArray[Any] | SparseMatrix, constant: float = 0.0) -> None:
         self.constant = float(constant)
@@ -189,22 +192,20 @@ class Matrix:
 
     def squared_norms(self, n_jobs: int | None = 1) -> Floats:
         """Return the squared Euclidean norm of each row, the constant column included."""
-        if self._squared_norms is None:
-            if self.is_small:
-                self._squared_norms = np.einsum("ij,ij->i", self.as_array[0], self.as_array[0])
-            else:
-                out = np.empty(self.n_rows)
-                tasks = [(self.rows, start, stop, out) for start, stop in self.ranges()]
-                run(set_squared_norms, tasks, self.threads(n_jobs))
-                self._squared_norms = out
-        return self._squared_norms.copy()
+        if self.is_small:
+            return self._small_squared_norms.copy()
+        if self._kept_norms is None:  # a solver and the certificate of its solution both need them
+            out, ranges = np.empty(self.n_rows), self.ranges()
+            run(set_squared_norms, [(self.rows, *ends, out) for ends in ranges], self.threads(n_jobs))
+            self._kept_norms = out
+        return self._kept_norms.copy()
 
-    @property
+    @cached_property
     def is_small(self) -> bool:
         """Whether X is so small that NumPy needs less time for a pass than a compiled loop takes to be compiled."""
         return self.n_entries <= _MAX_SMALL_ENTRIES
 
-    @property
+    @cached_property
     def n_entries(self) -> int:
         """An upper bound of the number of entries of X as an array without empty columns."""
         return self.n_rows * min(self.n_columns, self.n_stored + 1)
@@ -224,6 +225,20 @@ class Matrix:
         values = np.empty((self.n_rows, n_kept + (self.constant != 0.0)))
         values[:, :n_kept], values[:, n_kept:] = features, self.constant
         return values, np.append(columns, self.n_features) if self.constant else columns
+
+    @property
+    def by_columns(self) -> Columns:
+        """The stored values of a sparse X by columns, the constant column last; made when first asked for, and kept."""
+        with _transposing:
+            return self._by_columns
+
+    @cached_property
+    def _by_columns(self):
+        return transposed(self)
+
+    @cached_property
+    def _small_squared_norms(self):
+        return np.einsum("ij,ij->i", self.as_array[0], self.as_array[0])
 
     @property
     def values_or_none(self) -> Any:
@@ -253,7 +268,7 @@ class Matrix:
         stored = np.diff(self.values.indptr).max(initial=0) if issparse(self.values) else self.n_features
         return int(stored) + (self.constant != 0.0)
 
-    @property
+    @cached_property
     def longest_sum(self) -> int:
         """Largest number of terms added sequentially in an entry of `combine`; rounding errors are bounded by it."""
         n_ranges = len(self._combine_ranges())

@@ -119,6 +119,10 @@ class RankSVM(_PlanesOnCluster, ranking.RankSVM):
         return float(fractions.mean()) if len(fractions) else float("nan")
 
     def _fit_rows(self, rows):
+        if self.average != "pairs":
+            raise ValueError(
+                f"average={self.average!r} is not available on a cluster: use average='pairs', or fit in one process."
+            )
         found = rows.group.each(pairs_of, ROWS)
         if any(queries is None for _, queries in found):
             targets = rows.belongings().y

@@ -131,6 +131,16 @@ class OnCluster:
         """Return the predictions of rows, as a lazy Dask array if X is on the cluster; otherwise as an array."""
         return self._lazily("predict", X)
 
+    @available_if(lambda self: hasattr(super(), "predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of classes, as a lazy Dask array if X is on the cluster; otherwise as an array."""
+        return self._lazily("predict_proba", X)
+
+    @available_if(lambda self: hasattr(super(), "predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithms of `predict_proba`, as it does."""
+        return self._lazily("predict_log_proba", X)
+
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy of a classifier, or the R² of a regressor; predictions come to this process for it.
 

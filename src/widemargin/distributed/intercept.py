@@ -9,8 +9,10 @@ import math
 import numpy as np
 
 from widemargin.distributed.partition import THREADS
+from widemargin.problems.entropy_risk import EntropyRisk
 from widemargin.problems.line_search import SampledKinks, sampled_interval, stride_of_sample, zero_by_newton
 from widemargin.problems.row_risk import RowRisk
+from widemargin.problems.smoothed_risk import zero_of_sum
 
 _ZERO_SLOPE = 1e-12  # slopes up to this fraction of the sum of all weights count as zero
 
@@ -36,9 +38,23 @@ class ShiftedRows:
         return self._risk.derivatives(self._scores, self._ones, shift)
 
 
+class SmoothShiftedRows:
+    """As ShiftedRows, for losses with an entropy."""
+
+    def __init__(self, problem, w, n_jobs):
+        self._risk, self._scores = EntropyRisk(problem, n_jobs), problem.X.scores(w, n_jobs)
+
+    def derivatives(self, shift):
+        """Return the first and second derivative of the losses by the number added to all scores."""
+        return self._risk.derivatives_by_shift(self._scores, shift, 1.0)
+
+
 def best_intercept(problem, w):
     """Return the minimiser b of the losses at scores X w + b."""
     place = problem.X.place
+    if problem.entropy:
+        rows = place.create(SmoothShiftedRows, problem, w, THREADS)
+        return float(zero_of_sum(rows.derivatives, 1.0, problem.total_weight))
     rows = place.create(ShiftedRows, problem, w, THREADS)
     if problem.is_squared:
         return float(zero_by_newton(rows.derivatives, 0.0, 0.0, -np.inf))

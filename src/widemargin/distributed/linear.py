@@ -10,6 +10,7 @@ from widemargin.distributed.estimator import OnCluster, on_cluster
 from widemargin.distributed.matrix import DistributedQP, GatheredMatrix
 from widemargin.distributed.statements import ClassStatement, RegressionStatement
 from widemargin.models import linear
+from widemargin.models.elastic_net import refuse_elsewhere
 from widemargin.problems.formulations import Intercept
 from widemargin.solvers.newton.smoothed import MAX_COLUMNS
 
@@ -22,6 +23,7 @@ class _LinearOnCluster(OnCluster):
         constant = self.intercept_scaling if self._intercept is Intercept.PENALISED else 0.0
         matrix = rows.matrix(constant, self.scaling, self.max_memory)
         is_by_planes = self.solver not in ("auto", "newton") or matrix.n_columns > MAX_COLUMNS
+        is_by_planes = is_by_planes and not statements[0].entropy
         if self._intercept is Intercept.FREE and is_by_planes:  # planes need the best intercept, and so all scores
             matrix, own = GatheredMatrix.of(matrix), rows.belongings()
             problems = [lambda one=one: one.problem(own, matrix) for one in statements]
@@ -62,7 +64,8 @@ class LinearSVC(ClassifierOnCluster, linear.LinearSVC):
     **parameters
         Those of `widemargin.LinearSVC`, with the same defaults. `n_jobs` is the number of threads of each
         worker, by default all that it has, and `max_memory` is what each worker keeps of rows in files. Solvers that
-        need all rows in one process ("dcd", "avsf", "climb", "sbm") and `multi_class="crammer_singer"` are refused.
+        need all rows in one process ("dcd", "avsf", "climb", "sbm"), `multi_class="crammer_singer"` and penalties other
+        than "l2" are refused.
     client : distributed.Client or None, default=None
         The cluster; None is the client that was made last in this process.
 
@@ -98,6 +101,7 @@ class LinearSVC(ClassifierOnCluster, linear.LinearSVC):
     def _check_parameters(self):
         """Raise ValueError for parameters that are not valid, or not for a cluster."""
         super()._check_parameters()
+        refuse_elsewhere(self, "in partitions on a cluster")
         if self.multi_class == "crammer_singer":
             raise ValueError("multi_class='crammer_singer' needs all rows in one process; use 'ovr' on a cluster.")
 

@@ -21,7 +21,8 @@ from widemargin.distributed.matrix import DistributedQP
 from widemargin.distributed.partition import ROWS, THREADS
 from widemargin.distributed.statements import confusion_of
 from widemargin.models import linear
-from widemargin.models.base import refuse_not_finite, seed_of
+from widemargin.models.elastic_net import refuse_elsewhere
+from widemargin.models.solved_model import refuse_not_finite, seed_of
 from widemargin.problems.formulations import Intercept
 from widemargin.selection import linear_cv
 from widemargin.selection.c_path import CPath, checked_values
@@ -56,6 +57,7 @@ class LinearSVCCV(ClassifierOnCluster, linear_cv.LinearSVCCV):
         if self.checkpoint is not None:
             raise ValueError("checkpoint is not for cross-validation on a cluster; use checkpoint=None.")
         linear.LinearSVC._check_parameters(self)
+        refuse_elsewhere(self, "in partitions on a cluster")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose C by cross-validation, and keep the model for it that was fitted to all rows.

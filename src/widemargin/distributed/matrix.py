@@ -172,14 +172,15 @@ class DistributedQP(DualQP):
     @classmethod
     def of(cls, X, statement):
         """State a problem on all partitions."""
-        return cls._of_parts(X, X.place.create(stated, statement, ROWS, X), statement.free_intercept)
+        parts = X.place.create(stated, statement, ROWS, X)
+        return cls._of_parts(X, parts, statement.free_intercept, statement.entropy)
 
     @classmethod
-    def _of_parts(cls, X, parts, free_intercept, factor=1.0):
+    def _of_parts(cls, X, parts, free_intercept, entropy, factor=1.0):
         X.place.factors[parts.ref.name] = factor
         facts = X.place.each_later(problem_facts, parts)
-        numbers = None, None, None, None, None
-        return cls(X, *numbers, free_intercept=free_intercept, parts=parts, facts=facts, factor=factor)
+        numbers, kind = (None, None, None, None, None), {"free_intercept": free_intercept, "entropy": entropy}
+        return cls(X, *numbers, **kind, parts=parts, facts=facts, factor=factor)
 
     @property
     def ref(self):
@@ -208,7 +209,7 @@ class DistributedQP(DualQP):
         if factor == 1.0:
             return self
         parts = self.X.place.create(DualQP.scaled, self, factor)
-        return self._of_parts(self.X, parts, self.free_intercept, factor * self.factor)
+        return self._of_parts(self.X, parts, self.free_intercept, self.entropy, factor * self.factor)
 
     def of_rows(self, chosen, X):
         """Return the problem of a sample of the rows, in this process; `chosen` is what `sample` returned."""
@@ -219,7 +220,8 @@ class DistributedQP(DualQP):
         factor = self.X.n_rows / max(1, len(target))
         how = self.X.scaling
         X = Matrix(values, self.X.constant) if how is None else scaled_matrix(values, self.X.constant, how)
-        return DualQP(X, target, factor * lower, factor * upper, curvature / factor, epsilon, self.free_intercept)
+        numbers = target, factor * lower, factor * upper, curvature / factor, epsilon
+        return DualQP(X, *numbers, self.free_intercept, entropy=self.entropy)
 
     def best_intercept(self, w):
         """Return the minimiser of the losses at scores X w + b over b, the midpoint if there is an interval of them."""
@@ -230,7 +232,9 @@ class DistributedQP(DualQP):
         facts, norm = self.facts(), math.sqrt(self.X.largest_norm)
         target, epsilon, bound, inverse_curvature = np.max([one.largest for one in facts], axis=0)
         with np.errstate(over="ignore"):
-            residual = target + epsilon + norm * np.sqrt(2.0 * sum(one.objective_at_zero for one in facts))
+            residual = (
+                target + self.entropy + epsilon + norm * np.sqrt(2.0 * sum(one.objective_at_zero for one in facts))
+            )
             slope = max(bound, residual * inverse_curvature)  # of an infinite norm, too
             n_rows = self.X.n_rows
             magnitudes.check_magnitudes(n_rows * slope * norm, n_rows * slope * residual, slope, norm)

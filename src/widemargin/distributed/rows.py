@@ -112,7 +112,15 @@ class NewtonRows(RecordedRows):
          "change_costs", "keep_dual"}
     )  # fmt: skip
     without_change = frozenset(
-        {"intercept_derivatives", "newton_system", "weighted_direction", "derivatives", "derivatives_with_shift"}
+        {
+            "intercept_derivatives",
+            "newton_system",
+            "intercept_system",
+            "curvature_product",
+            "weighted_direction",
+            "derivatives",
+            "derivatives_with_shift",
+        }
     )
 
     def evaluate(self, h):

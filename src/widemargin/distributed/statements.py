@@ -19,6 +19,7 @@ from widemargin.kernels.values import KernelValues, kernel_blocks
 from widemargin.models.cutting_plane.queries import query_ends
 from widemargin.models.fixed_basis import largest_norm, scores_on_basis
 from widemargin.problems import classification, regression
+from widemargin.problems.entropy_risk import total_width
 from widemargin.problems.formulations import RiskProblem, checksum_of
 from widemargin.problems.magnitudes import checked_objective_at_zero
 from widemargin.problems.ranking import PairRisk
@@ -156,6 +157,11 @@ class ClassStatement(NamedTuple):
     free_intercept: bool
     fold: tuple[int, int] | None = None
 
+    @property
+    def entropy(self):
+        """The entropy of the loss; 0 if it has none."""
+        return classification.ENTROPIES.get(self.loss, 0.0)
+
     def problem(self, rows, X):
         """Return the DualQP of a partition."""
         label = np.searchsorted(self.classes, rows.y)
@@ -169,12 +175,13 @@ class ClassStatement(NamedTuple):
 
 
 class RegressionStatement(NamedTuple):
-    """A regression: the cost of a row, the tube, the loss."""
+    """A regression: the cost of a row, the tube, the loss, which has no entropy."""
 
     C: float
     epsilon: float
     loss: str | RowLoss
     free_intercept: bool
+    entropy: float = 0.0
 
     def problem(self, rows, X):
         """Return the DualQP of a partition."""
@@ -223,8 +230,9 @@ def fold_of_rows(label, n_folds):
 class ProblemFacts(NamedTuple):
     """What the client knows of the problem of a partition: kinds of losses, and sums and largest numbers.
 
-    `weight` is the sum of the weights of all hinges, `objective_at_zero` that of the losses at w = 0, or a bound of it;
-    `largest` are |target|, epsilon, the finite bounds of dual variables, and 1 / curvature.
+    `weight` is the sum of the weights of all hinges, or of the costs of losses with an entropy, `objective_at_zero`
+    that of the losses at w = 0, or a bound of it; `largest` are |target|, epsilon, the finite bounds of dual variables,
+    and 1 / curvature.
     """
 
     is_squared: bool
@@ -239,6 +247,7 @@ def problem_facts(problem):
     at_zero = checked_objective_at_zero(problem, np.zeros(0))
     is_hinges, is_squared = problem.is_made_of_hinges, problem.is_squared
     weight = float(np.abs(hinges_of(problem, is_squared).signed_weight).sum()) if is_hinges else 0.0
+    weight = total_width(problem) if problem.entropy else weight
     bound = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
     curved = problem.curvature[problem.curvature > 0.0]
     largest = [np.abs(problem.target), problem.epsilon, bound[np.isfinite(bound)], 1.0 / curved]

@@ -89,6 +89,8 @@ def _value(model, y, prediction, facts):
         return facts[name]
     if name == "error":
         return 1.0 - _accuracy(y, prediction)["accuracy"]
+    if name == "zero_one":
+        return float(_accuracy(y, prediction)["accuracy"] < 1.0)
     function = {"precision@k": retrieval.precision_at, "recall@k": retrieval.recall_at}[name]
     return _over_folds(lambda scores, positive: function(scores, positive, k), model, y, prediction)
 

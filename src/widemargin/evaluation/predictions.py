@@ -13,6 +13,7 @@ from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.queries import queries
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.cutting_plane.roc_area import ROCAreaSVC
+from widemargin.models.probabilities import has_logistic_scores
 from widemargin.solvers.contract import Status
 
 
@@ -131,8 +132,8 @@ def predict_labels(model, X):
 
 
 def has_probabilities(model):
-    """Return whether a model was fitted with probabilities, for all kinds of kernel machines."""
-    return any(np.size(getattr(model, name, ())) > 0 for name in _OF_PROBABILITIES)
+    """Return whether a model has probabilities: kernel machines if asked for, linear ones with the log loss."""
+    return has_logistic_scores(model) or any(np.size(getattr(model, name, ())) > 0 for name in _OF_PROBABILITIES)
 
 
 def _check_folds(model, y, n_folds, group):

@@ -1,4 +1,4 @@
-"""Measures of rankings by score: concordant pairs, NDCG, ROC area, PRBEP, precision and recall at k.
+"""Measures of rankings by score: concordant pairs, NDCG, ROC area, average precision, PRBEP, precision, recall at k.
 
 Ties are handled so that no measure depends on the order in which rows with equal scores are stored: a tied pair counts
 one half, and NDCG, PRBEP, precision and recall at k are expectations over all orders of the tied rows. A measure that
@@ -26,7 +26,7 @@ def count_pairs(scores, y, query):
     # Ranks by score, in which ties are broken against the targets, so that no tied pair is concordant.
     pessimistic = np.empty(len(y), np.int64)
     pessimistic[np.lexsort((-y, scores))] = np.arange(len(y))
-    pairs = _count_pairs(y, query)
+    pairs = pairs_of_queries(y, query)
     in_order, tied = np.zeros(len(pairs)), np.zeros(len(pairs))
     strictly = concordance(pessimistic.astype(np.float64), y, query)
     in_order[pairs > 0] = np.rint(strictly * pairs[pairs > 0])
@@ -34,7 +34,18 @@ def count_pairs(scores, y, query):
     return tuple(counts.astype(np.int64) for counts in (pairs - in_order - tied, tied, pairs))
 
 
-def _count_pairs(y, query):
+def average_precision(scores, positive):
+    """Return the mean over positive rows of the precision at their rank; tied rows share the last of their ranks."""
+    if not np.any(positive):
+        return float("nan")
+    order = np.argsort(-scores, kind="stable")
+    value, hit = scores[order], positive[order].astype(np.float64)
+    last = np.append(np.flatnonzero(np.diff(value)), len(value) - 1)
+    ends = last[np.searchsorted(last, np.arange(len(value)))]
+    return float(np.sum(hit * np.cumsum(hit)[ends] / (ends + 1.0)) / hit.sum())
+
+
+def pairs_of_queries(y, query):
     """Return, for each query in ascending order, the number of pairs of rows with different targets."""
     _, query = np.unique(query, return_inverse=True)
     _, rank = np.unique(y, return_inverse=True)

@@ -42,8 +42,8 @@ class KernelRows:
     dtype : numpy dtype
         Precision of the blocks, float32 or float64. If values would overflow in float32, float64 is used.
     n_jobs : int or None
-    bound : float or None
-        An upper bound of the absolute values of a precomputed matrix, if it is known.
+    bound, diagonal : float and ndarray, or None
+        An upper bound of the absolute values of a precomputed matrix, and its diagonal, if they are known and finite.
     new : function
         Returns an array of a shape and dtype, for `whole` and `workspace`.
 
@@ -71,7 +71,9 @@ class KernelRows:
         not finite.
     """
 
-    def __init__(self, kernel, X, *, subset=None, dtype=np.float32, n_jobs=None, bound=None, new=np.empty):
+    def __init__(
+        self, kernel, X, *, subset=None, dtype=np.float32, n_jobs=None, bound=None, diagonal=None, new=np.empty
+    ):  # fmt: skip
         self.kernel, self.n_jobs, self._new = kernel, n_jobs, new
         self._X, self._free_tiles = X, []
         self._subset = None if subset is None else np.asarray(subset)
@@ -86,12 +88,12 @@ class KernelRows:
             self.dtype = np.dtype(np.float64)  # the values are the user's and may be of any size
             self._block = _PrecomputedBlock(X) if kernel.name == "precomputed" else _CallableBlock(kernel.function, X)
             self._every = np.arange(self.n_rows) if subset is None else self._subset
-            self.diagonal = self._block.diagonal(self._every)
+            self.diagonal = self._block.diagonal(self._every) if diagonal is None else diagonal
             self.bound = self._block.bound(self.diagonal) if bound is None else bound
         is_array = kernel.name == "precomputed" and subset is None and isinstance(X, np.ndarray)
         self.held = X if is_array and X.flags.c_contiguous else None
         self.remembered, self._workspace = None, None
-        if not np.isfinite(self.diagonal).all():
+        if diagonal is None and not np.isfinite(self.diagonal).all():
             i = int(np.argmin(np.isfinite(self.diagonal)))
             raise ValueError(f"K(x, x) of row {i} is {self.diagonal[i]}; every kernel value must be finite.")
 

@@ -29,6 +29,6 @@ Checkpoint: TypeAlias = FilePath | None
 
 LinearStopping: TypeAlias = Literal["gap", "kkt", "violation"]
 PlaneStopping: TypeAlias = Literal["gap", "violation"]
-ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge"] | RowLoss
+ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge", "log_loss"] | RowLoss
 RegressionLoss: TypeAlias = Literal["epsilon_insensitive", "squared_epsilon_insensitive"] | RowLoss
 Measure: TypeAlias = str | Callable[[Any, Any, int, int], Any]

@@ -1,5 +1,6 @@
 """What `multi_class="crammer_singer"` of LinearSVC does not take."""
 
+from widemargin.problems.classification import ENTROPIES
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.row_loss import RowLoss
 from widemargin.solvers.registry import specs_of
@@ -16,7 +17,7 @@ def check_crammer_singer(model, X):
         )
     if model.checkpoint is not None:
         raise ValueError(f"multi_class='crammer_singer' keeps no checkpoints, got checkpoint={model.checkpoint!r}.")
-    if isinstance(model.loss, RowLoss):
+    if isinstance(model.loss, RowLoss) or model.loss in ENTROPIES:
         raise ValueError(
             f"multi_class='crammer_singer' has a loss of its own, got loss={model.loss!r}: use multi_class='ovr'."
         )

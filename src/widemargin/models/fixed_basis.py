@@ -10,7 +10,7 @@ This is the problem of a linear machine, see `widemargin.kernels.basis`: the lin
 """
 
 import time
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -23,24 +23,11 @@ from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.matrix import Matrix
 from widemargin.data.products import squared_norms
 from widemargin.kernels.basis import Basis
-from widemargin.kernels.basis_choice import METHODS, choose_points
+from widemargin.kernels.basis_choice import choose_points
 from widemargin.kernels.expansion import kernel_scores
 from widemargin.kernels.values import KernelValues, kernel_blocks
-from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.solvers.contract import Status
 
-CHOICES = ("auto", *METHODS)
-PARAMETER_CONSTRAINTS: dict = {
-    "basis": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), "array-like", "sparse matrix", None],
-    "basis_choice": [StrOptions(set(CHOICES))],
-}
-"""Of the parameters `basis` and `basis_choice`."""
-KERNEL_CONSTRAINTS: dict = {
-    "degree": [Interval(Integral, 0, np.iinfo(np.int32).max, closed="both")],
-    "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
-    "coef0": [Interval(Real, None, None, closed="neither")],
-}
-"""Of the parameters of kernels."""
 STAGE = np.dtype(
     [("points", np.int64), ("iterations", np.int64), ("seconds", float), ("primal", float), ("decrease", float),
      ("gap", float)]

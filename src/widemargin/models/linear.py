@@ -1,6 +1,7 @@
 """`LinearSVC` and `LinearSVR`: drop-in replacements for scikit-learn's, with a certificate.
 
     LinearSVC   minimise ½|w|² + Σ C_i max(0, 1 − y_i <w, x_i>)              for loss="hinge", or with squared losses
+                minimise ½|w|² + Σ C_i log(1 + exp(−y_i <w, x_i>))           for loss="log_loss"
     LinearSVR   minimise ½|w|² + Σ C_i max(0, |y_i − <w, x_i>| − epsilon)    or with squared losses
 
 with C_i = C * class_weight[y_i] * sample_weight[i]; other losses are given by a `RowLoss`. The intercept is the weight
@@ -13,9 +14,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix, issparse
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from widemargin._runtime.argument_types import Floats
 from widemargin.data.blocks.row_blocks import RowBlocks
@@ -33,9 +32,12 @@ from widemargin.models.argument_types import (
 )
 from widemargin.models.base import LinearModel, one_by_one
 from widemargin.models.crammer_singer import check_crammer_singer
+from widemargin.models.elastic_net import check_sparse_penalty, elastic_nets, has_sparse_penalty, solve_elastic_nets
 from widemargin.models.inputs import check_class_weight, class_factors, encode_labels, narrowed, scaled_rows
+from widemargin.models.probabilities import LogisticProbabilities
 from widemargin.models.scoring import ScoresRowBlocks
 from widemargin.models.sklearn_private import Interval, StrOptions
+from widemargin.models.sparse_weights import SparseWeights
 from widemargin.models.unsupported import refuse_unsupported
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import Intercept
@@ -44,16 +46,17 @@ from widemargin.problems.row_loss import RowLoss
 from widemargin.solvers.coordinate_descent.crammer_singer import crammer_singer
 
 
-class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
+class LinearSVC(LogisticProbabilities, SparseWeights, ScoresRowBlocks, ClassifierMixin, LinearModel):
     """Linear support vector classification, two classes or more, with a proof of how good the model is.
 
     Parameters
     ----------
-    penalty : {"l2"}, default="l2"
-        Only ½|w|²; scikit-learn's "l1" is refused.
-    loss : {"hinge", "squared_hinge"} or RowLoss, default="squared_hinge"
-        The loss of one row; a `RowLoss` gives other losses by their numbers. With `multi_class="crammer_singer"` the
-        two names have no effect, as in scikit-learn, and a RowLoss is refused.
+    penalty : {"l2", "l1", "elasticnet"}, default="l2"
+        ½|w|², Σ|w_j|, or l1_ratio Σ|w_j| + ½ (1 − l1_ratio) |w|². The last two make weights zero; they need rows in
+        memory, `loss="squared_hinge"` and `solver="auto"`, which then is "prox_newton".
+    loss : {"hinge", "squared_hinge", "log_loss"} or RowLoss, default="squared_hinge"
+        The loss of one row; "log_loss" is logistic regression, with `predict_proba`, and a `RowLoss` gives other losses
+        by their numbers. With `multi_class="crammer_singer"` the first two have no effect, and others are refused.
     dual : bool or "auto", default="auto"
         Kept for compatibility; the optimum does not depend on it. As in scikit-learn, `dual=False` is refused for
         `loss="hinge"`.
@@ -108,6 +111,8 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
         are read from disk in every pass. None is half of what is free.
     checkpoint : str or path, default=None
         File that keeps the state of the solver. The same call goes on from there if the process was killed.
+    l1_ratio : float, default=None
+        The part of L1 in the penalty "elasticnet", from 0 to 1; None with other penalties.
 
     Attributes
     ----------
@@ -152,7 +157,8 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
 
     _parameter_constraints: dict = {
         **LinearModel._parameter_constraints,
-        "penalty": [StrOptions({"l1", "l2"})],
+        "penalty": [StrOptions({"l1", "l2", "elasticnet"})],
+        "l1_ratio": [Interval(Real, 0.0, 1.0, closed="both"), None],
         "loss": [StrOptions(set(classification.LOSSES)), RowLoss],
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "class_weight": [None, dict, StrOptions({"balanced"})],
@@ -161,7 +167,7 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
 
     def __init__(
         self,
-        penalty: Literal["l2"] = "l2",
+        penalty: Literal["l2", "l1", "elasticnet"] = "l2",
         loss: ClassificationLoss = "squared_hinge",
         *,
         dual: bool | Literal["auto"] = "auto",
@@ -184,6 +190,7 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
         scaling: Scaling = None,
         max_memory: MaxMemory = None,
         checkpoint: Checkpoint = None,
+        l1_ratio: float | None = None,
     ) -> None:
         self.penalty = penalty
         self.loss = loss
@@ -207,6 +214,7 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
         self.scaling = scaling
         self.max_memory = max_memory
         self.checkpoint = checkpoint
+        self.l1_ratio = l1_ratio
 
     def fit(self, X: RowsOrBlocks, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -233,6 +241,7 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
         """Raise ValueError if a parameter, or a combination of them, is not valid."""
         super()._check_parameters()
         refuse_unsupported(self)
+        check_sparse_penalty(self)
         check_class_weight(self.class_weight)
 
     def _check_data(self, X, y, sample_weight):
@@ -265,13 +274,17 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
         if self._solves_all_classes_at_once:
             check_crammer_singer(self, X)
             return [lambda: CrammerSinger(X, label, cost, n_classes)]
-        state = self.loss.classification if isinstance(self.loss, RowLoss) else classification.LOSSES[self.loss]
         positives = [1] if n_classes == 2 else range(n_classes)
+        if has_sparse_penalty(self):
+            return elastic_nets(self, X, label, cost, positives)
+        state = self.loss.classification if isinstance(self.loss, RowLoss) else classification.LOSSES[self.loss]
         free = self._intercept is Intercept.FREE
         return [lambda k=k: state(X, np.where(label == k, 1.0, -1.0), cost, free_intercept=free) for k in positives]
 
     def _solve_problems(self, problems, X):
         """Return the Solution of each problem."""
+        if has_sparse_penalty(self):
+            return solve_elastic_nets(self, problems, X)
         if not self._solves_all_classes_at_once:
             return super()._solve_problems(problems, X)
         last = self._last_dual_variables(len(self.classes_), X.n_rows)
@@ -286,18 +299,6 @@ class LinearSVC(ScoresRowBlocks, ClassifierMixin, LinearModel):
         """Return the class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
-
-    def sparsify(self) -> Self:
-        """Turn `coef_` into a sparse matrix; predictions stay the same."""
-        check_is_fitted(self)
-        self.coef_ = csr_matrix(self.coef_)
-        return self
-
-    def densify(self) -> Self:
-        """Turn `coef_` back into an array."""
-        check_is_fitted(self)
-        self.coef_ = self.coef_.toarray() if issparse(self.coef_) else self.coef_
-        return self
 
 
 class LinearSVR(ScoresRowBlocks, RegressorMixin, LinearModel):

@@ -17,14 +17,16 @@ Chang and Lin, LIBSVM: a library for support vector machines, ACM TIST 2 (2011),
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import accumulate, combinations
 
 import numpy as np
+
+_FIRST_ROWS = 256  # among which the order of classes is looked for first
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two classes: the numbers of their rows, and the sign of each row, +1 for the first class, else −1.
+    """Two classes: the numbers of their rows, the sign of each, +1 for the first class, else −1, and how many are +1.
 
     The rows are those of the first class, then those of the second, so that the parts of a kernel matrix sorted by
     class are contiguous; if there are no other classes, they are in the order of the data.
@@ -34,39 +36,39 @@ class Pair:
     second: int
     rows: np.ndarray
     sign: np.ndarray
-
-    @property
-    def n_first(self):
-        """Number of rows of the first class."""
-        return np.count_nonzero(self.sign > 0.0)
+    n_first: int
 
     @property
     def has_both(self):
         """Whether there are rows of both classes; otherwise the pair has no problem to solve."""
-        return abs(self.sign.sum()) < len(self.sign)
+        return 0 < self.n_first < len(self.sign)
 
     @property
     def constant(self):
         """The decision value if a class is absent, as in LIBSVM: ±1 for the class that is present, 0 if none is."""
-        return float(np.sign(self.sign.sum()))
+        return float(np.sign(2 * self.n_first - len(self.sign)))
 
 
 def pairs_of(rows, label, n_classes):
     """Return the Pairs of all classes, restricted to the given row numbers, which must be ascending."""
     if n_classes == 2:
-        return [Pair(0, 1, rows, 1.0 - 2.0 * label[rows])]
+        is_second = label[rows]
+        return [Pair(0, 1, rows, 1.0 - 2.0 * is_second, len(rows) - np.count_nonzero(is_second))]
     members = [rows[label[rows] == k] for k in range(n_classes)]
     pairs = []
     for i, j in combinations(range(n_classes), 2):
         of_both = np.concatenate([members[i], members[j]])
         sign = np.ones(len(of_both))
         sign[len(members[i]) :] = -1.0
-        pairs.append(Pair(i, j, of_both, sign))
+        pairs.append(Pair(i, j, of_both, sign, len(members[i])))
     return pairs
 
 
 def order_of_first(label, n_classes):
     """Return 0 .. n_classes − 1 in the order in which they first occur in `label`, where each must occur."""
+    seen = list(dict.fromkeys(label[:_FIRST_ROWS].tolist()))
+    if len(seen) == n_classes:
+        return np.array(seen, dtype=np.intp)
     first = np.empty(n_classes, dtype=np.intp)
     first[label[::-1]] = np.arange(len(label))[::-1]  # the last assignment to an index, the first row, remains
     return np.argsort(first)
@@ -89,21 +91,28 @@ class PairTable:
 
 def tabulate(pairs, coefs, intercepts, label, n_classes):
     """Return the PairTable of the pairs, given the coefficients of each pair's rows and its intercept."""
-    table = np.zeros((n_classes - 1, len(label)))  # of all rows
-    for pair, coef in zip(pairs, coefs, strict=True):
-        if n_classes == 2:
-            table[0, pair.rows] = coef
-        else:
-            n_first = pair.n_first
-            table[pair.second - 1, pair.rows[:n_first]] = coef[:n_first]
-            table[pair.first, pair.rows[n_first:]] = coef[n_first:]
-    used = table[0] != 0.0
-    for line in table[1:]:
-        used |= line != 0.0
-    support = np.flatnonzero(used)
-    support = support[np.argsort(label[support], kind="stable")]
+    rows, table = _all_coefficients(pairs, coefs, n_classes)
+    used = np.flatnonzero(table.any(axis=0) if len(table) > 1 else table[0])
+    if n_classes == 2:
+        used = used[np.argsort(label[rows[used]], kind="stable")]
+    support = rows[used]
     n_support = np.bincount(label[support], minlength=n_classes)
-    return PairTable(support, n_support, np.ascontiguousarray(table[:, support]), np.array(intercepts))
+    return PairTable(support, n_support, np.ascontiguousarray(table[:, used]), np.array(intercepts))
+
+
+def _all_coefficients(pairs, coefs, n_classes):
+    """Return the rows of all pairs, by class if there are several pairs, and the table of their coefficients."""
+    if n_classes == 2:
+        return pairs[0].rows, coefs[0][np.newaxis]
+    n_first = pairs[0].n_first
+    members = [pairs[0].rows[:n_first], *(pair.rows[pair.n_first :] for pair in pairs[: n_classes - 1])]
+    ends = [0, *accumulate(map(len, members))]
+    table = np.zeros((n_classes - 1, ends[-1]))
+    for pair, coef in zip(pairs, coefs, strict=True):
+        first, second, n_first = pair.first, pair.second, pair.n_first
+        table[second - 1, ends[first] : ends[first + 1]] = coef[:n_first]
+        table[first, ends[second] : ends[second + 1]] = coef[n_first:]
+    return np.concatenate(members), table
 
 
 def pair_coefficients(dual_coef, n_support):

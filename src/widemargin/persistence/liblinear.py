@@ -23,6 +23,7 @@ from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
 from widemargin.errors import FormatError
+from widemargin.models.elastic_net import has_sparse_penalty
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.persistence.linear_fields import check_weights
@@ -43,6 +44,8 @@ _CLASSIFIERS = {
     "L2R_L2LOSS_SVC": {"penalty": "l2", "loss": "squared_hinge", "dual": False},
     "L2R_L1LOSS_SVC_DUAL": {"penalty": "l2", "loss": "hinge", "dual": True},
     "L1R_L2LOSS_SVC": {"penalty": "l1", "loss": "squared_hinge", "dual": False},
+    "L2R_LR_DUAL": {"penalty": "l2", "loss": "log_loss", "dual": True},
+    "L2R_LR": {"penalty": "l2", "loss": "log_loss", "dual": False},
     _CRAMMER_SINGER: {"multi_class": "crammer_singer"},
 }
 _REGRESSORS = {
@@ -51,9 +54,7 @@ _REGRESSORS = {
     "L2R_L1LOSS_SVR_DUAL": {"loss": "epsilon_insensitive", "dual": True},
 }
 _REFUSED = {
-    "L2R_LR": "logistic regression",
-    "L2R_LR_DUAL": "logistic regression",
-    "L1R_LR": "logistic regression",
+    "L1R_LR": "logistic regression with an L1 penalty",
 }
 _ONE_CLASS = "ONECLASS_SVM"
 _CHECKSUM_LINE = re.compile(rb"# " + CHECKSUM + rb"\s*")
@@ -98,14 +99,14 @@ def _weights_of_constant(intercept, bias):
 
 
 def _solver_type(model):
-    """Return LIBLINEAR's name of the problem that a model solves; dual="auto" becomes the dual solver."""
+    """Return LIBLINEAR's name of the problem that a model solves; dual="auto" becomes a dual solver, if any."""
     if isinstance(model, LinearOneClassSVM):
         return _ONE_CLASS
     known = _CLASSIFIERS if is_classifier(model) else _REGRESSORS
     if is_classifier(model) and model.multi_class == "crammer_singer" and len(model.classes_) > 2:
         return _CRAMMER_SINGER
     wanted = {name: getattr(model, name) for name in ("penalty", "loss") if hasattr(model, name)}
-    wanted["dual"] = model.dual is not False
+    wanted["dual"] = model.dual is not False and not has_sparse_penalty(model)
     for name, settings in known.items():
         if settings == wanted:
             return name

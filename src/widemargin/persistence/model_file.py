@@ -3,7 +3,7 @@
     "widemargin"   arrays and JSON in a safetensors file: the complete model (`tensors`)
     "liblinear"    LIBLINEAR's model text, for linear models: what LIBLINEAR needs for prediction (`liblinear`)
     "libsvm"       LIBSVM's model text, for kernel machines: what LIBSVM needs for prediction (`libsvm`)
-    "svmlight"     SVM-light's model text, for linear models with one weight vector (`svmlight`)
+    "svmlight"     SVM-light's model text, for models with one decision function (`svmlight`)
 
 Saving is atomic: the new file is written under a temporary name and replaces an existing file when it is complete and
 on disk. Loading detects the format from the first bytes. It never executes code from the file; a file that is damaged
@@ -18,11 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._runtime.argument_types import FilePath
 from widemargin._runtime.atomic_file import replacing
 from widemargin.errors import FormatError
-from widemargin.models.base import SolvedModel
 from widemargin.models.cutting_plane.ordinal import OrdinalSVC
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linear_one_class import LinearOneClassSVM
+from widemargin.models.solved_model import SolvedModel
 from widemargin.persistence import liblinear, libsvm, svmlight, tensors
 from widemargin.persistence.tensors import ESTIMATORS
 
@@ -64,10 +64,11 @@ def save_model(
         `intercept_scaling`; labels must be integers. Only LinearSVC, LinearSVR and LinearOneClassSVM.
         "libsvm" is LIBSVM's text, for its `svm-predict`: support vectors and their coefficients to the bit, the kernel,
         probabilities; labels must be integers. Only kernel machines.
-        "svmlight" is SVM-light's text, for its `svm_classify` and, of a RankSVM, for `svm_rank_classify`: weights and
-        intercept to the bit. Those programs print scores, not labels. The two labels, which must be integers, the kind
-        of model and the measure of a MeasureSVC are written to the free text of `-u`, from which `load_model` restores
-        them. Only linear models with at most two classes, and not an OrdinalSVC, which has several thresholds.
+        "svmlight" is SVM-light's text, for its `svm_classify` and, of a RankSVM, for `svm_rank_classify`: weights, or
+        support vectors and coefficients, and intercept to the bit. Those programs print scores, not labels. The two
+        labels, which must be integers, the kind of model and the measure of a MeasureSVC are written to the free text
+        of `-u`, from which `load_model` restores them. Only models with at most two classes: linear ones except an
+        OrdinalSVC, which has several thresholds, and SVC, NuSVC, SVR and NuSVR.
     keep_dual : bool, default=True
         Whether "widemargin" saves the dual variables that only a warm start needs, one number per training row:
         `dual_coef_` of a linear model (cutting plane models have none), or the dual variables that a kernel machine
@@ -128,8 +129,9 @@ def load_model(path: FilePath, *, task: Literal["classification", "regression", 
         those of probabilities. `n_features_in_` is the largest index in the file; for a precomputed kernel it is the
         number of the last training row that is a support vector, and K must have so many columns. It predicts as
         LIBSVM does, except that a decision value of exactly zero may give the other class of its pair.
-        From SVM-light's text: `coef_`, `intercept_`, `n_features_in_`, as LinearSVC, LinearSVR or RankSVM, or as the
-        class that `save_model` recorded; `classes_` are -1 and 1 unless `save_model` recorded others.
+        From SVM-light's text: `coef_`, `intercept_`, `n_features_in_`, as LinearSVC, LinearSVR or RankSVM; with a
+        kernel `support_vectors_`, `dual_coef_`, `intercept_`, as SVC or SVR; or as the class that `save_model`
+        recorded. `classes_` are -1 and 1 unless `save_model` recorded others.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Reading and writing SVM-light's model text, which SVM-rank and SVM-perf use too, for linear models.
+"""Reading and writing SVM-light's model text, which SVM-rank and SVM-perf use too.
 
     SVM-light Version V6.20
-    0 # kernel type                               (0: linear, the only kernel that is supported here)
+    0 # kernel type                               (0: linear; for others see `svmlight_kernel`)
     3 # kernel parameter -d                       (and three more parameters of other kernels)
     ...
     empty# kernel parameter -u                    (free text of at most 49 characters)
@@ -11,9 +11,9 @@
     0.5 # threshold b, each following line is a SV (starting with alpha*y)
     1 3:-0.498 77:0.5375 #                        (a line per support vector: coefficient, features, comment)
 
-The decision value is Σ coefficient <support vector, x> − b. We write one vector, w, with coefficient 1, and a checksum
-as its comment (see `persistence.text`). Each program accepts only its own version, which is V6.20 in SVM-light 6.20,
-SVM-Perf 3.00 and SVM-rank.
+The decision value is Σ coefficient K(support vector, x) − b. Of a linear model we write one vector, w, with coefficient
+1, and of a kernel machine its support vectors. A checksum is the comment of the last line (see `text`). Each program
+accepts only its own version, which is V6.20 in SVM-light 6.20, SVM-Perf 3.00 and SVM-rank.
 
 The programs print decision values, not labels, so that the format stores neither labels nor the kind of model. We store
 both in the free text: the estimator's name, then the two class labels, which must be integers, then the measure of a
@@ -24,7 +24,7 @@ import io
 import re
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.base import is_classifier
 
 from widemargin.data.svmlight.compression import LONGEST_MAGIC, compression_of
@@ -34,11 +34,14 @@ from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ordinal import OrdinalSVC
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.cutting_plane.roc_area import ROCAreaSVC
+from widemargin.models.kernel.base import KernelModel
 from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.persistence import svmlight_kernel
+from widemargin.persistence.kernel_fields import arrays_of, check_arrays
 from widemargin.persistence.linear_fields import check_measure, check_weights
 from widemargin.persistence.text import check_checksum, check_complete, integer_labels, number, shown, with_checksum
 
-ESTIMATORS = (LinearSVC, LinearSVR, RankSVM, ROCAreaSVC, MeasureSVC)
+ESTIMATORS = (LinearSVC, LinearSVR, RankSVM, ROCAreaSVC, MeasureSVC, *svmlight_kernel.ESTIMATORS)
 TASKS = {"classification": LinearSVC, "regression": LinearSVR, "rank": RankSVM}  # that a caller may ask for
 
 _START = b"SVM-light Version "
@@ -50,7 +53,8 @@ _COMMENTS = (
     "number of support vectors plus 1", "threshold b, each following line is a SV (starting with alpha*y)",
 )  # fmt: skip
 _KERNEL, _FREE_TEXT, _HIGHEST, _N_ROWS, _N_VECTORS, _THRESHOLD = 0, 5, 6, 7, 8, 9  # positions in _COMMENTS
-_KERNELS = {1: "polynomial", 2: "rbf", 3: "sigmoid", 4: "custom"}
+_DENSE = "dense"  # in the free text of a machine whose support vectors were an array, so that it predicts to the bit
+_MAX_NUMBERS_PER_BYTE = 64  # of such an array, which bounds the memory that a small file can claim
 _LONGEST_FREE_TEXT = 49  # SVM-light reads it into 50 bytes
 _INTEGER = re.compile(rb"[0-9]{1,19}")
 _LABEL = re.compile(r"-?[0-9]{1,10}")
@@ -67,6 +71,8 @@ def recognises(head):
 def write(model):
     """Return SVM-light's model text, as bytes, of a fitted model."""
     _check_place(model)
+    if isinstance(model, KernelModel):
+        return _write_machine(model)
     coef, intercept = model.coef_.toarray() if issparse(model.coef_) else model.coef_, np.asarray(model.intercept_)
     check_weights(model, {"coef_": coef, "intercept_": intercept})
     w, b = coef.ravel().astype(np.float64), 0.0 - float(intercept.ravel()[0])
@@ -78,6 +84,26 @@ def write(model):
     if len(w) > _max_features(len(text)):  # written with its zeros, the file is large enough for so many features
         text = "\n".join([*lines, _vector(w, np.arange(len(w)))])
     return with_checksum(text.encode("ascii"), b"\n")
+
+
+def _write_machine(model):
+    """Return the text of a kernel machine."""
+    svmlight_kernel.check_machine(model)
+    check_arrays(model, arrays_of(model, keep_dual=False))
+    n_features, b = model.n_features_in_, 0.0 - float(model.intercept_[0])
+    lines = svmlight_kernel.vector_lines(model)
+    counts = [n_features, svmlight_kernel.number_of_rows(model), len(lines) + 1, f"{b:.17g}"]
+    values = [*svmlight_kernel.kernel_values(model), _free_text(model), *counts]
+    header = [f"{_START.decode()}{_WRITTEN_VERSION}"]
+    header += [_header_line(place, value) for place, value in enumerate(values)]
+    text = "\n".join([*header, *lines])
+    is_short = n_features * len(lines) > _MAX_NUMBERS_PER_BYTE * len(text) and not issparse(model.support_vectors_)
+    if is_short or n_features > _max_features(len(text)):
+        raise ValueError(
+            f"SVM-light's text of {len(lines)} support vectors is too short for {n_features} features: its reader "
+            'would refuse it. Save with format="widemargin".'
+        )
+    return with_checksum(f"{text} ".encode("ascii"), b"\n") if lines else f"{text}\n".encode("ascii")
 
 
 def _header_line(place, value):
@@ -100,9 +126,10 @@ def _check_place(model):
             'Save with format="widemargin".'
         )
     if is_classifier(model) and len(model.classes_) > 2:
+        other = "libsvm" if isinstance(model, KernelModel) else "liblinear"
         raise TypeError(
             f"SVM-light's text has one weight vector, and no place for {len(model.classes_)} classes. "
-            'Save with format="widemargin" or format="liblinear".'
+            f'Save with format="widemargin" or format="{other}".'
         )
 
 
@@ -113,6 +140,8 @@ def _free_text(model):
         words += map(str, integer_labels(model.classes_, "SVM-light"))
     if isinstance(model, MeasureSVC):
         words.append(model.measure)
+    if isinstance(model, KernelModel) and not issparse(model.support_vectors_):
+        words.append(_DENSE)
     text = " ".join(words)
     if len(text) > _LONGEST_FREE_TEXT:
         raise ValueError(
@@ -140,18 +169,21 @@ def read(content, path, task=None):
     check_complete(content, path)
     header = _Header(content, path)
     check_checksum(content, max(header.end, content.rfind(b"#")), len(content), path)
-    _check_kernel(header)
+    kernel = _kernel_in(header)
     header.integer(_N_ROWS)
     n_features, b = header.integer(_HIGHEST, at_least=1), header.number(_THRESHOLD)
     if n_features > _max_features(len(content)):
         header.refuse(_HIGHEST, f"{n_features} features are more than a file of {len(content)} bytes can show.")
-    model = TASKS[task]() if task else _model_of(header)
+    model = _model_of(header, kernel, task)
     if is_classifier(model) and not hasattr(model, "classes_"):
         model.classes_ = np.array([-1, 1])
+    model.n_features_in_ = n_features
+    if isinstance(model, KernelModel):
+        model.intercept_ = np.array([0.0 - b])
+        return _read_machine(model, content[header.end :], kernel, header)
     w = _read_vectors(content[header.end :], n_features, header)
     model.coef_ = w[np.newaxis] if is_classifier(model) else w
     model.intercept_ = 0.0 - b if isinstance(model, RankSVM) else np.array([0.0 - b])
-    model.n_features_in_ = n_features
     return model
 
 
@@ -204,20 +236,28 @@ class _Header:
         return self._values[place].decode("ascii", "backslashreplace").split()
 
 
-def _check_kernel(header):
-    """Raise FormatError unless the kernel is linear."""
+def _kernel_in(header):
+    """Return the name of the kernel; FormatError for kernels that are functions of the user, and unknown ones."""
     kernel = header.integer(_KERNEL)
-    if kernel != 0:
-        name = _KERNELS.get(kernel, "unknown")
-        header.refuse(_KERNEL, f"the kernel is {name} (type {kernel}); only linear models (type 0) can be read.")
+    if kernel >= len(svmlight_kernel.KERNELS):
+        name = "a function of the user" if kernel == len(svmlight_kernel.KERNELS) else "unknown"
+        header.refuse(_KERNEL, f"the kernel is {name} (type {kernel}); types 0 to 3 can be read.")
+    return svmlight_kernel.KERNELS[kernel]
 
 
-def _model_of(header):
-    """Return the estimator that the free text names, without weights; a LinearSVC if it names none."""
+def _model_of(header, kernel, task):
+    """Return the estimator of a task or, without one, that of the free text or a classifier; without weights."""
+    if kernel != "linear" and task is not None and task not in svmlight_kernel.TASKS:
+        header.refuse(_KERNEL, f"a model of task {task!r} is linear, and this one has the kernel {kernel}.")
+    tasks = TASKS if kernel == "linear" else svmlight_kernel.TASKS
+    if task is not None:
+        return tasks[task]()
     name, *words = header.words(_FREE_TEXT) or [""]
     estimator = next((each for each in ESTIMATORS if each.__name__ == name), None)
     if estimator is None:
-        return LinearSVC()
+        return tasks["classification"]()
+    if kernel != "linear" and estimator not in svmlight_kernel.ESTIMATORS:
+        header.refuse(_FREE_TEXT, f"a {name} is linear, and this model has the kernel {kernel}.")
     model = estimator()
     if is_classifier(model):
         model.classes_ = _labels(header, words[:2])
@@ -228,6 +268,8 @@ def _model_of(header):
             check_measure(model)
         except ValueError as error:
             header.refuse(_FREE_TEXT, str(error))
+    if isinstance(model, KernelModel) and words == [_DENSE]:
+        words = []
     if words:
         header.refuse(
             _FREE_TEXT, f"{shown(words[0].encode())} must not follow the name, labels and measure of a {name}."
@@ -245,23 +287,46 @@ def _labels(header, words):
     return np.array([first, second])
 
 
+def _read_machine(model, text, kernel, header):
+    """Return a kernel machine with the support vectors of a text."""
+    numbers = [header.number(place) for place in range(_KERNEL + 1, _FREE_TEXT)]
+    broken = svmlight_kernel.check_numbers(kernel, numbers)
+    if broken is not None:
+        header.refuse(_KERNEL + 1, broken)
+    X, alpha = _read_lines(text, model.n_features_in_, header)
+    if X is None:
+        X, alpha = csr_array((0, model.n_features_in_)), np.empty(0)
+    X.resize(X.shape[0], model.n_features_in_)
+    if header.words(_FREE_TEXT)[-1:] == [_DENSE]:
+        if X.shape[0] * X.shape[1] > _MAX_NUMBERS_PER_BYTE * len(text):
+            header.refuse(_FREE_TEXT, f"a dense array of {X.shape[0]} x {X.shape[1]} is larger than the file can show.")
+        X = X.toarray()
+    return svmlight_kernel.restore(model, kernel, numbers, X, np.asarray(alpha))
+
+
 def _read_vectors(text, n_features, header):
     """Return the weight vector, Σ coefficient times support vector over the lines of a text."""
-    n_vectors = header.integer(_N_VECTORS, at_least=1) - 1
-    X, alpha = _parse_vectors(text, header) if text.strip() else (None, ())
-    if len(alpha) != n_vectors:
-        rule = f"number of support vectors plus 1 requires {n_vectors} lines, the file has {len(alpha)}."
-        header.refuse(_N_VECTORS, rule)
+    X, alpha = _read_lines(text, n_features, header)
     w = np.zeros(n_features)
     if X is None:
         return w
-    if X.shape[1] > n_features:
-        header.refuse(_HIGHEST, f"highest feature index is {n_features}, but the file has a feature {X.shape[1]}.")
     with np.errstate(all="ignore"):
         w[: X.shape[1]] = X.T @ alpha
     if not np.isfinite(w).all():
         raise FormatError(header.path, "the sum of the support vectors is not finite.", header.length + 1)
     return w
+
+
+def _read_lines(text, n_features, header):
+    """Return the support vectors of a text, None if there are none, and their coefficients."""
+    n_vectors = header.integer(_N_VECTORS, at_least=1) - 1
+    X, alpha = _parse_vectors(text, header) if text.strip() else (None, ())
+    if len(alpha) != n_vectors:
+        rule = f"number of support vectors plus 1 requires {n_vectors} lines, the file has {len(alpha)}."
+        header.refuse(_N_VECTORS, rule)
+    if X is not None and X.shape[1] > n_features:
+        header.refuse(_HIGHEST, f"highest feature index is {n_features}, but the file has a feature {X.shape[1]}.")
+    return X, alpha
 
 
 def _parse_vectors(text, header):

@@ -13,9 +13,11 @@ from widemargin._runtime.argument_types import Floats
 
 if TYPE_CHECKING:  # only annotations need these: nothing of what is checked is imported
     from widemargin.data.matrix import Matrix
+    from widemargin.problems.elastic_net import ElasticNet
     from widemargin.problems.formulations import DualQP, KernelQP
 
 _SUM_TOL = 1e-9  # difference of a sum of dual variables from the required one, relative to their sizes
+_ROUNDING_TOL = 1e-12  # excess of |X'beta| over the L1 penalty, relative to |X|'|beta|, that is taken for rounding
 _TINY, _LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 
 
@@ -33,8 +35,9 @@ class Certificate(NamedTuple):
 
 def relative_gap(primal: float, dual: float, scale: float = 0.0) -> float:
     """Return (primal − dual) / max(|primal|, scale); 0 if all are 0, the largest double if the quotient overflows."""
-    gap = float(primal - dual) / max(float(abs(primal)), float(scale), _TINY)
-    return min(gap, _LARGEST)
+    primal, size = float(primal), max(float(scale), _TINY)
+    gap = (primal - float(dual)) / (size if abs(primal) < size else abs(primal))
+    return _LARGEST if gap > _LARGEST else gap
 
 
 def scores(X: "Matrix", w: Floats) -> Floats:
@@ -49,8 +52,14 @@ def combination(X: "Matrix", c: Floats) -> Floats:
 
 
 def losses(problem: "DualQP", s: Floats) -> Floats:
-    """Return the loss of each row at scores s: the maximum of b r − ε|b| − ½ curvature b² over lower <= b <= upper."""
+    """Return the loss of each row at scores s: the maximum of b r − ε|b| − ½ curvature b² over lower <= b <= upper.
+
+    With an entropy, entropy H(b) is added to what is maximised.
+    """
     r = problem.target - s
+    if problem.entropy:
+        width, bound = problem.upper - problem.lower, np.where(r > 0.0, problem.upper, problem.lower)
+        return bound * r + problem.entropy * width * np.log1p(np.exp(-np.abs(r) / problem.entropy))
     b = loss_slopes(problem, r)
     return b * r - problem.epsilon * np.abs(b) - 0.5 * problem.curvature * b**2
 
@@ -60,6 +69,10 @@ def loss_slopes(problem: "DualQP", r: Floats) -> Floats:
 
     It is the b that attains the maximum in `losses`. At the optimum beta_i is this number, unless row i is at a kink.
     """
+    if problem.entropy:
+        e = np.exp(-np.abs(r) / problem.entropy)
+        share = (problem.upper - problem.lower) * (e / (1.0 + e))
+        return np.where(r > 0.0, problem.upper - share, problem.lower + share)
     excess = np.sign(r) * np.maximum(np.abs(r) - problem.epsilon, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         b = np.where(excess == 0.0, 0.0, excess / problem.curvature)
@@ -73,7 +86,7 @@ def primal(problem: "DualQP", w: Floats, intercept: float = 0.0) -> float:
 
 
 def dual(problem: "DualQP", beta: Floats) -> float:
-    """Return Σ target_i beta_i − ε_i |beta_i| − ½ curvature_i beta_i², less ½|X'beta|².
+    """Return Σ target_i beta_i − ε_i |beta_i| − ½ curvature_i beta_i² + entropy H_i(beta_i), less ½|X'beta|².
 
     Raises
     ------
@@ -89,7 +102,18 @@ def dual(problem: "DualQP", beta: Floats) -> float:
         raise ValueError(f"beta sums to {total}, not to {problem.dual_sum}.")
     v = combination(problem.X, beta)
     separable = problem.target * beta - problem.epsilon * np.abs(beta) - 0.5 * problem.curvature * beta**2
+    if problem.entropy:
+        separable = separable + problem.entropy * entropies(problem, beta)
     return separable.sum() - 0.5 * v @ v
+
+
+def entropies(problem: "DualQP", beta: Floats) -> Floats:
+    """Return H_i(beta_i) = −a log(a / (a + c)) − c log(c / (a + c)), a and c the distances of beta_i to its bounds."""
+    width, part = problem.upper - problem.lower, np.minimum(beta - problem.lower, problem.upper - beta)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fraction = part / width
+        entropy = -part * np.log(fraction) - (width - part) * np.log1p(-fraction)
+    return np.where(fraction > 0.0, entropy, 0.0)
 
 
 def certify(problem: "DualQP", w: Floats, beta: Floats, intercept: float = 0.0) -> Certificate:
@@ -101,13 +125,68 @@ def violations(problem: "DualQP", w: Floats, beta: Floats) -> Floats:
     """Return by how much each dual variable violates its KKT condition at scores X w; 0 where the condition holds.
 
     That is the slope of the dual objective in the direction, up or down, in which the dual variable may still move.
+    With an entropy it is ∞ at a bound.
     """
+    if problem.entropy:
+        return np.abs(problem.target - scores(problem.X, w) + _entropy_slopes(problem, beta))
     slope = problem.target - scores(problem.X, w) - problem.curvature * beta
     right_slope = slope - np.where(beta >= 0, problem.epsilon, -problem.epsilon)
     left_slope = slope + np.where(beta <= 0, problem.epsilon, -problem.epsilon)
     upwards = np.where(beta < problem.upper, np.maximum(right_slope, 0.0), 0.0)
     downwards = np.where(beta > problem.lower, np.maximum(-left_slope, 0.0), 0.0)
     return np.maximum(upwards, downwards)
+
+
+def _entropy_slopes(problem: "DualQP", beta: Floats) -> Floats:
+    """Return the derivative of entropy H_i at beta_i; 0 for rows without cost."""
+    above, below = problem.upper - beta, beta - problem.lower
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(above + below > 0.0, problem.entropy * (np.log(above) - np.log(below)), 0.0)
+
+
+def certify_elastic_net(problem: "ElasticNet", w: Floats, beta: Floats, intercept: float = 0.0) -> Certificate:
+    """Return the Certificate of weights, signed dual variables, and an intercept that is not penalised.
+
+    Raises
+    ------
+    ValueError
+        If a dual variable has not the sign of its row or belongs to a row of zero cost, if |X'beta| exceeds the L1
+        penalty without an L2 penalty, or if the intercept is not penalised and beta does not sum to 0.
+    """
+    z = np.maximum(0.0, 1.0 - problem.sign * (scores(problem.X, w) + intercept))
+    primal = problem.l1 * np.abs(w).sum() + 0.5 * problem.l2 * (w @ w) + problem.cost @ z**2
+    outside = (problem.sign * beta < 0.0) | ((problem.cost == 0.0) & (beta != 0.0))
+    if outside.any():
+        i = int(np.argmax(outside))
+        raise ValueError(f"beta[{i}] = {beta[i]} is not feasible for sign {problem.sign[i]}, cost {problem.cost[i]}.")
+    if problem.free_intercept and abs(beta.sum()) > _SUM_TOL * np.abs(beta).sum():
+        raise ValueError(f"beta sums to {beta.sum()}, not to 0.")
+    excess = np.maximum(0.0, np.abs(combination(problem.X, beta)) - problem.l1)
+    if problem.l2 == 0.0:
+        if (excess > _ROUNDING_TOL * (problem.l1 + _absolute_combination(problem.X, beta))).any():
+            raise ValueError(f"|X'beta| exceeds {problem.l1} by {excess.max()} in column {int(np.argmax(excess))}.")
+        excess[:] = 0.0
+    of_penalty = excess @ excess / (2.0 * problem.l2) if problem.l2 else 0.0
+    used = problem.cost > 0.0
+    return Certificate(primal, np.abs(beta).sum() - (beta[used] ** 2 / (4.0 * problem.cost[used])).sum() - of_penalty)
+
+
+def _absolute_combination(X: "Matrix", beta: Floats) -> Floats:
+    """Return |X|'|beta|, the sizes of the sums in X'beta."""
+    v = abs(X.values).T.astype(np.float64) @ np.abs(beta)
+    return np.append(v, X.constant * np.abs(beta).sum()) if X.constant else v
+
+
+def elastic_net_violations(problem: "ElasticNet", w: Floats, intercept: float = 0.0) -> Floats:
+    """Return the smallest absolute value of a subgradient of the objective by each weight; 0 at the optimum.
+
+    The derivative by an intercept that is not penalised is added at the end.
+    """
+    a = 2.0 * problem.cost * np.maximum(0.0, 1.0 - problem.sign * (scores(problem.X, w) + intercept))
+    slope = problem.l2 * w - combination(problem.X, problem.sign * a)
+    at_zero = np.maximum(0.0, np.abs(slope) - problem.l1)
+    found = np.where(w == 0.0, at_zero, np.abs(slope + problem.l1 * np.sign(w)))
+    return np.append(found, abs(problem.sign @ a)) if problem.free_intercept else found
 
 
 def certify_kernel(problem: "KernelQP", K: Floats, beta: Floats, offsets: Floats) -> Certificate:

@@ -6,6 +6,7 @@ In ν-SVC the margin r is a variable. The offsets r₊ and r₋ of the two group
 
 import numpy as np
 
+from widemargin.problems.dual_counts import nu_of
 from widemargin.problems.formulations import (
     DualQP,
     KernelFunction,
@@ -27,6 +28,20 @@ def hinge(X, sign, cost, free_intercept=False):
 def squared_hinge(X, sign, cost, free_intercept=False):
     """Return the DualQP of Σ costᵢ max(0, 1 − signᵢ⟨w, xᵢ⟩)²; |betaᵢ| has no bound, but the curvature 1/(2 costᵢ)."""
     return _one_sided(X, sign, squared_loss_bound(cost), squared_loss_curvature(cost), free_intercept)
+
+
+def log_loss(X, sign, cost, free_intercept=False):
+    """Return the DualQP of Σ costᵢ log(1 + exp(−signᵢ⟨w, xᵢ⟩)); each |betaᵢ| is below costᵢ."""
+    return DualQP(
+        X,
+        target=zeros_for(X),
+        lower=np.where(sign < 0, -cost, 0.0),
+        upper=np.where(sign > 0, cost, 0.0),
+        curvature=zeros_for(X),
+        epsilon=zeros_for(X),
+        free_intercept=free_intercept,
+        entropy=ENTROPIES["log_loss"],
+    )
 
 
 def _one_sided(X, sign, bound, curvature, free_intercept):
@@ -59,10 +74,9 @@ def c_svc(K, sign, cost):
 
 
 def _c_svc_function(problem, solution):
-    cost = problem.upper - problem.lower
-    facts = {"obj": -solution.dual, "rho": solution.offsets[0]}
-    if cost[0] > 0.0 and (cost == cost[0]).all():
-        facts["nu"] = np.abs(solution.beta).sum() / (cost[0] * len(cost))
+    facts, nu = {"obj": -solution.dual, "rho": solution.offsets[0]}, nu_of(solution.beta, problem.lower, problem.upper)
+    if nu is not None:
+        facts["nu"] = nu
     return KernelFunction(solution.stretch * solution.beta, -solution.stretch * solution.offsets[0], facts)
 
 
@@ -115,4 +129,5 @@ def _nu_svc_function(problem, solution):
     return KernelFunction(coef, -threshold * scale, facts)
 
 
-LOSSES = {"hinge": hinge, "squared_hinge": squared_hinge}
+LOSSES = {"hinge": hinge, "squared_hinge": squared_hinge, "log_loss": log_loss}
+ENTROPIES = {"log_loss": 1.0}  # of losses that have one

@@ -19,8 +19,21 @@ per row, not a function, so that one compiled solver serves all losses:
     | ε-insensitive          | y      | −cost .. cost                     | 0          | ε       |
     | squared ε-insensitive  | y      | −∞ .. ∞                           | 1/(2 cost) | ε       |
     | one-class              | 0      | 0 .. weight                       | 0          | 0       |
+    | log loss, entropy 1    | 0      | 0 .. cost, mirrored by the sign   | 0          | 0       |
 
 A row of zero cost has the interval 0 .. 0 and no influence.
+
+A sixth number of the whole problem, `entropy`, adds entropy H_i(b) to what each loss maximises over b. H_i is that of
+a coin which divides the interval at b: with the distances to its ends, a = b − lower_i and c = upper_i − b,
+
+    H_i(b) = −a log(a / (a + c)) − c log(c / (a + c))
+
+This makes the loss smooth, and the dual variables never reach a bound. Without curvature and epsilon, the loss and the
+maximising b are, with e = exp(−|r| / entropy) and the bound on the side of r (upper if r > 0, lower if r < 0),
+
+    loss = bound r + entropy (upper − lower) log(1 + e),        |bound − b| = (upper − lower) e / (1 + e)
+
+which is the logistic loss cost log(1 + exp(−sign score)) for the numbers in the table.
 
 With an intercept b that is not penalised, the scores are <w, x_i> + b and the dual variables have a fixed sum:
 
@@ -82,12 +95,13 @@ class DualQP:
     """A problem with one signed dual variable per row of X; the formulas are those of this module.
 
     All arrays have n_rows elements. With `free_intercept` the scores of the losses are <w, x_i> + b, where b is not
-    penalised, and the dual variables must sum to `dual_sum`.
+    penalised, and the dual variables must sum to `dual_sum`. With an `entropy`, curvature and epsilon must be 0.
 
     Raises
     ------
     ValueError
-        If `dual_sum` is not 0 although the intercept is not free, or losses are not hinges.
+        If `dual_sum` is not 0 although the intercept is not free, or losses are not hinges; or if the entropy is not
+        a nonnegative number.
     """
 
     X: Matrix
@@ -98,10 +112,13 @@ class DualQP:
     epsilon: np.ndarray
     free_intercept: bool = False
     dual_sum: float = 0.0
+    entropy: float = 0.0
 
     def __post_init__(self):
-        if self.dual_sum != 0.0 and (self.is_squared or not self.free_intercept):
+        if self.dual_sum != 0.0 and (self.entropy or self.is_squared or not self.free_intercept):
             raise ValueError(f"dual_sum={self.dual_sum} needs an intercept that is not penalised, and hinge losses.")
+        if not 0.0 <= self.entropy < math.inf:
+            raise ValueError(f"entropy must be finite and not negative, got {self.entropy}.")
 
     def check(self, squared_norms):
         """Raise ValueError if numbers of the problem, with these |x_i|², are not valid or may overflow."""
@@ -110,7 +127,7 @@ class DualQP:
     def checksum(self):
         """Return a number that differs if targets or costs of rows differ."""
         arrays = self.target, self.lower, self.upper, self.curvature, self.epsilon
-        return checksum_of(*arrays, *([np.float64(self.dual_sum)] if self.dual_sum else []))
+        return checksum_of(*arrays, *(np.float64(one) for one in (self.dual_sum, self.entropy) if one))
 
     @cached_property
     def is_squared(self):
@@ -122,14 +139,21 @@ class DualQP:
         """Whether the losses are sums of hinges max(0, z), or all sums of squared hinges max(0, z)².
 
         `RowRisk` and `SmoothedRisk` require it. Huber's loss, which is quadratic near zero and linear farther away, is
-        neither: it has a curvature and finite bounds.
+        neither: it has a curvature and finite bounds. Nor is a loss with an entropy.
         """
+        if self.entropy:
+            return False
         has_cost = (self.lower < 0.0) | (self.upper > 0.0)
         is_squared = self.curvature[has_cost] > 0.0
         if not is_squared.any():
             return True
         bounds = np.concatenate([self.lower[has_cost], self.upper[has_cost]])
         return bool(is_squared.all() and ((bounds == 0.0) | np.isinf(bounds)).all())
+
+    @property
+    def has_both_sides(self):
+        """Whether some rows have losses that decrease with their scores, and some have losses that increase."""
+        return bool((self.upper > 0.0).any() and (self.lower < 0.0).any())
 
     @cached_property
     def first_weights(self):
@@ -190,6 +214,7 @@ class DualQP:
             epsilon=self.epsilon[chosen],
             free_intercept=self.free_intercept,
             dual_sum=self._dual_sum_of(factor * self.upper[chosen]),
+            entropy=self.entropy,
         )
 
     def _dual_sum_of(self, upper):
@@ -223,7 +248,8 @@ def zeros_for(X):
 
 def squared_loss_bound(cost):
     """Return the bound of the dual variables of a squared loss: ∞, or 0 for rows of zero cost."""
-    return np.where(cost > 0.0, np.inf, 0.0)
+    is_positive = cost > 0.0
+    return np.full(len(cost), np.inf) if is_positive.all() else np.where(is_positive, np.inf, 0.0)
 
 
 def squared_loss_curvature(cost):

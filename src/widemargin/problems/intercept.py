@@ -10,15 +10,18 @@ same.
 import numpy as np
 
 from widemargin.problems.certificates import loss_slopes
+from widemargin.problems.entropy_risk import EntropyRisk
 from widemargin.problems.quantile import weighted_quantile
 from widemargin.problems.row_risk import hinges_of
+from widemargin.problems.squared_hinges import minimise_squared_hinges
 
 _ZERO_SLOPE = 1e-12  # slopes of R up to this fraction of the sum of all weights count as zero
-_MAX_NEWTON_STEPS = 100
 
 
 def best_intercept(problem, scores):
     """Return the minimiser b of the losses of a DualQP at scores + b, the midpoint if there is an interval of them."""
+    if problem.entropy:
+        return EntropyRisk(problem).best_intercept(scores, 1.0)
     if not problem.is_made_of_hinges:
         return _minimise_by_bisection(problem, scores)
     squared = problem.is_squared
@@ -28,7 +31,7 @@ def best_intercept(problem, scores):
     has_weight = weights > 0.0
     kinks, weights, side = kinks[has_weight], weights[has_weight], side[has_weight]
     if squared:
-        return _minimise_squared_hinges(kinks, weights, side)
+        return minimise_squared_hinges(kinks, weights, side)
     return _minimise_hinges(kinks, weights, side, problem.dual_sum)
 
 
@@ -55,30 +58,6 @@ def _weighted_quantile(kinks, weights, level):
         return None
     quantile, _, missing = weighted_quantile(kinks.copy(), weights.copy(), level)
     return float(quantile) if missing <= 0.0 else None
-
-
-def _minimise_squared_hinges(kinks, weights, side):
-    """Return the minimiser of Σ weight max(0, side (kink − b))², the midpoint if the loss is zero on an interval.
-
-    Newton's method, safeguarded by a bracket of the minimiser.
-    """
-    upper, lower = kinks[side > 0.0], kinks[side < 0.0]
-    low = upper.max() if len(upper) else lower.min()
-    high = lower.min() if len(lower) else low
-    if low <= high:
-        return float(0.5 * (low + high))
-    low, high, b = float(high), float(low), float(0.5 * (low + high))
-    for _ in range(_MAX_NEWTON_STEPS):
-        z = side * (kinks - b)
-        active = z > 0.0
-        half_slope, half_second = -(weights * side * z)[active].sum(), weights[active].sum()
-        low, high = (b, high) if half_slope < 0.0 else (low, b)
-        new_b = b - half_slope / half_second if half_second > 0.0 else 0.5 * (low + high)
-        new_b = new_b if low <= new_b <= high else 0.5 * (low + high)
-        if new_b == b or high - low <= np.spacing(max(abs(low), abs(high))):
-            break
-        b = new_b
-    return b
 
 
 def _minimise_by_bisection(problem, scores):

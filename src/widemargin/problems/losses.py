@@ -7,7 +7,12 @@ For a residual r = target − score, the loss of a row of a DualQP is (see `form
 With the excess of the residual over the tube, e = max(0, |r| − epsilon), the maximum is at |b| = e / curvature, or at
 the bound on the side of r if that is smaller, and equals |b| (e − ½ curvature |b|). `certificates.losses` is the same
 in plain NumPy.
+
+With an entropy the loss is smooth; `formulations` has its formulas. `unit_log1p` is log(1 + e) for 0 <= e <= 1 in a
+form that the compiler can vectorise: with z = e / (2 + e) <= 1/3, it is 2 artanh(z) = 2 (z + z³/3 + z⁵/5 + ...).
 """
+
+import math
 
 import numpy as np
 
@@ -23,6 +28,47 @@ def loss_and_slope(residual, lower, upper, curvature, epsilon):
     bound = upper if residual > 0.0 else -lower
     slope = bound if curvature == 0.0 else min(excess / curvature, bound)
     return slope * (excess - 0.5 * curvature * slope) if slope > 0.0 else 0.0, slope
+
+
+@compiled
+def smooth_loss_and_slope(residual, lower, upper, entropy):
+    """Return the loss of a row of a DualQP with an entropy, and the maximising b, minus its derivative by the score."""
+    e, width = math.exp(-abs(residual) / entropy), upper - lower
+    share = width * (e / (1.0 + e))
+    bound, slope = (upper, upper - share) if residual > 0.0 else (lower, lower + share)
+    return bound * residual + entropy * width * math.log1p(e), slope
+
+
+@compiled
+def interval_entropy(b, lower, upper):
+    """Return H(b), see `formulations`: 0 at both ends of the interval, its width times log 2 in the middle."""
+    width, part = upper - lower, min(b - lower, upper - b)
+    fraction = part / width if part > 0.0 else 0.0
+    return -part * math.log(fraction) - (width - part) * math.log1p(-fraction) if fraction > 0.0 else 0.0
+
+
+@compiled
+def unit_log1p(e):
+    """Return log(1 + e) for 0 <= e <= 1."""
+    z = e / (2.0 + e)
+    y = z * z
+    tail = 1.0 / 33.0
+    tail = tail * y + 1.0 / 31.0
+    tail = tail * y + 1.0 / 29.0
+    tail = tail * y + 1.0 / 27.0
+    tail = tail * y + 1.0 / 25.0
+    tail = tail * y + 1.0 / 23.0
+    tail = tail * y + 1.0 / 21.0
+    tail = tail * y + 1.0 / 19.0
+    tail = tail * y + 1.0 / 17.0
+    tail = tail * y + 1.0 / 15.0
+    tail = tail * y + 1.0 / 13.0
+    tail = tail * y + 1.0 / 11.0
+    tail = tail * y + 1.0 / 9.0
+    tail = tail * y + 1.0 / 7.0
+    tail = tail * y + 1.0 / 5.0
+    tail = tail * y + 1.0 / 3.0
+    return 2.0 * z * (1.0 + tail * y)
 
 
 @compiled

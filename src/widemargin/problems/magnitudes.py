@@ -7,6 +7,7 @@ dual_sum max |x_i|, and half the square of this is added to F(0).)
     weights          |w| <= W = √(2 F(0))
     scores           |s_i| <= |x_i| W
     slopes           |loss_i'| <= c_i, the cost; (|target_i| + |s_i|) / curvature_i for a squared loss
+                     (with an entropy, entropy log 2 is added to |target_i| here and below)
     cutting planes   |a| <= A = Σ_i c_i |x_i|; its square is computed too
     losses           Σ_i c_i (|target_i| + epsilon_i + |s_i|)
 
@@ -15,6 +16,8 @@ which number it is and what to do. No solver therefore meets an infinity or a Na
 """
 
 import numpy as np
+
+from widemargin._runtime.compile import compiled
 
 _MAX_MAGNITUDE = 1e300  # of any number that a solver computes; the largest double is 1.8e308
 _MODERATE = 1e30
@@ -48,13 +51,22 @@ def _are_moderate(problem, squared_norms):
     With M = 1e30 and n rows, F(0) <= n M³, |w| <= 2 √n M^1.5, residuals are at most about √n M², slopes √n M³ and a
     cutting plane n^1.5 M^3.5.
     """
-    costs = max(problem.upper.max(initial=0.0), -problem.lower.min(initial=0.0))
-    has_slopes = costs <= _MODERATE or problem.curvature.min(initial=np.inf) >= 1.0 / _MODERATE
-    has_sides = problem.lower.max(initial=-np.inf) <= 0.0 <= problem.upper.min(initial=np.inf)
-    numbers = problem.epsilon, problem.curvature, squared_norms
-    are_valid = all(part.min(initial=0.0) >= 0.0 and part.max(initial=0.0) <= _MODERATE for part in numbers)
-    largest_target = max(problem.target.max(initial=0.0), -problem.target.min(initial=0.0))
-    return bool(has_slopes and has_sides and are_valid and largest_target <= _MODERATE)
+    arrays = problem.target, problem.lower, problem.upper, problem.curvature, problem.epsilon
+    return _all_moderate(*arrays, squared_norms)
+
+
+@compiled
+def _all_moderate(target, lower, upper, curvature, epsilon, squared_norms):
+    """Return whether no number is negative that must not be, and none is too large; NaN is neither."""
+    largest_cost, smallest_curvature, are_valid = 0.0, np.inf, True
+    for i in range(target.size):
+        largest_cost = max(largest_cost, upper[i], -lower[i])
+        smallest_curvature = min(smallest_curvature, curvature[i])
+        are_valid &= (lower[i] <= 0.0) & (upper[i] >= 0.0) & (abs(target[i]) <= _MODERATE)
+        are_valid &= (epsilon[i] >= 0.0) & (epsilon[i] <= _MODERATE)
+        are_valid &= (curvature[i] >= 0.0) & (curvature[i] <= _MODERATE)
+        are_valid &= (squared_norms[i] >= 0.0) & (squared_norms[i] <= _MODERATE)
+    return are_valid and (largest_cost <= _MODERATE or smallest_curvature >= 1.0 / _MODERATE)
 
 
 def checked_objective_at_zero(problem, squared_norms):
@@ -62,7 +74,7 @@ def checked_objective_at_zero(problem, squared_norms):
     _check_norms(squared_norms)
     _check_numbers(problem)
     with np.errstate(over="ignore", invalid="ignore"):
-        target = np.abs(problem.target)
+        target = _largest_loss_per_slope(problem)
         return float(np.sum(_max_slopes(problem, target) * target)) + largest_decrease(problem, squared_norms)
 
 
@@ -79,7 +91,8 @@ def magnitudes(problem, squared_norms, objective_at_zero):
     """Return bounds of the norm of a cutting plane, and of the sum of the losses: both are sums over rows."""
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.sqrt(squared_norms)
-        residual = np.abs(problem.target) + problem.epsilon + norms * np.sqrt(2.0 * objective_at_zero)
+        target = _largest_loss_per_slope(problem)
+        residual = target + problem.epsilon + norms * np.sqrt(2.0 * objective_at_zero)
         slopes = _max_slopes(problem, residual)
         return np.array([np.sum(slopes * norms), np.sum(slopes * residual)])
 
@@ -124,6 +137,11 @@ def check_costs(cost, squared_norms):
         max_w = np.sqrt(2.0 * np.sum(cost))
         losses = float(np.sum(cost * (1.0 + difference * max_w)))
         check_magnitudes(np.sum(cost * difference), losses, cost.max(initial=0.0), difference.max(initial=0.0))
+
+
+def _largest_loss_per_slope(problem):
+    """Return a bound of the losses at w = 0, divided by the largest slopes."""
+    return np.abs(problem.target) + problem.entropy * np.log(2.0)
 
 
 def _max_slopes(problem, residual):

@@ -18,6 +18,7 @@ number of positive rows and hits = p − fn:
     prbep          fn / p                          fn = fp: p rows are labelled +1
     precision@k    1 − hits / k                    hits + fp = k: k rows are labelled +1
     recall@k       1 − hits / p                    hits + fp = k: k rows are labelled +1
+    zero_one       1, or 0 for fn = fp = 0         any counts
 
 1 − F1 is concave in fp, so that the best fp for each fn is found by bisection.
 """
@@ -31,7 +32,7 @@ from widemargin.problems.measure_of_counts import search_of
 from widemargin.problems.row_risk import BracketedStep
 from widemargin.problems.sorting import SORTER_VECTORS, Sorter
 
-NAMES = ("error", "f1", "prbep", "precision@k", "recall@k")
+NAMES = ("error", "f1", "prbep", "precision@k", "recall@k", "zero_one")
 _AT_K = re.compile(r"(precision|recall)@([1-9][0-9]*)")
 
 
@@ -41,8 +42,8 @@ class MeasureRisk(BracketedStep):
     Parameters
     ----------
     measure : str or callable
-        "error", "f1", "prbep", or "precision@" or "recall@" followed by the number k; or a function of counts, see
-        `measure_of_counts`.
+        "error", "f1", "prbep", "zero_one", or "precision@" or "recall@" followed by the number k; or a function of
+        counts, see `measure_of_counts`.
     sign : ndarray
         +1 or −1 for each row; both must occur.
     C : float
@@ -101,7 +102,8 @@ def parsed(measure):
     if measure in NAMES and "@" not in measure:
         return measure, 0
     raise ValueError(
-        f"measure must be 'error', 'f1', 'prbep', 'precision@K' or 'recall@K' with a number K; got {measure!r}."
+        "measure must be 'error', 'f1', 'prbep', 'precision@K' or 'recall@K' with a number K, or 'zero_one'; got "
+        f"{measure!r}."
     )
 
 
@@ -143,7 +145,17 @@ def _search_recall(fn_sums, fp_sums, n, k):
     return _search_at_k(fn_sums, fp_sums, k, len(fn_sums) - 1)
 
 
+def _search_zero_one(fn_sums, fp_sums, n, _):
+    """Search both counts separately; if no error is best, compare with the best single error."""
+    fn, fp = int(np.argmax(fn_sums)), int(np.argmax(fp_sums))
+    if fn or fp:
+        return fn, fp, 1.0 + fn_sums[fn] + fp_sums[fp]
+    fn, fp = (1, 0) if fn_sums[1] >= fp_sums[1] else (0, 1)
+    return fn, fp, 1.0 + fn_sums[fn] + fp_sums[fp]
+
+
 _SEARCHES = {
+    "zero_one": _search_zero_one,
     "error": _search_error,
     "f1": _search_f1,
     "prbep": _search_prbep,

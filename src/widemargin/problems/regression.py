@@ -6,6 +6,7 @@ positive if the target lies above the tube, and beta⁻ᵢ <= 0, which is negati
 
 import numpy as np
 
+from widemargin.problems.dual_counts import nu_of
 from widemargin.problems.formulations import (
     DualQP,
     KernelFunction,
@@ -72,9 +73,9 @@ def _two_per_row(K, linear, cost, *, ends, start, to_function, offset_order=0):
 
 def _eps_svr_function(problem, solution):
     facts = {"obj": -solution.dual, "rho": solution.offsets[0]}
-    cost = problem.upper[: problem.K.n_rows]
-    if cost[0] > 0.0 and (cost == cost[0]).all():
-        facts["nu"] = np.abs(solution.beta).sum() / (cost[0] * len(cost))
+    nu = nu_of(solution.beta, problem.lower, problem.upper)
+    if nu is not None:
+        facts["nu"] = 2.0 * nu  # a row has two dual variables
     return KernelFunction(_of_rows(solution.beta), -solution.offsets[0], facts)
 
 

@@ -53,7 +53,7 @@ class SmoothedRisk:
         Whether the losses are squared hinges: there is no smoothing, and h is not used.
     """
 
-    STATE = ("_centre",)  # what a checkpoint keeps
+    STATE: tuple[str, ...] = ("_centre",)  # what a checkpoint keeps
 
     def __init__(self, problem, n_jobs=1):
         self.squared, self._dual_sum = problem.is_squared, problem.dual_sum

@@ -32,9 +32,10 @@ from widemargin._runtime.warning import warn_caller
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.argument_types import RowsOrBlocks
-from widemargin.models.base import refuse_not_finite, seed_of
+from widemargin.models.elastic_net import has_sparse_penalty, penalty_of
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.scoring import targets_of
+from widemargin.models.solved_model import refuse_not_finite, seed_of
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.selection.held_out import folds_of, scorer_of
@@ -46,11 +47,13 @@ from widemargin.solvers.contract import Status
 from widemargin.solvers.finishing import finished, with_penalised_intercept
 from widemargin.solvers.newton.active_set import is_small
 from widemargin.solvers.newton.smoothed import NewtonPath, newton
+from widemargin.solvers.proximal_newton.prox_newton import PROX_NEWTON
 from widemargin.solvers.registry import check, specs_of
 
 _MAX_BYTES_OF_JOINT_SOLVE = 1 << 30  # limits how many problems are solved together by `newton`
 _VECTORS_PER_PROBLEM = 16  # vectors with one float64 per row that `newton` holds for each problem
 _MAX_BYTES_OF_SCORES = 1 << 30  # of scores of held-out rows at a time
+_MAX_VALUES_OF_SPARSE_PATH = 12  # with an L1 penalty, from where all weights are zero: a factor of 300,000
 _SCORES_PER_PROBLEM = 10  # vectors of scores that have room for each problem when all problems are solved
 
 
@@ -216,6 +219,7 @@ class _Paths:
     def __init__(self, model, X, target, weight, folds, *, score, checkpoint=None):
         self._model, self._X, self._target, self._weight = model, X, target, weight
         self._folds, self._score, self._n_outputs = folds, score, model._n_outputs
+        self._is_sparse, self._penalty_of = has_sparse_penalty(model), penalty_of(model)
         if not all(weight[train].any() for train, _ in folds):
             raise ValueError("sample_weight is zero for every row that a fold trains on.")
         self._n_problems = self._n_outputs * (1 + len(folds))
@@ -263,14 +267,14 @@ class _Paths:
 
     def _follow(self, members, may_end, each, report, solving):
         """Solve the problems of a round for each C that is left; if it `may_end`, until a larger C changes little."""
-        record, n = self._record, self._n_outputs
+        record = self._record
         for solutions, states in self._solved(members, report):
             refuse_not_finite(solutions)
             record.add(solutions)
             is_last, solved = members.stop == self._n_problems, record.found[: record.n_solved]
             if is_last and not record.scores_at_end:
                 record.scores += self._scores_of_last(solved)
-            if may_end and members.start == 0 and all(map(is_final, solutions[:n])):
+            if may_end and members.start == 0 and self._is_final(solved):
                 record.shorten()
             self._checkpoints.save(record, states)
             if is_last:
@@ -278,6 +282,15 @@ class _Paths:
                 if record.scores and not any(one.status is Status.INTERRUPTED for one in solved[-1]):
                     self._call(each, record.grid[record.n_solved - 1], record.scores[-1])
         record.end_round()
+
+    def _is_final(self, found):
+        """Return whether a C larger than the last would change the models of all rows very little."""
+        n, grid = self._n_outputs, self._record.grid
+        if self._is_sparse and len(found) >= _MAX_VALUES_OF_SPARSE_PATH:
+            return True
+        growth = grid[len(found) - 1] / grid[0] if self._is_sparse else np.inf  # weights are zero for the first C
+        both = zip(found[0][:n], found[-1][:n], strict=True)
+        return all(is_final(last, self._penalty_of, growth * first.primal) for first, last in both)
 
     def _scores_of_last(self, found):
         """Return a list of the scores of the folds for the last C, and drop the weights of their models."""
@@ -400,6 +413,8 @@ class _Paths:
         If the problems are small, those of folds are finished too. It takes little time, and makes the scores
         independent of the order of the rows.
         """
+        if self._is_sparse:  # their solver has finished them
+            return solutions
         each = list(zip(problems, solutions, settings, strict=True))
         n = len(each) if is_small(problems[0]) else sum(one.task < self._n_outputs for one in settings)
         tasks = [(problem.scaled(C), solution, own_settings) for problem, solution, own_settings in each[:n]]
@@ -419,12 +434,16 @@ class _Paths:
             group = max(1, _MAX_BYTES_OF_JOINT_SOLVE // (8 * _VECTORS_PER_PROBLEM * max(1, X.n_rows)))
             groups = [slice(first, first + group) for first in range(0, len(problems), group)]
             return [NewtonPath(problems[here], settings[here]) for here in groups], 1
-        name = "ocas" if model.solver == "auto" and problems[0].free_intercept else model.solver
+        needs_planes = not self._is_sparse and problems[0].free_intercept and not problems[0].entropy
+        name = "ocas" if model.solver == "auto" and needs_planes else model.solver
+        name = PROX_NEWTON.name if self._is_sparse else name
         paths = [WarmStartPath(*one, name) for one in zip(problems, settings, strict=True)]
         return paths, model._n_jobs_over_problems if X.is_in_memory else 1
 
     def _suits_newton(self, problem, settings):
         """Return whether newton is what "auto" takes on this path."""
+        if self._is_sparse:
+            return False
         if self._X.is_in_memory:
             return suits_newton_at_any_cost(self._X)
         return chosen(problem, settings)[0] is newton
@@ -463,6 +482,8 @@ class _Paths:
 
     def _with_free_intercepts(self, fold, solutions, values):
         """Return the solutions of a fold with the best intercepts for their scores, unless they have them already."""
+        if self._is_sparse:
+            return solutions
         first = self._n_outputs * (fold + 1)
         problems = self._stated(range(first, first + self._n_outputs))
         return [

@@ -24,10 +24,10 @@ from sklearn.utils import check_array
 
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, submatrix
-from widemargin.models.base import SolvedModel
 from widemargin.models.kernel.base import KernelModel, dual_start, fit_reusing, set_dual_start
 from widemargin.models.kernel.machines import machine_of
 from widemargin.models.kernel.training_rows import Reused, block_dtype, gamma_value, kernel_values
+from widemargin.models.solved_model import SolvedModel
 from widemargin.solvers.contract import Status
 
 _SPARE = 1.1  # memory for an array, relative to its size: the next fold may have some rows more

@@ -29,11 +29,11 @@ from widemargin._runtime.threads import n_threads, run, single_threaded_blas
 from widemargin._runtime.warning import warn_caller
 from widemargin.data.structure import check_structure
 from widemargin.errors import ConvergenceWarning, InfeasibleNuError
-from widemargin.models.base import SolvedModel
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.nu_svc import NuSVC
 from widemargin.models.kernel.svc import SVC
 from widemargin.models.linear import LinearSVC, LinearSVR
+from widemargin.models.solved_model import SolvedModel
 from widemargin.selection.c_path import c_path
 from widemargin.selection.fold_path import FoldPath, Memory, SharedData, shared_dtype
 from widemargin.selection.grid_result import GridResult

@@ -85,9 +85,9 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
         Folds as in scikit-learn; None is five.
     scoring : str, callable or None, default=None
         As in scikit-learn; None is accuracy.
-    penalty : {"l2"}, default="l2"
-        Only ½|w|²; scikit-learn's "l1" is refused.
-    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
+    penalty : {"l2", "l1", "elasticnet"}, default="l2"
+        ½|w|², Σ|w_j|, or l1_ratio Σ|w_j| + ½ (1 − l1_ratio) |w|², as in `LinearSVC`.
+    loss : {"hinge", "squared_hinge", "log_loss"} or RowLoss, default="squared_hinge"
         The loss of one row.
     dual : bool or "auto", default="auto"
         Kept for compatibility: the optimum is the same either way, and the certificate proves it. `dual=False` with a
@@ -133,6 +133,8 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
     checkpoint : str or path, default=None
         File that keeps the models and scores for each C that is done, and what the next fits start from. The same call
         goes on from there if the process was killed.
+    l1_ratio : float, default=None
+        The part of L1 in the penalty "elasticnet", from 0 to 1; None with other penalties.
 
     Attributes
     ----------
@@ -187,7 +189,7 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
         *,
         cv: Folds | None = None,
         scoring: Scoring | None = None,
-        penalty: Literal["l2"] = "l2",
+        penalty: Literal["l2", "l1", "elasticnet"] = "l2",
         loss: ClassificationLoss = "squared_hinge",
         dual: bool | Literal["auto"] = "auto",
         tol: float = 1e-4,
@@ -205,6 +207,7 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
         scaling: Scaling = None,
         max_memory: MaxMemory = None,
         checkpoint: Checkpoint = None,
+        l1_ratio: float | None = None,
     ) -> None:
         self.Cs = Cs
         self.cv = cv
@@ -227,6 +230,7 @@ class LinearSVCCV(_CrossValidatedC, LinearSVC):
         self.scaling = scaling
         self.max_memory = max_memory
         self.checkpoint = checkpoint
+        self.l1_ratio = l1_ratio
 
     multi_class, stopping, warm_start = "ovr", "gap", False
 

@@ -1,27 +1,33 @@
 """The useful range of C: values between two limits, in geometric progression.
 
 The lower limit is the smallest C at which some row reaches zero loss; below it, the direction of w does not depend on
-C. The upper limit is reached when either ½|w|² or the sum of the losses is at most a thousandth of the objective;
-beyond it, the model changes very little.
+C. With an L1 penalty it is the largest C for which all weights are zero. The upper limit is reached when either the
+penalty or the sum of the losses is at most a thousandth of the objective; beyond it, the model changes very little.
 """
 
 import numpy as np
+
+from widemargin.models.elastic_net import half_square
 
 _RATIO_OF_ADJACENT_C = 10.0**0.5
 _MAX_VALUES_OF_C = 40
 _NEGLIGIBLE_PART_OF_OBJECTIVE = 1e-3
 
 
-def is_final(solution):
-    """Return whether ½|w|² or the sum of the losses is negligible, so that a larger C changes the model very little."""
-    penalty = 0.5 * float(solution.w @ solution.w)
-    return min(penalty, solution.primal - penalty) <= _NEGLIGIBLE_PART_OF_OBJECTIVE * solution.primal
+def is_final(solution, penalty_of=half_square, at_zero=np.inf):
+    """Return whether the penalty or the sum of the losses is negligible, so that a larger C changes the model little.
+
+    `penalty_of(w)` returns the penalty of weights. If an objective `at_zero` of weights zero is given, a solution that
+    is hardly better is not final: its weights have hardly begun to grow.
+    """
+    penalty, negligible = penalty_of(solution.w), _NEGLIGIBLE_PART_OF_OBJECTIVE * solution.primal
+    return min(penalty, solution.primal - penalty) <= negligible and solution.primal < at_zero - negligible
 
 
 def useful_range(problems):
-    """Return values of C in geometric progression from the smallest C at which some row reaches zero loss."""
+    """Return values of C in geometric progression; the costs of the problems are those for C = 1."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        power = np.floor(np.log(min(map(_smallest_C_with_a_zero_loss, problems))) / np.log(_RATIO_OF_ADJACENT_C))
+        power = np.floor(np.log(min(map(_smallest_useful_C, problems))) / np.log(_RATIO_OF_ADJACENT_C))
         Cs = _RATIO_OF_ADJACENT_C ** (power + np.arange(_MAX_VALUES_OF_C))
     if not (np.isfinite(Cs).all() and Cs[0] > 0.0):
         raise ValueError(
@@ -29,6 +35,12 @@ def useful_range(problems):
             "targets, or give Cs."
         )
     return Cs
+
+
+def _smallest_useful_C(problem):
+    """Return the lower limit of the range."""
+    own = getattr(problem, "smallest_C", None)
+    return _smallest_C_with_a_zero_loss(problem) if own is None else own()
 
 
 def _smallest_C_with_a_zero_loss(problem):
@@ -43,6 +55,12 @@ def _smallest_C_with_a_zero_loss(problem):
 
 
 def _side_and_beyond(problem):
+    """Return the side on which a row has a loss at w = 0, and how far its score is from zero loss.
+
+    Losses with an entropy are never zero: they are taken as half decayed where the score equals the entropy.
+    """
+    if problem.entropy:
+        return np.sign(problem.upper + problem.lower), np.full(len(problem.upper), problem.entropy)
     return np.sign(problem.target), np.maximum(np.abs(problem.target) - problem.epsilon, 0.0)
 
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from widemargin.problems.formulations import DualQP
-from widemargin.solvers.registry import LINEAR_SOLVERS, specs_of
+from widemargin.solvers.registry import formulation_of, solve_with, specs_of
 from widemargin.solvers.spec import Start
 
 
@@ -12,7 +11,7 @@ class WarmStartPath:
 
     Parameters
     ----------
-    problem : DualQP
+    problem : DualQP or ElasticNet
         With the costs for C = 1.
     settings : Settings
     solver : str
@@ -30,8 +29,9 @@ class WarmStartPath:
     STATE = ("start", "last_C", "largest_factor")  # what a checkpoint keeps between two values of C
 
     def __init__(self, problem, settings, solver):
-        self._problem, self._settings, self._solver = problem, settings, solver
-        self._by_weights = specs_of(DualQP)[solver].starts_from is Start.WEIGHTS
+        self._problem, self._settings = problem, settings
+        self._spec = specs_of(formulation_of(problem))[solver]
+        self._by_weights = self._spec.starts_from is Start.WEIGHTS
         self.start, self.last_C, self.largest_factor = None, np.nan, np.inf
 
     def solved(self, C):
@@ -39,7 +39,7 @@ class WarmStartPath:
         start = self.start
         if start is not None and not self._by_weights:
             start = start * min(self.largest_factor, C / self.last_C)
-        solution = LINEAR_SOLVERS[self._solver](self._problem.scaled(C), self._settings, start)
+        solution = solve_with(self._spec, self._problem.scaled(C), self._settings, start)
         self.start = solution.w if self._by_weights else solution.beta
         self.last_C, self.largest_factor = float(C), _best_factor(solution)
         return [solution]

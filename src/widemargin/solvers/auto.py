@@ -32,7 +32,9 @@ problem whatever its costs are, otherwise ocas if the intercept is not penalised
 on disk, newton is used up to its number of columns, but sbm for a single problem with a price above 30, at most one
 coordinate step (a fifth for squared losses) from zero to the bound and a tolerance of 1e-4 or more; for more columns,
 sbm, or ocas if the intercept is not penalised. The speed of the disk does not enter: within these limits sbm needs
-fewer passes than newton and less time between them. The measurements are in docs/which-solver.md.
+fewer passes than newton and less time between them. Losses with an entropy, such as the log loss, are for newton and
+dcd only: newton up to a price of 150, or if the intercept is not penalised or rows are not in memory, otherwise dcd,
+which newton continues as above. The measurements are in docs/which-solver.md.
 """
 
 import numpy as np
@@ -44,13 +46,13 @@ from widemargin.solvers.contract import Status, changed
 from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
 from widemargin.solvers.coordinate_descent.block_minimisation import sbm
 from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, ClimbingSweeps, coordinate_steps, height
-from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps
+from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps, dcd
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.pairs import pairs
 from widemargin.solvers.coordinate_descent.state import Coordinates
 from widemargin.solvers.cutting_planes.methods import ocas
 from widemargin.solvers.handover import joined, rest_of
-from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
+from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set, takes_problem
 from widemargin.solvers.newton.smoothed import (
     MAX_COLUMNS,
     NEWTON,
@@ -64,6 +66,7 @@ from widemargin.solvers.spec import SolverSpec, Start
 # Prices, heights and burdens are defined above.
 _MAX_PRICE_OF_NEWTON, _MAX_PRICE_PER_HEIGHT = 30.0, 3.0  # up to which newton is used
 _MAX_PRICE_AT_ANY_COST, _MAX_COLUMNS_AT_ANY_COST = 1000.0, 300  # the same, with a free intercept and on paths of costs
+_MAX_PRICE_WITH_ENTROPY = 150.0  # up to which newton is used for losses with an entropy, whatever the costs are
 _MAX_PRICE_FOR_SMALL_COSTS = 150.0  # up to which small costs are given as the reason why newton is not used
 # For rows on disk: coordinate steps from zero to the bound, and tolerance, within which sbm was measured to be faster.
 _MAX_STEPS_OF_SBM, _MAX_STEPS_OF_SBM_SQUARED, _MIN_TOL_OF_SBM = 1.0, 0.2, 1e-4
@@ -72,7 +75,8 @@ _MIN_HEIGHT_TO_CLIMB, _MIN_HEIGHT_TO_CLIMB_IF_WIDE = 5.0, 20.0  # below which dc
 _MIN_BURDEN_TIMES_HEIGHT_TO_CLIMB = 300.0
 # Nanoseconds per stored value in a sweep, and in a pass over the rows; per operation of BLAS; per Newton step besides.
 _NS_PER_SWEPT_VALUE, _NS_PER_PASSED_VALUE, _NS_PER_FLOP, _NS_PER_NEWTON_STEP = 3.0, 1.3, 0.05, 7e5
-_BAND_FRACTION, _BAND_FRACTION_SQUARED = 0.15, 0.4  # of the rows, which contribute to the matrix of a Newton step
+_BAND_FRACTION, _BAND_FRACTION_SQUARED = 0.15, 0.4  # of the rows, which contribute to the matrix of a Newton step;
+# with an entropy all rows do
 _NEWTON_STEPS, _FEW_NEWTON_STEPS = 25, 8  # usual; for squared losses, and if newton starts from a sample of the rows
 _TIME_FRACTION_AFTER_SWEEPS = 0.6  # of newton's time, which it takes if it starts from the result of sweeps
 _PASSES_BEFORE_FORECAST = 3.0  # before the number of remaining sweeps is extrapolated from the gap
@@ -97,6 +101,8 @@ def auto(problem, settings, start=None):
 
 def chosen(problem, settings, start=None):
     """Return the solver for a problem, as a function, and the reason of the choice."""
+    if problem.entropy:
+        return _chosen_for_entropy(problem, settings, start)
     if not problem.X.is_in_memory:
         return _chosen_for_blocks(problem)
     if problem.dual_sum and settings.checkpoint is None:
@@ -115,12 +121,28 @@ def chosen(problem, settings, start=None):
         return ocas, "the intercept is not penalised, and there are many columns"
     if settings.stopping != "gap" or start is not None:
         return _sweeps, "stopping='kkt'" if settings.stopping != "gap" else "a start"
-    price = _price(problem.X, squared=problem.is_squared)
+    price = _price_of(problem)
     if price <= _MAX_PRICE_OF_NEWTON:
         return _newton_then_sweeps, "many rows for each column"
     if np.isfinite(price) and price <= _MAX_PRICE_PER_HEIGHT * height(problem):
         return _newton_then_sweeps, "large costs"
     return _sweeps_then_newton, "small costs" if price <= _MAX_PRICE_FOR_SMALL_COSTS else "many columns or few rows"
+
+
+def _chosen_for_entropy(problem, settings, start):
+    """Return the solver for losses with an entropy, and the reason."""
+    if settings.stopping != "gap":
+        return dcd, "stopping='kkt'"
+    if problem.free_intercept:
+        return newton, "the intercept is not penalised"
+    if not problem.X.is_in_memory or settings.checkpoint is not None:
+        return newton, "rows are not in memory" if settings.checkpoint is None else "it writes checkpoints"
+    price = _price_of(problem)
+    if price <= _MAX_PRICE_WITH_ENTROPY:
+        return newton, "many rows for each column"
+    if start is not None:
+        return dcd, "a start"
+    return _sweeps_then_newton, "many columns or few rows"
 
 
 def _chosen_for_blocks(problem):
@@ -173,17 +195,22 @@ def suits_newton_at_any_cost(X):
     return _price(X) <= _MAX_PRICE_AT_ANY_COST or X.n_columns <= min(X.n_rows, _MAX_COLUMNS_AT_ANY_COST)
 
 
-def _price(X, squared=False):
+def _price_of(problem):
     """Return the expected time of newton divided by that of a sweep of dcd; infinite if there are too many columns."""
+    return _price(problem.X, squared=problem.is_squared, has_entropy=problem.entropy > 0.0)
+
+
+def _price(X, squared=False, has_entropy=False):
+    """Return `_price_of` problems with this X."""
     if X.n_columns > min(MAX_COLUMNS, X.n_rows):
         return np.inf
-    n_steps = _FEW_NEWTON_STEPS if squared or starts_from_sample(X) else _NEWTON_STEPS
-    return n_steps * _step_time(X, squared) / (_NS_PER_SWEPT_VALUE * max(1, X.n_stored))
+    n_steps = _FEW_NEWTON_STEPS if squared or has_entropy or starts_from_sample(X) else _NEWTON_STEPS
+    band = 1.0 if has_entropy else (_BAND_FRACTION_SQUARED if squared else _BAND_FRACTION)
+    return n_steps * _step_time(X, band * X.n_rows) / (_NS_PER_SWEPT_VALUE * max(1, X.n_stored))
 
 
-def _step_time(X, squared):
-    """Return the expected time of a Newton step in nanoseconds."""
-    rows = X.n_rows * (_BAND_FRACTION_SQUARED if squared else _BAND_FRACTION)
+def _step_time(X, rows):
+    """Return the expected time of a Newton step in nanoseconds; so many rows contribute to the matrix."""
     return (
         _NS_PER_NEWTON_STEP
         + _NS_PER_PASSED_VALUE * X.n_stored
@@ -219,7 +246,7 @@ def _sweeps_then_newton(problem, settings, start=None, after_newton=False):
 
     If newton was tried before (`after_newton`), or there are too many columns for it, its active-set method continues.
     """
-    price, is_dense = _price(problem.X, squared=problem.is_squared), can_be_dense(problem.X)
+    price, is_dense = _price_of(problem), takes_problem(problem)
     if not is_dense and np.isinf(price):
         return _sweeps(problem, settings, start)
     forecast = _SwitchForecast(_TIME_FRACTION_AFTER_SWEEPS * price, settings)
@@ -277,6 +304,8 @@ class _SwitchForecast:
 
 def _sweeps(problem, settings, start=None):
     """Minimise a DualQP by `dcd`, `avsf` or `climb`."""
+    if problem.entropy:
+        return dcd(problem, settings, start)
     state = Coordinates(problem, start, settings.n_jobs)
     wide = problem.X.is_wide
     if height(problem, state.norms) < (_MIN_HEIGHT_TO_CLIMB_IF_WIDE if wide else _MIN_HEIGHT_TO_CLIMB):

@@ -149,11 +149,12 @@ Record = TypeVar("Record")
 
 def changed(record: Record, **fields: object) -> Record:
     """Return Settings or a Solution with some fields changed, as `dataclasses.replace`, in a tenth of its time."""
-    unknown = fields.keys() - vars(record).keys()
-    if unknown:
-        raise TypeError(f"{type(record).__name__} has no field {sorted(unknown)[0]!r}.")
     copy = object.__new__(type(record))
-    vars(copy).update(vars(record), **fields)
+    values = vars(copy)
+    values.update(vars(record), **fields)
+    if len(values) != len(vars(record)):
+        unknown = fields.keys() - vars(record).keys()
+        raise TypeError(f"{type(record).__name__} has no field {sorted(unknown)[0]!r}.")
     return copy
 
 
@@ -217,9 +218,17 @@ class Solution:
     @property
     def is_finite(self) -> bool:
         """Whether weights, intercept, dual variables and primal objective are finite; `dual` may be −∞, but not NaN."""
-        beta = self.beta if isinstance(self.beta, np.ndarray) else 0.0  # those of rows elsewhere are not seen here
-        parts = (self.w, self.intercept, self.primal, beta)
-        return all(np.isfinite(part).all() for part in parts) and not np.isnan(self.dual)
+        intercept: Any = self.intercept  # an array, if there are several classes
+        parts = [self.w]
+        if isinstance(self.beta, np.ndarray):  # those of rows elsewhere are not seen here
+            parts.append(self.beta)
+        if isinstance(intercept, np.ndarray):
+            parts.append(intercept)
+        elif not math.isfinite(intercept):
+            return False
+        if math.isnan(self.dual) or not math.isfinite(self.primal):
+            return False
+        return all(np.isfinite(part).all() for part in parts)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from widemargin._runtime.place import HERE
 from widemargin._runtime.threads import run, split
 from widemargin.problems.certificates import losses, relative_gap
 from widemargin.problems.intercept import best_intercept
-from widemargin.problems.losses import error_of_imbalance, loss_and_slope
+from widemargin.problems.losses import error_of_imbalance, interval_entropy, loss_and_slope, smooth_loss_and_slope
 from widemargin.problems.row_risk import norms_of, product_of_sizes
 from widemargin.solvers.contract import HISTORY, Solution, Status, changed
 from widemargin.solvers.exact_sums import MAX_FACTOR, exact_sum, precise_dual, precise_primal, precise_scores
@@ -41,6 +41,7 @@ _COMPENSATED_SUM_ERROR = 16.0 * _UNIT_ROUNDOFF  # relative error of a term of a 
 _NEGLIGIBLE_ROUNDING = 1e-9  # bound on rounding, relative to the objective, up to which exact sums are not needed
 _RETRY_TOL_FRACTION = 0.5  # of the tolerance, which a solver is asked for if rounding alone keeps the gap above it
 _ROWS_PER_TASK = 1 << 17
+_MAX_TERMS_OF_ONE_BLAS_THREAD = 1 << 13  # of a sum that no BLAS shares among threads
 
 
 def finished(problem, solution, settings, resolve=None):
@@ -212,10 +213,29 @@ def _certified(problem, solution, settings, *, keeps_intercept=False):
             dual_error = _COMPENSATED_SUM_ERROR * size
     dual -= primal_error + dual_error
     if problem.free_intercept and solution.beta is not None:
-        target, epsilon, norm = problem.X.place.largest(_largest_numbers, problem, settings.n_jobs)
-        w_norm = math.sqrt(float(solution.w @ solution.w))
-        dual -= error_of_imbalance(_imbalance(problem.X, sums), primal - dual, w_norm, float(target + epsilon), norm)
+        target, norm = _intercept_numbers(problem, settings.n_jobs)
+        w_norm = math.sqrt(_square(solution.w))
+        dual -= error_of_imbalance(_imbalance(problem.X, sums), primal - dual, w_norm, target, norm)
     return _with_bounds(solution, primal, dual)
+
+
+def _intercept_numbers(problem, n_jobs):
+    """Return t and n such that some optimal free intercept is at most t + n |w|: see `error_of_imbalance`.
+
+    With an entropy the losses have no corners. Let the costs of rows with upper > 0 sum to P, those of the others to N.
+    If b exceeds all |s_i| + |target_i| by x entropy, the sum of all dual variables is zero only if exp(x) <= P / N.
+    """
+    target, epsilon, norm = problem.X.place.largest(_largest_numbers, problem, n_jobs)
+    if problem.entropy:
+        above, below = problem.X.place.total(_side_sums, problem)
+        with np.errstate(divide="ignore"):
+            target += problem.entropy * abs(np.log(above) - np.log(below))
+    return float(target + epsilon), norm
+
+
+def _side_sums(problem):
+    """Return Σ upper and Σ −lower."""
+    return np.array([problem.upper.sum(), -problem.lower.sum()])
 
 
 def _imbalance(X, sums):
@@ -226,8 +246,8 @@ def _imbalance(X, sums):
 def _with_bounds(solution, primal, dual):
     """Return a solution with these objectives, which also replace those of the last entry of its history."""
     history = solution.history.copy()
-    iteration, seconds, passes = history[-1].item()[:3]
-    history[-1] = iteration, seconds, passes, primal, dual, relative_gap(primal, dual, solution.scale)
+    last = history[-1]
+    last["primal"], last["dual"], last["gap"] = primal, dual, relative_gap(primal, dual, solution.scale)
     return changed(solution, primal=primal, dual=dual, history=history)
 
 
@@ -243,7 +263,7 @@ def finished_risk(problem, solution, settings):
     if _ends_at_once(problem, solution):
         return solution
     X, w = problem.X, solution.w
-    w_norm = math.sqrt(float(w @ w))
+    w_norm = math.sqrt(_square(w))
     largest_norm = float(X.place.largest(_largest_norm, problem, settings.n_jobs))
     largest_slope = 2.0 * problem.scale  # upper bound of Σ |c_i| of every plane
     risk_error = largest_slope * (X.longest_row + 2) * _UNIT_ROUNDOFF * largest_norm * w_norm
@@ -319,15 +339,21 @@ def _certificate_sums(problem, point, beta, n_jobs):
     An intercept of None is the best one, which the sums then have, too.
     """
     X, (w, intercept, score_error) = problem.X, point
-    norms, w_norm = norms_of(X.squared_norms(n_jobs)), math.sqrt(float(w @ w))
+    norms, w_norm = norms_of(X.squared_norms(n_jobs)), math.sqrt(_square(w))
     scores, v = (X.scores(w, n_jobs), 0.0) if beta is None else X.scores_and_combination(w, beta, n_jobs)
     found = best_intercept(problem, scores) if intercept is None else 0.0
     intercept = found if intercept is None else intercept
-    losses = _sums(_sum_losses, problem, n_jobs, scores, norms, intercept, w_norm, score_error)
+    sum_losses, sum_dual = (_sum_smooth_losses, _sum_smooth_dual) if problem.entropy else (_sum_losses, _sum_dual)
+    losses = _sums(sum_losses, problem, n_jobs, scores, norms, intercept, w_norm, score_error)
     if beta is None:
         return CertificateSums(*losses, intercept=found)
     of_beta = (_excess(problem, beta), float(np.abs(beta).sum())) if problem.free_intercept else (0.0, 0.0)
-    return CertificateSums(*losses, v, *_sums(_sum_dual, problem, n_jobs, beta, norms), *of_beta, found)
+    return CertificateSums(*losses, v, *_sums(sum_dual, problem, n_jobs, beta, norms), *of_beta, found)
+
+
+def _square(v):
+    """Return |v|². BLAS would share a long sum among threads, which wait milliseconds for each other on busy cores."""
+    return float(v @ v) if len(v) <= _MAX_TERMS_OF_ONE_BLAS_THREAD else float(np.einsum("j,j->", v, v))
 
 
 def _excess(problem, beta):
@@ -345,7 +371,7 @@ def _largest_numbers(problem, n_jobs):
 def _primal(problem, solution, sums):
     """Return the primal objective, a bound on its rounding error, and one on that of a cutting plane at this point."""
     X, w = problem.X, solution.w
-    half_norm, term = 0.5 * float(w @ w), problem.dual_sum * solution.intercept
+    half_norm, term = 0.5 * _square(w), problem.dual_sum * solution.intercept
     sum_error = _sum_error(X) * (sums.loss + abs(term)) + (len(w) + 2) * _UNIT_ROUNDOFF * half_norm
     plane_error = (X.longest_sum + 64) * _UNIT_ROUNDOFF * (sums.plane_size + abs(term))
     return half_norm + sums.loss + term, max(sums.worst - sums.loss, 0.0) + sum_error, plane_error
@@ -354,7 +380,7 @@ def _primal(problem, solution, sums):
 def _dual(X, sums):
     """Return the dual objective, and a bound on its rounding error."""
     v = sums.vector
-    half_norm = 0.5 * float(v @ v)
+    half_norm = 0.5 * _square(v)
     v_error = (X.longest_sum + 2) * _UNIT_ROUNDOFF * sums.vector_size
     sum_error = _sum_error(X) * sums.value_size + (len(v) + 2) * _UNIT_ROUNDOFF * half_norm
     return sums.value - half_norm, math.sqrt(2.0 * half_norm) * v_error + 0.5 * v_error**2 + sum_error
@@ -368,6 +394,8 @@ def _sum_error(X):
 def _sums(function, problem, n_jobs, *arguments):
     """Return the three sums that a compiled function returns for a range of rows, over all rows."""
     numbers = problem.target, problem.lower, problem.upper, problem.curvature, problem.epsilon
+    if problem.entropy:
+        numbers = *numbers[:3], problem.entropy
     if len(problem.target) <= _ROWS_PER_TASK:
         return function(*numbers, 0, len(problem.target), *arguments)
     ranges = split(len(problem.target), -(-len(problem.target) // _ROWS_PER_TASK))
@@ -405,6 +433,33 @@ def _sum_dual(target, lower, upper, curvature, epsilon, start, stop, beta, norms
         gain, cost = target[i] * beta[i], abs(beta[i]) * (epsilon[i] + 0.5 * curvature[i] * abs(beta[i]))
         value, rest = _compensated_sum(value, rest, gain - cost)
         size += abs(gain) + cost
+        v_size += abs(beta[i]) * norms[i]
+    return value + rest, size, v_size
+
+
+@compiled
+def _sum_smooth_losses(target, lower, upper, entropy, start, stop, scores, norms, intercept, w_norm, score_error):
+    """Return the sums of `_sum_losses` for losses with an entropy."""
+    loss, loss_rest, worst, worst_rest, plane_size = 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(start, stop):
+        residual, error = target[i] - (scores[i] + intercept), score_error * (norms[i] * w_norm + abs(intercept))
+        here, slope = smooth_loss_and_slope(residual, lower[i], upper[i], entropy)
+        above, _ = smooth_loss_and_slope(residual + error, lower[i], upper[i], entropy)
+        below, _ = smooth_loss_and_slope(residual - error, lower[i], upper[i], entropy)
+        loss, loss_rest = _compensated_sum(loss, loss_rest, here)
+        worst, worst_rest = _compensated_sum(worst, worst_rest, max(above, below))
+        plane_size += abs(slope) * (abs(target[i]) + norms[i] * w_norm)
+    return loss + loss_rest, worst + worst_rest, plane_size
+
+
+@compiled
+def _sum_smooth_dual(target, lower, upper, entropy, start, stop, beta, norms):
+    """Return the sums of `_sum_dual` for losses with an entropy, whose terms are target_i beta_i + entropy H_i."""
+    value, rest, size, v_size = 0.0, 0.0, 0.0, 0.0
+    for i in range(start, stop):
+        gain, term = target[i] * beta[i], entropy * interval_entropy(beta[i], lower[i], upper[i])
+        value, rest = _compensated_sum(value, rest, gain + term)
+        size += abs(gain) + term
         v_size += abs(beta[i]) * norms[i]
     return value + rest, size, v_size
 

@@ -1,34 +1,44 @@
 """All solvers by name, and the check that refuses problems which a solver does not take.
 
-A solver is registered by adding its spec to `SPECS`. The dictionaries LINEAR_SOLVERS, RISK_SOLVERS,
-KERNEL_SOLVERS and FIXED_SUM_SOLVERS hold the solvers that take a DualQP, a RiskProblem, a KernelQP and a FixedSumQP, as
-functions that check a problem and then solve it.
+A solver is registered by the place of its spec in `_LINEAR` or, if it takes a KernelQP, in `_KERNEL`. The dictionaries
+LINEAR_SOLVERS, RISK_SOLVERS, KERNEL_SOLVERS and FIXED_SUM_SOLVERS hold the solvers that take a DualQP, a RiskProblem, a
+KernelQP and a FixedSumQP, as functions that check a problem and then solve it. They and SPECS, the tuple of all specs,
+are made when they are first asked for: kernel machines do not import the linear solvers, which would take as long as
+all else that is ours.
 """
 
 from functools import cache, partial
+from importlib import import_module
+from typing import Any
 
 from widemargin._runtime.place import HERE
 from widemargin._runtime.words import listed as listed
 from widemargin.problems.formulations import DualQP, FixedSumQP, Intercept, KernelQP, RiskProblem
-from widemargin.solvers.auto import AUTO
-from widemargin.solvers.coordinate_descent.avsf import AVSF
-from widemargin.solvers.coordinate_descent.block_minimisation import SBM
-from widemargin.solvers.coordinate_descent.climb import CLIMB
-from widemargin.solvers.coordinate_descent.crammer_singer import CRAMMER_SINGER
-from widemargin.solvers.coordinate_descent.dcd import DCD
-from widemargin.solvers.coordinate_descent.pairs import PAIRS
-from widemargin.solvers.cutting_planes.methods import OCAS, SVMPERF
-from widemargin.solvers.decomposition.smo import SMO
-from widemargin.solvers.decomposition.whole_matrix import KERNEL_AUTO, SVMLIGHT
-from widemargin.solvers.newton.smoothed import NEWTON
-from widemargin.solvers.spec import Losses, Rows
+from widemargin.solvers.spec import Losses, Rows, SolverSpec
 
-SPECS = (AUTO, DCD, AVSF, CLIMB, SBM, PAIRS, NEWTON, SVMPERF, OCAS, CRAMMER_SINGER, KERNEL_AUTO, SVMLIGHT, SMO)
+_LINEAR = (  # modules of `widemargin.solvers`, and the names of specs in them
+    "auto.AUTO", "coordinate_descent.dcd.DCD", "coordinate_descent.avsf.AVSF", "coordinate_descent.climb.CLIMB",
+    "coordinate_descent.block_minimisation.SBM", "coordinate_descent.pairs.PAIRS", "newton.smoothed.NEWTON",
+    "cutting_planes.methods.SVMPERF", "cutting_planes.methods.OCAS", "coordinate_descent.crammer_singer.CRAMMER_SINGER",
+    "proximal_newton.prox_newton.PROX_NEWTON",
+)  # fmt: skip
+_KERNEL = (
+    "decomposition.whole_matrix.KERNEL_AUTO", "decomposition.whole_matrix.SVMLIGHT", "decomposition.smo.SMO",
+)  # fmt: skip
 
 
+@cache
+def _specs(places):
+    """Return the specs at these places, whose modules are imported."""
+    found = [place.rpartition(".") for place in places]
+    return tuple(getattr(import_module(f"widemargin.solvers.{module}"), name) for module, _, name in found)
+
+
+@cache
 def specs_of(formulation):
     """Return a dictionary of the specs of all solvers that take a formulation, by name."""
-    return {spec.name: spec for spec in SPECS if formulation in spec.takes}
+    specs = _specs(_KERNEL if formulation is KernelQP else _LINEAR)
+    return {spec.name: spec for spec in specs if formulation in spec.takes}
 
 
 def names_of(formulation, *, intercept=None, stopping=None):
@@ -137,6 +147,8 @@ def _refusal(spec, problem):
         )
     if spec.losses is Losses.HINGES and isinstance(problem, DualQP) and not problem.is_made_of_hinges:
         return f"takes losses that are {Losses.HINGES.value}"
+    if spec.losses is Losses.QUADRATIC and problem.entropy:
+        return f"takes losses that are {Losses.QUADRATIC.value}, which the log loss is not"
     return spec.refuses(problem)
 
 
@@ -162,18 +174,17 @@ def formulation_of(problem):
 @cache
 def _formulation_of_class(kind):
     """Return the formulation that a class of problems is or derives from."""
-    known = {formulation for spec in SPECS for formulation in spec.takes}
-    return next((base for base in kind.__mro__ if base in known), kind)
+    return next((base for base in kind.__mro__ if specs_of(base)), kind)
 
 
 def counts_of(solver):
     """Return the unit of the iterations of the solvers named in `solver_` of a model; "iterations" if they differ."""
     named = [name for part in solver.split("; ") for name in part.partition(" (")[0].split(", then ")]
-    counts = {spec.counts for spec in SPECS if spec.name in named}
+    counts = {spec.counts for spec in _specs(_LINEAR + _KERNEL) if spec.name in named}
     return counts.pop() if len(counts) == 1 else "iterations"
 
 
-def _solve(spec, problem, settings, start=None):
+def solve_with(spec, problem, settings, start=None):
     """Check that a solver takes a problem, and solve it."""
     check(spec, problem, settings)
     return spec.solve(problem, settings, start)
@@ -182,9 +193,25 @@ def _solve(spec, problem, settings, start=None):
 @cache
 def solvers_of(formulation):
     """Return a dictionary of the solvers that take a formulation, by name, as functions that check a problem first."""
-    return {name: partial(_solve, spec) for name, spec in specs_of(formulation).items()}
+    return {name: partial(solve_with, spec) for name, spec in specs_of(formulation).items()}
 
 
-LINEAR_SOLVERS, RISK_SOLVERS, KERNEL_SOLVERS, FIXED_SUM_SOLVERS = map(
-    solvers_of, (DualQP, RiskProblem, KernelQP, FixedSumQP)
-)
+SPECS: tuple[SolverSpec, ...]
+LINEAR_SOLVERS: dict[str, Any]
+RISK_SOLVERS: dict[str, Any]
+KERNEL_SOLVERS: dict[str, Any]
+FIXED_SUM_SOLVERS: dict[str, Any]
+_DICTIONARIES = {
+    "LINEAR_SOLVERS": DualQP, "RISK_SOLVERS": RiskProblem, "KERNEL_SOLVERS": KernelQP, "FIXED_SUM_SOLVERS": FixedSumQP,
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Make SPECS or a dictionary of solvers when it is first asked for."""
+    if name == "SPECS":
+        made = _specs(_LINEAR + _KERNEL)
+    elif name in _DICTIONARIES:
+        made = solvers_of(_DICTIONARIES[name])
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, made)

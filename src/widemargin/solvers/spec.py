@@ -25,6 +25,7 @@ class Losses(Enum):
     """The losses of a DualQP that a solver takes."""
 
     ANY = "any"
+    QUADRATIC = "linear or quadratic, in parts at least"
     HINGES = "hinges or their squares"
 
 

@@ -13,6 +13,7 @@ from widemargin.evaluation.predictions import Prediction, has_probabilities, has
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.machines import machine_of
 from widemargin.models.multiclass import labels_of
+from widemargin.models.probabilities import has_logistic_scores
 from widemargin.persistence.libsvm import written_order
 from widemargin.workflows.block_files import block_paths, refuse_options_of_text
 from widemargin.workflows.errors import ArgumentError, FileNote, spelled
@@ -159,8 +160,9 @@ def _check_abilities(model, path, *, scores, probability):
         raise ArgumentError(f"{spelled('scores=True')} is for classification, {path} is a {kind} model; leave it out")
     asked = spelled("probability=True")
     if probability and not has_probabilities(model):
-        raise ArgumentError(f"{asked}: {path} has no probability estimates; leave it out or train with {asked}")
-    if not probability and has_probabilities(model):
+        way = f"train with {asked}, or --loss log_loss if it is linear"
+        raise ArgumentError(f"{asked}: {path} has no probability estimates; leave it out or {way}")
+    if not probability and has_probabilities(model) and not has_logistic_scores(model):  # there no fit is spent on them
         warn_caller(f"{path} has probability estimates; {asked} would use them", FileNote)
 
 

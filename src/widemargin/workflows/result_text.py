@@ -9,6 +9,7 @@ from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ordinal import OrdinalSVC
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.cutting_plane.roc_area import ROCAreaSVC
+from widemargin.models.elastic_net import has_sparse_penalty
 from widemargin.models.kernel.machines import KERNELS, MACHINES, machine_of
 from widemargin.models.linear import LinearSVC
 from widemargin.models.linear_one_class import LinearOneClassSVM
@@ -20,6 +21,7 @@ _DESCRIPTIONS = {
     OrdinalSVC: "OrdinalSVC, ranks by thresholds, linear",
     ROCAreaSVC: "ROCAreaSVC, area under the ROC curve, linear",
 }
+_PENALTIES = {"l1": "L1", "elasticnet": "elastic net"}
 _FACTS_OF_SOME_MACHINES = ("nu", "C", "epsilon")  # in the order in which svm-train prints them
 _LAPLACE = """\
 Prob. model for test data: target value = predicted value + z,
@@ -51,8 +53,10 @@ def model_words(model):
     is_joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
     if isinstance(model.loss, RowLoss):
         return f"{kind}, {model.loss}"
-    loss = "Crammer and Singer's" if is_joint else model.loss.replace("_", " ").replace("epsilon i", "epsilon-i")
-    return f"{kind}, {loss} loss"
+    words = model.loss.removesuffix("_loss").replace("_", " ").replace("epsilon i", "epsilon-i")
+    loss = "Crammer and Singer's" if is_joint else words
+    penalty = "" if not has_sparse_penalty(model) else f", {_PENALTIES[model.penalty]} penalty"
+    return f"{kind}, {loss} loss{penalty}"
 
 
 def kernel_facts(model, y):

@@ -2,13 +2,14 @@
 
 Each group of fits takes rows in one container, dense or CSR, of float64 or float32: few rows, for which solvers are
 named rather than chosen by `auto`, and more rows, since some functions are for those only. One loss stands for all
-others, since a loss is numbers.
+others, since a loss is numbers; those with an entropy have loops of their own.
 tests/workflows/test_warmup.py fits other data, and fails if one of these fits is missing.
 """
 
 import tempfile
 import warnings
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,11 @@ def _linear_svc(rows, more):
         LinearSVC(solver=solver, penalize_intercept=False).fit(rows.X, rows.two)
     LinearSVC(scaling="standard").fit(rows.X, rows.three).decision_function(rows.X)
     LinearSVC(multi_class="crammer_singer").fit(rows.X, rows.three).predict(rows.X)
-    for loss in ("hinge", "squared_hinge"):
+    for of_rows, is_penalised in product((rows, more), (True, False)):
+        LinearSVC("l1", penalize_intercept=is_penalised).fit(of_rows.X, of_rows.two)
+    for solver in ("newton", "dcd"):
+        LinearSVC(loss="log_loss", solver=solver).fit(rows.X, rows.two).predict_proba(rows.X)
+    for loss in ("hinge", "squared_hinge", "log_loss"):
         for is_penalised in (True, False):
             LinearSVC(loss=loss, penalize_intercept=is_penalised).fit(more.X, more.two)
 

@@ -47,7 +47,7 @@ _ARGUMENTS = (
     "n_folds", "seed", "scoring", "extend", "refine", "scale_targets", "memory", "results", "resume", "overwrite",
 )  # fmt: skip
 _OPTIONS_THAT_SELECT_A_MACHINE = {
-    "kernel", "kernel_type", "svm_type", "loss", "bias", "multi_class", "penalize_intercept", "stopping",
+    "kernel", "kernel_type", "svm_type", "loss", "bias", "multi_class", "penalize_intercept", "stopping", "penalty",
 }  # fmt: skip
 
 

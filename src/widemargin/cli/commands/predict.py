@@ -49,7 +49,8 @@ def make_parser():
     add("--scores", action="store_true",
         help="write decision values after each label, and their names in the first line")  # fmt: skip
     add("-b", type=switch, default=False, dest="probability", metavar="0|1",
-        help="1: write probabilities after each label, of a model trained with -b 1 (default: 0)")  # fmt: skip
+        help="1: write probabilities after each label, of a model trained with -b 1 or --loss log_loss (default: "
+        "0)")  # fmt: skip
     add("--task", choices=SVMLIGHT_TASKS, help="what a model of SVM-light's text is for, which does not say unless "
         "widemargin wrote it (default: classification)")  # fmt: skip
     add_zero_based_option(parser)

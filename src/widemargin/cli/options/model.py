@@ -7,7 +7,7 @@ from importlib import import_module
 from widemargin._runtime.words import listed
 from widemargin.cli.messages import add_output_options
 from widemargin.cli.options import kernel as kernel_options
-from widemargin.cli.options import parsing, solver_names
+from widemargin.cli.options import parsing, penalty, solver_names
 from widemargin.cli.options.parsing import Parser
 from widemargin.data.blocks.memory import bytes_of
 
@@ -15,10 +15,14 @@ _TASKS = {"classification": "linear.LinearSVC", "regression": "linear.LinearSVR"
 _LOSSES = {
     "hinge": "classification",
     "squared_hinge": "classification",
+    "log_loss": "classification",
     "epsilon_insensitive": "regression",
     "squared_epsilon_insensitive": "regression",
 }
-_ONLY_FOR = {"epsilon": "regression", "class_weight": "classification", "multi_class": "classification"}
+_ONLY_FOR = {
+    "epsilon": "regression",
+    **dict.fromkeys(("class_weight", "multi_class", *penalty.OPTIONS), "classification"),
+}
 _CUTTING_PLANE_TASKS = {
     "rank": "cutting_plane.ranking.RankSVM",
     "ordinal": "cutting_plane.ordinal.OrdinalSVC",
@@ -32,14 +36,14 @@ _CUTTING_PLANE_OPTIONS = ("C", "tol", "stopping", "solver", "max_iter", "max_sec
 _OPTIONS_OF_TASK = {"measure": ("measure", "bias")}
 _LINEAR_DEFAULTS = {"C": 1.0, "tol": 1e-4, "stopping": "gap", "solver": "auto", "max_iter": 1000}
 _PASSED_ON = (
-    *_LINEAR_DEFAULTS, "max_seconds", "loss", "epsilon", "multi_class", "penalize_intercept", *_OF_LARGE_DATA,
+    *_LINEAR_DEFAULTS, "max_seconds", "loss", "epsilon", "multi_class", "penalize_intercept", *penalty.OPTIONS,
+    *_OF_LARGE_DATA,
 )  # fmt: skip
 
-_LINEAR_CHOICES = {"loss", "bias", "multi_class", "stopping", "solver", "penalize_intercept"}
+_LINEAR_CHOICES = {"loss", "bias", "multi_class", "stopping", "solver", "penalize_intercept", *penalty.OPTIONS}
 _ANSWERS = {
     "-C": "-C is LIBLINEAR's search for C, which is widemargin grid --kernel linear here; -c is C",
     "-R": "-R is LIBLINEAR's option for an intercept without penalty; use --no-penalize-intercept",
-    "--penalty": "--penalty is not available: the penalty is L2, ½|w|², for every machine; leave it out",
     "--dual": "--dual is not available: --solver chooses how the problem is solved, see --help; leave it out",
 }
 
@@ -53,8 +57,10 @@ _EXAMPLES = """\
 examples:
   widemargin train heart_scale                            linear, squared hinge loss, writes heart_scale.model
   widemargin train -c 10 --loss hinge --tol 1e-6 heart_scale heart.model
+  widemargin train --loss log_loss heart_scale            logistic regression; -s 7 is the same, as in LIBLINEAR
   widemargin train --task regression -p 0.1 abalone       linear support vector regression
   widemargin train --no-penalize-intercept heart_scale    an intercept that is not penalised
+  widemargin train --penalty l1 -c 0.1 heart_scale        many weights zero; the same is -s 5, as for LIBLINEAR
   widemargin train --task rank -c 20 train.dat            ranking within queries: `3 qid:1 1:0.5 ...`, as for SVM-rank
   widemargin train --task rank --kernel rbf --basis 500 -c 20 train.dat   ranking by functions of 500 basis points
   widemargin train --task ordinal stars                   ordinal regression: ordered labels, separated by thresholds
@@ -133,6 +139,7 @@ def _add_problem_options(group):
         help="factor of C for a class, may be repeated; also -wLABEL WEIGHT, or balanced (nu-SVC has it too, unlike "
         "svm-train's)")  # fmt: skip
     add("--loss", choices=list(_LOSSES), help="linear: default squared_hinge, or epsilon_insensitive for regression")
+    penalty.add_penalty_options(add)
     add("--measure", type=_measure_name, help="task measure: f1, prbep, precision@K or recall@K of the K rows with the "
         "largest scores, or error; the larger label is the positive one (default: f1)")  # fmt: skip
     add("--no-penalize-intercept", action="store_false", dest="penalize_intercept", help="classification and "
@@ -214,6 +221,9 @@ def make_model(parser, options):
         return _make_cutting_plane_model(parser, options)
     if _is_linear_one_class(options):
         return _make_linear_one_class(parser, options)
+    penalty.take_liblinear_type(parser, options)
+    if getattr(options, "svm_type", None) == kernel_options.LOGISTIC:
+        return _make_linear_model(parser, _with_log_loss(parser, options))
     selecting = kernel_options.selecting_option(parser, options)
     if selecting is not None:
         return kernel_options.make_kernel_model(parser, options, selecting)
@@ -232,6 +242,19 @@ def hint(model, options):
     return "; the rbf kernel, svm-train's default, is -t 2"
 
 
+def _with_log_loss(parser, options):
+    """Return the options with --loss log_loss in place of LIBLINEAR's -s 7; a usage error if others contradict it."""
+    given, number = dict(vars(options)), options.svm_type
+    del given["svm_type"]
+    if given.setdefault("loss", "log_loss") != "log_loss":
+        parser.error(f"-s {number} means --loss log_loss, got --loss {given['loss']}; leave one of them out")
+    options = argparse.Namespace(**given)
+    selecting = kernel_options.selecting_option(parser, options)
+    if selecting is not None:
+        parser.error(f"{selecting} is for kernel machines, and -s {number} is logistic regression; leave one out")
+    return options
+
+
 def _make_linear_model(parser, options):
     given = {**_LINEAR_DEFAULTS, **vars(options)}
     if given["solver"] not in solver_names.LINEAR:
@@ -247,6 +270,7 @@ def _make_linear_model(parser, options):
             parser.error(f"{parser.name(dest)} is for {only}, the task is {task}; leave it out or change --task")
     if given.get("multi_class") == "crammer_singer" and (loss or given["solver"] != "auto"):
         parser.error("--multi-class crammer_singer has a loss and a solver of its own; leave --loss and --solver out")
+    penalty.check_penalty(parser, given)
     _check_intercept_and_stopping(parser, given)
     bias = given.get("bias", 1.0)
     if bias == 0:

@@ -15,10 +15,8 @@ from widemargin._runtime.argument_types import Floats
 from widemargin.data.blocks.placement import VECTORS_OF_PLANES
 from widemargin.kernels.functions import Kernel
 from widemargin.models.argument_types import BasisPoints, Gamma, PlaneKernel, RowsOrBlocks
-from widemargin.models.base import POSITIVE, WeightedModel, one_by_one
+from widemargin.models.base import WeightedModel
 from widemargin.models.fixed_basis import (
-    KERNEL_CONSTRAINTS,
-    PARAMETER_CONSTRAINTS,
     matrix_on_basis,
     scores_on_basis,
     solved_in_stages,
@@ -27,8 +25,10 @@ from widemargin.models.fixed_basis import (
 )
 from widemargin.models.inputs import checked_rows, encode_labels
 from widemargin.models.kernel.training_rows import block_dtype, gamma_value
+from widemargin.models.kernel_constraints import BASIS_CONSTRAINTS, KERNEL_CONSTRAINTS
 from widemargin.models.scoring import ScoresRowBlocks
 from widemargin.models.sklearn_private import Interval, StrOptions
+from widemargin.models.solved_model import POSITIVE, one_by_one
 from widemargin.problems.formulations import RiskProblem
 from widemargin.solvers.finishing import finishing_risk
 from widemargin.solvers.registry import RISK_SOLVERS, check_choice, specs_of
@@ -52,7 +52,7 @@ class PlaneModel(WeightedModel):
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "kernel": [StrOptions({"linear", "poly", "rbf", "sigmoid"})],
         **KERNEL_CONSTRAINTS,
-        **PARAMETER_CONSTRAINTS,
+        **BASIS_CONSTRAINTS,
     }
     _coef_shape: tuple[int, ...] = (-1,)
 

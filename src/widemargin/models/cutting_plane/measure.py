@@ -24,8 +24,8 @@ from widemargin.models.argument_types import (
     RowsOrBlocks,
     Scaling,
 )
-from widemargin.models.base import POSITIVE
 from widemargin.models.cutting_plane.base import BinaryPlaneModel
+from widemargin.models.solved_model import POSITIVE
 from widemargin.problems.measures import MeasureRisk
 
 
@@ -36,10 +36,11 @@ class MeasureSVC(BinaryPlaneModel):
     ----------
     measure : str or callable, default="f1"
         "f1"; "prbep", the precision where it equals the recall; "precision@K" and "recall@K", of the K rows with the
-        largest scores, where K is a number; "error", the error rate. A callable is called as
-        measure(fn, fp, n_positive, n_negative) with arrays of counts, the false negatives and the false positives. It
-        returns the loss, between 0 and 1, of each pair of counts that the arrays broadcast to, or -inf for counts that
-        no prediction may have. The time for a cutting plane is then in proportion to n_positive * n_negative.
+        largest scores, where K is a number; "error", the error rate; "zero_one", whether there is any error at all. A
+        callable is called as measure(fn, fp, n_positive, n_negative) with arrays of counts, the false negatives and the
+        false positives. It returns the loss, between 0 and 1, of each pair of counts that the arrays broadcast to, or
+        -inf for counts that no prediction may have. The time for a cutting plane is then in proportion to
+        n_positive * n_negative.
     C : float, default=1.0
         Weight of the measure's loss, which is between 0 and 1, against ½|w|².
     fit_intercept : bool, default=True

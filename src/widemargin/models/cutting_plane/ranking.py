@@ -8,7 +8,7 @@ intercept would cancel out of every pair. A cutting plane takes O(n log n) time,
 targets. With a kernel, f is a function of the points of a basis, see `widemargin.models.fixed_basis`.
 """
 
-from typing import Self
+from typing import Literal, Self
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
@@ -31,7 +31,11 @@ from widemargin.models.cutting_plane.base import PlaneModel
 from widemargin.models.cutting_plane.queries import queries, query_ends
 from widemargin.models.inputs import finite_targets, refuse_missing
 from widemargin.models.scoring import targets_of
+from widemargin.models.sklearn_private import StrOptions
+from widemargin.problems.query_ranking import QueryRisk
 from widemargin.problems.ranking import concordance, pair_risk
+
+_RISKS = {"pairs": pair_risk, "queries": QueryRisk}
 
 
 class RankSVM(PlaneModel):
@@ -88,6 +92,9 @@ class RankSVM(PlaneModel):
     basis_choice : {"auto", "uniform", "kmeans", "leverage", "greedy"}, default="auto"
         How basis points are chosen: random rows, centres of clusters, rows by their leverage scores, or rows that are
         far from those before. "auto" is "kmeans", or "uniform" if X is sparse. The same rows give the same points.
+    average : {"pairs", "queries"}, default="pairs"
+        What C multiplies: the mean loss over all pairs, in which queries with many rows count most, or the mean over
+        the queries that have pairs of the mean loss over their pairs.
 
     Attributes
     ----------
@@ -128,6 +135,8 @@ class RankSVM(PlaneModel):
     True
     """
 
+    _parameter_constraints: dict = {**PlaneModel._parameter_constraints, "average": [StrOptions(set(_RISKS))]}
+
     def __init__(
         self,
         C: float = 1.0,
@@ -150,6 +159,7 @@ class RankSVM(PlaneModel):
         coef0: float = 0.0,
         basis: BasisPoints = None,
         basis_choice: BasisChoice = "auto",
+        average: Literal["pairs", "queries"] = "pairs",
     ) -> None:
         self.C = C
         self.tol = tol
@@ -170,6 +180,7 @@ class RankSVM(PlaneModel):
         self.coef0 = coef0
         self.basis = basis
         self.basis_choice = basis_choice
+        self.average = average
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -196,7 +207,7 @@ class RankSVM(PlaneModel):
         X, targets = self._check_rows(X, y, y_numeric=True, ensure_min_samples=2)
         blocks = X if isinstance(X, RowBlocks) else None
         ends = query_ends(qid, len(targets), blocks)
-        risk = pair_risk(targets, ends, self.C, self.n_jobs)
+        risk = _RISKS[self.average](targets, ends, self.C, self.n_jobs)
         has_queries = qid is not None or (blocks is not None and blocks.layout.has_qid)
         self._refuse_no_pairs(risk.n_pairs > 0, " within any query" if has_queries else "")
         del targets  # the risk has the ranks

@@ -29,12 +29,9 @@ from widemargin.data.structure import check_structure
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import PreparedRows
 from widemargin.models.argument_types import Checkpoint
-from widemargin.models.base import SolvedModel, one_by_one
-from widemargin.models.fixed_basis import KERNEL_CONSTRAINTS
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
 from widemargin.models.kernel.compression_report import Compression
 from widemargin.models.kernel.full_precision import refined
-from widemargin.models.kernel.on_basis import LinearOnBasis
 from widemargin.models.kernel.training_rows import (
     SharedMatrix,
     TrainingRows,
@@ -45,7 +42,10 @@ from widemargin.models.kernel.training_rows import (
     n_rows_of,
     parts_of,
 )
+from widemargin.models.kernel_constraints import KERNEL_CONSTRAINTS
 from widemargin.models.sklearn_private import Hidden, Interval, StrOptions, _num_samples
+from widemargin.models.solved_model import SolvedModel, one_by_one
+from widemargin.problems.dual_counts import count_support
 from widemargin.solvers.contract import KernelSettings, KernelSolution, Status, changed
 from widemargin.solvers.registry import KERNEL_SOLVERS
 
@@ -257,8 +257,10 @@ class KernelModel(SolvedModel):
 
     def _weigh(self, X, sample_weight):
         """Return one weight for each row, and 0 for negative weights, as in scikit-learn. Sets `_gamma`."""
-        weight = np.maximum(checked_weights(sample_weight, X, non_negative=False), 0.0)
-        if not weight.any():
+        weight = checked_weights(sample_weight, X, non_negative=False)
+        if sample_weight is not None:
+            weight = np.maximum(weight, 0.0)
+        if sample_weight is not None and not weight.any():
             raise ValueError("Invalid input - all samples have zero or negative weights. One must be positive.")
         weight_for_gamma = None if sample_weight is None else weight
         self._gamma = gamma_value(self.gamma, X, weight_for_gamma) if self._has_features else 0.0
@@ -335,10 +337,9 @@ class KernelModel(SolvedModel):
                 settings = changed(settings, cache_size=settings.cache_size / n_at_once)
             solution = refined(problem, settings, solver(problem, settings, start))
             coef, intercept, facts = problem.model(solution)
-            beta = solution.beta
             facts = {name: float(value) for name, value in facts.items()}
-            facts["nSV"] = int(np.count_nonzero(coef))
-            facts["nBSV"] = int(np.count_nonzero(((beta == problem.lower) | (beta == problem.upper)) & (beta != 0.0)))
+            counts = count_support(coef, solution.beta, problem.lower, problem.upper)
+            facts["nSV"], facts["nBSV"] = map(int, counts)
             facts["iterations"] = int(solution.n_iter)
             return SolvedProblem(coef, float(intercept), facts, solution)
 
@@ -363,6 +364,8 @@ class KernelModel(SolvedModel):
         `state` is a function of the matrix of features that returns functions that state the problems. Sets the
         attributes that describe how they were solved.
         """
+        from widemargin.models.kernel.on_basis import LinearOnBasis  # with all linear solvers
+
         linear = LinearOnBasis(self)
         expansion, solutions = linear.fitted(X, self._kernel(), state, n_problems)
         for name in _ATTRIBUTES_OF_SUPPORT:

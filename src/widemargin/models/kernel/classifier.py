@@ -16,24 +16,8 @@ from widemargin._runtime.argument_types import Floats, Rows
 from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin._runtime.warning import warn_caller
 from widemargin.models.argument_types import RowsOrBlocks
-from widemargin.models.calibration import (
-    couple,
-    fit_isotonic,
-    fit_rising_sigmoid,
-    fit_sigmoid,
-    isotonic,
-    sigmoid,
-)
 from widemargin.models.inputs import check_class_weight, encode_labels
 from widemargin.models.kernel.base import KernelModel, SolvedProblem, available_with_probability
-from widemargin.models.kernel.out_of_sample import (
-    BinaryMachine,
-    coefficients_of_losses,
-    first_copies,
-    first_copies_on_basis,
-    out_of_sample,
-    out_of_sample_on_basis,
-)
 from widemargin.models.kernel.training_rows import folds_of, n_rows_of, parts_of
 from widemargin.models.multiclass import (
     blocks_of,
@@ -162,7 +146,8 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         if self.class_weight is not None:
             self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
             weight = weight * self.class_weight_[label]
-        if np.count_nonzero(np.bincount(label, weight > 0.0)) < 2:
+        may_lack = sample_weight is not None or self.class_weight is not None  # positive weights of a class
+        if may_lack and np.count_nonzero(np.bincount(label, weight > 0.0)) < 2:
             raise ValueError(
                 f"{self._one_class} - all samples with positive weights belong to the same class; "
                 "there must be rows of two classes whose sample_weight and class_weight are positive."
@@ -199,6 +184,8 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         Without both classes there is no machine, and the weights are those of rows. A solver without dual variables
         leaves them to the margins.
         """
+        from widemargin.models.kernel.out_of_sample import BinaryMachine, coefficients_of_losses, first_copies_on_basis
+
         decisions, first_copy, solved = None, first_copies_on_basis(X), iter(solutions)
         if any(solution.beta is None for solution in solutions):
             decisions = np.concatenate([self._decisions(part) for part in parts_of(X, len(pairs))])
@@ -290,6 +277,8 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
 
         `tables` are the models of cross-validation; each gives the decision values of the rows of its fold.
         """
+        from widemargin.models.calibration import fit_sigmoid
+
         decisions = np.zeros((len(label), len(pairs_of_models[0])))
         present = training.present
         with self._showing("calibrating", len(present)) as advance:
@@ -314,6 +303,8 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         """Fit probabilities of each pair to decision values that follow from the models of all rows."""
         if self._method not in ("sigmoid", "isotonic"):
             return
+        from widemargin.models.kernel.out_of_sample import BinaryMachine, first_copies, out_of_sample
+
         weight, first_copy = self._weight_in_data(training.weight, label), first_copies(training.X)
         options = {name: getattr(self, name) for name in ("cache_size", "shrinking", "working_set", "n_jobs")}
         settings = KernelSettings(tol=max(self.tol, _OUT_OF_SAMPLE_TOL), **options)
@@ -331,6 +322,8 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
 
     def _calibrate_pairs(self, pairs, values_of):
         """Fit probabilities of each pair; values_of(k, pair, seed) are decision values, signs and weights of rows."""
+        from widemargin.models.calibration import fit_isotonic, fit_rising_sigmoid
+
         fit = {"sigmoid": fit_rising_sigmoid, "isotonic": fit_isotonic}[self._method]
 
         def fit_pair(k, pair, seed):
@@ -433,6 +426,8 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         self._check_fitted()
         if not (self.probA_.size or hasattr(self, "isotonic_ends_")):
             raise self._not_calibrated("predict_proba")
+        from widemargin.models.calibration import couple
+
         n_classes, order = len(self.classes_), order_of(self)
 
         def probabilities(decisions):
@@ -450,6 +445,8 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
 
     def _of_first_classes(self, decisions):
         """Return the probability of the first class of each pair, given the decision values (n_rows, n_pairs)."""
+        from widemargin.models.calibration import isotonic, sigmoid
+
         if self.probA_.size:
             return sigmoid(decisions, self.probA_, self.probB_)
         curves = np.split(self.isotonic_points_, self.isotonic_ends_[1:-1])
@@ -466,6 +463,8 @@ def _values_on_basis(features, machines, k, pair, seed):
     machine, weights = machines[k]
     if machine is None:
         return np.full(len(pair.rows), pair.constant), pair.sign, weights
+    from widemargin.models.kernel.out_of_sample import out_of_sample_on_basis
+
     positions, decision, weight = out_of_sample_on_basis(machine, features, weights, np.random.RandomState(seed))
     return decision, machine.sign[positions], weight
 

@@ -16,10 +16,10 @@ from widemargin.models.argument_types import (
     KernelStopping,
     RandomState,
 )
-from widemargin.models.base import POSITIVE
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.kernel.regressor import KernelRegressor
 from widemargin.models.sklearn_private import Interval
+from widemargin.models.solved_model import POSITIVE
 from widemargin.problems.regression import nu_svr
 
 

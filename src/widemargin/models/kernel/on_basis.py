@@ -15,9 +15,10 @@ from widemargin.data.matrix import Matrix
 from widemargin.kernels.basis import Basis
 from widemargin.kernels.basis_choice import rows_at
 from widemargin.kernels.values import KernelValues
-from widemargin.models.base import LinearModel, seed_of
+from widemargin.models.base import LinearModel
 from widemargin.models.fixed_basis import matrix_on_basis, solved_in_stages, stages_of
 from widemargin.models.kernel.training_rows import block_dtype
+from widemargin.models.solved_model import seed_of
 from widemargin.solvers.newton.smoothed import MAX_COLUMNS
 
 

@@ -30,9 +30,9 @@ from widemargin.models.argument_types import (
     RowsOrBlocks,
 )
 from widemargin.models.calibration import density_marks, marks_probability
-from widemargin.models.fixed_basis import PARAMETER_CONSTRAINTS
 from widemargin.models.kernel.base import KernelModel, available_with_probability
 from widemargin.models.kernel.training_rows import kernel_sums, n_rows_of, parts_of
+from widemargin.models.kernel_constraints import BASIS_CONSTRAINTS
 from widemargin.models.sklearn_private import Interval
 from widemargin.problems.one_class import linear_one_class, one_class
 
@@ -165,7 +165,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
 
     _parameter_constraints: dict = {
         **KernelModel._parameter_constraints,
-        **PARAMETER_CONSTRAINTS,
+        **BASIS_CONSTRAINTS,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     }
 

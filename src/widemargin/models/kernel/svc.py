@@ -22,9 +22,9 @@ from widemargin.models.argument_types import (
     MaxMemory,
     RandomState,
 )
-from widemargin.models.base import POSITIVE
-from widemargin.models.fixed_basis import PARAMETER_CONSTRAINTS
 from widemargin.models.kernel.classifier import KernelClassifier
+from widemargin.models.kernel_constraints import BASIS_CONSTRAINTS
+from widemargin.models.solved_model import POSITIVE
 from widemargin.problems.classification import c_svc, hinge
 
 
@@ -176,7 +176,7 @@ class SVC(KernelClassifier):
 
     _parameter_constraints: dict = {
         **KernelClassifier._parameter_constraints,
-        **PARAMETER_CONSTRAINTS,
+        **BASIS_CONSTRAINTS,
         "C": [POSITIVE],
     }
 

@@ -22,13 +22,12 @@ from widemargin.models.argument_types import (
     MaxMemory,
     RandomState,
 )
-from widemargin.models.base import POSITIVE
 from widemargin.models.calibration import laplace_scale
-from widemargin.models.fixed_basis import PARAMETER_CONSTRAINTS
 from widemargin.models.kernel.base import KernelModel
-from widemargin.models.kernel.out_of_sample import BinaryMachine, coefficients_of_losses, out_of_sample_on_basis
 from widemargin.models.kernel.regressor import KernelRegressor
+from widemargin.models.kernel_constraints import BASIS_CONSTRAINTS
 from widemargin.models.sklearn_private import Interval
+from widemargin.models.solved_model import POSITIVE
 from widemargin.problems.regression import eps_svr, epsilon_insensitive
 
 
@@ -159,7 +158,7 @@ class SVR(KernelRegressor):
 
     _parameter_constraints: dict = {
         **KernelModel._parameter_constraints,
-        **PARAMETER_CONSTRAINTS,
+        **BASIS_CONSTRAINTS,
         "C": [POSITIVE],
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
     }
@@ -241,6 +240,12 @@ class SVR(KernelRegressor):
 
     def _residuals_on_basis(self, X, y, cost, features, solution):
         """Return residuals of rows that were left out, by the machine on its basis; of a sample, if rows are many."""
+        from widemargin.models.kernel.out_of_sample import (
+            BinaryMachine,
+            coefficients_of_losses,
+            out_of_sample_on_basis,
+        )
+
         rows = np.flatnonzero(cost)
         beta = solution.beta
         if beta is None:

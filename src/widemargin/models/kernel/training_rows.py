@@ -113,13 +113,15 @@ class SharedMatrix:
         n_rows = prepared.shape[0]
         order = np.arange(n_rows) if key is None else np.argsort(key, kind="stable")
         rows = KernelRows(kernel, prepared, subset=order, dtype=np.float64, n_jobs=n_jobs)
-        self._values, self._bound, self._place = rows.whole(), rows.bound, np.empty(n_rows, np.int64)
+        self._values, self._place = rows.whole(), np.empty(n_rows, np.int64)
+        self._bound, self._diagonal = rows.bound, rows.diagonal
         self._place[order] = np.arange(n_rows)
 
     def of_rows(self, rows, n_jobs):
         """Return the KernelRows of some rows."""
         place = self._place[rows]
-        return KernelRows(_PRECOMPUTED, submatrix(self._values, place, place), n_jobs=n_jobs, bound=self._bound)
+        facts = {"bound": self._bound, "diagonal": self._diagonal[place]}
+        return KernelRows(_PRECOMPUTED, submatrix(self._values, place, place), n_jobs=n_jobs, **facts)
 
 
 def kernel_sums(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):

@@ -32,6 +32,7 @@ from widemargin.solvers.coordinate_descent.state import (
     random_state,
     shuffle,
 )
+from widemargin.solvers.spec import Losses
 
 _LEARNING_RATE = 1 / 5
 _MIN_PREFERENCE, _MAX_PREFERENCE = 1 / 20, 20.0
@@ -45,7 +46,7 @@ def avsf(problem, settings, start=None):
     return descend(AdaptiveSweeps(state, settings), settings)
 
 
-AVSF = replace(DCD, name="avsf", solve=avsf)
+AVSF = replace(DCD, name="avsf", solve=avsf, losses=Losses.QUADRATIC)
 
 
 class AdaptiveSweeps:

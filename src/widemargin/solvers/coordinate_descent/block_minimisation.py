@@ -27,7 +27,7 @@ from widemargin.problems.magnitudes import check_rows
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.coordinate_descent.dcd import ShrinkingSweeps
 from widemargin.solvers.coordinate_descent.state import half_square, measure_rows, random_state, zeroed_records
-from widemargin.solvers.spec import Rows, SolverSpec, Start, always
+from widemargin.solvers.spec import Losses, Rows, SolverSpec, Start, always
 
 _SWEEPS_PER_BLOCK = 2
 _VIOLATION_LEFT = 0.1  # of that of the first sweep over the kept rows, when these sweeps end
@@ -83,6 +83,7 @@ SBM = SolverSpec(
     solve=sbm,
     takes=frozenset({DualQP}),
     intercepts=frozenset({Intercept.NONE, Intercept.PENALISED}),
+    losses=Losses.QUADRATIC,
     starts_from=Start.DUAL,
     stopping=("gap",),
     counts="passes",

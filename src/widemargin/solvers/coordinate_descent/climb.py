@@ -17,8 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from widemargin.solvers.coordinate_descent.avsf import AdaptiveSweeps
-from widemargin.solvers.coordinate_descent.dcd import DCD
+from widemargin.solvers.coordinate_descent.avsf import AVSF, AdaptiveSweeps
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import Coordinates
 
@@ -38,7 +37,7 @@ def climb(problem, settings, start=None):
     return descend(ClimbingSweeps(state, settings), settings)
 
 
-CLIMB = replace(DCD, name="climb", solve=climb)
+CLIMB = replace(AVSF, name="climb", solve=climb)
 
 
 def height(problem, norms=None):
@@ -49,8 +48,9 @@ def height(problem, norms=None):
 def coordinate_steps(problem, norms=None):
     """Return about how many coordinate steps take a dual variable from zero to its bound.
 
-    It is the mean of bound_i |x_i|², divided by the mean of |target_i|. For a squared loss, which has no bound, 1/(2
-    curvature), the cost of the row, takes its place. `norms` are |x_i|², if they are known already.
+    It is the mean of bound_i |x_i|², divided by the mean of |target_i| (plus the entropy, if there is one). For a
+    squared loss, which has no bound, 1/(2 curvature), the cost of the row, takes its place. `norms` are |x_i|², if they
+    are known already.
     """
     steps, targets = problem.X.place.total(_height_sums, problem, norms)
     # If all targets are zero, so is the solution.
@@ -58,12 +58,12 @@ def coordinate_steps(problem, norms=None):
 
 
 def _height_sums(problem, norms):
-    """Return Σ bound_i |x_i|² and Σ |target_i|."""
+    """Return Σ bound_i |x_i|² and Σ |target_i| + entropy."""
     norms = problem.X.squared_norms() if norms is None else norms
     bound = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
     is_squared = problem.curvature > 0.0
     bound[is_squared] = 0.5 / problem.curvature[is_squared]
-    return np.array([(bound * norms).sum(), np.abs(problem.target).sum()])
+    return np.array([(bound * norms).sum(), (np.abs(problem.target) + problem.entropy).sum()])
 
 
 class ClimbingSweeps(AdaptiveSweeps):

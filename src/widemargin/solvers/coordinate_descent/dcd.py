@@ -3,7 +3,7 @@
 Each sweep visits the active rows in a new random order and sets each dual variable to its optimum, the others fixed.
 Shrinking: a row whose dual variable is at a bound is removed from the active rows if its gradient towards the bound
 exceeds the largest projected gradient of the previous sweep. All rows become active again when the active ones satisfy
-the tolerance.
+the tolerance. Losses with an entropy have sweeps of their own, without shrinking, see `entropy_sweeps`.
 
 Reference: Hsieh, Chang, Lin, Keerthi, Sundararajan, "A dual coordinate descent method for large-scale linear SVM",
 ICML 2008; regression: Ho and Lin, "Large-scale linear support vector regression", JMLR 2012.
@@ -14,6 +14,7 @@ import numpy as np
 from widemargin._runtime.compile import compiled, prefetch
 from widemargin.data.rows import row_dot, row_prefetch
 from widemargin.problems.formulations import DualQP, Intercept
+from widemargin.solvers.coordinate_descent.entropy_sweeps import SmoothCoordinates, SmoothSweeps
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import (
     Coordinates,
@@ -32,6 +33,8 @@ _PREFETCH_ROWS = 16  # visits between the prefetch of the record of a row and it
 
 def dcd(problem, settings, start=None):
     """Minimise a DualQP by dual coordinate descent; `start` are dual variables."""
+    if problem.entropy:
+        return descend(SmoothSweeps(SmoothCoordinates(problem, start, settings.n_jobs), settings), settings)
     state = Coordinates(problem, start, settings.n_jobs)
     return descend(ShrinkingSweeps(state, settings), settings)
 

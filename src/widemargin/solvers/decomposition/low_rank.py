@@ -2,9 +2,10 @@
 
 With a large C, most support vectors are at a bound and a few hundred are free, but the working sets of the
 decomposition hold only a part of all dual variables, and the optimum of one undoes that of another. The kernel matrix
-of smooth kernels has a low numerical rank. One Newton step for all dual variables (see `newton_on_free`) then takes
-little time, and some dozen solve the problem as V V' states it. The change x that they return is a step of iterative
-refinement: the gradient is updated by the kernel matrix itself, and the next change is computed from this gradient.
+of smooth kernels has a low numerical rank. The problem as V V' states it is then solved in little time, by a dozen
+steps of an `interior_point` method, and some Newton steps from there (see `newton_on_free`), after which dual variables
+are at their bounds. The change x that they return is a step of iterative refinement: the gradient is updated by the
+kernel matrix itself, and the next change is computed from this gradient, by Newton steps alone.
 
 V is a pivoted Cholesky factor, computed a block of pivots at a time, so that most of the work is done by matrix
 products. It needs no kernel values besides the rows of the pivots and the diagonal. It is rough at first, and made more
@@ -15,6 +16,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
+from widemargin.solvers.decomposition.interior_point import interior_point
 from widemargin.solvers.decomposition.newton_on_free import newton_change
 
 _PIVOTS_PER_BLOCK = 64
@@ -28,6 +30,13 @@ _BYTES_PER_MEGABYTE = 1 << 20
 _MAX_STEPS = 100  # Newton steps for one change
 _VIOLATION_RATIO = 0.02  # to which one change reduces the violation of the problem that V V' states
 _LARGEST_VIOLATION_RATIO = 0.5  # after a change / before it; if it leaves more, the factor is too rough
+_FIRST_DELTA, _DELTA_OF_REFINEMENT = 1e-5, 1e-4  # of `newton_on_free`; both points are near the minimum
+_EXPECTED_ROWS_PER_RANK, _EXPECTED_ITERATIONS, _NS_PER_PRODUCT = 8, 12, 0.03  # of the first change
+
+
+def whole_nanoseconds(n_rows):
+    """Return the approximate time of the first change of all dual variables, for a rank that is not yet known."""
+    return _EXPECTED_ITERATIONS * _NS_PER_PRODUCT * n_rows * (n_rows / _EXPECTED_ROWS_PER_RANK) ** 2
 
 
 class WholeProblem:
@@ -67,12 +76,23 @@ class WholeProblem:
                 return None
             self._V = self._factor.V
             self._V -= self._V.mean(axis=0)  # which changes nothing, since the sum of each group is zero
-        self._last_violation = violation
+        is_first, self._last_violation = self._last_violation == 0.0, violation
         low, high = state.lower - state.beta, state.upper - state.beta
         options = {"size_of_beta": np.abs(state.beta).sum(), "max_steps": _MAX_STEPS, "is_over": self._is_over}
         options["goal"] = max(goal, _VIOLATION_RATIO * violation)
+        options["first_delta"] = _DELTA_OF_REFINEMENT
+        if is_first:
+            options["start"], options["first_delta"] = self._start(state, (low, high), options["goal"]), _FIRST_DELTA
         x = newton_change(self._V, self._row, state.F, (low, high), state.ends, **options)
         return np.where(x <= low, state.lower, np.where(x >= high, state.upper, state.beta + x))
+
+    def _start(self, state, bounds, goal):
+        """Return changes near the minimum of the problem that V V' states."""
+        n_groups = len(state.ends) - 1
+        groups = np.repeat(np.arange(n_groups), np.diff(state.ends))[:, np.newaxis]
+        E = (groups == np.arange(n_groups)).astype(np.float64)
+        with np.errstate(all="ignore"):
+            return interior_point(self._V, self._row, state.F, bounds, E, goal=goal, is_over=self._is_over)
 
 
 class LowRankFactor:

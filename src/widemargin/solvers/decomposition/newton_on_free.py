@@ -74,7 +74,7 @@ def newton_block(K, D, goal):
     return decrease
 
 
-def newton_change(V, row, F, bounds, ends, *, size_of_beta, goal, max_steps, is_over):
+def newton_change(V, row, F, bounds, ends, *, size_of_beta, goal, max_steps, is_over, **start):
     """Return the changes x that minimise ½|Σ_t x_t V_row[t]|² + F'x within bounds, the sum of each group being zero.
 
     Parameters
@@ -96,11 +96,13 @@ def newton_change(V, row, F, bounds, ends, *, size_of_beta, goal, max_steps, is_
         Number of Newton steps after which to stop.
     is_over : function
         Called before each Newton step; returns whether to stop with what was found so far.
+    **start
+        `start`, changes near the minimum, and `first_delta`, with which to begin.
     """
     largest = float(np.einsum("ij,ij->i", V, V).max(initial=0.0))
     with np.errstate(all="ignore"):
         problem = _Subproblem(V, F, bounds, _groups_of(ends), size_of_beta, largest, row=row)
-        x = problem.minimise(goal, max_steps, is_over)
+        x = problem.minimise(goal, max_steps, is_over, **start)
     return x if np.isfinite(x).all() else np.zeros(len(x))
 
 
@@ -145,13 +147,15 @@ class _Subproblem:
         """Return V'x."""
         return (x if self._row is None else np.bincount(self._row, x, minlength=len(self._V))) @ self._V
 
-    def minimise(self, goal, max_steps, is_over=lambda: False):
+    def minimise(self, goal, max_steps, is_over=lambda: False, start=None, first_delta=_FIRST_DELTA):
         """Return the x with the smallest violation that was found, which may be zero."""
         self._is_over = is_over
-        n, k = len(self._F), self._V.shape[1]
-        self._w, self._r, self._x, self._s = np.zeros(k), np.zeros(len(self._groups)), np.zeros(n), np.zeros(n)
+        self._r, self._x = np.zeros(len(self._groups)), np.zeros(len(self._F))
         best, smallest, last = self._x, self._violation(self._x), np.inf
-        relative, self._steps_left = _FIRST_DELTA, max_steps
+        relative, self._steps_left = first_delta, max_steps
+        self._x = self._x if start is None else start
+        self._w = self._combine(self._x)
+        self._s = self._of_variables(self._V @ self._w)
         for _ in range(_MAX_OUTER_ITERATIONS):
             self._delta = relative * self._delta_unit
             converged = self._minimise_around(self._x)

@@ -15,9 +15,10 @@ Each iteration selects a working set of q dual variables, optimises them with al
              active set. When the active dual variables are solved, all become active, f is completed, and iterations
              continue if there are violations.
 
-If pair steps do not converge, which is so with a large C, and the kernel matrix has a low rank, all dual variables are
-optimised at once (`low_rank`), before and in place of further working sets. If there are more free dual variables than
-a working set holds, and few bounds are still wrong, all free ones are optimised at once (`free_block`).
+If pair steps do not converge, which is so with a large C, or violations are hardly smaller after some working sets, and
+the kernel matrix has a low rank, all dual variables are optimised at once (`low_rank`), before and in place of further
+working sets. If there are more free dual variables than a working set holds, and few bounds are still wrong, all free
+ones are optimised at once (`free_block`).
 
 A problem of some thousand rows is first solved roughly for a random eighth of them, the others being removed from the
 active set. Most of the way from zero to the solution is then made at an eighth of the cost. Problems of
@@ -37,7 +38,7 @@ from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optim
 from widemargin.solvers.decomposition.free_block import FreeBlock
 from widemargin.solvers.decomposition.kernel_block import KernelBlock
 from widemargin.solvers.decomposition.large_parts import LargeParts, takes_large_parts
-from widemargin.solvers.decomposition.low_rank import WholeProblem
+from widemargin.solvers.decomposition.low_rank import WholeProblem, whole_nanoseconds
 from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_nanoseconds
 from widemargin.solvers.decomposition.pair_step import dual_variables
 from widemargin.solvers.decomposition.stopping import Deadline, StallDetector, StoppingRule
@@ -52,6 +53,8 @@ _LARGEST_WORKING_SET = 2048
 _ITERATIONS_BETWEEN_GROWTH = 100  # long runs have many free dual variables, and larger sets take fewer iterations
 _UNFINISHED_BEFORE_GROWTH = 3  # iterations whose pair steps do not converge, before the set is as large as possible
 _UNFINISHED_BEFORE_WHOLE = 1  # the same, before all dual variables are optimised at once; later in a part of a problem
+_SETS_PER_WHOLE = 0.25  # time of working sets, relative to that of optimising all at once, before it is tried early
+_LARGE_VIOLATION_RATIO = 0.7  # of the violation then to that at the start; a smaller one shows that sets converge
 _FRACTION_KEPT = 0.75  # of the previous working set
 _INNER_VIOLATION = 0.1  # to be reached within the working set, relative to the violation of the problem
 _MAX_PAIR_STEPS = 20_000  # in one iteration, some ten milliseconds, so that callbacks and Ctrl-C are noticed
@@ -193,6 +196,7 @@ class Decomposition:
             self._free_block = FreeBlock(self.state, self._deadline.is_over)
         self._unfinished_before_whole = _UNFINISHED_BEFORE_WHOLE if f is None else _UNFINISHED_BEFORE_GROWTH
         self._starts_at_zero = f is None and start is None and not problem.start.any()
+        self._first_violation = np.inf
 
     def _set_shrinking(self, n_iterations):
         """Let a dual variable be removed after so many iterations at a bound, counted from now."""
@@ -332,7 +336,9 @@ class Decomposition:
     def _change_all(self):
         """Optimise all dual variables at once, if working sets are slow; return whether that was possible."""
         state = self.state
-        if self._n_unfinished < self._unfinished_before_whole or self._largest_size >= len(state.problem.start):
+        has_begun = self._whole is not None
+        is_slow = has_begun or self._n_unfinished >= self._unfinished_before_whole or self._diverges()
+        if not is_slow or self._largest_size >= len(state.problem.start):
             return False
         whole = self._whole = self._whole or WholeProblem(
             state.problem, self.settings.cache_size, self._deadline.is_over
@@ -355,9 +361,18 @@ class Decomposition:
             state.move_uncached(state.index, beta)
             self.violation = state.scan()
             return False
+        self._set_nanoseconds = np.inf  # all free ones are optimised next, if few bounds are wrong
         self._stall.record(decrease, before, rounding, objective)
         self.iteration += 1
         return True
+
+    def _diverges(self):
+        """Return whether violations are hardly smaller after some working sets than at the start: C is large."""
+        if self.iteration == 0:
+            self._first_violation = self.violation
+        enough = _SETS_PER_WHOLE * whole_nanoseconds(self.state.problem.K.n_rows)
+        is_large = self.violation > _LARGE_VIOLATION_RATIO * self._first_violation
+        return self._free_block is not None and is_large and self._set_nanoseconds > enough
 
     def _change_free(self):
         """Optimise all free dual variables at once, if working sets are slower; return whether that was possible."""

@@ -28,8 +28,6 @@ from widemargin.solvers.newton.active_set_state import (
     EVALUATE,
     HAS_BEST,
     IS_OPTIMAL,
-    MAX_SQUARED_NORM,
-    MAX_TARGET,
     MEAN_SQUARED_NORM,
     MIN_DELTA,
     MINIMISE,
@@ -80,9 +78,16 @@ def is_small_matrix(X):
 def suits_active_set(problem):
     """Return whether the active-set method is the fastest way to solve a DualQP."""
     X = problem.X
+    if problem.entropy:
+        return False
     max_products = _MAX_PRODUCTS_SQUARED_LOSS if problem.is_squared else _MAX_PRODUCTS
     n_entries = _n_entries(X)
     return n_entries <= _MAX_ENTRIES_FROM_BEGINNING and n_entries * min(X.n_rows, X.n_columns) <= max_products
+
+
+def takes_problem(problem):
+    """Return whether the active-set method is possible for a DualQP; with an entropy, no dual variable is at bound."""
+    return not problem.entropy and can_be_dense(problem.X)
 
 
 def can_be_dense(X):
@@ -175,15 +180,14 @@ class _Iterate:
 
     def _set_scalars(self):
         """Set the numbers that the steps need of the problem."""
-        scalars, target = self._state.scalars, self._terms.target
-        squared_norms = self._terms.squared_norm if len(target) else np.ones(1)
+        scalars, squared_norms = self._state.scalars, self._terms.squared_norm
+        squared_norms = squared_norms if len(squared_norms) else np.ones(1)
         scalars[RELATIVE_DELTA], scalars[MEAN_SQUARED_NORM] = 1.0, squared_norms.sum() / len(squared_norms)
-        if not self._terms.curvature.all():  # otherwise there is no delta
+        self._has_delta = not self._terms.curvature.all()
+        if self._has_delta:
             middle = len(squared_norms) // 2
             scalars[MIN_DELTA] = _MIN_DELTA * np.partition(squared_norms, middle)[middle]
-        scalars[MAX_TARGET] = max(target.max(initial=0.0), -target.min(initial=0.0))
         scalars[DUAL_SUM] = self._problem.dual_sum
-        scalars[MAX_SQUARED_NORM] = self._terms.squared_norm.max(initial=0.0)
 
     def _start(self, w, beta):
         """Set the weights and dual variables of a warm start, if they are given, and evaluate the point."""
@@ -196,8 +200,10 @@ class _Iterate:
         if beta is not None:
             state.scalars[RELATIVE_DELTA] = self._delta_of_start()
             state.is_free[:] = (state.alpha > terms.lower) & (state.alpha < terms.upper)
-        delta = max(state.scalars[RELATIVE_DELTA] * state.scalars[MEAN_SQUARED_NORM], state.scalars[MIN_DELTA])
-        state.total_curvature[:] = np.where(terms.curvature > 0.0, terms.curvature, delta)
+        state.total_curvature[:] = terms.curvature
+        if self._has_delta:
+            delta = max(state.scalars[RELATIVE_DELTA] * state.scalars[MEAN_SQUARED_NORM], state.scalars[MIN_DELTA])
+            state.total_curvature[terms.curvature <= 0.0] = delta
         if beta is not None:
             self._advance(CORRECT)
 

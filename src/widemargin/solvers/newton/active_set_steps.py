@@ -106,6 +106,8 @@ def prepare_step(rows, terms, state, has_intercept, max_steps):
     for i in range(z.size):
         z[i] = terms.target[i] - state.scores[terms.row[i]] - state.scalars[INTERCEPT]
     is_over = counts[PHASE] == EVALUATE
+    if is_over:
+        _set_largest(terms, state.scalars)
     if counts[PHASE] == BEGIN:
         _begin(terms, state)
     if counts[PHASE] == MINIMISE:
@@ -130,6 +132,14 @@ def prepare_step(rows, terms, state, has_intercept, max_steps):
             state.t[i] = z[i] - terms.curvature[i] * state.alpha[i]
             state.scalars[IMBALANCE] += state.alpha[i] if has_intercept else 0.0
     return True
+
+
+@compiled
+def _set_largest(terms, scalars):
+    """Set the largest |target_l| and |x_l|²."""
+    for i in range(terms.row.size):
+        scalars[MAX_TARGET] = max(scalars[MAX_TARGET], abs(terms.target[i]))
+        scalars[MAX_SQUARED_NORM] = max(scalars[MAX_SQUARED_NORM], terms.squared_norm[i])
 
 
 @compiled

@@ -4,8 +4,10 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from widemargin.problems.certificates import relative_gap
+from widemargin.solvers.newton.conjugate_gradients import truncated_step
 from widemargin.solvers.newton.row_state import RowState
 
+MAX_COLUMNS = 3000  # of the matrix of a Newton step
 FIRST_HALF_WIDTH, _MIN_HALF_WIDTH = 1.0, 1e-14  # of the band, in units of the score, see `DualQP.score_unit`
 _MIN_HALF_WIDTH_NEW_COSTS = 0.1  # with which steps continue when the costs have changed
 _NARROWING, _WIDENING = 2.0, 16.0  # factors of the half width: when steps have converged; when damping has failed
@@ -52,7 +54,7 @@ class Iterate:
 
     def __init__(self, problem, start, h, n_jobs, passes=0.0):
         self.X, self._free, self._squared = problem.X, problem.free_intercept, problem.is_squared
-        self._dual_sum = problem.dual_sum
+        self._dual_sum, self._has_entropy = problem.dual_sum, problem.entropy > 0.0
         self.rows = self.X.place.create(RowState, problem, n_jobs)
         self._w = np.zeros(self.X.n_columns) if start is None else np.array(start, dtype=np.float64)
         self.iteration, self.passes, self._damping = 0, passes, 0.0
@@ -104,6 +106,11 @@ class Iterate:
         half_norm = self._half_norm()
         return float(self._value - half_norm) / (2.0 * half_norm) if half_norm > 0.0 else np.inf
 
+    @property
+    def _is_smooth(self):
+        """Whether the losses have no corners, so that there are no bands."""
+        return self._squared or self._has_entropy
+
     def _half_norm(self):
         return 0.5 * float(self._w @ self._w)
 
@@ -121,6 +128,8 @@ class Iterate:
 
     def direction(self):
         """Return the Newton step d; the negative gradient if the matrix is not positive definite."""
+        if self.X.n_columns > MAX_COLUMNS:
+            return self._truncated_direction()
         H, weighted_sum, self._intercept_curvature, n_in_band = self.rows.newton_system()
         if self._intercept_curvature > 0.0:
             H -= np.outer(weighted_sum, weighted_sum / self._intercept_curvature)
@@ -128,6 +137,19 @@ class Iterate:
         H.flat[:: len(H) + 1] += 1.0 + self._damping * H.trace() / len(H)
         _, d, failed = dposv(H.T, -self._g, lower=False, overwrite_a=True)
         return -self._g if failed else d
+
+    def _truncated_direction(self):
+        """Return the Newton step by conjugate gradients."""
+        _, weighted_sum, curvature, _ = self.rows.intercept_system()
+        self._intercept_curvature = curvature
+
+        def multiply(v):
+            vector, weighted = self.rows.curvature_product(v)
+            return vector - (weighted / curvature) * weighted_sum if curvature > 0.0 else vector
+
+        d, n_products = truncated_step(multiply, self._g, self._damping)
+        self.passes += 2.0 * n_products
+        return d
 
     def move(self, d):
         """Move to the minimum along d, whose scores `rows` have; then adapt damping and half width."""
@@ -149,7 +171,7 @@ class Iterate:
         self._evaluate()
         if self._free:
             bound, v = self._bound, self._vector
-        while not self._squared and self._is_minimised(self._value - bound, self._w - v):
+        while not self._is_smooth and self._is_minimised(self._value - bound, self._w - v):
             self._recentre(self._requested_h / _NARROWING)
             bound, v = self._bound, self._vector
 
@@ -193,13 +215,13 @@ class Iterate:
     def _update_dual(self, sums):
         """Return the dual objective k linear − k² (quadratic + ½|X'b|²) of k b, largest over k; keep the best k b.
 
-        If the dual variables sum to another number than zero, k is 1.
+        If the dual variables sum to another number than zero, or have an entropy, k is 1.
         """
         self._vector = sums.vector
         self.passes += sums.n_read / max(1, self.X.n_rows)
         curvature = sums.quadratic + 0.5 * float(sums.vector @ sums.vector)
         k = max(sums.linear / (2.0 * curvature), 0.0) if curvature > 0.0 else 1.0
-        k = 1.0 if self._dual_sum else (k if self._squared else min(k, 1.0))
+        k = 1.0 if self._dual_sum or self._has_entropy else (k if self._squared else min(k, 1.0))
         bound = k * sums.linear - k * k * curvature
         if bound > self.dual:
             self.dual = bound

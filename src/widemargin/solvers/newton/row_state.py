@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin.problems.smoothed_risk import SmoothedRisk, mean_distance
+from widemargin.problems.entropy_risk import risk_of
+from widemargin.problems.smoothed_risk import mean_distance
 from widemargin.solvers.combination import Combination
 
 
@@ -30,10 +31,17 @@ class NewtonSystem(NamedTuple):
     X'q and Σ q are 0 unless there is a free intercept.
     """
 
-    matrix: np.ndarray
+    matrix: np.ndarray | float
     weighted_sum: np.ndarray | float
     intercept_curvature: float
     n_in_band: int
+
+
+class CurvatureProduct(NamedTuple):
+    """X'diag(q)X v and <q, X v> of a vector v over the columns."""
+
+    vector: np.ndarray
+    weighted: float
 
 
 class RowState:
@@ -55,7 +63,7 @@ class RowState:
     def __init__(self, problem, n_jobs):
         self._X, self._free, self._n_jobs = problem.X, problem.free_intercept, n_jobs
         self._dual_sum = problem.dual_sum
-        self._risk, self._combination = SmoothedRisk(problem, n_jobs), Combination(self._X, n_jobs)
+        self._risk, self._combination = risk_of(problem, n_jobs), Combination(self._X, n_jobs)
         self._s, self._b, self._q, self.best_b, self._t = np.zeros((5, self._X.n_rows))
 
     # --- Scores and losses --------------------------------------------------------------------------------------------
@@ -113,10 +121,19 @@ class RowState:
 
     def newton_system(self):
         """Return the NewtonSystem at the current scores."""
-        H = self._X.gram(self._q, self._n_jobs)
+        return self.intercept_system()._replace(matrix=self._X.gram(self._q, self._n_jobs))
+
+    def intercept_system(self):
+        """Return the NewtonSystem without its matrix, which `curvature_product` stands for."""
         curvature = float(self._q.sum()) if self._free else 0.0
         weighted_sum = self._X.combine(self._q, self._n_jobs) if curvature > 0.0 else 0.0
-        return NewtonSystem(H, weighted_sum, curvature, np.count_nonzero(self._q))
+        return NewtonSystem(0.0, weighted_sum, curvature, np.count_nonzero(self._q))
+
+    def curvature_product(self, v):
+        """Return X'diag(q)X v and <q, X v>, by two passes over the rows."""
+        t = self._X.scores(v, self._n_jobs)
+        t *= self._q
+        return CurvatureProduct(self._X.combine(t, self._n_jobs), float(t.sum()))
 
     def set_direction(self, d, h):
         """Set the scores t = X d of a step d, by a pass over the rows."""

@@ -10,7 +10,9 @@
 A step takes one pass over the rows for the scores of d; X'b and the outer products need only the rows in the band,
 which are few. The time hardly depends on C. If the line search makes the step very short, because the rows in the band
 do not determine a direction, the diagonal of the matrix is increased (damping, as in the method of Levenberg and
-Marquardt). Squared losses have no corner and no band: every row with positive loss contributes to the matrix.
+Marquardt). Squared losses have no corner and no band: every row with positive loss contributes to the matrix. Nor have
+losses with an entropy, such as the log loss, for which every row contributes (`entropy_risk`). These have no limit of
+columns: the step is found by conjugate gradients if there are many.
 
 With many rows, the method first solves the problem of a random sixteenth of the rows, recursively, as a warm start; few
 steps over all rows are then left. A large C is reached by continuation, as in `climb`. If the classes are separable,
@@ -25,17 +27,17 @@ Several problems with the same X take their steps together and share the passes 
 
 import numpy as np
 
+from widemargin._runtime.place import HERE
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.formulations import DualQP, FixedSumQP
 from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, height
 from widemargin.solvers.handover import joined, rest_of
-from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set
-from widemargin.solvers.newton.iterate import Iterate
+from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set, takes_problem
+from widemargin.solvers.newton.iterate import MAX_COLUMNS, Iterate
 from widemargin.solvers.newton.row_state import set_directions
 from widemargin.solvers.spec import Rows, SolverSpec, Start
 
-MAX_COLUMNS = 3000  # of the matrix of a Newton step
 _FIRST_HEIGHT = 100.0  # `height` (see `climb`) of the costs at which continuation in C starts
 _SAMPLING_RATIO = 16  # rows per row of the sample that is solved first
 _MIN_SAMPLE_ROWS, _MIN_SAMPLE_ROWS_PER_COLUMN = 2000, 10
@@ -58,6 +60,8 @@ def newton_together(problems, settings, starts):
 def _refuses(problem):
     """Return why a DualQP is too large, or None if it is not."""
     X = problem.X
+    if problem.entropy:
+        return _refuses_one_sided(problem)
     if X.n_columns > MAX_COLUMNS and not (X.is_wide and can_be_dense(X)):
         return (
             f"is for up to {MAX_COLUMNS} columns, or few rows, X is {X.n_rows} x {X.n_columns}: a step works with a "
@@ -66,6 +70,13 @@ def _refuses(problem):
     if not can_be_dense(X) and not problem.is_made_of_hinges:
         return f"takes losses that are no hinges only of small problems, X is {X.n_rows} x {X.n_columns}"
     return None
+
+
+def _refuses_one_sided(problem):
+    """Return why losses with an entropy have no optimum: those of one class vanish as a free intercept grows."""
+    if not problem.free_intercept or problem.X.place is not HERE or problem.has_both_sides:
+        return None
+    return "needs rows of positive weight in both classes: with one class, the best intercept is infinite"
 
 
 def _writes_checkpoints(problem):
@@ -141,7 +152,7 @@ class NewtonPath:
             self._iterates = self._iterates or _restored_iterates(current, watches)
             self._iterates = self._iterates or _first_iterates(current, starts, settings[0], watches[0])
             self._last_factor = factor
-            _run(self._iterates, settings, watches)
+            _run(self._iterates, settings, watches, takes_problem(current[0]))
         if watches[0].status is Status.INTERRUPTED and not _are_measured(self._iterates):
             self._iterates = self._first_measured(current)
         solutions = [_solution(*one) for one in zip(self._iterates, watches, strict=True)]
@@ -187,9 +198,12 @@ class _Weights:
         self.w = w
 
 
-def _run(iterates, settings, watches):
-    """Take Newton steps, for all problems together, until every problem has stopped."""
-    max_steps = _STEPS_BEFORE_ACTIVE_SET if can_be_dense(iterates[0].X) else np.inf
+def _run(iterates, settings, watches, may_end):
+    """Take Newton steps, for all problems together, until every problem has stopped.
+
+    `may_end` says whether the active-set method can continue.
+    """
+    max_steps = _STEPS_BEFORE_ACTIVE_SET if may_end else np.inf
     runs = [_Monitor(*one, max_steps) for one in zip(iterates, settings, watches, strict=True)]
     while runs := [one for one in runs if not one.has_stopped()]:
         _step([one.iterate for one in runs], settings[0].n_jobs)
@@ -215,7 +229,7 @@ def _restored_iterates(problems, watches):
 
 def _continued_if_stalled(problem, solution, settings):
     """Return a solution, continued by the active-set method if it has stalled and that is possible."""
-    if solution.status is not Status.STALLED or not can_be_dense(problem.X):
+    if solution.status is not Status.STALLED or not takes_problem(problem):
         return solution
     rest = rest_of(settings, solution)
     return joined(solution, active_set_newton(problem, rest, solution.w, solution.beta))
@@ -247,7 +261,7 @@ def takes_active_set(problem):
     """Return whether a problem is solved by the active-set method from the beginning."""
     if suits_active_set(problem):
         return not starts_from_sample(problem.X)
-    return can_be_dense(problem.X) and (problem.X.is_wide or not problem.is_made_of_hinges)
+    return takes_problem(problem) and (problem.X.is_wide or not problem.is_made_of_hinges)
 
 
 def starts_from_sample(X):

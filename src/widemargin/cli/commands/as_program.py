@@ -1,0 +1,74 @@
+"""`widemargin as`: run as a program of SVM-light, SVM-Perf, SVM-rank, LIBSVM, LIBLINEAR or OCAS; see `cli.programs`."""
+
+import difflib
+
+from widemargin.cli.messages import UsageError, say
+from widemargin.cli.programs.install import install
+from widemargin.cli.programs.output import note_options
+from widemargin.cli.programs.registry import MODULES, REFUSED, program
+from widemargin.workflows.errors import ArgumentError
+
+_WRONG_USAGE_OF_A_PROGRAM = 1  # exit status of LIBSVM's and LIBLINEAR's programs
+_HELP = f"""\
+usage: widemargin as PROGRAM ARGUMENTS
+       widemargin as --install DIR
+
+Runs as another program does: its options, model files, output files and printed summary.
+
+programs:
+  {", ".join(MODULES)}
+
+options:
+  --install DIR  write a small script with the name of each program to a directory
+  -h, --help     show this help and exit; widemargin as PROGRAM --help lists the options of a program
+
+examples:
+  widemargin as svm_learn -c 1 -t 2 -g 0.5 heart_scale heart.model
+  widemargin as svm-train -c 10 -g 0.1 heart_scale heart.model
+  widemargin as --install .
+
+Options that the program has and that cannot be had here are refused by name, with the reason.
+
+exit status:
+  0  done      1  the data, the usage or the run failed      2  no such program"""
+
+
+def run(tokens):
+    """Run a program, or install the scripts; return the exit status."""
+    if not tokens or tokens[0] in ("-h", "--help"):
+        print(_HELP)
+        return 0 if tokens else 2
+    name, *rest = tokens
+    if name == "--install":
+        return _install(rest)
+    if name in REFUSED:
+        raise UsageError(f"{name} cannot be had: {REFUSED[name]}")
+    if name not in MODULES:
+        near = difflib.get_close_matches(name, MODULES, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"unknown program {name!r}{hint} (see widemargin as --help)")
+    return _run(program(name), rest)
+
+
+def _run(chosen, tokens):
+    """Run a program with its arguments; wrong ones end with its own exit status."""
+    asks = {"--help", "-?", "-h"} - {option.letter for option in chosen.options}
+    if len(tokens) == 1 and tokens[0] in asks:
+        print(chosen.help())
+        return 0
+    try:
+        arguments = chosen.parse(tokens)
+        note_options(chosen, arguments)
+        return chosen.run(arguments)
+    except (UsageError, ArgumentError) as error:
+        say("error", error)
+        return _WRONG_USAGE_OF_A_PROGRAM
+
+
+def _install(tokens):
+    """Write the scripts; return the exit status."""
+    if len(tokens) != 1:
+        raise UsageError("--install needs a directory")
+    for path in install(tokens[0], MODULES):
+        print(path)
+    return 0

@@ -1,0 +1,31 @@
+"""`svm_rank_learn` of SVM-rank: rankings within queries."""
+
+from widemargin.cli.programs.output import print_lines, working
+from widemargin.cli.programs.svm_struct_options import common_options
+from widemargin.cli.programs.table import Option, Program
+from widemargin.cli.programs.values import one_of, positive
+
+OPTIONS = (
+    Option("-c", "0.01", "C of the loss of a query, as a mean over queries",
+           "`C`, translated: the printed objective is the original's", positive),
+    Option("-l", "1", "1 swapped pairs, summed; 2 fraction of swapped pairs of a query",
+           '`average="pairs"` or `average="queries"` of `RankSVM`', one_of("1", "2")),
+    *common_options(tol="0.001", algorithm="3", tol_words="a relative gap"),
+)  # fmt: skip
+
+
+def run(arguments):
+    """Train and write the model; return the exit status."""
+    from widemargin.workflows.originals.svm_struct import RankSettings, learn_ranking_file
+
+    plain = "-w" in arguments.given and arguments["-w"] != 9
+    settings = RankSettings(C=arguments["-c"], loss=arguments["-l"], tol=arguments["-e"], plain=plain)
+    data, model = arguments.files
+    quiet = arguments["-v"] < 1
+    with working(quiet=quiet):
+        learned = learn_ranking_file(settings, data, model or "svm_struct_model")
+    print_lines(learned.lines, quiet=quiet)
+    return 0
+
+
+PROGRAM = Program("svm_rank_learn", "SVM-rank", "train a ranking within queries", ("DATA", "[MODEL]"), OPTIONS, run)

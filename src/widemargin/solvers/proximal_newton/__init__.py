@@ -1,0 +1,1 @@
+"""Proximal Newton methods: problems whose penalty makes weights zero."""

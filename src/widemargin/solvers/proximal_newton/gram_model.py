@@ -1,0 +1,154 @@
+"""The quadratic model of a Newton step by its matrix, for few columns: minimise over θ
+
+    gradient'(θ − θ₀) + ½ (θ − θ₀)'H(θ − θ₀) + Σ_j (l1_j |θ_j| + ½ l2_j θ_j²),      H = X'diag(curvature)X
+
+Coordinate descent finds which weights are not zero. On these the model is a quadratic function as long as no sign
+changes, and its minimum comes from a linear system; the model is minimised exactly on the line to it, through changes
+of signs, which matters where columns are linearly dependent. Both take turns until no optimality condition is violated
+by more than a fraction of the largest violation at θ₀.
+"""
+
+import numpy as np
+from scipy.linalg.lapack import dposv
+
+from widemargin._runtime.compile import compiled
+from widemargin.solvers.proximal_newton.shrinkage import best_weight
+
+_SWEEPS_PER_ROUND, _MAX_ROUNDS = 3, 50
+_MODEL_TOL = 1e-4  # relative to the largest violation at the beginning
+_RIDGE = 1e-12  # relative to the diagonal, by which it is made larger, since columns may be linearly dependent
+_TINY = float(np.finfo(np.float64).tiny)
+_SHORT_STEP = 0.1  # towards the minimum on the weights that are not zero, after which a damped step is made
+_CHANGED_ROWS_WORTH_UPDATE = 0.5  # fraction of the rows with a curvature up to which H is updated, not made anew
+
+
+class GramModel:
+    """H of all columns, which is updated by the rows whose curvature changes from one step to the next.
+
+    A free intercept is a last column of ones.
+    """
+
+    def __init__(self, X, free_intercept, n_jobs):
+        self._X, self._free, self._n_jobs = X, free_intercept, n_jobs
+        self._curvature, self._lower = None, None
+
+    def _update(self, curvature):
+        """Set the lower half of X'diag(curvature)X."""
+        X = self._X
+        n_changed = None if self._lower is None else np.count_nonzero(curvature != self._curvature)
+        if n_changed is None or n_changed > _CHANGED_ROWS_WORTH_UPDATE * np.count_nonzero(curvature):
+            self._lower = X.gram(curvature, self._n_jobs)
+        elif n_changed:
+            change = curvature - self._curvature
+            self._lower += X.gram(np.maximum(change, 0.0), self._n_jobs)
+            self._lower -= X.gram(np.maximum(-change, 0.0), self._n_jobs)
+        self._curvature = curvature.copy()
+
+    def _matrix(self, curvature):
+        """Return H, both halves."""
+        self._update(curvature)
+        n = self._X.n_columns
+        H = np.empty((n + self._free, n + self._free))
+        H[:n, :n] = np.tril(self._lower)
+        H[:n, :n] += np.tril(self._lower, -1).T
+        if self._free:
+            H[n, :n] = H[:n, n] = self._X.combine(curvature, self._n_jobs)
+            H[n, n] = curvature.sum()
+        return H
+
+    def minimise(self, theta, gradient, curvature, penalties):
+        """Return the θ that minimises the model at theta."""
+        H, (l1, l2), theta, gradient = self._matrix(curvature), penalties, theta.copy(), gradient.copy()
+        target = None
+        for _ in range(_MAX_ROUNDS):
+            first, last = _sweeps(H, l1, l2, theta, gradient, _SWEEPS_PER_ROUND)
+            target = _MODEL_TOL * first if target is None else target
+            if last <= target:
+                break
+            _solve_on_support(H, l1, l2, theta, gradient)
+        return theta
+
+
+@compiled
+def _sweeps(H, l1, l2, theta, gradient, n_sweeps):
+    """Minimise the model by each coordinate in turn, n_sweeps times; gradient is that of the model without penalties.
+
+    Return the largest change, in units of the gradient, of the first and of the last sweep.
+    """
+    first, largest = 0.0, 0.0
+    for sweep in range(n_sweeps):
+        largest = _sweep(H, l1, l2, theta, gradient)
+        if sweep == 0:
+            first = largest
+        if largest == 0.0:
+            break
+    return first, largest
+
+
+@compiled
+def _sweep(H, l1, l2, theta, gradient):
+    """Minimise the model by each coordinate in turn; return the largest change, in units of the gradient."""
+    largest = 0.0
+    for j in range(theta.size):
+        h = H[j, j] + l2[j]
+        if theta[j] == 0.0 and abs(gradient[j]) <= l1[j]:
+            continue
+        best = best_weight(theta[j], gradient[j], h, l1[j], l2[j])
+        step = best - theta[j]
+        if step != 0.0:
+            theta[j] = best
+            largest = max(largest, h * abs(step))
+            for k in range(theta.size):
+                gradient[k] += step * H[j, k]
+    return largest
+
+
+def _solve_on_support(H, l1, l2, theta, gradient):
+    """Move the weights that are not zero towards the minimum that the model has if no sign changes.
+
+    Where columns are linearly dependent, that minimum may be very far, and a change of sign ends the step soon. Then
+    a second step has a larger diagonal, by l1 / max |θ|, which keeps it as short as the weights are.
+    """
+    if _step_on_support(H, l1, l2, theta, gradient, 0.0) <= _SHORT_STEP:
+        _step_on_support(H, l1, l2, theta, gradient, 1.0 / max(np.abs(theta).max(initial=0.0), _TINY))
+
+
+def _step_on_support(H, l1, l2, theta, gradient, damping):
+    """Move the weights that are not zero, with a diagonal that is larger by damping times l1; return the step."""
+    support = np.flatnonzero((theta != 0.0) | ((l1 == 0.0) & (np.diag(H) > 0.0)))
+    if not len(support):
+        return 1.0
+    A, own_l1, point = H[np.ix_(support, support)], l1[support], theta[support]
+    A[np.diag_indices_from(A)] += l2[support]
+    rest = gradient[support] + l2[support] * point + own_l1 * np.sign(point)
+    damped = A.copy()
+    damped[np.diag_indices_from(A)] += _RIDGE * np.diag(A) + damping * own_l1
+    _, step, info = dposv(damped, -rest, lower=1)
+    if info != 0 or not rest @ step < 0.0:  # not definite, because of rounding
+        return 0.0
+    t, new = _best_on_line(point, step, own_l1, float(rest @ step), max(0.0, float(step @ (A @ step))))
+    gradient += H[:, support] @ (new - point)
+    theta[support] = new
+    return t
+
+
+def _best_on_line(point, step, l1, slope, curvature):
+    """Return t and the minimum of the model on the line point + t step, t >= 0, through all changes of signs.
+
+    `slope` is the derivative by t at 0, without sign changes, and `curvature` the second derivative. Where weight k
+    changes its sign, the slope jumps by 2 l1 |step_k|.
+    """
+    crosses = np.flatnonzero((l1 > 0.0) & (point * step < 0.0))
+    t = -point[crosses] / step[crosses]
+    order = np.argsort(t)
+    crosses, t = crosses[order], t[order]
+    jumps = np.concatenate([[0.0], np.cumsum(2.0 * l1[crosses] * np.abs(step[crosses]))])
+    before = slope + curvature * t + jumps[:-1]
+    reached = np.flatnonzero(before + np.diff(jumps) >= 0.0)
+    k = int(reached[0]) if len(reached) else len(t)
+    if k < len(t) and before[k] <= 0.0:
+        new = point + t[k] * step
+        new[crosses[k]] = 0.0
+        return float(t[k]), new
+    best = float(-slope - jumps[k]) / curvature if curvature > 0.0 else 0.0
+    return best, point + best * step

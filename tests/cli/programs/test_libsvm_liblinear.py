@@ -1,0 +1,139 @@
+"""svm-train, svm-predict, svm-scale, train and predict do what the programs of LIBSVM and LIBLINEAR do."""
+
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from widemargin import LinearSVC, load_model, read_svmlight
+
+
+def original(name, *words, folder):
+    """Run a program of Debian's packages: (exit status, standard output), or skip."""
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed (Debian: libsvm-tools, liblinear-tools)")
+    done = subprocess.run([name, *map(str, words)], cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def numbers(text, *names):
+    """Return the numbers after ` = ` of some names."""
+    return [float(re.search(rf"\b{name} = (-?[0-9.]+)", text)[1]) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("letters", "names"),
+    [
+        ("-c 1", ["nu", "obj", "nSV", "nBSV", "Total nSV"]),
+        ("-t 0 -c 1", ["obj", "nSV", "nBSV"]),
+        ("-s 1 -n 0.3", ["obj", "nSV"]),
+        ("-s 2 -n 0.2", ["obj", "nSV"]),
+        ("-w1 3 -c 0.5 -g 0.2", ["obj", "nSV"]),
+        ("-t 0 -g 5 -p 9", ["obj"]),
+    ],
+)
+def test_svm_train_prints_what_svm_train_prints(letters, names, call, two, tmp_path):
+    status, theirs = original("svm-train", *letters.split(), two, "theirs", folder=tmp_path)
+    ours_status, ours, _ = call("as", "svm-train", *letters.split(), two, "ours")
+    assert (status, ours_status) == (0, 0)
+    np.testing.assert_allclose(numbers(ours, *names), numbers(theirs, *names), rtol=5e-3, atol=1)
+    _, out = original("svm-predict", two, "ours", "a", folder=tmp_path)  # it reads our model
+    _, of_ours, _ = call("as", "svm-predict", two, "theirs", "b")  # and we read its
+    assert out == of_ours or letters.startswith("-s 2")
+    if not letters.startswith("-s 2"):  # whose support vectors are on the boundary, up to the tolerance
+        assert np.mean(np.loadtxt(tmp_path / "a") == np.loadtxt(tmp_path / "b")) > 0.95
+
+
+def test_regression_and_default_model_names(call, slope, tmp_path):
+    _, theirs = original("svm-train", "-s", "3", "-t", "0", slope, "theirs", folder=tmp_path)
+    status, ours, _ = call("as", "svm-train", "-s", "3", "-t", "0", slope)
+    assert status == 0
+    np.testing.assert_allclose(numbers(ours, "obj"), numbers(theirs, "obj"), rtol=1e-2)
+    _, out = original("svm-predict", slope, "slope.model", "out", folder=tmp_path)
+    assert out.startswith("Mean squared error = ")
+
+
+def test_quiet_and_cross_validation(call, two, tmp_path):
+    assert call("as", "svm-train", "-q", two, "model")[1] == ""
+    status, out, _ = call("as", "svm-train", "-v", "3", two, "other")
+    assert (status, (tmp_path / "other").exists()) == (0, False)
+    assert re.fullmatch(r"Cross Validation Accuracy = [0-9.]+%\n", out)
+
+
+def test_scaled_rows_are_those_of_svm_scale(call, two, tmp_path):
+    _, theirs = original("svm-scale", "-l", "0", "-s", "theirs.range", two, folder=tmp_path)
+    status, ours, _ = call("as", "svm-scale", "-l", "0", "-s", "ours.range", two)
+    assert status == 0
+    (tmp_path / "a").write_text(theirs)
+    (tmp_path / "b").write_text(ours)
+    np.testing.assert_allclose(*(read_svmlight(tmp_path / name, n_features=4)[0].toarray() for name in "ab"), atol=1e-5)
+    _, again, _ = call("as", "svm-scale", "-r", "ours.range", two)
+    assert again == ours
+    status, _, err = call("as", "svm-scale", "-r", "ours.range", "-l", "0", two)
+    assert (status, "-r applies the ranges" in err) == (1, True)
+    _, labelled, _ = call("as", "svm-scale", "-y", "0", "1", two)
+    assert {line.split()[0] for line in labelled.splitlines()} == {"0", "1"}
+
+
+@pytest.mark.parametrize(
+    "letters", ["-s 0", "-s 7 -B 1", "-s 1", "-s 3 -B 1", "-s 2 -c 4", "-s 5 -c 4", "-s 1 -w1 2 -c 0.3"]
+)
+def test_train_finds_liblinears_optimum(letters, call, two, tmp_path):
+    original("liblinear-train", *letters.split(), "-e", "1e-6", two, "theirs", folder=tmp_path)
+    status, out, _ = call("as", "train", *letters.split(), "-e", "1e-6", two, "ours")
+    assert status == 0
+    assert out.startswith("optimization finished, #iter = ")
+    theirs, ours = (load_model(tmp_path / name) for name in ("theirs", "ours"))
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-4)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=2e-4)
+    _, printed = original("liblinear-predict", two, "ours", "a", folder=tmp_path)
+    _, of_ours, _ = call("as", "predict", two, "theirs", "b")
+    assert printed == of_ours
+
+
+def test_the_dual_objective_is_printed_as_liblinear_does(call, two, tmp_path):
+    _, theirs = original("liblinear-train", "-s", "1", "-e", "1e-6", two, "theirs", folder=tmp_path)
+    _, ours, _ = call("as", "train", "-s", "1", "-e", "1e-6", two, "ours")
+    names = ["Objective value", "nSV"]
+    np.testing.assert_allclose(numbers(ours, *names), numbers(theirs, *names), rtol=1e-4, atol=0.5)
+
+
+@pytest.mark.parametrize("kind", [11, 12, 13, 21])
+def test_regression_and_one_class_are_trained(kind, call, slope, tmp_path):
+    status, _, _ = call("as", "train", "-s", kind, "-B", "1" if kind < 21 else "-1", "-e", "0.001", slope, "model")
+    assert status == 0
+    assert (tmp_path / "model").read_text().startswith("solver_type ")
+
+
+def test_the_search_for_C_prints_the_best(call, two):
+    status, out, _ = call("as", "train", "-C", "-s", "2", "-c", "0.125", "-v", "3", two)
+    assert status == 0
+    lines = out.splitlines()
+    assert len(lines) == 15  # 2^-3 to 2^10, and the best
+    assert lines[0].startswith("log2c=  -3.00\trate=")
+    rates = [float(line.split("rate=")[1]) for line in lines[:-1]]
+    best = 2.0 ** (np.argmax(rates) - 3)
+    assert lines[-1] == f"Best C = {best:g}  CV accuracy = {max(rates):g}%"
+
+
+@pytest.mark.parametrize(
+    ("letters", "rule"),
+    [
+        ("-s 6", "-s 6 (type: 0 to 7 classification, 11 to 13 regression, 21 one-class) cannot be had"),
+        ("-R -s 1", "-R needs -B 1 and type -s 0, -s 2 or -s 11"),
+        ("-C -s 1", "-C needs type -s 0 or -s 2"),
+    ],
+)
+def test_what_cannot_be_had_is_refused(letters, rule, call, two):
+    status, _, err = call("as", "train", *letters.split(), two)
+    assert status == 1
+    assert rule in err
+
+
+def test_an_intercept_without_penalty(call, two, tmp_path):
+    call("as", "train", "-s", "2", "-B", "1", "-R", "-e", "1e-6", two, "model")
+    X, y, _ = read_svmlight(two)
+    model = LinearSVC(penalize_intercept=False, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(load_model(tmp_path / "model").intercept_, model.intercept_, atol=1e-3)

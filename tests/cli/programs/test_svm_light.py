@@ -1,0 +1,184 @@
+"""svm_learn and svm_classify print and write what SVM-light 6.20 did, as far as its tolerance allows."""
+
+import numpy as np
+import pytest
+from tests.cli.programs.originals import data_file, figures, recorded
+
+from widemargin import SVC, FormatError, load_model, read_alphas, read_svmlight, write_alphas, write_svmlight
+
+RUNS = {  # file stem: data set, options of svm_learn
+    "linear": ("heart_scale", "-c 1"),
+    "rbf": ("heart_scale", "-c 1 -t 2 -g 0.5 -x 1"),
+    "rbf-loo": ("heart_scale", "-c 1 -t 2 -g 0.5 -x 1 -o 1 -k 100"),
+    "poly": ("heart_scale", "-c 1 -t 1 -d 3 -s 0.1 -r 1"),
+    "sigmoid": ("heart_scale", "-c 1 -t 3 -s 0.01 -r 0"),
+    "remove-inconsistent": ("heart_scale", "-i 1 -c 1"),
+    "unbiased-j2": ("heart_scale", "-b 0 -j 2 -c 1"),
+    "regression-rbf": ("housing_scale", "-z r -w 0.5 -c 1 -t 2 -g 0.1"),
+    "ranking": ("svmrank-example3.train", "-z p -c 0.01 -e 0.00001"),
+}
+RELATIVE = {  # by how much figures may differ; SVM-light stops at a KKT violation of 0.001
+    "Dual objective value": 2e-4, "L1 loss": 5e-3, "Norm of weight vector": 3e-3,
+    "Norm of longest example vector": 1e-5, "Estimated VCdim of classifier": 1e-2,
+}  # fmt: skip
+ABSOLUTE = {  # in rows, or in percent of the rows
+    "XiAlpha-estimate of the error": 1.0, "XiAlpha-estimate of the recall": 1.7,
+    "XiAlpha-estimate of the precision": 1.7, "Leave-one-out estimate of the error": 0.5,
+    "Leave-one-out estimate of the recall": 0.9, "Leave-one-out estimate of the precision": 0.9,
+    "Actual leave-one-outs computed": 3.0,
+}  # fmt: skip
+
+
+@pytest.fixture
+def learn(call, tmp_path):
+    """Return a function that runs svm_learn as recorded: what it prints, and what the original printed."""
+
+    def learn(stem):
+        name, options = RUNS[stem]
+        theirs, data = recorded(f"svm_learn-{stem}.out"), data_file(name, tmp_path)
+        status, out, _ = call("as", "svm_learn", *options.split(), data, "model")
+        assert status == 0
+        return out, theirs
+
+    return learn
+
+
+@pytest.mark.parametrize("stem", RUNS)
+def test_figures_agree_with_those_of_svm_light(stem, learn):
+    ours, theirs = map(figures, learn(stem))
+    compared = 0
+    for name, relative in RELATIVE.items():
+        if name in theirs:
+            assert ours[name] == pytest.approx(theirs[name], rel=relative), name
+            compared += 1
+    for name, absolute in ABSOLUTE.items():
+        if name in theirs:
+            assert ours[name] == pytest.approx(theirs[name], abs=absolute), name
+            compared += 1
+    assert compared >= 3
+
+
+@pytest.mark.parametrize("stem", RUNS)
+def test_lines_have_svm_lights_words(stem, learn):
+    """All lines but those on how it computed, and the running times that were taken out of the record."""
+
+    def words(text):
+        heads = [line.split(":")[0].split("(")[0].split("...")[0].strip() for line in text.splitlines()]
+        ours_only = ("Runtime in cpu-seconds",)
+        theirs_only = ("Number of kernel evaluations", "Checking optimality", "Number of inactive", "done.", "Now ",
+                       " Moving", "Writing alpha", "", "Optimizing")  # fmt: skip
+        return [head for head in heads if head not in ours_only and not head.startswith(theirs_only[:-2] or head == "")]
+
+    ours, theirs = map(words, learn(stem))
+    ours, theirs = [w for w in ours if w], [w for w in theirs if (w and w != "Number of SV") or stem != "ranking"]
+    theirs = [w for w in theirs if not w.startswith("..") and "Moving" not in w]
+    assert [w for w in ours if "Optimizing" not in w] == [w for w in theirs if "Optimizing" not in w and w]
+
+
+@pytest.mark.parametrize("stem", ["linear", "rbf", "poly", "sigmoid", "unbiased-j2", "regression-rbf"])
+def test_support_vectors_agree_within_a_few(stem, learn):
+    ours, theirs = learn(stem)
+    (mine,), (its,) = (
+        [line for line in text.splitlines() if line.startswith("Number of SV")] for text in (ours, theirs)
+    )
+    pick = [[int(word) for word in line.replace("(including", "").split() if word.isdigit()] for line in (mine, its)]
+    np.testing.assert_allclose(pick[0], pick[1], atol=4)
+
+
+@pytest.mark.parametrize("stem", ["linear", "rbf", "poly", "sigmoid", "regression-rbf"])
+def test_the_originals_model_scores_as_svm_classify_did(stem, call, tmp_path):
+    name, _ = RUNS[stem]
+    (tmp_path / "theirs").write_text(recorded(f"svm_learn-{stem}.model"))
+    wanted = np.array(recorded(f"svm_learn-{stem}.predictions").split(), float)
+    status, _, _ = call("as", "svm_classify", data_file(name, tmp_path), "theirs", "out")
+    assert status == 0
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "out"), wanted, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("stem", ["linear", "rbf"])
+def test_alpha_files_are_read_written_and_started_from(stem, call, tmp_path):
+    name, options = RUNS[stem]
+    theirs = recorded(f"svm_learn-{stem}.alpha")
+    (tmp_path / "theirs").write_text(theirs)
+    data = data_file(name, tmp_path)
+    alphas = read_alphas(tmp_path / "theirs", 270)
+    options = [word for word in options.split() if word != "-x"][: 6 if stem == "rbf" else 2]
+    call("as", "svm_learn", *options, "-a", "ours", data, "model")
+    ours = read_alphas(tmp_path / "ours")
+    assert np.abs(ours).max() == 1.0
+    assert np.mean(np.abs(ours - alphas) > 0.05) < 0.05
+    status, out, _ = call("as", "svm_learn", *options, "-y", "ours", "-e", "0.0011", data, "again")
+    assert status == 0
+    assert figures(out)["Dual objective value"] == pytest.approx(figures(recorded(f"svm_learn-{stem}.out"))[
+        "Dual objective value"], rel=2e-4)  # fmt: skip
+
+
+def test_alphas_are_written_to_the_bit_and_their_number_is_checked(tmp_path, rng):
+    alphas = rng.standard_normal(50) * 10.0 ** rng.integers(-9, 9, 50)
+    write_alphas(tmp_path / "alphas", alphas)
+    np.testing.assert_array_equal(read_alphas(tmp_path / "alphas"), alphas)
+    with pytest.raises(FormatError, match="a line for each of 49 rows, got 50"):
+        read_alphas(tmp_path / "alphas", 49)
+    (tmp_path / "alphas").write_text("1\nnan\n")
+    with pytest.raises(FormatError, match="'nan' is not a finite number"):
+        read_alphas(tmp_path / "alphas")
+
+
+def test_the_model_is_svm_lights_and_scores_as_the_estimator(call, two, tmp_path):
+    status, _, _ = call("as", "svm_learn", "-t", "2", "-g", "0.3", "-c", "5", two, "model")
+    X, y, _ = read_svmlight(two)
+    model = SVC(C=5.0, gamma=0.3, cache_size=40.0).fit(X, y)
+    assert status == 0
+    np.testing.assert_array_equal(load_model(tmp_path / "model").decision_function(X), model.decision_function(X))
+    status, out, _ = call("as", "svm_classify", two, "model", "out")
+    correct = int(np.sum((model.decision_function(X) > 0) == (y > 0)))
+    assert f"({correct} correct, {60 - correct} incorrect, 60 total)" in out
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "out"), model.decision_function(X), rtol=1e-7, atol=1e-12)
+
+
+def test_old_form_of_predictions_has_both_signs(call, two, tmp_path):
+    call("as", "svm_learn", two, "model")
+    call("as", "svm_classify", "-f", "0", two, "model", "out")
+    call("as", "svm_classify", two, "model", "plain")
+    for line, score in zip((tmp_path / "out").read_text().splitlines(), np.loadtxt(tmp_path / "plain"), strict=True):
+        sign, other = ("+1", "-1") if score > 0 else ("-1", "+1")
+        assert line == f"{abs(score):.8g}:{sign} {-abs(score):.8g}:{other}"
+
+
+def test_the_default_C_is_the_inverse_square_of_the_mean_length(call, two):
+    X, _, _ = read_svmlight(two)
+    C = 1.0 / np.linalg.norm(X.toarray(), axis=1).mean() ** 2
+    _, out, _ = call("as", "svm_learn", two, "model")
+    assert f"Setting default regularization parameter C={C:.4f}" in out
+
+
+def test_rows_that_are_inconsistent_are_taken_out(call, tmp_path):
+    """f(x) is the first feature. The fourth row is at its bound, 10, the first two have 6.5, and (1, 0) has 3."""
+    X = np.array([[-1.0, -1.0], [-1.0, 1.0], [-2.0, 0.0], [-1.5, 0.0], [1.0, 0.0], [2.0, 0.0]])
+    write_svmlight(tmp_path / "line", X, [-1, -1, -1, 1, 1, 1])
+    status, out, _ = call("as", "svm_learn", "-i", "1", "-c", "10", "line", "model")
+    assert status == 0
+    assert "(plus 1 inconsistent examples)" in out
+    assert figures(out)["Dual objective value"] == pytest.approx(0.5, abs=1e-3)
+    np.testing.assert_allclose(load_model(tmp_path / "model").decision_function(X[[0, 4]]), [-1.0, 1.0], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ("-b 0 -t 2", "-b 0 needs the linear kernel"),
+        ("-z p -t 2", "ranking with kernels (-z p -t) cannot be had"),
+        ("-y nothing", "nothing"),
+    ],
+)
+def test_what_cannot_be_had_ends_with_status_1(options, rule, call, two):
+    status, _, err = call("as", "svm_learn", *options.split(), two, "model")
+    assert status == 1
+    assert rule in err
+
+
+def test_unlabelled_rows_are_refused(call, tmp_path):
+    (tmp_path / "data").write_text("1 1:1\n0 1:2\n-1 1:3\n")
+    status, _, err = call("as", "svm_learn", "data", "model")
+    assert status == 1
+    assert "the label of row 2 is 0, which is an unlabelled row for SVM-light; transduction cannot be had" in err
