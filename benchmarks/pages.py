@@ -58,7 +58,7 @@ PAGES = {  # in the order in which they are made: the short ones first
     "defaults": Entry(
         "benchmarks.defaults", 14, 0.4, "every default call on every set converges, and how fast against scikit-learn"
     ),
-    "grid": Entry("benchmarks.grid", 14, 0.4, "grids of C and gamma with folds against GridSearchCV"),
+    "grid": Entry("benchmarks.grid", 10, 0.4, "grids of C and gamma with folds against GridSearchCV"),
     "cutting-planes": Entry(
         "benchmarks.planes.page",
         14,

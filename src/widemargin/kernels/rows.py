@@ -44,6 +44,8 @@ class KernelRows:
     n_jobs : int or None
     bound, diagonal : float and ndarray, or None
         An upper bound of the absolute values of a precomputed matrix, and its diagonal, if they are known and finite.
+    new : function
+        Returns an array of a shape and dtype, for `whole` and `workspace`.
 
     Attributes
     ----------
@@ -59,6 +61,8 @@ class KernelRows:
         Whether computing a value takes less time than the system takes to provide new memory for it.
     held : ndarray or None
         The complete kernel matrix, if it was given as a C-ordered array and all rows are used.
+    remembered : WeightedSum or None
+        A sum of all rows that a solver has computed last; see `remember`.
 
     Raises
     ------
@@ -67,8 +71,10 @@ class KernelRows:
         not finite.
     """
 
-    def __init__(self, kernel, X, *, subset=None, dtype=np.float32, n_jobs=None, bound=None, diagonal=None):
-        self.kernel, self.n_jobs = kernel, n_jobs
+    def __init__(
+        self, kernel, X, *, subset=None, dtype=np.float32, n_jobs=None, bound=None, diagonal=None, new=np.empty
+    ):  # fmt: skip
+        self.kernel, self.n_jobs, self._new = kernel, n_jobs, new
         self._X, self._free_tiles = X, []
         self._subset = None if subset is None else np.asarray(subset)
         self.n_rows = X.shape[0] if subset is None else len(self._subset)
@@ -86,9 +92,20 @@ class KernelRows:
             self.bound = self._block.bound(self.diagonal) if bound is None else bound
         is_array = kernel.name == "precomputed" and subset is None and isinstance(X, np.ndarray)
         self.held = X if is_array and X.flags.c_contiguous else None
+        self.remembered, self._workspace = None, None
         if diagonal is None and not np.isfinite(self.diagonal).all():
             i = int(np.argmin(np.isfinite(self.diagonal)))
             raise ValueError(f"K(x, x) of row {i} is {self.diagonal[i]}; every kernel value must be finite.")
+
+    def remember(self, weights, sums, error):
+        """Keep sums = Σ_i weights_i K_i, of error at most `error`, for a solver that starts from these weights."""
+        self.remembered = WeightedSum(weights, sums, error)
+
+    def workspace(self, shape, dtype):
+        """Return an array for a part of the kernel matrix, in the same memory each time: new memory would be slow."""
+        if self._workspace is None or self._workspace.dtype != dtype:
+            self._workspace = self._new((self.n_rows**2,), dtype)
+        return self._workspace[: shape[0] * shape[1]].reshape(shape)
 
     def restricted(self, rows):
         """Return the kernel matrix of some of the rows, given by their ascending indices."""
@@ -121,7 +138,7 @@ class KernelRows:
 
     def whole(self):
         """Return the complete kernel matrix."""
-        every, out = np.arange(self.n_rows), np.empty((self.n_rows, self.n_rows), self.dtype)
+        every, out = np.arange(self.n_rows), self._new((self.n_rows, self.n_rows), self.dtype)
         self.fill(every, self.columns(), out, every)
         return out
 
@@ -221,6 +238,14 @@ class KernelRows:
             for begin, end in self._products.tiles(start, stop):
                 products = self._products.fill(panel.values, len(panel.norms), columns.chosen, begin, end, workspace)
                 self.kernel.finish(products, panel.norms, columns.norms, panel.slots, out, begin)
+
+
+class WeightedSum(NamedTuple):
+    """The sum Σ_i weights_i K_i of all rows of a kernel matrix, and a bound on the error of its entries."""
+
+    weights: np.ndarray
+    sums: np.ndarray
+    error: float
 
 
 class _PanelRows(NamedTuple):
@@ -334,9 +359,9 @@ class _CallableBlock:
         out[slots, : len(columns)] = self._values(self._X[rows], self._X[columns])
 
 
-def submatrix(K, rows, columns):
-    """Return a copy of K[rows][:, columns]."""
-    out = np.empty((len(rows), len(columns)), K.dtype)
+def submatrix(K, rows, columns, new=np.empty):
+    """Return a copy of K[rows][:, columns] in the array new(shape, dtype)."""
+    out = new((len(rows), len(columns)), K.dtype)
     _gather(K, np.asarray(rows), np.asarray(columns), out, np.arange(len(rows)))
     return out
 

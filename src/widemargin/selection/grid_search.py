@@ -30,10 +30,12 @@ from widemargin._runtime.warning import warn_caller
 from widemargin.data.structure import check_structure
 from widemargin.errors import ConvergenceWarning, InfeasibleNuError
 from widemargin.models.cutting_plane.ranking import RankSVM
+from widemargin.models.kernel.nu_svc import NuSVC
+from widemargin.models.kernel.svc import SVC
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.solved_model import SolvedModel
 from widemargin.selection.c_path import c_path
-from widemargin.selection.fold_path import FoldPath, SharedData, bytes_to_share
+from widemargin.selection.fold_path import FoldPath, Memory, SharedData, shared_dtype
 from widemargin.selection.grid_result import GridResult
 from widemargin.selection.held_out import split_rows
 from widemargin.selection.live_table import GridReport
@@ -43,6 +45,7 @@ from widemargin.solvers.contract import Status
 
 _BYTES_PER_MEGABYTE = 1 << 20
 _PARAMETERS_WITHOUT_EFFECT = ("n_jobs", "verbose", "callbacks", "cache_size", "warm_start")  # on the scores
+_SCORED_BY_ACCURACY = (SVC, NuSVC)
 _PARAMETERS_OF_C_PATHS = {"C", "epsilon", "loss", "class_weight", "fit_intercept", "intercept_scaling"}
 
 
@@ -220,7 +223,7 @@ class _Search:
         self._score_name = _name_of(estimator, scoring)
         self.report, self._callback = GridReport(verbose, self._score_name), callback
         self._folds = split_rows(cv, estimator, self._X, self._y, groups)
-        self._n_jobs, self._memory = n_jobs, memory
+        self._n_jobs, self._memory, self._memory_of_folds = n_jobs, memory, Memory()
         self._stop, self._lock, self._shared = threading.Event(), threading.Lock(), {}
         self._n_not_converged, self._records, self._file = 0, {}, None
 
@@ -295,8 +298,9 @@ class _Search:
         done = [point for point in path.points if not self._is_missing(point, path.fold)]
         missing = [point for point in path.points if self._is_missing(point, path.fold)]
         fold = FoldPath(
-            self._shared_data(path), self._folds[path.fold], self._y, self._parameters, self._score, self._stop.is_set
-        )
+            self._shared_data(path), self._folds[path.fold], self._y, self._parameters, self._score, self._stop.is_set,
+            memory=self._memory_of_folds,
+        )  # fmt: skip
         if done and self._file is not None:
             fold.state = self._file.state(done[-1], path.fold)
         for point in missing:
@@ -307,11 +311,14 @@ class _Search:
                 return
             with self._lock:
                 self._n_not_converged += fold.fell_short
-            self._record(point, path.fold, score, time.perf_counter() - started, fold.state)
+            self._record(point, path.fold, score, time.perf_counter() - started, fold.state if self._file else ())
+        fold.release()
         self._release_shared_data(path)
 
     def _score(self, model, X, y, rows):
         """Return the score of a model on rows with these numbers; the own score of a RankSVM needs their queries."""
+        if self._given_scoring is None and type(model) in _SCORED_BY_ACCURACY:
+            return np.mean(model.predict(X) == y)  # as `score`, whose checks take longer
         needs_queries = self._given_scoring is None and isinstance(model, RankSVM) and "qid" in self._parameters
         return self._scorer(model, X, y, **({"qid": self._parameters["qid"][rows]} if needs_queries else {}))
 
@@ -334,9 +341,20 @@ class _Search:
                 model = clone(self._estimator).set_params(**dict(others))
                 if isinstance(model, SolvedModel):
                     model.set_params(n_jobs=1, verbose=0)
-                size = bytes_to_share(model, self._X.shape[0], n_threads(self._n_jobs))
-                made.append(SharedData(model, self._X, size <= self._memory * _BYTES_PER_MEGABYTE))
+                limits = n_threads(self._n_jobs), self._memory * _BYTES_PER_MEGABYTE
+                dtype = shared_dtype(model, self._X.shape[0], self._largest_cost(path, model), *limits)
+                made.append(SharedData(model, self._X, dtype, self._memory_of_folds))
             return made[0]
+
+    def _largest_cost(self, path, model):
+        """Return the largest C of a path times the largest weight of a row; 1 if the model has no C.
+
+        Pairs of several classes count as if C were 1: their copies of the kernel matrix would take twice the memory.
+        """
+        if is_classifier(model) and len(np.unique(self._y)) > 2:
+            return 1.0
+        largest_C = float(path.points[-1].get("C", getattr(model, "C", 1.0)))
+        return largest_C * float(np.max(self._parameters.get("sample_weight", 1.0)))
 
     def _release_shared_data(self, path):
         """Delete the SharedData of a path after its last fold."""
@@ -344,7 +362,8 @@ class _Search:
         with self._lock:
             self._n_users[others] -= 1
             if self._n_users[others] == 0:
-                del self._shared[others]
+                _, (shared,) = self._shared.pop(others)
+                shared.release()
 
     def _fit_all_folds(self, path):
         """Fit the linear models of a path on all folds together."""

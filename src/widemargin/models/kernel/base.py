@@ -9,7 +9,7 @@ function of the user, `_fit_rows`. A model that is read from a file therefore pr
 
 import os
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -91,26 +91,24 @@ def available_with_probability(message):
     return available_if(is_available)
 
 
-def fit_reusing(model, K, y, submatrices, sample_weight=None):
-    """Fit a model with kernel="precomputed", reusing kernel matrices of subsets of the rows from earlier fits.
+def fit_reusing(model, K, y, reused, sample_weight=None):
+    """Fit a model with kernel="precomputed" once more, reusing what earlier fits to the same rows have computed.
 
     Parameters
     ----------
     model : KernelModel
-        One of the estimators of this package, with kernel="precomputed".
+        One of the estimators of this package, with kernel="precomputed". Only its C may have changed.
     K : ndarray of shape (n_samples, n_samples)
-        The kernel matrix, which must be the same in all fits that share `submatrices`.
+        The kernel matrix; as the following arguments, it must be the same in all fits that share `reused`.
     y : array-like of shape (n_samples,)
-    submatrices : dict
-        Kernel matrices of subsets of the rows, such as those of two classes, by row numbers. The fit adds those that
-        it needs and that are not in the dict.
+    reused : Reused
     sample_weight : array-like of shape (n_samples,), default=None
 
     Returns
     -------
     model
     """
-    return model._fit(K, y, sample_weight, submatrices)
+    return model._fit(K, y, sample_weight, reused)
 
 
 def dual_start(model):
@@ -240,6 +238,17 @@ class KernelModel(SolvedModel):
                 f"got {X.shape[0]}x{X.shape[1]}."
             )
         return X, *y
+
+    def _check_once(self, check, reused):
+        """Return check(), TrainingRows and targets; the checks of fits that share `reused` are made in the first."""
+        if reused is None:
+            return check()
+        if reused.checked is None:
+            training, *targets = check()
+            reused.checked = replace(training, reused=reused), *targets
+        else:
+            self._validate_params()
+        return reused.checked
 
     def _check_targets(self, y, y_numeric=False):
         """Return y, checked as scikit-learn would; for callable kernels, whose X scikit-learn cannot check."""

@@ -1,6 +1,5 @@
 """Base class of `SVC` and `NuSVC`: one problem for each pair of classes, votes, decision values and probabilities."""
 
-from dataclasses import replace
 from functools import partial
 from itertools import compress
 from typing import Any, Self
@@ -88,13 +87,11 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit(self, X, y, sample_weight, submatrices=None):
-        """Fit the model; `submatrices` are kernel matrices to reuse, see `fit_reusing`."""
+    def _fit(self, X, y, sample_weight, reused=None):
+        """Fit the model; for `reused` see `fit_reusing`."""
         if self._wants_basis:
             return self._fit_pairs_on_basis(X, y, sample_weight)
-        training, label = self._check(X, y, sample_weight)
-        if submatrices is not None:
-            training = replace(training, submatrices=submatrices)
+        training, label = self._check_once(lambda: self._check(X, y, sample_weight), reused)
         pairs_of_models = self._pairs_of_models(training, label)
         trained = self._train_pairs(training, pairs_of_models)
         self._keep(training, label, pairs_of_models, trained)

@@ -242,11 +242,11 @@ class OneClassSVM(OutlierMixin, KernelModel):
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit(self, X, y, sample_weight, submatrices=None):
-        """Fit the model; `submatrices` are kernel matrices to reuse, see `fit_reusing`."""
+    def _fit(self, X, y, sample_weight, reused=None):
+        """Fit the model; for `reused` see `fit_reusing`."""
         if self._wants_basis:
             return self._fit_rows_on_basis(X, sample_weight)
-        training = replace(self._check(X, sample_weight), submatrices=submatrices)
+        (training,) = self._check_once(lambda: (self._check(X, sample_weight),), reused)
         rows = training.present
         (trained,) = self._train([lambda: one_class(training.matrix(rows), training.weight[rows], self.nu)], training)
         return self._keep(training, rows, trained)

@@ -1,6 +1,5 @@
 """Base class of `SVR` and `NuSVR`: targets, predictions, and intervals by cross-validation."""
 
-from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -46,12 +45,11 @@ class KernelRegressor(ScoresRowBlocks, RegressorMixin, KernelModel):
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit(self, X, y, sample_weight, submatrices=None):
-        """Fit the model; `submatrices` are kernel matrices to reuse, see `fit_reusing`."""
+    def _fit(self, X, y, sample_weight, reused=None):
+        """Fit the model; for `reused` see `fit_reusing`."""
         if self._wants_basis:
             return self._fit_targets_on_basis(X, y, sample_weight)
-        training, y = self._check(X, y, sample_weight)
-        training = replace(training, submatrices=submatrices)
+        training, y = self._check_once(lambda: self._check(X, y, sample_weight), reused)
         parts = self._parts(training)
         trained = self._train([lambda part=part: self._problem(training, y, part) for part in parts], training)
         return self._keep(training, y, parts, trained)

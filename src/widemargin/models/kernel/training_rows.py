@@ -1,6 +1,7 @@
 """The rows that a kernel machine is fitted to: their kernel matrix, gamma, folds and blocks of them."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,37 @@ _MAX_ROWS_FOR_DOUBLE = 10_000  # up to which a large C asks for double precision
 _MIN_VARIANCE = 1e-290  # of all features together, for gamma="scale"; smaller variances count as zero
 
 
+@dataclass
+class Reused:
+    """What fits of one model to the same rows share.
+
+    `submatrices` are the KernelRows of subsets of the rows, such as those of two classes, by row numbers. `checked` are
+    the arguments after their checks in the first fit, None before it. `sums` are those that the first submatrices are
+    to remember, if the fits continue others. `new` returns an array of a shape and dtype, for a copy.
+    """
+
+    new: Callable = np.empty
+    submatrices: dict = field(default_factory=dict)
+    checked: tuple | None = None
+    sums: list = field(default_factory=list)
+
+    def matrix(self, rows, make):
+        """Return the KernelRows of these rows, make() when they are first asked for."""
+        subset = rows.tobytes()
+        if subset not in self.submatrices:
+            made = self.submatrices[subset] = make()
+            if self.sums:
+                made.remember(*self.sums.pop(0))
+        return self.submatrices[subset]
+
+
 @dataclass(frozen=True)
 class TrainingRows:
     """The rows that a model is fitted to, their kernel and their weights; rows of weight zero have no influence.
 
     `X` is the kernel matrix if the kernel is "precomputed", which it also is for a callable kernel whose values are all
     computed in advance. `prepared` is X in the form in which the kernel is computed, made once for all problems.
-    `shared` is the whole kernel matrix if several small problems share it. `submatrices` are kernel matrices of subsets
-    of the rows that several fits share, see `fit_reusing`.
+    `shared` is the whole kernel matrix if several small problems share it. `reused` is what several fits share.
     """
 
     kernel: Kernel
@@ -41,7 +65,7 @@ class TrainingRows:
     weight: np.ndarray
     dtype: type
     n_jobs: int | None
-    submatrices: dict | None = None
+    reused: Reused | None = None
 
     @property
     def present(self):
@@ -51,16 +75,17 @@ class TrainingRows:
     def matrix(self, rows):
         """Return the KernelRows of these rows, which are given by numbers; all rows, in ascending order."""
         are_all = len(rows) == len(self.weight)
-        if self.submatrices is not None:
-            subset = rows.tobytes()
-            if subset not in self.submatrices:
-                values = self.X if are_all else submatrix(self.X, rows, rows)
-                self.submatrices[subset] = KernelRows(self.kernel, values, n_jobs=self.n_jobs)
-            return self.submatrices[subset]
+        if self.reused is not None:
+            return self.reused.matrix(rows, lambda: self._part(None if are_all else rows, self.reused.new))
         if self.shared is not None:
             return self.shared.of_rows(rows, self.n_jobs)
         options = {"subset": None if are_all else rows, "dtype": self.dtype, "n_jobs": self.n_jobs}
         return KernelRows(self.kernel, self.prepared, **options)
+
+    def _part(self, rows, new):
+        """Return the KernelRows of a copy of a part of a precomputed kernel matrix; of all of it, if `rows` is None."""
+        values = self.X if rows is None else submatrix(self.X, rows, rows, new)
+        return KernelRows(self.kernel, values, n_jobs=self.n_jobs, new=new)
 
     def sums(self, support, coefficients, rows, **options):
         """Return `kernel_sums` of some rows, for a model whose support vectors are the rows `support`."""

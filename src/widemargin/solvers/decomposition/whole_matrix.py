@@ -6,7 +6,8 @@ noticed. Kernel rows are computed in blocks: that of the next step, and those of
 violations, which are likely to be needed soon; twice as many each time. Most problems are solved in one iteration.
 
 A problem that pair steps do not solve within an iteration is continued with those dual variables only that are not at
-a bound for good, or by Newton steps.
+a bound for good, or by Newton steps. If the kernel matrix was given, and the free dual variables are not too many, they
+are optimised at once before the pair steps of an iteration (`free_block`).
 """
 
 from dataclasses import replace
@@ -20,11 +21,12 @@ from widemargin.problems.formulations import KernelQP
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import no_direction
 from widemargin.solvers.decomposition.first_iteration import FirstIteration
+from widemargin.solvers.decomposition.free_block import FreeBlock
 from widemargin.solvers.decomposition.free_step import free_workspace, optimise_finely
 from widemargin.solvers.decomposition.large_parts import takes_large_parts, writes_checkpoints
 from widemargin.solvers.decomposition.pair_step import dual_variables
 from widemargin.solvers.decomposition.starting_point import check_sizes, feasible, group_sums
-from widemargin.solvers.decomposition.stopping import StallDetector, StoppingRule
+from widemargin.solvers.decomposition.stopping import Deadline, StallDetector, StoppingRule
 from widemargin.solvers.decomposition.svmlight import Decomposition, solve
 from widemargin.solvers.decomposition.svmlight import svmlight as by_working_sets
 from widemargin.solvers.spec import SolverSpec, Start
@@ -38,6 +40,8 @@ _MAX_FRACTION_CHOSEN = 0.7  # of the dual variables; if more are not at a bound 
 _STEP_NANOSECONDS = 1e7  # pair steps of one iteration
 _NS_PER_PAIR_STEP = 3.0  # per dual variable
 _MAX_PAIR_STEPS = 20_000
+_FREE_NANOSECONDS = 2e7  # of a factorisation for all free dual variables, at most
+_FREE_VIOLATION_RATIO = 0.3  # after it / before it; if it is larger, pair steps follow
 MAX_ROWS_OF_FULL_PRECISION = 100  # rows up to which a problem is solved to full precision, whatever the tolerance
 FULL_PRECISION = 1e-12  # violation
 _STEPS_TO_FULL_PRECISION = 3000
@@ -59,7 +63,11 @@ def svmlight(problem, settings, start=None):
     matrix = WholeKernelMatrix(problem)
     try:
         first, solution = _first_iteration(problem, settings, start, matrix)
-        return solve(WholeMatrix(problem, settings, start, matrix, first), settings) if solution is None else solution
+        if solution is None:
+            method = WholeMatrix(problem, settings, start, matrix, first)
+            solution = solve(method, settings)
+            method.state.remember()
+        return solution
     finally:
         matrix.cache.release()
 
@@ -154,6 +162,10 @@ class WholeKernelMatrix:
         """Kernel rows computed, divided by the number of rows."""
         return self.cache.n_computed / self.cache.n_slots
 
+    def new_part(self, shape, dtype):
+        """Return an array for a part of `block`, which is used until the next one is asked for."""
+        return self.cache.K.workspace(shape, dtype) if self.has_one_per_row else np.empty(shape, dtype)
+
     def compute_rows(self, variables, missing):
         """Compute the kernel row `missing`, and others of dual variables with large violations."""
         smallest, largest = np.repeat(variables.extremes, np.diff(variables.ends), axis=0).T
@@ -187,12 +199,16 @@ class WholeMatrix(Decomposition):
         self._may_choose_first = start is not None and problem.K.held is not None and n_variables > _ALL_AT_ONCE
         self._pair_nanoseconds, self._n_unfinished = 0.0, 0
         self._matrix, self._first = matrix, first
+        if problem.K.held is not None and n_variables > _ALL_AT_ONCE:
+            self._free_block = FreeBlock(state, Deadline(settings).is_over)
 
     def _set_shrinking(self, n_iterations):
         """Do nothing, since no dual variable is removed."""
 
     def iterate(self):
         """Optimise all dual variables, or those that are not at a bound for good."""
+        if self._change_free():
+            return
         state = self.state
         chosen = self._chosen()
         self._max_pair_steps = _max_pair_steps(len(chosen))
@@ -205,11 +221,32 @@ class WholeMatrix(Decomposition):
             variables = dual_variables(state.beta.copy(), state.F.copy(), *arrays[2:], state.ends)
         else:
             goal = max(goal, _INNER_VIOLATION * self.violation)
-            block, ends = submatrix(self._matrix.block, chosen, chosen), np.searchsorted(chosen, state.ends)
+            block = submatrix(self._matrix.block, chosen, chosen, self._matrix.new_part)
+            ends = np.searchsorted(chosen, state.ends)
             variables = dual_variables(*[array[chosen] for array in arrays], ends)
         slots = state.position if chosen is state.index else state.position[chosen]
         self._step(chosen, slots, block, variables, goal)
         self.iteration += 1
+
+    def _change_free(self):
+        """Optimise all free dual variables at once, after the first iteration; return whether that suffices for one."""
+        state, block = self.state, self._free_block
+        if block is None or self.iteration == 0:
+            return False
+        n_free = np.count_nonzero((state.beta > state.lower) & (state.beta < state.upper))
+        chosen = block.chosen() if 0.0 < block.nanoseconds(n_free) <= _FREE_NANOSECONDS else None
+        if chosen is None:
+            return False
+        before, rounding, objective = self.violation, state.gradient_rounding(), state.objective()
+        decrease = block.change(chosen)
+        if not decrease > 0.0:
+            return False
+        self.violation = state.scan()
+        if self.violation > max(self.rule.goal, _FREE_VIOLATION_RATIO * before):
+            return False
+        self._stall.record(decrease, before, rounding, objective)
+        self.iteration += 1
+        return True
 
     def _chosen(self):
         """Return the dual variables to optimise, in ascending order.
@@ -281,11 +318,24 @@ class _HeldSet(ActiveSet):
         self._is_part, self._heeds_interrupts = False, True
         self._known = {}  # certificates by stretch, violation, offsets and rounding of the present point
         if self._beta.any():
-            weights = self._row_weights()
-            moved = self.cache.fetch(np.flatnonzero(weights))
-            self._add_rows(self.cache.values, moved, weights[moved], self.f)
+            self._compute_f(self._row_weights())
         if start is not None:
             self._scale_start()
+
+    def _compute_f(self, weights):
+        """Compute f of these sums of the dual variables of each row, unless the kernel matrix remembers it."""
+        known = self.problem.K.remembered
+        if known is not None and np.array_equal(known.weights, weights):
+            self.f[:], self.rounding_bound, self._f_is_recomputed = known.sums, known.error, False
+            return
+        moved = self.cache.fetch(np.flatnonzero(weights))
+        self._add_rows(self.cache.values, moved, weights[moved], self.f)
+
+    def remember(self):
+        """Let a kernel matrix that was given keep f: the next problem with it may start from these dual variables."""
+        if self.problem.K.held is not None and self._f_is_current and not self.omitted_bound.any():
+            self._beta[self.index] = self.beta
+            self.problem.K.remember(self._row_weights(), self.f, self.rounding_bound)
 
     def scan(self):
         """Return what `ActiveSet.scan` does, computed once for each point."""
