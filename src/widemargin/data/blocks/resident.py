@@ -7,6 +7,7 @@ are first asked for, and the blocks are parts of them from then on, so that noth
 """
 
 import threading
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class ResidentMatrix(StreamedMatrix):
     def __init__(self, blocks: RowBlocks, constant: float = 0.0) -> None:
         super().__init__(blocks, constant, np.inf)
         self._all_rows: DenseRows | SparseRows | None = None
-        self._lock, self._by_columns = threading.Lock(), None
+        self._lock = threading.Lock()
         self._pass(lambda k, block, start, stop: None, range(blocks.n_blocks), 1)
 
     @property
@@ -57,12 +58,10 @@ class ResidentMatrix(StreamedMatrix):
         X.has_canonical_format = True
         return X
 
-    @property
+    @cached_property
     def by_columns(self) -> Columns:
         """The stored values by columns, as those of a Matrix."""
-        if self._by_columns is None:
-            self._by_columns = transposed(self)
-        return self._by_columns
+        return transposed(self)
 
     def squared_norms(self, n_jobs: int | None = 1) -> Floats:
         """Return the squared Euclidean norm of each row, the constant column included."""

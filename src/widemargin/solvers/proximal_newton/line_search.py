@@ -17,7 +17,7 @@ class Line:
     """
 
     def __init__(self, point, direction, penalties, scores, change, rows):
-        self._point, self._direction, self._l1, self._l2 = point, direction, *penalties
+        self._point, self._direction, (self._l1, self._l2) = point, direction, penalties
         self._scores, self._change, self._rows = scores, change, rows
 
     def at(self, step):
