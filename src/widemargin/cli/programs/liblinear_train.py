@@ -12,6 +12,7 @@ TYPES = {  # by -s: estimator, its parameters, default of -e, and whether -e is 
     2: ("LinearSVC", {"loss": "squared_hinge"}, _PRIMAL, False),
     3: ("LinearSVC", {"loss": "hinge"}, _DUAL, True),
     4: ("LinearSVC", {"multi_class": "crammer_singer"}, _DUAL, False),
+    5: ("LinearSVC", {"penalty": "l1", "dual": False}, _PRIMAL, False),
     7: ("LinearSVC", {"loss": "log_loss"}, _DUAL, False),
     11: ("LinearSVR", {"loss": "squared_epsilon_insensitive"}, 1e-4, False),
     12: ("LinearSVR", {"loss": "squared_epsilon_insensitive"}, _DUAL, True),
@@ -19,16 +20,15 @@ TYPES = {  # by -s: estimator, its parameters, default of -e, and whether -e is 
     21: ("LinearOneClassSVM", {}, _PRIMAL, False),
 }
 _REFUSED = {
-    "5": "there is no L1 penalty",
-    "6": "there is no L1 penalty",
+    "6": "logistic regression has no L1 penalty",
 }
 _WITH_FREE_INTERCEPT = (0, 2, 11)
 _WITH_SEARCH = (0, 2)
 
 OPTIONS = (
     Option("-s", "1", "type: 0 to 7 classification, 11 to 13 regression, 21 one-class",
-           "`LinearSVC` (0, 7 logistic; 1, 2 squared hinge; 3 hinge; 4 Crammer and Singer), `LinearSVR` (11, 12 squared; 13), "
-           "`LinearOneClassSVM` (21)", one_of("0", "1", "2", "3", "4", "5", "6", "7", "11", "12", "13", "21"),
+           "`LinearSVC` (0, 7 logistic; 1, 2 squared hinge; 3 hinge; 4 Crammer and Singer; 5 L1), `LinearSVR` (11, 12 "
+           "squared; 13), `LinearOneClassSVM` (21)", one_of("0", "1", "2", "3", "4", "5", "6", "7", "11", "12", "13", "21"),
            refused=_REFUSED),
     Option("-c", "1", "C", "`C`; with -C where the search begins", positive),
     Option("-p", "0.1", "half the width of the tube of regression", "`epsilon`", non_negative),
