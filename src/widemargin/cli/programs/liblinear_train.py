@@ -28,7 +28,8 @@ _WITH_SEARCH = (0, 2)
 OPTIONS = (
     Option("-s", "1", "type: 0 to 7 classification, 11 to 13 regression, 21 one-class",
            "`LinearSVC` (0, 7 logistic; 1, 2 squared hinge; 3 hinge; 4 Crammer and Singer; 5 L1), `LinearSVR` (11, 12 "
-           "squared; 13), `LinearOneClassSVM` (21)", one_of("0", "1", "2", "3", "4", "5", "6", "7", "11", "12", "13", "21"),
+           "squared; 13), `LinearOneClassSVM` (21)",
+           one_of("0", "1", "2", "3", "4", "5", "6", "7", "11", "12", "13", "21"),
            refused=_REFUSED),
     Option("-c", "1", "C", "`C`; with -C where the search begins", positive),
     Option("-p", "0.1", "half the width of the tube of regression", "`epsilon`", non_negative),
