@@ -19,7 +19,7 @@ class Entry:
 PAGES = {  # in the order in which they are made: the short ones first
     "reading": Entry("benchmarks.reading", 2, 0.4, "reading and writing text against scikit-learn, equal to the bit"),
     "first-seconds": Entry(
-        "benchmarks.first_seconds", 7, 1.0, "import, --version and first fits in new processes against scikit-learn"
+        "benchmarks.first_seconds", 7, 0.9, "import, --version and first fits in new processes against scikit-learn"
     ),
     "small": Entry(
         "benchmarks.small", 2, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
@@ -56,7 +56,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         "benchmarks.choice", 5, 0.3, "what `auto` chooses is near the best of our solvers", _ONE_BLAS_THREAD
     ),
     "defaults": Entry(
-        "benchmarks.defaults", 14, 0.4, "every default call on every set converges, and how fast against scikit-learn"
+        "benchmarks.defaults", 12, 0.4, "every default call on every set converges, and how fast against scikit-learn"
     ),
     "grid": Entry("benchmarks.grid", 10, 0.4, "grids of C and gamma with folds against GridSearchCV"),
     "cutting-planes": Entry(
@@ -67,7 +67,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         _ONE_BLAS_THREAD,
     ),
     "kernel": Entry(
-        "benchmarks.kernel.page", 29, 1.4, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
+        "benchmarks.kernel.page", 24, 1.2, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
     ),
     "cluster": Entry(
         "benchmarks.cluster.page", 10, 1.0, "fits on a Dask cluster: ratio to one process, same bits, killed workers"
@@ -85,4 +85,4 @@ PAGES = {  # in the order in which they are made: the short ones first
         "kernel machines on a fixed basis against Nystroem and random features; ten million rows; compressed models",
     ),
 }
-MOST_MINUTES, MOST_QUICK_MINUTES = 190, 10  # of all pages together
+MOST_MINUTES, MOST_QUICK_MINUTES = 180, 10  # of all pages together

@@ -397,10 +397,6 @@ def test_cross_validation_and_grid_say_what_is_trained_too(call, two):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (
-            "-s 5",
-            "5 is a type of LIBLINEAR: an L1 penalty is not available, and --loss squared_hinge has the same loss",
-        ),
         ("-s 6", "6 is a type of LIBLINEAR: logistic regression with an L1 penalty is not available"),
         ("-s 7 --loss hinge", "-s 7 means --loss log_loss, got --loss hinge"),
         ("-s 7 -g 0.1", "-g/--gamma is for kernel machines, and -s 7 is logistic regression"),

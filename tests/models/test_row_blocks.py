@@ -273,9 +273,7 @@ def test_what_needs_rows_in_memory_is_refused_by_name(streaming, tmp_path, monke
         LinearSVC(multi_class="crammer_singer").fit(blocks)
     with pytest.raises(ValueError, match=r"multi_class='crammer_singer' needs all rows .* sparse rows dense"):
         LinearSVC(multi_class="crammer_singer", scaling="standard").fit(rows("sparse"), y)
-    with pytest.raises(
-        ValueError, match=r"penalty='l1' needs all rows in memory .* columns; these are in blocks on disk"
-    ):
+    with pytest.raises(ValueError, match=r"penalty='l1' needs all rows in memory .* columns; .* blocks on disk"):
         LinearSVC("l1").fit(blocks)
     with pytest.raises(ValueError, match=r"penalty='l1' needs all rows .* these are centred, which would make sparse"):
         LinearSVC("l1", scaling="standard").fit(rows("sparse"), y)

@@ -27,6 +27,7 @@ CHECKS = [pair for estimator in ESTIMATORS for pair in estimator_checks_generato
 
 @pytest.mark.filterwarnings("ignore::widemargin.errors.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.utils.estimator_checks.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:Probabilities are fitted to [0-9] row:UserWarning")
 @pytest.mark.filterwarnings("ignore:nu=0.3 is infeasible with this class_weight:UserWarning")
 @pytest.mark.parametrize(
     ("estimator", "check"), CHECKS, ids=lambda part: getattr(getattr(part, "func", None), "__name__", repr(part))

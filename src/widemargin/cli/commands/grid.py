@@ -48,6 +48,7 @@ _ARGUMENTS = (
 )  # fmt: skip
 _OPTIONS_THAT_SELECT_A_MACHINE = {
     "kernel", "kernel_type", "svm_type", "loss", "bias", "multi_class", "penalize_intercept", "stopping", "penalty",
+    "l1_ratio",
 }  # fmt: skip
 
 
