@@ -30,6 +30,7 @@ OPTIONS = {  # of the command line, by the arguments of the library that they st
     "zero_based": "--zero-based",
     "RankSVM": "--task rank",
     "probability=True": "-b 1",
+    'loss="log_loss"': "--loss log_loss",
     "calibration": "--calibration",
     "scores=True": "--scores",
     "output": "OUTPUT",

@@ -160,8 +160,8 @@ def _check_abilities(model, path, *, scores, probability):
         raise ArgumentError(f"{spelled('scores=True')} is for classification, {path} is a {kind} model; leave it out")
     asked = spelled("probability=True")
     if probability and not has_probabilities(model):
-        way = f"train with {asked}, or --loss log_loss if it is linear"
-        raise ArgumentError(f"{asked}: {path} has no probability estimates; leave it out or {way}")
+        way = asked if machine_of(model) is not None else spelled('loss="log_loss"')
+        raise ArgumentError(f"{asked}: {path} has no probability estimates; leave it out or train with {way}")
     if not probability and has_probabilities(model) and not has_logistic_scores(model):  # there no fit is spent on them
         warn_caller(f"{path} has probability estimates; {asked} would use them", FileNote)
 
