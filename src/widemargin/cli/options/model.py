@@ -40,7 +40,16 @@ _PASSED_ON = (
     *_OF_LARGE_DATA,
 )  # fmt: skip
 
-_LINEAR_CHOICES = {"loss", "bias", "multi_class", "stopping", "solver", "penalize_intercept", *penalty.OPTIONS}
+_LINEAR_CHOICES = {
+    "svm_type",
+    "loss",
+    "bias",
+    "multi_class",
+    "stopping",
+    "solver",
+    "penalize_intercept",
+    *penalty.OPTIONS,
+}
 _ANSWERS = {
     "-C": "-C is LIBLINEAR's search for C, which is widemargin grid --kernel linear here; -c is C",
     "-R": "-R is LIBLINEAR's option for an intercept without penalty; use --no-penalize-intercept",
