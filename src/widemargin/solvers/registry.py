@@ -1,10 +1,10 @@
 """All solvers by name, and the check that refuses problems which a solver does not take.
 
-A solver is registered by the place of its spec in `_LINEAR` or, if it takes a KernelQP, in `_KERNEL`. The dictionaries
-LINEAR_SOLVERS, RISK_SOLVERS, KERNEL_SOLVERS and FIXED_SUM_SOLVERS hold the solvers that take a DualQP, a RiskProblem, a
-KernelQP and a FixedSumQP, as functions that check a problem and then solve it. They and SPECS, the tuple of all specs,
-are made when they are first asked for: kernel machines do not import the linear solvers, which would take as long as
-all else that is ours.
+A solver is registered by the place of its spec in `LINEAR_SPECS` or, if it takes a KernelQP, in `KERNEL_SPECS`. The
+dictionaries LINEAR_SOLVERS, RISK_SOLVERS, KERNEL_SOLVERS and FIXED_SUM_SOLVERS hold the solvers that take a DualQP, a
+RiskProblem, a KernelQP and a FixedSumQP, as functions that check a problem and then solve it. They and SPECS, the tuple
+of all specs, are made when they are first asked for: kernel machines do not import the linear solvers, which would take
+as long as all else that is ours.
 """
 
 from functools import cache, partial
@@ -16,13 +16,13 @@ from widemargin._runtime.words import listed as listed
 from widemargin.problems.formulations import DualQP, FixedSumQP, Intercept, KernelQP, RiskProblem
 from widemargin.solvers.spec import Losses, Rows, SolverSpec
 
-_LINEAR = (  # modules of `widemargin.solvers`, and the names of specs in them
+LINEAR_SPECS = (  # modules of `widemargin.solvers`, and the names of specs in them
     "auto.AUTO", "coordinate_descent.dcd.DCD", "coordinate_descent.avsf.AVSF", "coordinate_descent.climb.CLIMB",
     "coordinate_descent.block_minimisation.SBM", "coordinate_descent.pairs.PAIRS", "newton.smoothed.NEWTON",
     "cutting_planes.methods.SVMPERF", "cutting_planes.methods.OCAS", "coordinate_descent.crammer_singer.CRAMMER_SINGER",
     "proximal_newton.prox_newton.PROX_NEWTON",
 )  # fmt: skip
-_KERNEL = (
+KERNEL_SPECS = (
     "decomposition.whole_matrix.KERNEL_AUTO", "decomposition.whole_matrix.SVMLIGHT", "decomposition.smo.SMO",
 )  # fmt: skip
 
@@ -37,7 +37,7 @@ def _specs(places):
 @cache
 def specs_of(formulation):
     """Return a dictionary of the specs of all solvers that take a formulation, by name."""
-    specs = _specs(_KERNEL if formulation is KernelQP else _LINEAR)
+    specs = _specs(KERNEL_SPECS if formulation is KernelQP else LINEAR_SPECS)
     return {spec.name: spec for spec in specs if formulation in spec.takes}
 
 
@@ -180,7 +180,7 @@ def _formulation_of_class(kind):
 def counts_of(solver):
     """Return the unit of the iterations of the solvers named in `solver_` of a model; "iterations" if they differ."""
     named = [name for part in solver.split("; ") for name in part.partition(" (")[0].split(", then ")]
-    counts = {spec.counts for spec in _specs(_LINEAR + _KERNEL) if spec.name in named}
+    counts = {spec.counts for spec in _specs(LINEAR_SPECS + KERNEL_SPECS) if spec.name in named}
     return counts.pop() if len(counts) == 1 else "iterations"
 
 
@@ -209,7 +209,7 @@ _DICTIONARIES = {
 def __getattr__(name: str) -> Any:
     """Make SPECS or a dictionary of solvers when it is first asked for."""
     if name == "SPECS":
-        made = _specs(_LINEAR + _KERNEL)
+        made = _specs(LINEAR_SPECS + KERNEL_SPECS)
     elif name in _DICTIONARIES:
         made = solvers_of(_DICTIONARIES[name])
     else:
