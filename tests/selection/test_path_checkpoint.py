@@ -1,5 +1,7 @@
 """Checkpoints of a path of C: a path that ends anywhere goes on to the same numbers, and repeats no C that is done."""
 
+import time
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -195,7 +197,7 @@ def test_a_limit_of_seconds_leaves_the_points_that_are_done(tmp_path):
 
     def waits_after_the_second_C(C, scores):
         if CS.index(C) == 1:
-            base.time.sleep(1.0)
+            time.sleep(1.0)
 
     first = c_path(
         LinearSVC(**options, checkpoint=path, max_seconds=1.0), X, y, CS, cv=3, each=waits_after_the_second_C
