@@ -14,7 +14,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from widemargin import SVC, SVR, LinearOneClassSVM, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from widemargin.problems import classification, regression
 from widemargin.problems.formulations import DualQP, FixedSumQP, Intercept
-from widemargin.solvers.registry import KERNEL_SOLVERS, LINEAR_SOLVERS, names_of
+from widemargin.solvers.registry import KERNEL_SOLVERS, LINEAR_SOLVERS, names_of, specs_of
+from widemargin.solvers.spec import Losses
 
 INTERCEPTS = ({}, {"penalize_intercept": False}, {"fit_intercept": False})
 LINEAR = [
@@ -24,6 +25,12 @@ LINEAR = [
 ]
 FREE = names_of(DualQP, intercept=Intercept.FREE)
 REFUSED = [model for model in LINEAR if model.solver not in FREE and not model.penalize_intercept]
+REFUSED_LOSS = [
+    model
+    for model in LINEAR
+    if model.loss in classification.ENTROPIES and specs_of(DualQP)[model.solver].losses is not Losses.ANY
+]
+REFUSED_LOSS = [model for model in REFUSED_LOSS if model not in REFUSED]
 ONE_CLASS = [LinearOneClassSVM(solver=solver) for solver in names_of(FixedSumQP)]
 # The sigmoid kernel is not positive definite: there may be several optima.
 KERNEL = [
@@ -57,7 +64,7 @@ def named(part):
 @pytest.mark.filterwarnings("ignore:nu=0.3 is infeasible with this class_weight:UserWarning")
 @pytest.mark.parametrize(
     ("estimator", "check"),
-    comparing([model for model in LINEAR if model not in REFUSED] + ONE_CLASS + KERNEL),
+    comparing([model for model in LINEAR if model not in REFUSED + REFUSED_LOSS] + ONE_CLASS + KERNEL),
     ids=named,
 )
 def test_fits_of_the_same_rows_are_the_same(estimator, check):
@@ -68,4 +75,11 @@ def test_fits_of_the_same_rows_are_the_same(estimator, check):
 def test_what_is_not_offered_is_refused_with_the_solvers_that_would_do(estimator):
     X, y = make_classification(n_samples=20, n_features=4, random_state=0)
     with pytest.raises(ValueError, match=r"newton.*ocas"):
+        estimator.fit(X, y)
+
+
+@pytest.mark.parametrize("estimator", REFUSED_LOSS, ids=named)
+def test_a_loss_that_is_not_taken_is_refused_with_the_solvers_that_would_do(estimator):
+    X, y = make_classification(n_samples=20, n_features=4, random_state=0)
+    with pytest.raises(ValueError, match=r"takes losses that are .*newton"):
         estimator.fit(X, y)

@@ -52,7 +52,7 @@ def values_seen(model, X, label):
         return -1.0, 0.0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("widemargin.models.kernel.classifier.fit_sigmoid", keep)
+        patch.setattr("widemargin.models.calibration.fit_rising_sigmoid", keep)
         model.fit(X, label)
     return seen[0]
 

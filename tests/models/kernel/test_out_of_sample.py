@@ -60,7 +60,7 @@ def test_values_of_support_vectors_are_nearly_those_of_refits_without_them(rng):
         return 0.0, 0.0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("widemargin.models.kernel.classifier.fit_rising_sigmoid", keep)
+        patch.setattr("widemargin.models.calibration.fit_rising_sigmoid", keep)
         model.fit(X, sign > 0)
     ((decision, sign_of_first, weight),) = seen
     np.testing.assert_array_equal(sign_of_first, -sign)
