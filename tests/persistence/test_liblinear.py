@@ -55,7 +55,10 @@ def test_we_predict_from_their_classifiers_as_liblinear_does(solver, labels, bia
     theirs = theirs_of(labelled(X, labels), X, tmp_path / "model", f"-s {CLASSIFIERS[solver]} -B {bias}")
     expected, scores = predicted_by_liblinear(theirs, X)
     loaded = load_model(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.predict(X), expected)
+    # Crammer and Singer's optimum has rows with two best classes; LIBLINEAR's random order decides how near they come.
+    two_best = np.sort(scores, axis=1)[:, -2:] if len(labels) > 2 else np.tile([0.0, 1.0], (len(X), 1))
+    is_clear = np.diff(two_best).ravel() > 1e-9
+    np.testing.assert_array_equal(loaded.predict(X)[is_clear], expected[is_clear])
     assert loaded.classes_.tolist() == sorted(labels)
     if len(labels) > 2:
         expected = scores[:, np.argsort(theirs.get_labels())]
