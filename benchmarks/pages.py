@@ -67,7 +67,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         _ONE_BLAS_THREAD,
     ),
     "kernel": Entry(
-        "benchmarks.kernel.page", 24, 1.2, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
+        "benchmarks.kernel.page", 24, 1.1, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
     ),
     "cluster": Entry(
         "benchmarks.cluster.page", 10, 1.0, "fits on a Dask cluster: ratio to one process, same bits, killed workers"
