@@ -77,7 +77,7 @@ PAGE = Frame(
         "sweeps": Table(sweep_table, SETS, ["a1a"], 2),
         "threads": Table(thread_table, ["mnist"], ["dna.scale"], 1),
     },
-    options={"limit": 10.0, "repeats": 3, "grid": GRID},
+    options={"limit": 6.0, "repeats": 3, "grid": GRID},
     quick_options={"limit": 2.0, "repeats": 1, "grid": GRID[::2]},
     finish=finish,
 )

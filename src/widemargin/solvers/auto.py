@@ -13,6 +13,7 @@ With n rows and d columns, problems are solved by
     | price                              | height     | solver                                                       |
     |------------------------------------|------------|--------------------------------------------------------------|
     | up to 30, or up to 3 height        | any        | newton; after 60 steps, a solver of the next lines continues |
+    | 13 to 30, losses not squared       | below 20   | dcd or climb, as in the next lines                           |
     | higher, n >= d                     | below 5    | dcd                                                          |
     | higher, n >= d                     | 5 or more  | climb; but dcd if burden x height is below 300 after a sweep |
     |                                    |            | or the burden is below 3 after the first stage, since        |
@@ -65,6 +66,7 @@ from widemargin.solvers.spec import SolverSpec, Start
 
 # Prices, heights and burdens are defined above.
 _MAX_PRICE_OF_NEWTON, _MAX_PRICE_PER_HEIGHT = 30.0, 3.0  # up to which newton is used
+_MIN_PRICE_TO_SWEEP_FIRST, _MAX_HEIGHT_TO_SWEEP_FIRST = 13.0, 20.0  # the exception, for losses that are not squared
 _MAX_PRICE_AT_ANY_COST, _MAX_COLUMNS_AT_ANY_COST = 1000.0, 300  # the same, with a free intercept and on paths of costs
 _MAX_PRICE_WITH_ENTROPY = 150.0  # up to which newton is used for losses with an entropy, whatever the costs are
 _MAX_PRICE_FOR_SMALL_COSTS = 150.0  # up to which small costs are given as the reason why newton is not used
@@ -122,11 +124,17 @@ def chosen(problem, settings, start=None):
     if settings.stopping != "gap" or start is not None:
         return _sweeps, "stopping='kkt'" if settings.stopping != "gap" else "a start"
     price = _price_of(problem)
-    if price <= _MAX_PRICE_OF_NEWTON:
+    if price <= _MAX_PRICE_OF_NEWTON and not _sweeps_are_few(problem, price):
         return _newton_then_sweeps, "many rows for each column"
-    if np.isfinite(price) and price <= _MAX_PRICE_PER_HEIGHT * height(problem):
+    if _MAX_PRICE_OF_NEWTON < price < np.inf and price <= _MAX_PRICE_PER_HEIGHT * height(problem):
         return _newton_then_sweeps, "large costs"
     return _sweeps_then_newton, "small costs" if price <= _MAX_PRICE_FOR_SMALL_COSTS else "many columns or few rows"
+
+
+def _sweeps_are_few(problem, price):
+    """Return whether sweeps are tried although newton is not expensive: they converge fast if costs are small."""
+    is_worth_it = price > _MIN_PRICE_TO_SWEEP_FIRST and not problem.is_squared
+    return is_worth_it and height(problem) < _MAX_HEIGHT_TO_SWEEP_FIRST
 
 
 def _chosen_for_entropy(problem, settings, start):
