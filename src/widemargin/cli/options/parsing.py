@@ -9,6 +9,7 @@ import argparse
 import difflib
 import math
 import re
+from typing import NamedTuple
 
 from widemargin.cli.messages import UsageError
 
@@ -19,6 +20,15 @@ _CLASS_WEIGHT = re.compile(r"-w(?P<label>.+)")
 _NEGATIVE = re.compile(r"-(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$")
 _SHRINKING = {"0": "no", "1": "yes"}
 _EXTRA_FORMS = {"class_weight": ["-wLABEL"], "shrinking": ["-h"]}  # translated before argparse sees them
+
+
+class OptionWords(NamedTuple):
+    """An option in words: its forms, such as -c and --cost, the values to choose from, and its help text."""
+
+    forms: tuple[str, ...]
+    values: tuple[str, ...]
+    takes_value: bool
+    help: str
 
 
 class Parser(argparse.ArgumentParser):
@@ -89,6 +99,19 @@ class Parser(argparse.ArgumentParser):
         """Return all forms of an option, joined: `-n/--nu`."""
         forms = [form for action in self._actions if action.dest == dest for form in action.option_strings]
         return "/".join(sorted([*_EXTRA_FORMS.get(dest, []), *forms], key=len))
+
+    def described(self):
+        """Return the options as `OptionWords`, for scripts that complete them."""
+        return [
+            OptionWords(
+                tuple(action.option_strings),
+                tuple(map(str, action.choices or ())),
+                action.nargs != 0,
+                action.help or "",
+            )
+            for action in self._actions
+            if action.option_strings and action.help != argparse.SUPPRESS
+        ]
 
     def _suggestion(self, token):
         known = [option for option in self._option_string_actions if option.startswith("--")]
