@@ -1,4 +1,4 @@
-"""Completion in shells: bash is asked what it would complete; zsh and fish read their scripts where they are installed."""
+"""Completion in shells: bash is asked what it would complete; zsh and fish read their scripts if installed."""
 
 import shutil
 import subprocess

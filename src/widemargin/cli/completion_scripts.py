@@ -1,7 +1,8 @@
 """Scripts that complete commands, options and their values in bash, zsh and fish.
 
-They are made from the parsers of the commands and have no part that runs Python, so that completion is instant. Packages
-that do the same (shtab, argcomplete) expect one parser with subcommands, and know no fish or start Python for each tab.
+They are made from the parsers of the commands and have no part that runs Python, so that completion is instant.
+Packages that do the same (shtab, argcomplete) expect one parser with subcommands, and know no fish or start Python for
+each tab.
 """
 
 import re
@@ -30,7 +31,8 @@ def bash(commands):
     return f"""\
 # Completion of widemargin for bash: source it, or keep it in a folder that bash-completion reads.
 _widemargin() {{
-  local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}" command="${{COMP_WORDS[1]}}" words=""
+  local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}"
+  local command="${{COMP_WORDS[1]}}" words=""
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "{names}" -- "$current"))

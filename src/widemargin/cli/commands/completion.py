@@ -8,7 +8,8 @@ from widemargin.cli.options.parsing import Parser
 from widemargin.cli.programs.registry import MODULES
 
 _DESCRIPTION = """\
-Print a script that completes the commands of widemargin, their options and the values of these, for bash, zsh or fish."""
+Print a script that completes the commands of widemargin, their options and the values of these, for bash, zsh or
+fish."""
 
 _EXAMPLES = """\
 examples:
