@@ -11,6 +11,7 @@ from importlib import import_module
 
 from widemargin._runtime.interrupts import remembering_interrupts
 from widemargin._runtime.version import __version__
+from widemargin.cli.help_text import width, wrapped
 from widemargin.cli.messages import OPTIONS, CommandError, UsageError, explain_os_error, say, warnings_as_lines
 from widemargin.errors import ClusterError, FormatError
 from widemargin.workflows.errors import ArgumentError, FileError, spelling
@@ -141,11 +142,11 @@ def _report_defect(error):
 def _dispatch(words):
     """Run the command that the first argument names with the other arguments."""
     if not words:
-        print(_HELP, file=sys.stderr)
+        print(wrapped(_HELP, width()), file=sys.stderr)
         return _WRONG_USAGE
     command, *rest = words
     if command in ("-h", "--help", "help"):
-        print(_HELP)
+        print(wrapped(_HELP, width()))
     elif command == "--version":
         print(f"widemargin {__version__}")
     elif command in COMMANDS:

@@ -2,6 +2,7 @@
 
 import difflib
 
+from widemargin.cli.help_text import width, wrapped
 from widemargin.cli.messages import UsageError, say
 from widemargin.cli.programs.install import install
 from widemargin.cli.programs.output import note_options
@@ -36,7 +37,7 @@ exit status:
 def run(tokens):
     """Run a program, or install the scripts; return the exit status."""
     if not tokens or tokens[0] in ("-h", "--help"):
-        print(_HELP)
+        print(wrapped(_HELP, width()))
         return 0 if tokens else 2
     name, *rest = tokens
     if name == "--install":

@@ -13,9 +13,9 @@ fish."""
 
 _EXAMPLES = """\
 examples:
-  widemargin completion bash > ~/.local/share/bash-completion/completions/widemargin
-  widemargin completion zsh > ~/.zfunc/_widemargin          with ~/.zfunc in fpath
-  widemargin completion fish > ~/.config/fish/completions/widemargin.fish
+  widemargin completion bash > widemargin.bash     source it in ~/.bashrc
+  widemargin completion zsh > _widemargin          keep it in a folder of fpath
+  widemargin completion fish > widemargin.fish     keep it in ~/.config/fish/completions
 
 exit status:
   0  done      2  wrong usage"""

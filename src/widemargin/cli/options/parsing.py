@@ -1,7 +1,7 @@
 """The parser of command line options, the translation of LIBSVM's options, and converters of option values.
 
-Private names of argparse are used here and nowhere else: `_negative_number_matcher`, which decides whether a word with
-a dash is a number, and `_actions` and `_option_string_actions`, which list the options for messages. Tested with
+Private names of argparse are used here and in `cli.help_text`: `_negative_number_matcher`, which decides whether a word with
+a dash is a number, and `_actions` and `_option_string_actions`, which list the options for messages, and `_fill_text`, which wraps texts. Tested with
 Python 3.11, the oldest that the package runs on; later ones were not at hand.
 """
 
@@ -11,6 +11,7 @@ import math
 import re
 from typing import NamedTuple
 
+from widemargin.cli.help_text import HelpFormatter
 from widemargin.cli.messages import UsageError
 
 ZERO_BASED = {"auto": "auto", "yes": True, "no": False}  # values of --zero-based, and what the library calls them
@@ -53,7 +54,7 @@ class Parser(argparse.ArgumentParser):
             usage=" ".join(["widemargin", command, "[options]", *files]),
             description=description,
             epilog=examples,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=HelpFormatter,
             add_help=False,
             allow_abbrev=False,
         )
