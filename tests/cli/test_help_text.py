@@ -18,7 +18,8 @@ def test_words_are_not_wider_than_the_terminal(call, monkeypatch, command, colum
 
 
 def test_paragraphs_are_joined_and_commands_keep_their_lines():
-    text = "one two\nthree\n\nexamples:\n  do this          and these words are beside it\n  another thing --without-words-beside-it"
+    examples = "examples:\n  do this          and these words are beside it\n  another thing --without-words-beside-it"
+    text = f"one two\nthree\n\n{examples}"
     assert wrapped(text, 30).splitlines() == [
         "one two three",
         "",

@@ -1,8 +1,9 @@
 """The parser of command line options, the translation of LIBSVM's options, and converters of option values.
 
-Private names of argparse are used here and in `cli.help_text`: `_negative_number_matcher`, which decides whether a word with
-a dash is a number, and `_actions` and `_option_string_actions`, which list the options for messages, and `_fill_text`, which wraps texts. Tested with
-Python 3.11, the oldest that the package runs on; later ones were not at hand.
+Private names of argparse are used here and in `cli.help_text`, and nowhere else: `_negative_number_matcher`, which
+decides whether a word with a dash is a number, `_actions` and `_option_string_actions`, which list the options for
+messages, and `_fill_text`, which wraps texts. Tested with Python 3.11, the oldest that the package runs on; later ones
+were not at hand.
 """
 
 import argparse
