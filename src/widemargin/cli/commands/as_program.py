@@ -1,6 +1,7 @@
 """`widemargin as`: run as a program of SVM-light, SVM-Perf, SVM-rank, LIBSVM, LIBLINEAR or OCAS; see `cli.programs`."""
 
 import difflib
+import textwrap
 
 from widemargin.cli.help_text import width, wrapped
 from widemargin.cli.messages import UsageError, say
@@ -17,7 +18,7 @@ usage: widemargin as PROGRAM ARGUMENTS
 Runs as another program does: its options, model files, output files and printed summary.
 
 programs:
-  {", ".join(MODULES)}
+{textwrap.fill(", ".join(MODULES), 58, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)}
 
 options:
   --install DIR  write a small script with the name of each program to a directory
