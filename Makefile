@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 help:  ## list the targets; so does make without one
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-demo: $(VENV)/.installed-plot  ## a model, its certificate and a picture, in a minute
+demo: $(VENV)/.installed-demo  ## five machines beside scikit-learn, their certificates, a picture and a page, in a minute
 	$(BIN)/widemargin demo
 
 test: $(VENV)/.installed-test lint  ## lint and all tests

@@ -7,7 +7,7 @@ not faster. An excerpt is some columns of one table. Both stand between markers,
 import fnmatch
 import re
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.machinery.figures import read
 from benchmarks.machinery.page import RESULTS, sections_of
@@ -25,17 +25,54 @@ class Headline:
     column: str
     where: tuple = ()  # pairs of a column and the value that rows must have
     is_ours_above: bool = False  # the column is ours / theirs
+    first: str = ""  # words for README.md, which has some of the headlines only
 
 
 _IMPORT = (("what", "import and name an estimator"),)
 HEADLINES = [
-    Headline("linear, sums over C: LIBLINEAR", "linear", "sums", "LIBLINEAR / auto"),
+    Headline(
+        "linear, sums over C: LIBLINEAR",
+        "linear",
+        "sums",
+        "LIBLINEAR / auto",
+        first="`LinearSVC`, sums over C: LIBLINEAR",
+    ),
     Headline("linear, every C: LIBLINEAR", "linear", "grid", "LIBLINEAR / auto"),
-    Headline("linear, a path of C with folds: GridSearchCV", "linear", "path", "as it comes / c_path, 2 threads"),
-    Headline("linear, default calls: scikit-learn", "defaults", "defaults", "scikit-learn / ours"),
-    Headline("kernel, 1 thread: scikit-learn", "kernel", "training", "scikit-learn / ours, 1 thread"),
-    Headline("kernel, all threads: LIBSVM", "kernel", "training", "LIBSVM / ours, * threads"),
-    Headline("kernel, all threads: intelex", "kernel", "training", "intelex / ours, * threads"),
+    Headline(
+        "linear, a path of C with folds: GridSearchCV",
+        "linear",
+        "path",
+        "as it comes / c_path, 2 threads",
+        first="`c_path` with folds: scikit-learn's GridSearchCV",
+    ),
+    Headline(
+        "linear, default calls: scikit-learn",
+        "defaults",
+        "defaults",
+        "scikit-learn / ours",
+        first="default calls: scikit-learn",
+    ),
+    Headline(
+        "kernel, 1 thread: scikit-learn",
+        "kernel",
+        "training",
+        "scikit-learn / ours, 1 thread",
+        first="`SVC`, `SVR`, one thread: scikit-learn",
+    ),
+    Headline(
+        "kernel, all threads: LIBSVM",
+        "kernel",
+        "training",
+        "LIBSVM / ours, * threads",
+        first="`SVC`, `SVR`, two threads: LIBSVM",
+    ),
+    Headline(
+        "kernel, all threads: intelex",
+        "kernel",
+        "training",
+        "intelex / ours, * threads",
+        first="`SVC`, `SVR`, two threads: scikit-learn-intelex",
+    ),
     Headline("kernel, small sets, all threads: LIBSVM", "kernel", "small", "LIBSVM / ours, * threads"),
     Headline("kernel, small sets, all threads: intelex", "kernel", "small", "intelex / ours, * threads"),
     Headline("kernel, prediction, all threads: intelex", "kernel", "prediction", "intelex / ours, * threads"),
@@ -53,10 +90,28 @@ HEADLINES = [
         "theirs / ours",
         (("who", "intelex"),),
     ),
-    Headline("50 to 4,435 rows, default calls: scikit-learn", "small", "small", "scikit-learn / ours"),
+    Headline(
+        "50 to 4,435 rows, default calls: scikit-learn",
+        "small",
+        "small",
+        "scikit-learn / ours",
+        first="50 to 4,435 rows, default calls: scikit-learn",
+    ),
     Headline("50 to 4,435 rows, default calls: intelex", "small", "small", "intelex / ours"),
-    Headline("grids of C and gamma: GridSearchCV", "grid", "grid", "GridSearchCV / grid_search"),
-    Headline("cutting planes: the OCAS program", "cutting-planes", "ocas-program", "2 threads: theirs / ours"),
+    Headline(
+        "grids of C and gamma: GridSearchCV",
+        "grid",
+        "grid",
+        "GridSearchCV / grid_search",
+        first="`grid_search`: scikit-learn's GridSearchCV",
+    ),
+    Headline(
+        "cutting planes: the OCAS program",
+        "cutting-planes",
+        "ocas-program",
+        "2 threads: theirs / ours",
+        first="cutting planes: the OCAS program",
+    ),
     Headline("reading text: scikit-learn", "reading", "reading", "scikit-learn / ours"),
     Headline("writing text: scikit-learn", "reading", "writing", "scikit-learn / ours"),
     Headline("importing SVC: scikit-learn", "first-seconds", "commands", "ours / scikit-learn", _IMPORT, True),
@@ -118,10 +173,15 @@ def _short(value):
     return f"{value:.0f}" if value >= 20 else f"{value:.1f}" if value >= 2 else f"{value:.2f}"
 
 
-def headlines(folder=RESULTS):
-    """Return the table of all headlines, in Markdown."""
+def first_headlines(folder=RESULTS):
+    """Return the table of the headlines of README.md, in its words, in Markdown."""
+    return headlines(folder, [replace(one, words=one.first) for one in HEADLINES if one.first])
+
+
+def headlines(folder=RESULTS, chosen=HEADLINES):
+    """Return the table of headlines, in Markdown."""
     columns = ["against", "median ratio", "smallest", "largest", "we are not slower in", "page"]
-    found = {one: row for one in HEADLINES if (row := headline_row(one, folder)) is not None}
+    found = {one: row for one in chosen if (row := headline_row(one, folder)) is not None}
     if not found:
         return _NOT_MADE
     pages = dict.fromkeys(one.page for one in found)
@@ -167,10 +227,11 @@ def _markdown(columns, rows):
 
 def made(text, folder=RESULTS, path_of_results="benchmarks/results"):
     """Return a text with everything between markers made anew from the pages."""
-    for name in ["headlines", *EXCERPTS]:
+    makers = {"headlines": headlines, "first headlines": first_headlines}
+    for name in [*makers, *EXCERPTS]:
         begin, end = f"<!-- made: {name} -->", f"<!-- /made: {name} -->"
         if begin in text:
-            content = headlines(folder) if name == "headlines" else excerpt(name, folder)
+            content = makers[name](folder) if name in makers else excerpt(name, folder)
             content = content.replace("(benchmarks/results", f"({path_of_results}")
             head, _, rest = text.partition(begin)
             text = f"{head}{begin}\n{content}\n{end}{rest.partition(end)[2]}"

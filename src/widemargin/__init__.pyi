@@ -39,7 +39,7 @@ from .solvers.contract import Progress
 from .workflows.check import check_file
 from .workflows.compress import compress_file
 from .workflows.convert import convert_file
-from .workflows.demo import compare_solvers
+from .workflows.demo.run import run_demo
 from .workflows.easy import easy_files
 from .workflows.grid import grid_file
 from .workflows.predict import predict_file
@@ -81,7 +81,6 @@ __all__ = [
     "c_path",
     "certificates",
     "check_file",
-    "compare_solvers",
     "compress",
     "compress_file",
     "convert_file",
@@ -101,6 +100,7 @@ __all__ = [
     "read_ranges",
     "read_svmlight",
     "report_file",
+    "run_demo",
     "save_model",
     "scale_file",
     "show_progress",

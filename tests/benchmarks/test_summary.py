@@ -1,7 +1,18 @@
 """The tables of README.md and docs/benchmarks.md are those that are made from the pages."""
 
+import re
+
 import pytest
-from benchmarks.summary import EXCERPTS, HEADLINES, TARGETS, excerpt, headline_row, made, path_of_results
+from benchmarks.summary import (
+    EXCERPTS,
+    HEADLINES,
+    TARGETS,
+    excerpt,
+    first_headlines,
+    headline_row,
+    made,
+    path_of_results,
+)
 
 PAGE = """# A page
 
@@ -24,13 +35,18 @@ def results(tmp_path):
 @pytest.mark.parametrize("target", TARGETS, ids=lambda path: path.name)
 def test_the_numbers_of_a_text_are_those_of_the_pages(target):
     text = target.read_text(encoding="utf-8")
-    assert "<!-- made: headlines -->" in text
+    assert re.search("<!-- made: (first )?headlines -->", text)
     assert made(text, path_of_results=path_of_results(target)) == text, "run `python -m benchmarks summary`"
 
 
 def test_a_headline_is_made_from_the_column_of_its_page(results):
     headline = next(one for one in HEADLINES if one.page == "grid")
     assert headline_row(headline, results)[1:5] == ["4.0", "0.50", ">30", "2 of 3"]
+
+
+def test_the_first_headlines_have_words_of_their_own(results):
+    lines = first_headlines(results).splitlines()
+    assert lines[2].startswith("| `grid_search`: scikit-learn's GridSearchCV | 4.0 |")
 
 
 def test_an_excerpt_has_the_cells_of_its_page(results):
@@ -53,7 +69,7 @@ def test_a_page_that_is_not_there_is_said_to_be_not_made(tmp_path):
 
 
 def test_every_marker_of_a_text_has_an_excerpt():
-    names = {"headlines", *EXCERPTS}
+    names = {"headlines", "first headlines", *EXCERPTS}
     for target in TARGETS:
         found = [part.partition(" -->")[0] for part in target.read_text(encoding="utf-8").split("<!-- made: ")[1:]]
         assert set(found) <= names

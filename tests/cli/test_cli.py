@@ -377,23 +377,3 @@ def test_every_command_has_help_with_examples(call, command):
     assert status == 0
     assert f"usage: widemargin {command}" in out
     assert "examples:" in out
-
-
-def test_demo_prints_a_table_and_writes_the_picture(call, tmp_path):
-    status, out, _ = call("demo", "-q", "--output", "pictures")
-    assert status == 0
-    heading, *rows = out.split("\n\n")[0].splitlines()
-    assert re.split(r"\s{2,}", heading.strip()) == ["data set", "solver", "score", "iterations", "gap", "seconds"]
-    solvers = ["dcd", "avsf", "climb", "newton", "scikit-learn"]
-    assert [re.split(r"\s{2,}", row.strip())[1] for row in rows] == solvers * 3
-    assert all(float(re.split(r"\s{2,}", row.strip())[4]) < 1e-2 for row in rows)
-    assert (tmp_path / "pictures" / "widemargin-demo.png").read_bytes().startswith(b"\x89PNG")
-    assert f"picture: {Path('pictures', 'widemargin-demo.png')}" in out
-
-
-def test_demo_without_matplotlib_says_how_to_get_the_picture(call, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    monkeypatch.delitem(sys.modules, "widemargin.plots.figure", raising=False)  # imported by a test before
-    status, out, _ = call("demo", "-q")
-    assert status == 0
-    assert 'picture skipped. Pictures need matplotlib: pip install "widemargin[plot]"' in out

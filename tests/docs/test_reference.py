@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import inspect
 import re
+import webbrowser
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ import pytest
 import widemargin
 from widemargin.cli.main import COMMANDS
 from widemargin.selection import parameter_ranges
+from widemargin.workflows.demo import contender
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 WITH_EXAMPLES = sorted(path for path in SOURCE.rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
 _EXAMPLES = re.compile(r"^examples:\n((?:  .+\n)+)", re.MULTILINE)
+MEASURED = {"score": 0.9, "gap": 1e-5, "seconds": 1.0, "peak_bytes": None, "solver": "newton", "history": [[0.1, 0.1]]}
 _COMMENT = re.compile(" {2,}.*")  # what stands beside an example
 
 
@@ -47,6 +50,8 @@ def test_every_example_of_the_help_texts_runs(hooks, shell, monkeypatch):
     assert len(examples) > 20
     for values in ("_C", "_GAMMA"):  # coarser grids, for the sake of time
         monkeypatch.setattr(parameter_ranges, values, getattr(parameter_ranges, values)[::4])
+    monkeypatch.setattr(contender, "measure", lambda *arguments: MEASURED)  # tests/workflows/demo has the rest of it
+    monkeypatch.setattr(webbrowser, "open", lambda address: True)
     for example in examples:
         if re.match("widemargin (grid|easy) (?!.*--resume)", example):  # as if nobody had searched here before
             for word in example.split():

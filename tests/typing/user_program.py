@@ -39,7 +39,6 @@ from widemargin import (
     c_path,
     certificates,
     check_file,
-    compare_solvers,
     compress,
     compress_file,
     convert_file,
@@ -59,6 +58,7 @@ from widemargin import (
     read_ranges,
     read_svmlight,
     report_file,
+    run_demo,
     save_model,
     scale_file,
     show_progress,
@@ -140,7 +140,7 @@ def read_and_write() -> None:
     rows_on_disk = open_blocks(["rows.arrow", Path("more.arrow")])
     assert_type(rows_on_disk[:1000], RowBlocks)
     assert_type(LinearSVC(max_memory="3GB", checkpoint="run").fit(rows_on_disk).predict(rows_on_disk), NDArray[Any])
-    print(compare_solvers())
+    print(run_demo())
     ranges = learn_ranges(blocks, method="standard")
     assert_type(ranges, FeatureRanges)
     assert_type(learn_ranges(X, lower=0).apply_to_labels(y), NDArray[np.float64])

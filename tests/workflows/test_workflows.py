@@ -20,7 +20,6 @@ from widemargin import (
     OneClassSVM,
     RankSVM,
     check_file,
-    compare_solvers,
     cross_validate_file,
     easy_files,
     grid_file,
@@ -418,25 +417,3 @@ def test_words_as_classes_have_no_place_in_a_data_file(two, tmp_path, monkeypatc
     save_model(LinearSVC().fit(np.eye(4), list("abab")), "words.model")
     with pytest.raises(ValueError, match=r"words.model: its classes are words, such as 'a'"):
         report_file("words.model", two)
-
-
-def test_a_comparison_of_solvers_prints_what_the_demo_prints(call, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    compared = compare_solvers("pictures")
-    status, out, _ = call("demo", "-q", "--output", "pictures")
-    lines, printed = str(compared).splitlines(), out.splitlines()
-    assert status == 0
-    assert lines[16:] == printed[16:]  # what follows the table
-    assert [line.rsplit(maxsplit=1)[0] for line in lines[:16]] == [line.rsplit(maxsplit=1)[0] for line in printed[:16]]
-    assert compared.picture == str(Path("pictures", "widemargin-demo.png"))
-    assert Path(compared.picture).read_bytes().startswith(b"\x89PNG")
-    facts = json.loads(json.dumps(compared.to_dict()))
-    assert [result["solver"] for result in facts["results"][:5]] == ["dcd", "avsf", "climb", "newton", "scikit-learn"]
-    assert facts["results"][0] == compared.results[0]._asdict()
-    assert "╭" in compared.to_text(ruled=True)
-    assert "╭" not in str(compared)
-
-
-def test_a_comparison_that_cannot_be_written_names_the_folder(two):
-    with pytest.raises(FileExistsError, match=re.escape(str(two))):
-        compare_solvers(two)

@@ -11,36 +11,40 @@ from importlib import import_module
 
 from widemargin._runtime.interrupts import remembering_interrupts
 from widemargin._runtime.version import __version__
+from widemargin.cli.help_text import width, wrapped
 from widemargin.cli.messages import OPTIONS, CommandError, UsageError, explain_os_error, say, warnings_as_lines
 from widemargin.errors import ClusterError, FormatError
 from widemargin.workflows.errors import ArgumentError, FileError, spelling
 
-COMMANDS = ("train", "predict", "easy", "grid", "scale", "report", "check", "subset", "convert",
-            "compress", "warmup", "demo", "as")  # fmt: skip
-"""Each is a file in `cli.commands`, which is imported when the command runs."""
+COMMANDS = {
+    "train": "train or cross-validate a linear, kernel or ranking machine on a file of SVM-light / LIBSVM text",
+    "predict": "predict the rows of a file with a model",
+    "easy": "check, scale, grid, train, predict and report with one command",
+    "grid": "choose C, gamma and other parameters by cross-validation, and train with the best",
+    "scale": "scale the features of a file to a range or to unit variance, with the range files of svm-scale",
+    "report": "write a page about a model and its predictions on the rows of a file",
+    "check": "list all defects of a data file, summarise its rows, and warn about what looks wrong",
+    "subset": "divide the rows of a file into a random subset and the rest",
+    "convert": "write data of any size as a row-block file, for training on more than memory holds",
+    "compress": "write a kernel machine on fewer vectors, which predicts faster",
+    "warmup": "compile ahead of the first fit, for images of containers and continuous integration",
+    "demo": "five machines on made-up rows beside scikit-learn: a table, a picture and a page, in about a minute",
+    "completion": "print a script that completes commands and options in bash, zsh or fish",
+    "as": "run as svm_learn, svm_perf_learn, svm_rank_learn, svm-train, LIBLINEAR's train, svmocas and others do",
+}
+"""What each does. Each is a file in `cli.commands`, which is imported when the command runs."""
 _FILES = {"as": "as_program"}  # of commands whose name cannot be that of a module
 
 _FAILED, _WRONG_USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141  # exit status
 
-_HELP = """\
+_COMMAND_LINES = "\n".join(f"  {name:10}  {words}" for name, words in COMMANDS.items())
+_HELP = f"""\
 usage: widemargin COMMAND [options] FILES
 
 Support vector machines at the speed of memory, each model with a proof of how good it is.
 
 commands:
-  train     train or cross-validate a linear, kernel or ranking machine on a file of SVM-light / LIBSVM text
-  predict   predict the rows of a file with a model
-  easy      check, scale, grid, train, predict and report with one command
-  grid      choose C, gamma and other parameters by cross-validation, and train with the best
-  scale     scale the features of a file to a range or to unit variance, with the range files of svm-scale
-  report    write a page about a model and its predictions on the rows of a file
-  check     list all defects of a data file, summarise its rows, and warn about what looks wrong
-  subset    divide the rows of a file into a random subset and the rest
-  convert   write data of any size as a row-block file, for training on more than memory holds
-  compress  write a kernel machine on fewer vectors, which predicts faster
-  warmup    compile ahead of the first fit, for images of containers and continuous integration
-  demo      compare solvers on small data sets in a table and a picture
-  as        run as svm_learn, svm_perf_learn, svm_rank_learn, svm-train, LIBLINEAR's train, svmocas and others do
+{_COMMAND_LINES}
 
 options:
   -h, --help   show this help and exit; widemargin COMMAND --help shows the help of a command
@@ -138,11 +142,11 @@ def _report_defect(error):
 def _dispatch(words):
     """Run the command that the first argument names with the other arguments."""
     if not words:
-        print(_HELP, file=sys.stderr)
+        print(wrapped(_HELP, width()), file=sys.stderr)
         return _WRONG_USAGE
     command, *rest = words
     if command in ("-h", "--help", "help"):
-        print(_HELP)
+        print(wrapped(_HELP, width()))
     elif command == "--version":
         print(f"widemargin {__version__}")
     elif command in COMMANDS:

@@ -1,7 +1,9 @@
 """`widemargin as`: run as a program of SVM-light, SVM-Perf, SVM-rank, LIBSVM, LIBLINEAR or OCAS; see `cli.programs`."""
 
 import difflib
+import textwrap
 
+from widemargin.cli.help_text import width, wrapped
 from widemargin.cli.messages import UsageError, say
 from widemargin.cli.programs.install import install
 from widemargin.cli.programs.output import note_options
@@ -16,7 +18,7 @@ usage: widemargin as PROGRAM ARGUMENTS
 Runs as another program does: its options, model files, output files and printed summary.
 
 programs:
-  {", ".join(MODULES)}
+{textwrap.fill(", ".join(MODULES), 58, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)}
 
 options:
   --install DIR  write a small script with the name of each program to a directory
@@ -36,7 +38,7 @@ exit status:
 def run(tokens):
     """Run a program, or install the scripts; return the exit status."""
     if not tokens or tokens[0] in ("-h", "--help"):
-        print(_HELP)
+        print(wrapped(_HELP, width()))
         return 0 if tokens else 2
     name, *rest = tokens
     if name == "--install":

@@ -1,15 +1,18 @@
 """The parser of command line options, the translation of LIBSVM's options, and converters of option values.
 
-Private names of argparse are used here and nowhere else: `_negative_number_matcher`, which decides whether a word with
-a dash is a number, and `_actions` and `_option_string_actions`, which list the options for messages. Tested with
-Python 3.11, the oldest that the package runs on; later ones were not at hand.
+Private names of argparse are used here and in `cli.help_text`, and nowhere else: `_negative_number_matcher`, which
+decides whether a word with a dash is a number, `_actions` and `_option_string_actions`, which list the options for
+messages, and `_fill_text`, which wraps texts. Tested with Python 3.11, the oldest that the package runs on; later ones
+were not at hand.
 """
 
 import argparse
 import difflib
 import math
 import re
+from typing import NamedTuple
 
+from widemargin.cli.help_text import HelpFormatter
 from widemargin.cli.messages import UsageError
 
 ZERO_BASED = {"auto": "auto", "yes": True, "no": False}  # values of --zero-based, and what the library calls them
@@ -19,6 +22,15 @@ _CLASS_WEIGHT = re.compile(r"-w(?P<label>.+)")
 _NEGATIVE = re.compile(r"-(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$")
 _SHRINKING = {"0": "no", "1": "yes"}
 _EXTRA_FORMS = {"class_weight": ["-wLABEL"], "shrinking": ["-h"]}  # translated before argparse sees them
+
+
+class OptionWords(NamedTuple):
+    """An option in words: its forms, such as -c and --cost, the values to choose from, and its help text."""
+
+    forms: tuple[str, ...]
+    values: tuple[str, ...]
+    takes_value: bool
+    help: str
 
 
 class Parser(argparse.ArgumentParser):
@@ -43,7 +55,7 @@ class Parser(argparse.ArgumentParser):
             usage=" ".join(["widemargin", command, "[options]", *files]),
             description=description,
             epilog=examples,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=HelpFormatter,
             add_help=False,
             allow_abbrev=False,
         )
@@ -89,6 +101,19 @@ class Parser(argparse.ArgumentParser):
         """Return all forms of an option, joined: `-n/--nu`."""
         forms = [form for action in self._actions if action.dest == dest for form in action.option_strings]
         return "/".join(sorted([*_EXTRA_FORMS.get(dest, []), *forms], key=len))
+
+    def described(self):
+        """Return the options as `OptionWords`, for scripts that complete them."""
+        return [
+            OptionWords(
+                tuple(action.option_strings),
+                tuple(map(str, action.choices or ())),
+                action.nargs != 0,
+                action.help or "",
+            )
+            for action in self._actions
+            if action.option_strings and action.help != argparse.SUPPRESS
+        ]
 
     def _suggestion(self, token):
         known = [option for option in self._option_string_actions if option.startswith("--")]
