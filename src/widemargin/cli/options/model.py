@@ -150,7 +150,7 @@ def _add_problem_options(group):
     add("--loss", choices=list(_LOSSES), help="linear: default squared_hinge, or epsilon_insensitive for regression")
     penalty.add_penalty_options(add)
     add("--measure", type=_measure_name, help="task measure: f1, prbep, precision@K or recall@K of the K rows with the "
-        "largest scores, or error; the larger label is the positive one (default: f1)")  # fmt: skip
+        "largest scores, average_precision, or error; the larger label is the positive one (default: f1)")  # fmt: skip
     add("--no-penalize-intercept", action="store_false", dest="penalize_intercept", help="classification and "
         "regression: do not penalise the intercept; needs --solver newton, ocas or svmperf")  # fmt: skip
     add("-B", "--bias", type=parsing.number, metavar="B", help="linear: constant feature of the intercept, larger "
