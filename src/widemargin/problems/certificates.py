@@ -150,14 +150,15 @@ def certify_elastic_net(problem: "ElasticNet", w: Floats, beta: Floats, intercep
     Raises
     ------
     ValueError
-        If a dual variable has not the sign of its row or belongs to a row of zero cost, if |X'beta| exceeds the L1
-        penalty without an L2 penalty, or if the intercept is not penalised and beta does not sum to 0.
+        If a dual variable has not the sign of its row, belongs to a row of zero cost or exceeds the cost with the log
+        loss, if |X'beta| exceeds the L1 penalty without an L2 penalty, or if the intercept is not penalised and beta
+        does not sum to 0.
     """
-    z = np.maximum(0.0, 1.0 - problem.sign * (scores(problem.X, w) + intercept))
-    primal = problem.l1 * np.abs(w).sum() + 0.5 * problem.l2 * (w @ w) + problem.cost @ z**2
-    outside = (problem.sign * beta < 0.0) | ((problem.cost == 0.0) & (beta != 0.0))
-    if outside.any():
-        i = int(np.argmax(outside))
+    losses_of_rows = problem.loss.values(problem.sign * (scores(problem.X, w) + intercept))
+    primal = problem.l1 * np.abs(w).sum() + 0.5 * problem.l2 * (w @ w) + problem.cost @ losses_of_rows
+    terms = problem.loss.dual_terms(problem.sign * beta, problem.cost)
+    if (terms == -np.inf).any():
+        i = int(np.argmin(terms))
         raise ValueError(f"beta[{i}] = {beta[i]} is not feasible for sign {problem.sign[i]}, cost {problem.cost[i]}.")
     if problem.free_intercept and abs(beta.sum()) > _SUM_TOL * np.abs(beta).sum():
         raise ValueError(f"beta sums to {beta.sum()}, not to 0.")
@@ -167,8 +168,7 @@ def certify_elastic_net(problem: "ElasticNet", w: Floats, beta: Floats, intercep
             raise ValueError(f"|X'beta| exceeds {problem.l1} by {excess.max()} in column {int(np.argmax(excess))}.")
         excess[:] = 0.0
     of_penalty = excess @ excess / (2.0 * problem.l2) if problem.l2 else 0.0
-    used = problem.cost > 0.0
-    return Certificate(primal, np.abs(beta).sum() - (beta[used] ** 2 / (4.0 * problem.cost[used])).sum() - of_penalty)
+    return Certificate(primal, terms.sum() - of_penalty)
 
 
 def _absolute_combination(X: "Matrix", beta: Floats) -> Floats:
@@ -182,7 +182,7 @@ def elastic_net_violations(problem: "ElasticNet", w: Floats, intercept: float = 
 
     The derivative by an intercept that is not penalised is added at the end.
     """
-    a = 2.0 * problem.cost * np.maximum(0.0, 1.0 - problem.sign * (scores(problem.X, w) + intercept))
+    a = problem.cost * problem.loss.duals(problem.sign * (scores(problem.X, w) + intercept))
     slope = problem.l2 * w - combination(problem.X, problem.sign * a)
     at_zero = np.maximum(0.0, np.abs(slope) - problem.l1)
     found = np.where(w == 0.0, at_zero, np.abs(slope + problem.l1 * np.sign(w)))

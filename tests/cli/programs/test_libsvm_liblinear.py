@@ -121,8 +121,7 @@ def test_the_search_for_C_prints_the_best(call, two):
 @pytest.mark.parametrize(
     ("letters", "rule"),
     [
-        ("-s 6", "-s 6 (type: 0 to 7 classification, 11 to 13 regression, 21 one-class) cannot be had"),
-        ("-R -s 1", "-R needs -B 1 and type -s 0, -s 2 or -s 11"),
+        ("-R -s 1", "-R needs -B 1 and type -s 0, -s 2, -s 5, -s 6 or -s 11"),
         ("-C -s 1", "-C needs type -s 0 or -s 2"),
     ],
 )

@@ -70,6 +70,7 @@ examples:
   widemargin train --task regression -p 0.1 abalone       linear support vector regression
   widemargin train --no-penalize-intercept heart_scale    an intercept that is not penalised
   widemargin train --penalty l1 -c 0.1 heart_scale        many weights zero; the same is -s 5, as for LIBLINEAR
+  widemargin train -s 6 -c 0.1 heart_scale                logistic regression with many weights zero
   widemargin train --task rank -c 20 train.dat            ranking within queries: `3 qid:1 1:0.5 ...`, as for SVM-rank
   widemargin train --task rank --kernel rbf --basis 500 -c 20 train.dat   ranking by functions of 500 basis points
   widemargin train --task ordinal stars                   ordinal regression: ordered labels, separated by thresholds
