@@ -25,7 +25,7 @@ CHECKS = [
         LinearSVC("l1", penalize_intercept=False),
         LinearSVC("elasticnet", l1_ratio=0.5),
         LinearSVC("l1", "log_loss"),
-    )  # fmt: skip
+    )
     for pair in estimator_checks_generator(model)
 ]
 

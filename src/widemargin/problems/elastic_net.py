@@ -38,7 +38,7 @@ _ACCURACY_OF_FACTOR = 1e-8  # relative; the dual value differs by the square of 
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """The problem of this module; `sign` (1 or −1) and `cost` have n_rows elements, `loss` is one of `margin_losses`."""
+    """The problem of this module; `sign` (1 or −1) and `cost` have n_rows elements; for `loss` see `margin_losses`."""
 
     X: Matrix
     sign: np.ndarray

@@ -19,7 +19,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import entr, expit
 
 from widemargin._runtime.compile import compiled
 from widemargin.kernels.exponential import fast_exp
@@ -97,12 +96,6 @@ class SquaredHinge:
         return 2.0 * np.maximum(1.0 - margins, 0.0)
 
     @staticmethod
-    def dual_terms(a, cost):
-        """Return the dual term of each a in plain NumPy; −∞ if it is not feasible."""
-        terms = a - np.divide(a * a, 4.0 * cost, out=np.zeros_like(a), where=cost > 0.0)
-        return np.where((a < 0.0) | ((cost == 0.0) & (a != 0.0)), -np.inf, terms)
-
-    @staticmethod
     def curve(a, cost):
         """Return the curve of dual variables a."""
         squares = np.divide(a * a, 4.0 * cost, out=np.zeros_like(a), where=cost > 0.0)
@@ -150,13 +143,7 @@ class LogLoss:
     @staticmethod
     def duals(margins):
         """Return the dual variables of margins, for the cost 1, in plain NumPy."""
-        return expit(-margins)
-
-    @staticmethod
-    def dual_terms(a, cost):
-        """Return the dual term of each a in plain NumPy; −∞ if it is not feasible."""
-        p = np.divide(a, cost, out=np.zeros_like(a), where=cost > 0.0)
-        return np.where((a < 0.0) | (a > cost), -np.inf, cost * (entr(p) + entr(1.0 - p)))
+        return np.exp(-np.logaddexp(0.0, margins))
 
     @staticmethod
     def curve(a, cost):
