@@ -310,6 +310,7 @@ def test_what_the_text_has_no_room_for_is_one_line_and_status_1(call, tmp_path, 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
+        (["--task", "measure", "--measure", "average_precision", "-B", "2"], "no intercept changes the average"),
         (["--task", "measure", "--measure", "beauty"], "measure must be 'error', 'f1', 'prbep', 'precision@K'"),
         (["--measure", "f1"], "--measure is for --task measure"),
         (["--measure", "f1", "-t", "2"], "--measure is for --task measure"),

@@ -354,6 +354,8 @@ def _make_cutting_plane_model(parser, options):
     if "bias" in given:
         if options.bias == 0:
             parser.error("--bias must not be 0: positive for an intercept, negative for none")
+        if given.get("measure") == "average_precision" and options.bias > 0:
+            parser.error("no intercept changes the average precision; leave --bias out, or negative for none")
         parameters |= {"fit_intercept": options.bias > 0, "intercept_scaling": abs(options.bias)}
     return _estimator(_CUTTING_PLANE_TASKS[task])(n_jobs=options.jobs, **parameters)
 
