@@ -12,7 +12,7 @@ PAGE = ROOT / "docs" / "from" / "programs.md"
 SECTIONS = [*libsvm.SECTIONS, *liblinear.SECTIONS, *svm_light.SECTIONS, *ocas.SECTIONS]
 NOT_COMPARED = {"svm_rank_classify": "nothing of it is recorded"}
 _PACKAGES = ("libsvm-tools", "liblinear-tools", "libocas-tools")
-_WHO = ("original", "here")
+_WHO, _MISSING = ("original", "here"), "–"
 
 _TEXT = """# Programs side by side
 
@@ -20,7 +20,7 @@ _TEXT = """# Programs side by side
 ([LIBSVM](libsvm.md#as-the-programs-themselves), [LIBLINEAR](liblinear.md#as-the-programs-themselves),
 [SVM-light](svmlight.md#as-the-programs-themselves), [OCAS](ocas.md)). On this page each program and its original have
 the same options and the same files. Of each run the first line has the figures of the original program, the second line
-ours; figures that a run does not have are left out.
+ours; figures that a run does not have are left out, and – is what only the original prints.
 
 The page is made by `python -m benchmarks programs`, which runs the programs of Debian's packages
 ({packages}); outputs of SVM-light and SVM-Perf were recorded
@@ -72,7 +72,7 @@ def pair_of(section, case):
 
 
 def _shown(section, name, figures):
-    return format(figures[name], section.figures[name].shown) if name in figures else "–"
+    return format(figures[name], section.figures[name].shown) if name in figures else _MISSING
 
 
 def pairs_on_page(section):
@@ -82,5 +82,5 @@ def pairs_on_page(section):
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line[:1] == "|"]
     heading, _, *body = rows
     figures = [dict(zip(heading[3:], row[3:], strict=True)) for row in body]
-    numbers = [{name: float(cell) for name, cell in one.items() if cell} for one in figures]
+    numbers = [{name: float(cell) for name, cell in one.items() if cell not in ("", _MISSING)} for one in figures]
     return [((row[0], row[1].strip("`")), *numbers[k : k + 2]) for k, row in enumerate(body) if row[2] == _WHO[0]]

@@ -1,15 +1,17 @@
 """Running a program and its original on the same files, and the sections that compare them."""
 
+import contextlib
+import io
 import lzma
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.datasets import FOLDER
+from widemargin.cli.main import main
 
 ORIGINALS = Path(os.environ.get("WIDEMARGIN_ORIGINALS", FOLDER.parent / "originals"))
 
@@ -53,6 +55,7 @@ class Section:
     cases: tuple[Case, ...]
     theirs: Callable
     ours: Callable
+    missing: Mapping[str, frozenset] = field(default_factory=dict)  # by options: figures that ours does not print
 
 
 def data_file(name, folder):
@@ -63,21 +66,26 @@ def data_file(name, folder):
     return name
 
 
-def original(program, words, folder):
-    """Return what an original program prints; RuntimeError if it fails."""
-    return _run([program, *words], folder)
+def original(program, words, folder, status=0):
+    """Return what an original program prints; RuntimeError if its exit status is not the one of success."""
+    done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != status:
+        raise RuntimeError(f"{program} {' '.join(words)}: exit status {done.returncode}: {done.stderr}")
+    return done.stdout
 
 
 def here(program, words, folder):
-    """Return what `widemargin as` a program prints; RuntimeError if it fails."""
-    return _run([sys.executable, "-m", "widemargin", "as", program, *words], folder)
-
-
-def _run(command, folder):
-    done = subprocess.run(list(map(str, command)), cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))}: exit status {done.returncode}: {done.stderr}")
-    return done.stdout
+    """Return what `widemargin as` a program prints, in this process; RuntimeError if it fails."""
+    printed = io.BytesIO()
+    with (
+        contextlib.chdir(folder),
+        io.TextIOWrapper(printed, encoding="utf-8", write_through=True) as stream,
+        contextlib.redirect_stdout(stream),
+    ):
+        status, text = main(["as", program, *words]), printed.getvalue().decode()
+    if status != 0:
+        raise RuntimeError(f"widemargin as {program} {' '.join(words)}: exit status {status}")
+    return text
 
 
 def recorded(name):

@@ -108,12 +108,12 @@ def _takes_l1_ratio_alone():
 
 
 @pytest.mark.parametrize("l1_ratio", [0.3, 1.0])
-@pytest.mark.parametrize("C", [0.05, 1.0])
+@pytest.mark.parametrize("C", [0.02, 0.2])
 def test_logistic_regression_with_a_free_intercept_has_sagas_optimum(l1_ratio, C):
     X, y = load_breast_cancer(return_X_y=True)
     X = scale(X)
     ours = LinearSVC("elasticnet", "log_loss", l1_ratio=l1_ratio, C=C, tol=1e-9, penalize_intercept=False).fit(X, y)
-    theirs = peer_of_logistic(l1_ratio, C=C, solver="saga", tol=1e-9, max_iter=20_000, random_state=0).fit(X, y)
+    theirs = peer_of_logistic(l1_ratio, C=C, solver="saga", tol=1e-8, max_iter=20_000, random_state=0).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-4)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=2e-4)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)

@@ -171,9 +171,13 @@ def test_average_precision_is_better_than_by_the_roc_area_where_outliers_are_pos
     X = rng.standard_normal((2000, 3))
     X[y, 0] += np.where(rng.random(y.sum()) < 0.5, 4.0, -1.0)  # half of the positives are far above, others below
     X[y, 1] += 1.0
-    models = MeasureSVC("average_precision", C=1000.0), ROCAreaSVC(C=1000.0)
-    by_precision, by_area = (average_precision_score(y, model.fit(X, y).decision_function(X)) for model in models)
-    assert by_precision > by_area + 0.05
+    ours, peer = MeasureSVC("average_precision", C=1000.0).fit(X, y), ROCAreaSVC(C=1000.0).fit(X, y)
+    by_precision, by_area = (average_precision_score(y, model.decision_function(X)) for model in (ours, peer))
+    assert by_precision > by_area
+    risk = measure_risk("average_precision", np.where(y, 1.0, -1.0), 1000.0)
+    for length in (0.1, 1.0, 10.0):
+        w = length * peer.coef_[0]
+        assert ours.objective_ * (1.0 - ours.gap_) <= 0.5 * w @ w + risk.value(X @ w)
 
 
 def test_the_intercept_of_average_precision_makes_the_fewest_errors(rng):
