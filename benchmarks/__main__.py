@@ -4,6 +4,7 @@ python -m benchmarks                       list the pages, their minutes and wha
 python -m benchmarks run [NAME ...]        make pages, all of them if none is named; a run that was ended goes on
 python -m benchmarks run --quick           every headline ratio, in ten minutes, into build/benchmarks/quick
 python -m benchmarks summary               write the tables of README.md and docs/benchmarks.md from the pages
+python -m benchmarks programs              write docs/from/programs.md: figures of other programs beside ours, no times
 """
 
 import argparse
@@ -15,6 +16,7 @@ import time
 from benchmarks.machinery.runner import BUSY, add_options
 from benchmarks.machinery.state import ROOT, commit, machine
 from benchmarks.pages import MOST_MINUTES, MOST_QUICK_MINUTES, PAGES
+from benchmarks.programs.page import main as write_programs
 from benchmarks.summary import main as write_summary
 
 
@@ -65,6 +67,7 @@ def main():
     run.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PAGES)}")
     add_options(run)
     commands.add_parser("summary", help="write the tables of README.md and docs/benchmarks.md")
+    commands.add_parser("programs", help="write docs/from/programs.md")
     options = parser.parse_args()
     if options.command == "run":
         if unknown := set(options.names) - set(PAGES):
@@ -72,6 +75,8 @@ def main():
         return run_pages(options)
     if options.command == "summary":
         return write_summary()
+    if options.command == "programs":
+        return write_programs()
     return list_pages()
 
 

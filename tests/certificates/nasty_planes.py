@@ -54,10 +54,12 @@ def planes(seed):
         elif np.ptp(target[first]) == 0.0:
             target[0] += 1.0
     k = int(rng.integers(1, n + 1))
+    X = nasty.stored(rng, X, traits)
+    measure = str(rng.choice(["f1", "prbep", "error", f"precision@{k}", f"recall@{k}", "average_precision"]))
+    scaling = float(rng.choice([0.0, 1.0, 10.0]))
     return Planes(
-        kind, nasty.stored(rng, X, traits), target, query,
-        measure=str(rng.choice(["f1", "prbep", "error", f"precision@{k}", f"recall@{k}"])),
-        intercept_scaling=float(rng.choice([0.0, 1.0, 10.0])),
+        kind, X, target, query, measure,
+        intercept_scaling=0.0 if measure == "average_precision" else scaling,  # an intercept changes no ranking
         C=float(10.0 ** rng.uniform(-6, 6)),
         tol=float(rng.choice([1e-3, 10.0 ** rng.uniform(-10, -2)])),
         traits=traits,

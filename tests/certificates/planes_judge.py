@@ -4,7 +4,8 @@
     measures   ½|w|² [+ ½ (b / intercept_scaling)²] + C max(0, max over labellings z of Δ(z) + 1/n Σ_i (z_i − y_i) f_i)
 
 Of all labellings that miss so many positives and take so many negatives, the worst misses those of the smallest scores
-and takes those of the largest; all pairs of counts are tried.
+and takes those of the largest; all pairs of counts are tried. Of all rankings, for average precision, the worst has
+each negative row at its own best place among the positives, and all places are tried.
 """
 
 from fractions import Fraction
@@ -52,7 +53,10 @@ class MeasureJudge:
         self.problem = problem
         self.X = Exact.of(dense(problem.X))
         self.positive, self.negative = np.flatnonzero(problem.target > 0), np.flatnonzero(problem.target < 0)
-        self.losses = dict(_losses(problem.measure, len(self.positive), len(self.negative)))
+        is_of_rankings = problem.measure == "average_precision"
+        self.worst = self._worst_ranking if is_of_rankings else self._worst_labelling
+        counts = () if is_of_rankings else _losses(problem.measure, len(self.positive), len(self.negative))
+        self.losses = dict(counts)
         self.at_zero = Fraction(problem.C)
 
     def objective(self, w, b):
@@ -64,8 +68,25 @@ class MeasureJudge:
             norm += (b.total() / Fraction(self.problem.intercept_scaling)) ** 2
         return HALF * norm + Fraction(self.problem.C) * value
 
-    def worst(self, scores):
-        """Return the largest loss of a labelling less what its scores say, and the rows it misses and takes."""
+    def _worst_ranking(self, scores):
+        """Return the largest loss of a ranking less what its scores say, and the slope of that by each score."""
+        high = sorted(self.positive, key=lambda i: -scores[i])
+        low = sorted(self.negative, key=lambda i: -scores[i])
+        p, weight = len(high), Fraction(2, len(high) * len(low))
+        value, slopes = Fraction(0), [Fraction(0)] * len(scores)
+        for j, row in enumerate(low, 1):
+            best, total, place = Fraction(0), Fraction(0), p
+            for k in range(p, 0, -1):
+                total += Fraction(k, p * (k + j - 1) * (k + j)) - weight * (scores[high[k - 1]] - scores[row])
+                best, place = (total, k - 1) if total > best else (best, place)
+            value += best
+            slopes[row] = weight * (p - place)
+            for above in high[place:]:
+                slopes[above] -= weight
+        return value, slopes
+
+    def _worst_labelling(self, scores):
+        """Return the largest loss of a labelling less what its scores say, and the slope of that by each score."""
         n = len(scores)
         low = sorted(self.positive, key=lambda i: scores[i])
         high = sorted(self.negative, key=lambda i: -scores[i])
@@ -77,9 +98,13 @@ class MeasureJudge:
         value, (missed, taken) = max(
             ((loss + missing[a] + taking[b], (a, b)) for (a, b), loss in self.losses.items()), key=lambda one: one[0]
         )
+        slopes = [Fraction(0)] * n
         if value <= 0:
-            return Fraction(0), ([], [])
-        return value, (low[:missed], high[:taken])
+            return Fraction(0), slopes
+        for rows, slope in ((low[:missed], Fraction(-2, n)), (high[:taken], Fraction(2, n))):
+            for i in rows:
+                slopes[i] = slope
+        return value, slopes
 
 
 def _losses(measure, p, q):
@@ -114,7 +139,7 @@ def measure_bracket(judge):
     scaling = problem.intercept_scaling
     X = dense(problem.X).astype(LONG)
     X = np.column_stack([X, np.full(len(X), scaling, LONG)]) if scaling else X
-    n, w = len(X), np.zeros(X.shape[1], LONG)
+    w = np.zeros(X.shape[1], LONG)
     G, offsets = [np.zeros(X.shape[1], LONG)], [Fraction(0)]
     lower, upper = Fraction(0), None
     for _ in range(_PLANES):
@@ -124,11 +149,8 @@ def measure_bracket(judge):
         if float(upper - lower) <= _DONE * float(upper):
             break
         scores = (judge.X @ Exact.of(coef) + Exact.of(b)).fractions()
-        value, (missed, taken) = judge.worst(scores)
-        sign = np.zeros(n)
-        sign[missed], sign[taken] = -2.0, 2.0
-        slopes = [Fraction(float(s)) / n for s in sign]
-        G.append(X.T @ (sign.astype(LONG) / n))
+        value, slopes = judge.worst(scores)
+        G.append(X.T @ np.array([LONG(slope.numerator) / LONG(slope.denominator) for slope in slopes]))
         offsets.append(value - sum(a * s for a, s in zip(slopes, scores, strict=True)))
         weights = _plane_weights(np.array(G), offsets, problem.C)
         w = -np.array(G).T @ weights

@@ -68,7 +68,9 @@ def planes_fits(say):
     for X, kind, solver, several in product(rows(), KINDS, SOLVERS, (False, True)):
         target = sign if kind in ("roc", "measure") or not several else rng.integers(0, 4, 40).astype(float)
         query = np.repeat([0, 1], 20) if several else np.zeros(40, int)
-        for measure in ("f1", "prbep", "error", "precision@9", "recall@9") if kind == "measure" else ("f1",):
+        for measure in (
+            ("f1", "prbep", "error", "precision@9", "recall@9", "average_precision") if kind == "measure" else ("f1",)
+        ):
             problem = Planes(kind, X, target, query, measure, 1.0 * several, 1.0, 1e-3)
             arguments = (X, target, *([query] if kind == "rank" else []))
             quietly(say, model_of(problem, solver), *arguments)

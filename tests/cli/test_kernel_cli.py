@@ -361,6 +361,7 @@ def test_labels_with_scores_are_those_without_and_cost_no_second_look(call, file
         ("-s 4", "nu-SVR, rbf kernel; LIBSVM's -s 4 (LIBLINEAR's -s 4 is --multi-class crammer_singer)"),
         ("-s 0", "C-SVC, rbf kernel; LIBSVM's -s 0 (LIBLINEAR's -s 0 is --loss log_loss)"),
         ("-s 7 -c 2", "linear SVC, log loss"),
+        ("-s 6", "linear SVC, log loss, L1 penalty"),
         ("--loss log_loss", "linear SVC, log loss"),
         ("-s 1 -t 1", "nu-SVC, poly kernel; LIBSVM's -s 1"),
         ("--task regression -n 0.3", "nu-SVR, rbf kernel; LIBSVM's -s 4"),
@@ -397,7 +398,8 @@ def test_cross_validation_and_grid_say_what_is_trained_too(call, two):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("-s 6", "6 is a type of LIBLINEAR: logistic regression with an L1 penalty is not available"),
+        ("-s 6 --loss hinge", "-s 6 means --loss log_loss, got --loss hinge; leave one of them out"),
+        ("-s 5 --loss log_loss", "-s 5 means --loss squared_hinge, got --loss log_loss; leave one of them out"),
         ("-s 7 --loss hinge", "-s 7 means --loss log_loss, got --loss hinge"),
         ("-s 7 -g 0.1", "-g/--gamma is for kernel machines, and -s 7 is logistic regression"),
         ("-s 11", "11 is a type of LIBLINEAR: use --loss squared_epsilon_insensitive"),
@@ -417,7 +419,7 @@ def test_cross_validation_and_grid_say_what_is_trained_too(call, two):
         ("-s 5 -t 2", "--penalty is for linear machines, but -t asks for a kernel machine"),
         ("-s 5 --penalty l2", "-s 5 means --penalty l1, got --penalty l2; leave one of them out"),
         ("-s 5 --task regression", "-s 5 means --task classification, got --task regression"),
-        ("--penalty l1 --loss hinge", "--penalty l1 needs --loss squared_hinge, got hinge; leave one of them out"),
+        ("--penalty l1 --loss hinge", "--penalty l1 needs --loss squared_hinge or log_loss, got hinge; leave one"),
         ("--penalty l1 --solver dcd", "--penalty l1 needs --solver auto, got dcd; leave one of them out"),
         ("--penalty=elasticnet", "--penalty elasticnet needs --l1-ratio, from 0 to 1"),
         ("--l1-ratio 0.5", "--l1-ratio is for --penalty elasticnet, the penalty is l2; leave it out"),

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
+from sklearn.metrics import average_precision_score, f1_score, precision_score, recall_score, roc_auc_score
 from sklearn.preprocessing import scale
 
 from widemargin import LinearSVC, MeasureSVC, OrdinalSVC, RankSVM, ROCAreaSVC, load_model, read_svmlight, write_svmlight
@@ -173,7 +173,7 @@ def test_predict_of_a_roc_area_prints_it(call, two, tmp_path):
     ]
 
 
-@pytest.mark.parametrize("measure", ["f1", "prbep", "precision@9", "recall@9", "error"])
+@pytest.mark.parametrize("measure", ["f1", "prbep", "precision@9", "recall@9", "error", "average_precision"])
 def test_predict_of_a_measure_prints_it_first_and_then_the_others(measure, call, two, tmp_path):
     call("train", "-q", "--task", "measure", "--measure", measure, "-c", "30", two, "model")
     lines = call("predict", two, "model", "out")[1].splitlines()
@@ -183,11 +183,13 @@ def test_predict_of_a_measure_prints_it_first_and_then_the_others(measure, call,
     expected = {
         "F1": f1_score(y, labels), "PRBEP": prbep(scores, y > 0), "Precision": precision_score(y, labels),
         "Recall": recall_score(y, labels), "ROC area": roc_auc_score(y, scores), "error": np.mean(labels != y),
+        "Average precision": average_precision_score(y, scores),
         "precision@9": precision_at(scores, y > 0, 9), "recall@9": 9 * precision_at(scores, y > 0, 9) / np.sum(y > 0),
     }  # fmt: skip
-    own = {"f1": "F1", "prbep": "PRBEP"}.get(measure, measure)
+    own = {"f1": "F1", "prbep": "PRBEP", "average_precision": "Average precision"}.get(measure, measure)
     assert lines[0] == f"{own} = {expected[own]:g} (the measure of the model)"
-    others = [name for name in ("F1", "PRBEP", "Precision", "Recall", "ROC area") if name != own]
+    names = "F1", "PRBEP", "Precision", "Recall", "ROC area", "Average precision"
+    others = [name for name in names if name != own]
     assert lines[1:-1] == [f"{name} = {expected[name]:g}" for name in others]
     facts = json.loads(call("predict", "--json", two, "model", "out")[1])
     assert (facts["measure"], facts["value"]) == (measure, pytest.approx(expected[own]))
@@ -308,6 +310,7 @@ def test_what_the_text_has_no_room_for_is_one_line_and_status_1(call, tmp_path, 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
+        (["--task", "measure", "--measure", "average_precision", "-B", "2"], "no intercept changes the average"),
         (["--task", "measure", "--measure", "beauty"], "measure must be 'error', 'f1', 'prbep', 'precision@K'"),
         (["--measure", "f1"], "--measure is for --task measure"),
         (["--measure", "f1", "-t", "2"], "--measure is for --task measure"),

@@ -65,6 +65,7 @@ def test_a_query_cut_by_a_border_is_refused_by_name(client, rng):
 @pytest.mark.parametrize(
     ("name", "options"),
     [("OrdinalSVC", {}), ("ROCAreaSVC", {}), ("MeasureSVC", {}), ("MeasureSVC", {"measure": "error"}),
+     ("MeasureSVC", {"measure": "average_precision"}),
      ("ROCAreaSVC", {"scaling": "standard"}), ("MeasureSVC", {"solver": "svmperf", "tol": 0.01})],
 )  # fmt: skip
 def test_models_of_all_rows_are_those_of_the_ordinary_estimators(name, options, client, rng):

@@ -19,7 +19,7 @@ from hypothesis.extra.numpy import arrays
 
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification
-from widemargin.problems.measures import MeasureRisk
+from widemargin.problems.measures import measure_risk
 from widemargin.problems.multiclass import CrammerSinger
 from widemargin.problems.ranking import OneGroupRisk, PairRisk, TwoRankRisk, concordance, thresholds
 from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
@@ -33,6 +33,7 @@ NASTY = st.sampled_from(
     [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-3, np.nan, np.inf, -np.inf, 1e300, -1e300, 1e308, 5e-324, -5e-324, 1e-300, 1e16]
 )
 EXAMPLES = settings(max_examples=60)
+MEASURES = ["error", "f1", "prbep", "precision@2", "recall@2", "average_precision"]
 
 
 class Strict(np.ndarray):
@@ -171,10 +172,10 @@ def test_orders_of_pairs_end_at_any_scores(data, n):
 
 
 @EXAMPLES
-@given(st.data(), st.integers(2, 30), st.sampled_from(["error", "f1", "prbep", "precision@2", "recall@2"]))
+@given(st.data(), st.integers(2, 30), st.sampled_from(MEASURES))
 def test_measures_end_at_any_scores(data, n, measure):
     sign = np.where(np.arange(n) % 2, 1.0, -1.0)
-    risk = with_strict_arrays(MeasureRisk(measure, sign, 1.0))
+    risk = with_strict_arrays(measure_risk(measure, sign, 1.0))
     value, c = risk.subgradient(strict(data.draw(numbers(n))))
     assert not value < 0.0
     assert np.isfinite(c).all()

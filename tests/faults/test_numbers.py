@@ -45,7 +45,10 @@ PLANES = [
     ("RankSVM", "t", {}),
     ("OrdinalSVC", "y3", {}),
     ("ROCAreaSVC", "y", {}),
-    *[("MeasureSVC", "y", {"measure": measure}) for measure in ("f1", "prbep", "error", "precision@5", "recall@5")],
+    *[
+        ("MeasureSVC", "y", {"measure": measure})
+        for measure in ("f1", "prbep", "error", "precision@5", "recall@5", "average_precision")
+    ],
 ]
 
 

@@ -1,10 +1,14 @@
-"""`penalty="l1"` and "elasticnet" of LinearSVC: LIBLINEAR's objective, zeros, selection, paths, and what is refused."""
+"""`penalty="l1"` and "elasticnet" of LinearSVC: LIBLINEAR's objective, zeros, selection, paths, and what is refused.
+
+Squared hinge and, as "logistic", the log loss.
+"""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.feature_selection import SelectFromModel
+from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import minmax_scale, scale
 from sklearn.svm import LinearSVC as PeerSVC
 from sklearn.svm import l1_min_c
@@ -16,7 +20,12 @@ from widemargin.data.blocks.writer import write_blocks
 
 CHECKS = [
     pair
-    for model in (LinearSVC("l1"), LinearSVC("l1", penalize_intercept=False), LinearSVC("elasticnet", l1_ratio=0.5))
+    for model in (
+        LinearSVC("l1"),
+        LinearSVC("l1", penalize_intercept=False),
+        LinearSVC("elasticnet", l1_ratio=0.5),
+        LinearSVC("l1", "log_loss"),
+    )
     for pair in estimator_checks_generator(model)
 ]
 
@@ -32,7 +41,15 @@ def test_scikit_learns_contract_is_kept(estimator, check):
     check(estimator)
 
 
-def objective(model, X, y, weight=1.0):
+def squared_hinge(margins):
+    return np.maximum(0.0, 1.0 - margins) ** 2
+
+
+def log_loss(margins):
+    return np.logaddexp(0.0, -margins)
+
+
+def objective(model, X, y, weight=1.0, loss=squared_hinge):
     """Return the objective that scikit-learn states, summed over classes."""
     total = 0.0
     positives = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
@@ -40,8 +57,8 @@ def objective(model, X, y, weight=1.0):
     for k, label in enumerate(positives):
         sign = np.where(y == label, 1.0, -1.0)
         scores = X @ model.coef_[k] + (model.intercept_[k] if model.fit_intercept else 0.0)
-        loss = model.C * weight * np.maximum(0.0, 1.0 - sign * scores) ** 2
-        total += np.abs(model.coef_[k]).sum() + abs(constant[k]) + loss.sum()
+        losses = model.C * weight * loss(sign * scores)
+        total += np.abs(model.coef_[k]).sum() + abs(constant[k]) + losses.sum()
     return total
 
 
@@ -60,6 +77,64 @@ def test_the_objective_is_no_worse_than_liblinears(name, C, options):
     assert ours.gap_ <= 1e-6
     assert ours.objective_ == pytest.approx(objective(ours, X, y), rel=1e-9)
     assert ours.objective_ <= objective(theirs, X, y) * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("name", ["cancer", "digits"])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"intercept_scaling": 10.0}], ids=str)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:.*liblinear.*:FutureWarning")
+def test_the_objective_of_logistic_regression_is_no_worse_than_liblinears(name, C, options):
+    X, y = SETS[name](return_X_y=True)
+    X, y = minmax_scale(X), y % 2
+    ours = LinearSVC("l1", "log_loss", dual=False, C=C, tol=1e-6, **options).fit(X, y)
+    theirs = peer_of_logistic(C=C, solver="liblinear", tol=1e-5, max_iter=3000, random_state=0, **options).fit(X, y)
+    assert ours.gap_ <= 1e-6
+    assert ours.objective_ == pytest.approx(objective(ours, X, y, loss=log_loss), rel=1e-9)
+    assert ours.objective_ <= objective(theirs, X, y, loss=log_loss) * (1.0 + 1e-6)
+    assert objective(theirs, X, y, loss=log_loss) <= ours.objective_ * (1.0 + 1e-2)
+
+
+def peer_of_logistic(l1_ratio=1.0, **options):
+    """Return scikit-learn's logistic regression with an L1 penalty, as its version spells it."""
+    if "l1_ratio" in LogisticRegression._parameter_constraints and _takes_l1_ratio_alone():
+        return LogisticRegression(l1_ratio=l1_ratio, **options)
+    penalty = {"penalty": "l1"} if l1_ratio == 1.0 else {"penalty": "elasticnet", "l1_ratio": l1_ratio}
+    return LogisticRegression(**penalty, **options)
+
+
+def _takes_l1_ratio_alone():
+    return LogisticRegression().get_params()["penalty"] == "deprecated"
+
+
+@pytest.mark.parametrize("l1_ratio", [0.3, 1.0])
+@pytest.mark.parametrize("C", [0.02, 0.2])
+def test_logistic_regression_with_a_free_intercept_has_sagas_optimum(l1_ratio, C):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = scale(X)
+    ours = LinearSVC("elasticnet", "log_loss", l1_ratio=l1_ratio, C=C, tol=1e-9, penalize_intercept=False).fit(X, y)
+    theirs = peer_of_logistic(l1_ratio, C=C, solver="saga", tol=1e-8, max_iter=20_000, random_state=0).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-4)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=2e-4)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_logistic_weights_are_zero_up_to_l1_min_c(fit_intercept):
+    X, y = load_breast_cancer(return_X_y=True)
+    C = l1_min_c(X, y, loss="log", fit_intercept=fit_intercept)
+    zero = LinearSVC("l1", "log_loss", C=0.999 * C, fit_intercept=fit_intercept).fit(X, y)
+    more = LinearSVC("l1", "log_loss", C=1.01 * C, tol=1e-10, fit_intercept=fit_intercept).fit(X, y)
+    assert not zero.coef_.any()
+    assert more.coef_.any() or more.intercept_.any()
+
+
+def test_probabilities_of_several_classes_with_an_l1_penalty_sum_to_one():
+    X, y = load_iris(return_X_y=True)
+    model = LinearSVC("l1", "log_loss", C=10.0).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.predict_proba(X).argmax(axis=1), model.predict(X))
+    assert (model.coef_ == 0.0).any()
 
 
 def test_weights_of_rows_and_classes_are_those_of_liblinear():
@@ -127,7 +202,11 @@ def test_threads_do_not_change_the_model():
     np.testing.assert_array_equal(one.coef_, two.coef_)
 
 
-@pytest.mark.parametrize("options", [{"penalty": "l1"}, {"penalty": "elasticnet", "l1_ratio": 0.8}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"penalty": "l1"}, {"penalty": "elasticnet", "l1_ratio": 0.8}, {"penalty": "l1", "loss": "log_loss"}],
+    ids=str,
+)
 @pytest.mark.parametrize("penalize_intercept", [True, False])
 def test_a_path_begins_where_all_weights_are_zero(options, penalize_intercept):
     X, y = load_breast_cancer(return_X_y=True)
@@ -156,7 +235,7 @@ def test_c_is_chosen_by_cross_validation():
     ("change", "match"),
     [
         ({"loss": "hinge"}, "Unsupported set of arguments: penalty='l1', loss='hinge'"),
-        ({"dual": True}, "penalty='l1' needs loss='squared_hinge', and dual=False"),
+        ({"dual": True}, "penalty='l1' needs loss='squared_hinge' or 'log_loss', and dual=False"),
         ({"multi_class": "crammer_singer"}, "penalty='l1' needs multi_class='ovr'"),
         ({"solver": "dcd"}, "penalty='l1' needs solver='auto', since the solver is 'prox_newton'; got 'dcd'"),
         ({"stopping": "kkt"}, "penalty='l1' needs stopping='gap'"),
@@ -179,17 +258,18 @@ def test_row_blocks_that_fit_into_memory_are_fitted(tmp_path):
     np.testing.assert_allclose(loaded.coef_, own.coef_, atol=1e-9)
 
 
+@pytest.mark.parametrize(("loss", "solver"), [("squared_hinge", "L1R_L2LOSS_SVC"), ("log_loss", "L1R_LR")])
 @pytest.mark.parametrize("kind", ["widemargin", "liblinear"])
-def test_files_keep_the_model(kind, tmp_path):
+def test_files_keep_the_model(kind, loss, solver, tmp_path):
     X, y = load_digits(return_X_y=True)
-    model = LinearSVC("l1", C=0.01).fit(X, y)
+    model = LinearSVC("l1", loss, C=0.01).fit(X, y)
     save_model(model, tmp_path / "model", format=kind)
     found = load_model(tmp_path / "model")
-    assert found.penalty == "l1"
+    assert (found.penalty, found.loss) == ("l1", loss)
     np.testing.assert_array_equal(found.coef_, model.coef_)
     np.testing.assert_array_equal(found.decision_function(X), model.decision_function(X))
     if kind == "liblinear":
-        assert (tmp_path / "model").read_text().startswith("solver_type L1R_L2LOSS_SVC\n")
+        assert (tmp_path / "model").read_text().startswith(f"solver_type {solver}\n")
         with pytest.raises(ValueError, match="LIBLINEAR has no solver for penalty='elasticnet'"):
             save_model(LinearSVC("elasticnet", l1_ratio=0.5).fit(X, y), tmp_path / "model", format=kind)
 

@@ -165,7 +165,15 @@ def test_a_warm_start_begins_at_the_last_model_however_features_are_scaled(model
 
 @pytest.mark.parametrize("n_rows", [1, 7, 1000])
 @pytest.mark.parametrize(
-    "model", [RankSVM(C=10.0), OrdinalSVC(C=10.0), ROCAreaSVC(C=10.0), MeasureSVC(C=50.0), MeasureSVC("prbep", C=50.0)]
+    "model",
+    [
+        RankSVM(C=10.0),
+        OrdinalSVC(C=10.0),
+        ROCAreaSVC(C=10.0),
+        MeasureSVC(C=50.0),
+        MeasureSVC("prbep", C=50.0),
+        MeasureSVC("average_precision", C=50.0),
+    ],
 )
 def test_plane_models_on_streamed_blocks_are_those_of_the_rows_in_memory(model, n_rows, streaming, tmp_path):
     X = rows()

@@ -252,12 +252,6 @@ def test_text_cut_short_anywhere_is_refused(text, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "line", "rule"),
     [
-        (
-            b"L2R_L2LOSS_SVC",
-            b"L1R_LR",
-            1,
-            "L1R_LR is logistic regression with an L1 penalty, for which widemargin has no",
-        ),
         (b"L2R_L2LOSS_SVC", b"ONECLASS_SVM", 2, "nr_class must be 2 for regression and for one class, got 3"),
         (b"L2R_L2LOSS_SVC", b"L3R\xff", 1, r"solver_type must be one of LIBLINEAR's, got 'L3R\\xff'"),
         (b"L2R_L2LOSS_SVC", b"", 1, "solver_type must have 1 values, got 0"),

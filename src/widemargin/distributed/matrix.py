@@ -263,6 +263,11 @@ class PairProblem(RiskProblem):
         """The factor by which the risk multiplies a mean loss."""
         return self.C
 
+    @property
+    def largest_slope(self):
+        """An upper bound of Σ |c_i| of every subgradient c of the risk: that of a mean over pairs."""
+        return 2.0 * self.C
+
     @classmethod
     def of(cls, X, statement):
         """State the problem on all partitions."""

@@ -1,9 +1,9 @@
 """Measures of the predictions of RankSVM, OrdinalSVC, ROCAreaSVC and MeasureSVC, as dicts and as lines of text.
 
 In cross-validation each fold has its own model, whose scores cannot be compared with those of another model. Measures
-that compare scores of different rows (ROC area, PRBEP, precision@K, recall@K) are therefore computed per fold and
-averaged. All rows of a query are in one fold, so that the measures of a ranking need no average over folds, and the
-remaining measures are counts of rows.
+that compare scores of different rows (ROC area, average precision, PRBEP, precision@K, recall@K) are therefore computed
+per fold and averaged. All rows of a query are in one fold, so that the measures of a ranking need no average over
+folds, and the remaining measures are counts of rows.
 """
 
 import numpy as np
@@ -73,6 +73,7 @@ def measure_facts(model, y, prediction):
         "precision": _ratio(true_positives, np.sum(predicted)),
         "recall": _ratio(true_positives, np.sum(positive)),
         "roc_area": _over_folds(retrieval.roc_area, model, y, prediction),
+        "average_precision": _over_folds(retrieval.average_precision, model, y, prediction),
     }
     name = getattr(model.measure, "__name__", "measure") if callable(model.measure) else model.measure
     return {**_accuracy(y, prediction), "measure": name, "value": _value(model, y, prediction, facts), **facts}
@@ -139,6 +140,7 @@ def roc_lines(facts):
 def measure_lines(facts):
     """Return lines of text with the measures of a MeasureSVC, its own measure first."""
     names = {"f1": "F1", "prbep": "PRBEP", "precision": "Precision", "recall": "Recall", "roc_area": "ROC area"}
+    names["average_precision"] = "Average precision"
     own = facts["measure"]
     lines = [f"{names.get(own, own)} = {facts['value']:g} (the measure of the model)"]
     lines += [f"{words} = {facts[name]:g}" for name, words in names.items() if name != own]

@@ -7,10 +7,10 @@ import numpy as np
 from widemargin.models.base import one_by_one
 from widemargin.problems.elastic_net import ElasticNet
 from widemargin.problems.formulations import Intercept
+from widemargin.problems.margin_losses import LOSSES
 from widemargin.solvers.proximal_newton.prox_newton import PROX_NEWTON
 from widemargin.solvers.registry import solve_with
 
-_LOSS = "squared_hinge"
 _VALUES_WORTH_THREADS = 1 << 14  # stored values of X from which on problems of several classes are solved by threads
 _ONLY_VALUE = {  # of parameters of LinearSVC, and why
     "multi_class": ("ovr", "all classes at once have a penalty of their own"),
@@ -36,10 +36,11 @@ def check_sparse_penalty(model):
         return
     if model.penalty == "elasticnet" and model.l1_ratio is None:
         raise ValueError("penalty='elasticnet' needs l1_ratio, a number from 0 (L2) to 1 (L1), got None.")
-    if model.loss != _LOSS or model.dual is True:
+    if not (isinstance(model.loss, str) and model.loss in LOSSES) or model.dual is True:
         raise ValueError(
             f"Unsupported set of arguments: penalty={model.penalty!r}, loss={model.loss!r}, dual={model.dual!r}. "
-            f"penalty={model.penalty!r} needs loss={_LOSS!r}, and dual=False or 'auto', as in scikit-learn."
+            f"penalty={model.penalty!r} needs loss={' or '.join(map(repr, LOSSES))}, and dual=False or 'auto', as in "
+            "scikit-learn."
         )
     for name, (value, reason) in _ONLY_VALUE.items():
         given = getattr(model, name)
@@ -61,10 +62,9 @@ def elastic_nets(model, X, label, cost, positives):
     if not X.is_in_memory:
         refuse_elsewhere(model, "centred, which would make sparse rows dense" if X.is_centred else "in blocks on disk")
     l1 = 1.0 if model.l1_ratio is None else float(model.l1_ratio)
-    free = model._intercept is Intercept.FREE
+    options = {"free_intercept": model._intercept is Intercept.FREE, "loss": LOSSES[model.loss]}
     return [
-        lambda k=k: ElasticNet(X, np.where(label == k, 1.0, -1.0), cost, l1, 1.0 - l1, free_intercept=free)
-        for k in positives
+        lambda k=k: ElasticNet(X, np.where(label == k, 1.0, -1.0), cost, l1, 1.0 - l1, **options) for k in positives
     ]
 
 

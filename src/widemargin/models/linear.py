@@ -53,7 +53,7 @@ class LinearSVC(LogisticProbabilities, SparseWeights, ScoresRowBlocks, Classifie
     ----------
     penalty : {"l2", "l1", "elasticnet"}, default="l2"
         ½|w|², Σ|w_j|, or l1_ratio Σ|w_j| + ½ (1 − l1_ratio) |w|². The last two make weights zero; they need rows in
-        memory, `loss="squared_hinge"` and `solver="auto"`, which then is "prox_newton".
+        memory, `loss="squared_hinge"` or "log_loss", and `solver="auto"`, which then is "prox_newton".
     loss : {"hinge", "squared_hinge", "log_loss"} or RowLoss, default="squared_hinge"
         The loss of one row; "log_loss" is logistic regression, with `predict_proba`, and a `RowLoss` gives other losses
         by their numbers. With `multi_class="crammer_singer"` the first two have no effect, and others are refused.

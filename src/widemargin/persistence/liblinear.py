@@ -44,6 +44,7 @@ _CLASSIFIERS = {
     "L2R_L2LOSS_SVC": {"penalty": "l2", "loss": "squared_hinge", "dual": False},
     "L2R_L1LOSS_SVC_DUAL": {"penalty": "l2", "loss": "hinge", "dual": True},
     "L1R_L2LOSS_SVC": {"penalty": "l1", "loss": "squared_hinge", "dual": False},
+    "L1R_LR": {"penalty": "l1", "loss": "log_loss", "dual": False},
     "L2R_LR_DUAL": {"penalty": "l2", "loss": "log_loss", "dual": True},
     "L2R_LR": {"penalty": "l2", "loss": "log_loss", "dual": False},
     _CRAMMER_SINGER: {"multi_class": "crammer_singer"},
@@ -52,9 +53,6 @@ _REGRESSORS = {
     "L2R_L2LOSS_SVR": {"loss": "squared_epsilon_insensitive", "dual": False},
     "L2R_L2LOSS_SVR_DUAL": {"loss": "squared_epsilon_insensitive", "dual": True},
     "L2R_L1LOSS_SVR_DUAL": {"loss": "epsilon_insensitive", "dual": True},
-}
-_REFUSED = {
-    "L1R_LR": "logistic regression with an L1 penalty",
 }
 _ONE_CLASS = "ONECLASS_SVM"
 _CHECKSUM_LINE = re.compile(rb"# " + CHECKSUM + rb"\s*")
@@ -160,10 +158,8 @@ def _one_class_model(header, W, n_features, bias):
 
 
 def _solver_in(header):
-    """Return the solver's name; FormatError if the package has no estimator for its models."""
-    name = header.choice("solver_type", {**_CLASSIFIERS, **_REGRESSORS, **_REFUSED, _ONE_CLASS: None})
-    if name in _REFUSED:
-        header.refuse("solver_type", f"{name} is {_REFUSED[name]}, for which widemargin has no estimator.")
+    """Return the solver's name; FormatError if LIBLINEAR has no solver of that name."""
+    name = header.choice("solver_type", {**_CLASSIFIERS, **_REGRESSORS, _ONE_CLASS: None})
     if "rho" in header and name != _ONE_CLASS:
         header.refuse("rho", f"rho belongs to {_ONE_CLASS}, not to {name}.")
     return name

@@ -5,6 +5,7 @@ values proves how accurate a solution is. Solvers compute both values in compile
 and use none of those loops.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -144,20 +145,55 @@ def _entropy_slopes(problem: "DualQP", beta: Floats) -> Floats:
         return np.where(above + below > 0.0, problem.entropy * (np.log(above) - np.log(below)), 0.0)
 
 
+class _MarginLoss(NamedTuple):
+    """A loss of margins for the cost 1, its derivative, and the dual term of a for a cost, −∞ if it is not feasible."""
+
+    value: Callable[[Floats], Floats]
+    slope: Callable[[Floats], Floats]
+    dual_term: Callable[[Floats, Floats], Floats]
+
+
+def _dual_term_of_squared_hinge(a: Floats, cost: Floats) -> Floats:
+    """Return a − a² / (4 cost)."""
+    square = np.divide(a * a, 4.0 * cost, out=np.zeros_like(a), where=cost > 0.0)
+    return np.where((a < 0.0) | ((cost == 0.0) & (a != 0.0)), -np.inf, a - square)
+
+
+def _dual_term_of_log_loss(a: Floats, cost: Floats) -> Floats:
+    """Return −a log(a / cost) − (cost − a) log((cost − a) / cost)."""
+    p = np.divide(a, cost, out=np.zeros_like(a), where=cost > 0.0)
+    terms = [q * np.log(np.where(q > 0.0, q, 1.0)) for q in (p, 1.0 - p)]
+    return np.where((a < 0.0) | (a > cost), -np.inf, -cost * (terms[0] + terms[1]))
+
+
+_MARGIN_LOSSES = {
+    "squared_hinge": _MarginLoss(
+        lambda m: np.maximum(0.0, 1.0 - m) ** 2, lambda m: -2.0 * np.maximum(0.0, 1.0 - m), _dual_term_of_squared_hinge
+    ),
+    "log_loss": _MarginLoss(
+        lambda m: np.log1p(np.exp(-np.abs(m))) + np.maximum(0.0, -m),
+        lambda m: -np.exp(-np.logaddexp(0.0, m)),
+        _dual_term_of_log_loss,
+    ),
+}
+
+
 def certify_elastic_net(problem: "ElasticNet", w: Floats, beta: Floats, intercept: float = 0.0) -> Certificate:
     """Return the Certificate of weights, signed dual variables, and an intercept that is not penalised.
 
     Raises
     ------
     ValueError
-        If a dual variable has not the sign of its row or belongs to a row of zero cost, if |X'beta| exceeds the L1
-        penalty without an L2 penalty, or if the intercept is not penalised and beta does not sum to 0.
+        If a dual variable has not the sign of its row, belongs to a row of zero cost or exceeds the cost with the log
+        loss, if |X'beta| exceeds the L1 penalty without an L2 penalty, or if the intercept is not penalised and beta
+        does not sum to 0.
     """
-    z = np.maximum(0.0, 1.0 - problem.sign * (scores(problem.X, w) + intercept))
-    primal = problem.l1 * np.abs(w).sum() + 0.5 * problem.l2 * (w @ w) + problem.cost @ z**2
-    outside = (problem.sign * beta < 0.0) | ((problem.cost == 0.0) & (beta != 0.0))
-    if outside.any():
-        i = int(np.argmax(outside))
+    rows = _MARGIN_LOSSES[problem.loss.name]
+    of_rows = rows.value(problem.sign * (scores(problem.X, w) + intercept))
+    primal = problem.l1 * np.abs(w).sum() + 0.5 * problem.l2 * (w @ w) + problem.cost @ of_rows
+    terms = rows.dual_term(problem.sign * beta, problem.cost)
+    if (terms == -np.inf).any():
+        i = int(np.argmin(terms))
         raise ValueError(f"beta[{i}] = {beta[i]} is not feasible for sign {problem.sign[i]}, cost {problem.cost[i]}.")
     if problem.free_intercept and abs(beta.sum()) > _SUM_TOL * np.abs(beta).sum():
         raise ValueError(f"beta sums to {beta.sum()}, not to 0.")
@@ -167,8 +203,7 @@ def certify_elastic_net(problem: "ElasticNet", w: Floats, beta: Floats, intercep
             raise ValueError(f"|X'beta| exceeds {problem.l1} by {excess.max()} in column {int(np.argmax(excess))}.")
         excess[:] = 0.0
     of_penalty = excess @ excess / (2.0 * problem.l2) if problem.l2 else 0.0
-    used = problem.cost > 0.0
-    return Certificate(primal, np.abs(beta).sum() - (beta[used] ** 2 / (4.0 * problem.cost[used])).sum() - of_penalty)
+    return Certificate(primal, terms.sum() - of_penalty)
 
 
 def _absolute_combination(X: "Matrix", beta: Floats) -> Floats:
@@ -182,7 +217,8 @@ def elastic_net_violations(problem: "ElasticNet", w: Floats, intercept: float = 
 
     The derivative by an intercept that is not penalised is added at the end.
     """
-    a = 2.0 * problem.cost * np.maximum(0.0, 1.0 - problem.sign * (scores(problem.X, w) + intercept))
+    slopes = _MARGIN_LOSSES[problem.loss.name].slope
+    a = -problem.cost * slopes(problem.sign * (scores(problem.X, w) + intercept))
     slope = problem.l2 * w - combination(problem.X, problem.sign * a)
     at_zero = np.maximum(0.0, np.abs(slope) - problem.l1)
     found = np.where(w == 0.0, at_zero, np.abs(slope + problem.l1 * np.sign(w)))

@@ -278,6 +278,11 @@ class RiskProblem:
         """The factor by which the risk multiplies a mean loss."""
         return self.risk.scale
 
+    @property
+    def largest_slope(self):
+        """An upper bound of Σ |c_i| of every subgradient c of the risk."""
+        return self.risk.slopes_per_scale * self.risk.scale
+
     def check(self, squared_norms):
         """Raise ValueError if numbers of the problem, with these |x_i|², are not valid or may overflow."""
         check_mean_risk(self.risk.scale, squared_norms)

@@ -20,7 +20,8 @@ number of positive rows and hits = p − fn:
     recall@k       1 − hits / p                    hits + fp = k: k rows are labelled +1
     zero_one       1, or 0 for fn = fp = 0         any counts
 
-1 − F1 is concave in fp, so that the best fp for each fn is found by bisection.
+1 − F1 is concave in fp, so that the best fp for each fn is found by bisection. `average_precision` is a measure of
+rankings instead of labellings, with a risk of its own.
 """
 
 import re
@@ -28,16 +29,23 @@ import re
 import numpy as np
 
 from widemargin._runtime.compile import compiled
+from widemargin.problems.average_precision import AveragePrecisionRisk
 from widemargin.problems.measure_of_counts import search_of
 from widemargin.problems.row_risk import BracketedStep
 from widemargin.problems.sorting import SORTER_VECTORS, Sorter
 
-NAMES = ("error", "f1", "prbep", "precision@k", "recall@k", "zero_one")
+NAMES = ("error", "f1", "prbep", "precision@k", "recall@k", "zero_one", "average_precision")
 _AT_K = re.compile(r"(precision|recall)@([1-9][0-9]*)")
 
 
+def measure_risk(measure, sign, C):
+    """Return the risk of a measure of labellings or of rankings; see MeasureRisk for the arguments."""
+    of_rankings = None if callable(measure) else _OF_RANKINGS.get(parsed(measure)[0])
+    return MeasureRisk(measure, sign, C) if of_rankings is None else of_rankings(sign, C)
+
+
 class MeasureRisk(BracketedStep):
-    """The risk of a performance measure.
+    """The risk of a performance measure of labellings.
 
     Parameters
     ----------
@@ -102,8 +110,8 @@ def parsed(measure):
     if measure in NAMES and "@" not in measure:
         return measure, 0
     raise ValueError(
-        "measure must be 'error', 'f1', 'prbep', 'precision@K' or 'recall@K' with a number K, or 'zero_one'; got "
-        f"{measure!r}."
+        "measure must be 'error', 'f1', 'prbep', 'precision@K' or 'recall@K' with a number K, 'zero_one', or "
+        f"'average_precision'; got {measure!r}."
     )
 
 
@@ -162,6 +170,7 @@ _SEARCHES = {
     "precision@k": _search_precision,
     "recall@k": _search_recall,
 }
+_OF_RANKINGS = {"average_precision": AveragePrecisionRisk}
 
 
 @compiled

@@ -192,6 +192,9 @@ class BracketedStep:
     The subgradient at the end of a step is kept, because the next step starts there.
     """
 
+    slopes_per_scale = 2.0  # upper bound of Σ |c_i| of every subgradient, relative to `scale`
+    depends_on_intercept = True  # whether adding a number to all scores changes R
+
     _last = (None, 0.0, None)  # scores, R, c
 
     def value(self, s):

@@ -12,8 +12,8 @@ absolute values, in any order of summation. Hence:
     small problems    if these bounds exceed 1e-9 of the objective, or keep the gap above the tolerance, the sums are
                       computed exactly (see `exact_sums`), with errors of a few u
     cutting planes    without beta: a plane of subgradient c has an error of about m u Σ |c_i| (|target_i| + |x_i| |w|)
-    risks of pairs    the targets are 1 and −1, and Σ |c_i| <= 2 C for every plane, so that errors of the scores change
-                      the risk by at most 2 C times the largest of them
+    risks of pairs    the targets are 1 and −1, and Σ |c_i| <= 2 C for every plane (4 C of average precision), so that
+                      errors of the scores change the risk by at most 2 C times the largest of them
     free intercept    if Σ beta − dual_sum = r instead of 0, the dual objective is a bound up to |r| |b*|. Some optimal
                       intercept b* is at a corner of a loss, which bounds it (`error_of_imbalance`)
 
@@ -265,7 +265,7 @@ def finished_risk(problem, solution, settings):
     X, w = problem.X, solution.w
     w_norm = math.sqrt(_square(w))
     largest_norm = float(X.place.largest(_largest_norm, problem, settings.n_jobs))
-    largest_slope = 2.0 * problem.scale  # upper bound of Σ |c_i| of every plane
+    largest_slope = problem.largest_slope
     risk_error = largest_slope * (X.longest_row + 2) * _UNIT_ROUNDOFF * largest_norm * w_norm
     risk, size = X.place.total(_risk_sums, problem, w, w_norm, settings.n_jobs)
     has_exact_products = max(np.abs(w).max(initial=0.0), largest_norm) < MAX_FACTOR

@@ -33,6 +33,7 @@ from widemargin.models.kernel.svr import SVR
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.problems.formulations import DualQP, FixedSumQP, Intercept, KernelQP, RiskProblem
+from widemargin.problems.margin_losses import LOSSES as MARGIN_LOSSES
 from widemargin.problems.measures import NAMES as MEASURES
 from widemargin.selection.grid_search import grid_search
 from widemargin.selection.linear_cv import LinearSVCCV, LinearSVRCV
@@ -79,7 +80,8 @@ def _linear_svc(rows, more):
     LinearSVC(scaling="standard").fit(rows.X, rows.three).decision_function(rows.X)
     LinearSVC(multi_class="crammer_singer").fit(rows.X, rows.three).predict(rows.X)
     for of_rows, is_penalised in product((rows, more), (True, False)):
-        LinearSVC("l1", penalize_intercept=is_penalised).fit(of_rows.X, of_rows.two)
+        for loss in MARGIN_LOSSES:
+            LinearSVC("l1", loss, penalize_intercept=is_penalised).fit(of_rows.X, of_rows.two)
     for solver in ("newton", "dcd"):
         LinearSVC(loss="log_loss", solver=solver).fit(rows.X, rows.two).predict_proba(rows.X)
     for loss in ("hinge", "squared_hinge", "log_loss"):

@@ -6,14 +6,14 @@ import pytest
 import sklearn
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from widemargin import ConvergenceWarning, LinearSVC, MeasureSVC, OrdinalSVC, RankSVM, ROCAreaSVC
-from widemargin.problems.measures import MeasureRisk
+from widemargin.problems.measures import MeasureRisk, measure_risk
 
 ESTIMATORS = [RankSVM(), OrdinalSVC(), ROCAreaSVC(), MeasureSVC(), MeasureSVC(measure="prbep", solver="svmperf")]
 CHECKS = [pair for estimator in ESTIMATORS for pair in estimator_checks_generator(estimator)]
@@ -141,12 +141,12 @@ def test_two_ranks_are_the_roc_area(rng):
     np.testing.assert_allclose(area.decision_function(X), ordinal.decision_function(X))
 
 
-@pytest.mark.parametrize("measure", ["f1", "prbep", "precision@40", "recall@80"])
+@pytest.mark.parametrize("measure", ["f1", "prbep", "precision@40", "recall@80", "average_precision"])
 def test_no_weights_nearby_have_a_smaller_objective(measure, rng):
     y = rng.random(500) < 0.1
     X = rng.standard_normal((500, 4)) + 1.5 * y[:, None]
     model = MeasureSVC(measure, C=100.0, tol=1e-6, fit_intercept=False, max_iter=None).fit(X, y)
-    risk = MeasureRisk(measure, np.where(y, 1.0, -1.0), 100.0)
+    risk = measure_risk(measure, np.where(y, 1.0, -1.0), 100.0)
     for scale in (0.0, 0.01, 0.1, 1.0):
         w = model.coef_[0] + scale * rng.standard_normal(4)
         assert 0.5 * w @ w + risk.value(X @ w) >= model.objective_ * (1 - 1e-6)
@@ -164,6 +164,31 @@ def test_by_the_f1_risk_no_weights_of_a_hinge_are_better_where_positives_are_rar
         for length in (1.0, 10.0, 100.0):
             half_norm = 0.5 * length**2 * (np.sum(peer.coef_**2) + peer.intercept_[0] ** 2)
             assert model.objective_ * (1.0 - model.gap_) <= half_norm + risk.value(length * scores)
+
+
+def test_average_precision_is_better_than_by_the_roc_area_where_outliers_are_positive(rng):
+    y = rng.random(2000) < 0.05
+    X = rng.standard_normal((2000, 3))
+    X[y, 0] += np.where(rng.random(y.sum()) < 0.5, 4.0, -1.0)  # half of the positives are far above, others below
+    X[y, 1] += 1.0
+    ours, peer = MeasureSVC("average_precision", C=1000.0).fit(X, y), ROCAreaSVC(C=1000.0).fit(X, y)
+    by_precision, by_area = (average_precision_score(y, model.decision_function(X)) for model in (ours, peer))
+    assert by_precision > by_area
+    risk = measure_risk("average_precision", np.where(y, 1.0, -1.0), 1000.0)
+    for length in (0.1, 1.0, 10.0):
+        w = length * peer.coef_[0]
+        assert ours.objective_ * (1.0 - ours.gap_) <= 0.5 * w @ w + risk.value(X @ w)
+
+
+def test_the_intercept_of_average_precision_makes_the_fewest_errors(rng):
+    y = rng.random(300) < 0.2
+    X = rng.standard_normal((300, 4)) + 1.5 * y[:, None] + 7.0
+    model = MeasureSVC("average_precision", C=50.0).fit(X, y)
+    scores = X @ model.coef_[0]
+    errors = [np.sum((scores > cut) != y) for cut in (-np.inf, *np.sort(scores))]
+    assert np.sum(model.predict(X) != y) == min(errors)
+    without = MeasureSVC("average_precision", C=50.0, fit_intercept=False).fit(X, y)
+    np.testing.assert_allclose(without.decision_function(X), scores)
 
 
 def test_the_error_measure_is_a_hinge(rng):

@@ -10,6 +10,7 @@ from scipy.sparse import random as random_sparse
 from widemargin.data.matrix import Matrix
 from widemargin.problems.certificates import certify_elastic_net, elastic_net_violations
 from widemargin.problems.elastic_net import ElasticNet
+from widemargin.problems.margin_losses import LOSSES
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.proximal_newton import prox_newton as module
 from widemargin.solvers.proximal_newton.point import Point
@@ -21,6 +22,7 @@ INTERCEPTS = {"none": (0.0, False), "penalised": (1.5, False), "free": (0.0, Tru
 PENALTIES = {"l1": (1.0, 0.0), "mixture": (0.7, 0.3), "l2": (0.0, 1.0)}
 EACH_INTERCEPT = pytest.mark.parametrize("intercept", INTERCEPTS)
 EACH_PENALTY = pytest.mark.parametrize("penalty", PENALTIES)
+EACH_LOSS = pytest.mark.parametrize("loss", LOSSES)
 
 
 @pytest.fixture
@@ -32,13 +34,23 @@ def way(request, monkeypatch):
 EACH_WAY = pytest.mark.parametrize("way", ["whole", "sets"], indirect=True)
 
 
-def stated(rng, shape=(60, 12), C=1.0, intercept="penalised", penalty="l1", container=np.asarray, dtype=float):
+def stated(rng, shape=(60, 12), C=1.0, intercept="penalised", penalty="l1", loss="squared_hinge", **options):
     """Return an ElasticNet of random rows, some of them of zero cost."""
+    container, dtype = options.get("container", np.asarray), options.get("dtype", float)
     constant, free = INTERCEPTS[intercept]
     X = rng.standard_normal(shape) * (rng.random(shape) < 0.6)
     sign = np.where(X[:, 0] - 0.5 * X[:, 1] + rng.standard_normal(shape[0]) > 0.3, 1.0, -1.0)
     cost = C * rng.uniform(0.2, 2.0, shape[0]) * (rng.random(shape[0]) < 0.9)
-    return ElasticNet(Matrix(container(X.astype(dtype)), constant), sign, cost, *PENALTIES[penalty], free)
+    X = Matrix(container(X.astype(dtype)), constant)
+    return ElasticNet(X, sign, cost, *PENALTIES[penalty], free, LOSSES[loss])
+
+
+def losses_and_slopes(name, margins):
+    """Return the loss of each margin, and minus its derivative, in formulas of this test."""
+    if name == "squared_hinge":
+        z = np.maximum(0.0, 1.0 - margins)
+        return z**2, 2.0 * z
+    return np.log1p(np.exp(-np.abs(margins))) + np.maximum(-margins, 0.0), 0.5 - 0.5 * np.tanh(0.5 * margins)
 
 
 def certified_gap(problem, solution):
@@ -60,14 +72,14 @@ def proximal_gradient(problem, n_steps=5000):
     step = 1.0 / (2.0 * np.linalg.norm(np.sqrt(problem.cost)[:, None] * X, 2) ** 2 + problem.l2 + 1e-12)
 
     def value(w):
-        z = np.maximum(0.0, 1.0 - problem.sign * (X @ w))
-        return l1 @ np.abs(w) + 0.5 * l2 @ w**2 + problem.cost @ z**2
+        losses, _ = losses_and_slopes(problem.loss.name, problem.sign * (X @ w))
+        return l1 @ np.abs(w) + 0.5 * l2 @ w**2 + problem.cost @ losses
 
     w = y = np.zeros(X.shape[1])
     t, best = 1.0, value(w)
     for k in range(n_steps):
-        z = np.maximum(0.0, 1.0 - problem.sign * (X @ y))
-        u = y - step * (l2 * y - X.T @ (2.0 * problem.cost * problem.sign * z))
+        _, slopes = losses_and_slopes(problem.loss.name, problem.sign * (X @ y))
+        u = y - step * (l2 * y - X.T @ (problem.cost * problem.sign * slopes))
         new = np.sign(u) * np.maximum(np.abs(u) - step * l1, 0.0)
         if (y - new) @ (new - w) > 0.0:
             t = 1.0
@@ -84,9 +96,10 @@ def proximal_gradient(problem, n_steps=5000):
 @EACH_WAY
 @EACH_INTERCEPT
 @EACH_PENALTY
+@EACH_LOSS
 @pytest.mark.parametrize("C", [0.05, 100.0])
-def test_a_proximal_gradient_method_finds_nothing_smaller(way, intercept, penalty, C, rng):
-    problem = stated(rng, C=C, intercept=intercept, penalty=penalty)
+def test_a_proximal_gradient_method_finds_nothing_smaller(way, intercept, penalty, loss, C, rng):
+    problem = stated(rng, C=C, intercept=intercept, penalty=penalty, loss=loss)
     solution = prox_newton(problem, Settings(tol=1e-9))
     assert solution.status is Status.CONVERGED
     assert certified_gap(problem, solution) <= 1e-9
@@ -97,10 +110,11 @@ def test_a_proximal_gradient_method_finds_nothing_smaller(way, intercept, penalt
 
 @EACH_WAY
 @EACH_INTERCEPT
+@EACH_LOSS
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_optimality_conditions_hold_for_every_kind_of_rows(way, intercept, container, dtype, rng):
-    problem = stated(rng, (200, 30), 3.0, intercept, container=container, dtype=dtype)
+def test_optimality_conditions_hold_for_every_kind_of_rows(way, intercept, loss, container, dtype, rng):
+    problem = stated(rng, (200, 30), 3.0, intercept, loss=loss, container=container, dtype=dtype)
     solution = prox_newton(problem, Settings(tol=1e-10))
     assert certified_gap(problem, solution) <= 1e-9
     b = solution.intercept if problem.free_intercept else 0.0
@@ -108,12 +122,13 @@ def test_optimality_conditions_hold_for_every_kind_of_rows(way, intercept, conta
     assert 0 < np.count_nonzero(solution.w) < problem.X.n_columns
 
 
+@EACH_LOSS
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-7])
-def test_the_gap_is_what_was_asked_for_on_many_columns(tol, rng):
+def test_the_gap_is_what_was_asked_for_on_many_columns(loss, tol, rng):
     X = random_sparse(200, 1200, 0.02, "csr", random_state=0)
     sign = np.where(X @ rng.standard_normal(1200) + 0.1 * rng.standard_normal(200) > 0.0, 1.0, -1.0)
     for C in (0.1, 10.0):
-        problem = ElasticNet(Matrix(X, 1.0), sign, np.full(200, C), 1.0, 0.0)
+        problem = ElasticNet(Matrix(X, 1.0), sign, np.full(200, C), 1.0, 0.0, loss=LOSSES[loss])
         solution = solve_with(PROX_NEWTON, problem, Settings(tol=tol))
         assert solution.status is Status.CONVERGED
         assert certified_gap(problem, solution) <= tol
@@ -121,8 +136,9 @@ def test_the_gap_is_what_was_asked_for_on_many_columns(tol, rng):
 
 @EACH_WAY
 @EACH_INTERCEPT
-def test_weights_are_zero_up_to_the_smallest_C_and_not_beyond(way, intercept, rng):
-    problem = stated(rng, intercept=intercept)
+@EACH_LOSS
+def test_weights_are_zero_up_to_the_smallest_C_and_not_beyond(way, intercept, loss, rng):
+    problem = stated(rng, intercept=intercept, loss=loss)
     C = problem.smallest_C()
     below = prox_newton(problem.scaled(0.999 * C), Settings(tol=1e-12))
     above = prox_newton(problem.scaled(1.01 * C), Settings(tol=1e-9))
@@ -133,9 +149,10 @@ def test_weights_are_zero_up_to_the_smallest_C_and_not_beyond(way, intercept, rn
 
 @EACH_INTERCEPT
 @EACH_PENALTY
+@EACH_LOSS
 @pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
-def test_screening_never_removes_a_column_that_has_a_weight(intercept, penalty, C, rng):
-    problem = stated(rng, (100, 60), C, intercept, penalty)
+def test_screening_never_removes_a_column_that_has_a_weight(intercept, penalty, loss, C, rng):
+    problem = stated(rng, (100, 60), C, intercept, penalty, loss)
     exact = prox_newton(problem, Settings(tol=1e-12))
     n_screened = 0
     for tol in (1e-1, 1e-2, 1e-4, 1e-6, 1e-8):
@@ -185,12 +202,13 @@ def test_a_warm_start_takes_fewer_steps(way, rng):
 
 @EACH_WAY
 @EACH_INTERCEPT
-def test_equal_empty_and_huge_columns_do_no_harm(way, intercept, rng):
+@EACH_LOSS
+def test_equal_empty_and_huge_columns_do_no_harm(way, intercept, loss, rng):
     constant, free = INTERCEPTS[intercept]
     X = rng.standard_normal((50, 4))
     X = np.column_stack([X, X, np.zeros(50), 1e6 * X[:, 0], 1e-6 * X[:, 1], np.ones(50)])
     sign = np.where(X[:, 0] + rng.standard_normal(50) > 0.0, 1.0, -1.0)
-    problem = ElasticNet(Matrix(X, constant), sign, np.full(50, 10.0), 1.0, 0.0, free)
+    problem = ElasticNet(Matrix(X, constant), sign, np.full(50, 10.0), 1.0, 0.0, free, LOSSES[loss])
     solution = prox_newton(problem, Settings(tol=1e-6, max_iter=2000))
     assert certified_gap(problem, solution) <= 1e-6
 
@@ -205,9 +223,17 @@ def test_costs_of_one_class_only_are_solved_by_a_free_intercept(way, rng):
     assert solution.status is Status.CONVERGED
 
 
+def test_the_log_loss_of_one_class_has_no_free_intercept(rng):
+    problem = stated(rng, intercept="free", loss="log_loss")
+    one_class = ElasticNet(problem.X, problem.sign, problem.cost * (problem.sign > 0.0), 1.0, 0.0, True, problem.loss)
+    with pytest.raises(ValueError, match="needs rows of positive weight in both classes"):
+        solve_with(PROX_NEWTON, one_class, Settings(tol=1e-4))
+
+
 @EACH_WAY
-def test_limits_and_interruption_end_a_run_with_a_true_certificate(way, rng):
-    problem = stated(rng, (400, 50), C=100.0)
+@EACH_LOSS
+def test_limits_and_interruption_end_a_run_with_a_true_certificate(way, loss, rng):
+    problem = stated(rng, (400, 50), C=100.0, loss=loss)
     short = prox_newton(problem, Settings(tol=1e-12, max_iter=1))
     assert (short.status, short.n_iter) == (Status.MAX_ITER, 1)
     assert certified_gap(problem, short) == pytest.approx(short.gap, rel=1e-6)
@@ -227,6 +253,9 @@ def test_dual_variables_that_are_not_feasible_are_refused_by_the_judge(rng):
     free = ElasticNet(problem.X, problem.sign, problem.cost, 1.0, 0.0, True)
     with pytest.raises(ValueError, match="not to 0"):
         certify_elastic_net(free, solution.w, 0.5 * solution.beta * (problem.sign > 0.0))
+    logistic = stated(rng, loss="log_loss")
+    with pytest.raises(ValueError, match="is not feasible for sign"):
+        certify_elastic_net(logistic, solution.w, 1.01 * logistic.sign * logistic.cost)
 
 
 def test_a_problem_of_two_weights_solved_on_paper():
@@ -236,3 +265,22 @@ def test_a_problem_of_two_weights_solved_on_paper():
     np.testing.assert_allclose(solution.w, [0.75, 0.0], atol=1e-12)
     assert solution.primal == pytest.approx(0.875, rel=1e-12)
     assert problem.smallest_C() == 0.25
+
+
+def test_a_logistic_problem_of_two_weights_solved_on_paper():
+    """One row x = (1, 0) of cost C: 1 + exp(w) = C at the optimum, so that w = log(C − 1) for C > 2."""
+    problem = ElasticNet(Matrix(np.array([[1.0, 0.0]])), np.ones(1), np.array([4.0]), 1.0, 0.0, loss=LOSSES["log_loss"])
+    solution = prox_newton(problem, Settings(tol=1e-12))
+    np.testing.assert_allclose(solution.w, [np.log(3.0), 0.0], atol=1e-6)
+    assert solution.primal == pytest.approx(np.log(3.0) + 4.0 * np.log(4.0 / 3.0), rel=1e-12)
+    assert problem.smallest_C() == 0.5
+
+
+@EACH_WAY
+@pytest.mark.parametrize("start", [1.0, -1.0])
+def test_a_start_far_on_the_wrong_side_is_left_behind(way, start, rng):
+    """There the log loss has no curvature: all of its second derivatives underflow."""
+    problem = stated(rng, (80, 6), 10.0, "none", loss="log_loss")
+    far = prox_newton(problem, Settings(tol=1e-6), start * np.full(6, 1e4))
+    assert far.status is Status.CONVERGED
+    assert far.primal == pytest.approx(prox_newton(problem, Settings(tol=1e-8)).primal, rel=2e-6)

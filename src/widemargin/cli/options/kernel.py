@@ -32,7 +32,7 @@ _BASIS_OPTIONS = ("basis", "basis_choice", "max_memory")
 OPTIONS_OF_BASIS = ("kernel_type", "kernel", "gamma", "degree", "coef0", "basis", "basis_choice")
 """Options of the tasks of cutting planes with a kernel."""
 _EXACT_ONLY = ("cache_size", "shrinking", "working_set", "stopping")  # that a machine on a basis does not have
-_LINEAR_ONLY = ("loss", "bias", "multi_class", "penalize_intercept", "scaling", *penalty.OPTIONS)
+_LINEAR_ONLY = (*penalty.OPTIONS, "loss", "bias", "multi_class", "penalize_intercept", "scaling")
 
 
 LIBLINEAR_TYPES = {  # equivalents of LIBLINEAR's -s, for the numbers that LIBSVM uses too
@@ -44,7 +44,6 @@ LIBLINEAR_TYPES = {  # equivalents of LIBLINEAR's -s, for the numbers that LIBSV
 }
 LOGISTIC, LINEAR_ONE_CLASS = 7, 21  # LIBLINEAR's -s of linear machines, which LIBSVM's numbers leave free
 _LIBLINEAR_ONLY = {  # and for the numbers that LIBSVM does not use
-    6: "logistic regression with an L1 penalty is not available; --loss log_loss has an L2 penalty",
     11: "use --loss squared_epsilon_insensitive",
     12: "use --loss squared_epsilon_insensitive",
     13: "use --loss epsilon_insensitive",
@@ -55,8 +54,8 @@ def add_kernel_options(add):
     """Add the options of kernel machines; `add` is the `add_argument` of a parser or group."""
     add("-s", type=svm_type, dest="svm_type", metavar="TYPE",
         help="LIBSVM's: 0 C-SVC, 1 nu-SVC, 2 one-class, 3 epsilon-SVR, 4 nu-SVR (default: 0, or what --task and "
-        "--nu say); LIBLINEAR's types are --loss, --multi-class and --task, but for 5, --penalty l1, 7, --loss "
-        "log_loss, and 21, linear one-class")  # fmt: skip
+        "--nu say); LIBLINEAR's types are --loss, --multi-class and --task, but for 5, --penalty l1, 6, the same with "
+        "--loss log_loss, 7, --loss log_loss, and 21, linear one-class")  # fmt: skip
     add("-t", type=int, choices=range(len(KERNELS)), dest="kernel_type", metavar="KERNEL",
         help="LIBSVM's: 0 linear, 1 poly, 2 rbf, 3 sigmoid, 4 precomputed (default: 2)")  # fmt: skip
     add("--kernel", choices=list(KERNELS), help="the same by name")
@@ -84,9 +83,9 @@ def add_kernel_options(add):
 
 
 def svm_type(text):
-    """Return a number of LIBSVM's -s, or 5, 7 or 21; for others of LIBLINEAR's, the error names the option."""
+    """Return a number of LIBSVM's -s, or 5, 6, 7 or 21; for others of LIBLINEAR's, the error names the option."""
     number = parsing.whole(0)(text)
-    if number in (LOGISTIC, LINEAR_ONE_CLASS, penalty.LIBLINEAR_TYPE):
+    if number in (LOGISTIC, LINEAR_ONE_CLASS, *penalty.LIBLINEAR_TYPES):
         return number
     if number in _LIBLINEAR_ONLY:
         raise argparse.ArgumentTypeError(

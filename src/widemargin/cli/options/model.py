@@ -70,6 +70,7 @@ examples:
   widemargin train --task regression -p 0.1 abalone       linear support vector regression
   widemargin train --no-penalize-intercept heart_scale    an intercept that is not penalised
   widemargin train --penalty l1 -c 0.1 heart_scale        many weights zero; the same is -s 5, as for LIBLINEAR
+  widemargin train -s 6 -c 0.1 heart_scale                logistic regression with many weights zero
   widemargin train --task rank -c 20 train.dat            ranking within queries: `3 qid:1 1:0.5 ...`, as for SVM-rank
   widemargin train --task rank --kernel rbf --basis 500 -c 20 train.dat   ranking by functions of 500 basis points
   widemargin train --task ordinal stars                   ordinal regression: ordered labels, separated by thresholds
@@ -150,7 +151,7 @@ def _add_problem_options(group):
     add("--loss", choices=list(_LOSSES), help="linear: default squared_hinge, or epsilon_insensitive for regression")
     penalty.add_penalty_options(add)
     add("--measure", type=_measure_name, help="task measure: f1, prbep, precision@K or recall@K of the K rows with the "
-        "largest scores, or error; the larger label is the positive one (default: f1)")  # fmt: skip
+        "largest scores, average_precision, or error; the larger label is the positive one (default: f1)")  # fmt: skip
     add("--no-penalize-intercept", action="store_false", dest="penalize_intercept", help="classification and "
         "regression: do not penalise the intercept; needs --solver newton, ocas or svmperf")  # fmt: skip
     add("-B", "--bias", type=parsing.number, metavar="B", help="linear: constant feature of the intercept, larger "
@@ -353,6 +354,8 @@ def _make_cutting_plane_model(parser, options):
     if "bias" in given:
         if options.bias == 0:
             parser.error("--bias must not be 0: positive for an intercept, negative for none")
+        if given.get("measure") == "average_precision" and options.bias > 0:
+            parser.error("no intercept changes the average precision; leave --bias out, or negative for none")
         parameters |= {"fit_intercept": options.bias > 0, "intercept_scaling": abs(options.bias)}
     return _estimator(_CUTTING_PLANE_TASKS[task])(n_jobs=options.jobs, **parameters)
 

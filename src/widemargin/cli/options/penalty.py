@@ -1,36 +1,39 @@
-"""The options --penalty and --l1-ratio of linear classification, and LIBLINEAR's -s 5, which is --penalty l1."""
+"""The options --penalty and --l1-ratio of linear classification, and LIBLINEAR's -s 5 and -s 6, --penalty l1."""
 
 from widemargin.cli.options import parsing
 
-LIBLINEAR_TYPE = 5  # LIBLINEAR's -s of the squared hinge with an L1 penalty
+LIBLINEAR_TYPES = {5: "squared_hinge", 6: "log_loss"}  # by LIBLINEAR's -s: losses with an L1 penalty
 OPTIONS = ("penalty", "l1_ratio")
 PENALTIES = ("l2", "l1", "elasticnet")
-_OTHERS = {  # the only values of other options that a penalty with an L1 part takes
-    "loss": ("squared_hinge", "--loss"),
-    "solver": ("auto", "--solver"),
-    "stopping": ("gap", "--stopping"),
-    "multi_class": ("ovr", "--multi-class"),
+_OTHERS = {  # the only values of other options that a penalty with an L1 part takes, the default first
+    "loss": (tuple(LIBLINEAR_TYPES.values()), "--loss"),
+    "solver": (("auto",), "--solver"),
+    "stopping": (("gap",), "--stopping"),
+    "multi_class": (("ovr",), "--multi-class"),
 }
 
 
 def add_penalty_options(add):
     """Add the options; `add` is the `add_argument` of a parser or group."""
     add("--penalty", choices=PENALTIES, help="linear classification: l2, |w|²/2; l1, the sum of |w|, or elasticnet, "
-        "a mixture of both, for weights of which many are zero, with --loss squared_hinge; LIBLINEAR's -s 5 is "
-        "--penalty l1 (default: l2)")  # fmt: skip
+        "a mixture of both, for weights of which many are zero, with --loss squared_hinge or log_loss; LIBLINEAR's "
+        "-s 5 and -s 6 are --penalty l1 with these (default: l2)")  # fmt: skip
     add("--l1-ratio", type=parsing.number, metavar="R", help="elasticnet: the part of l1, from 0 to 1")
 
 
 def take_liblinear_type(parser, options):
-    """Make --penalty l1 of LIBLINEAR's -s 5; a usage error if another penalty or task is given."""
-    if getattr(options, "svm_type", None) != LIBLINEAR_TYPE:
+    """Make --penalty l1 and --loss of LIBLINEAR's -s 5 or -s 6; a usage error if others or another task are given."""
+    number = getattr(options, "svm_type", None)
+    if number not in LIBLINEAR_TYPES:
         return
-    if getattr(options, "penalty", "l1") != "l1":
-        parser.error(f"-s {LIBLINEAR_TYPE} means --penalty l1, got --penalty {options.penalty}; leave one of them out")
+    for name, value in (("penalty", "l1"), ("loss", LIBLINEAR_TYPES[number])):
+        given = getattr(options, name, value)
+        if given != value:
+            parser.error(f"-s {number} means --{name} {value}, got --{name} {given}; leave one of them out")
+        setattr(options, name, value)
     if options.task not in (None, "classification"):
-        parser.error(f"-s {LIBLINEAR_TYPE} means --task classification, got --task {options.task}")
+        parser.error(f"-s {number} means --task classification, got --task {options.task}")
     del options.svm_type
-    options.penalty = "l1"
 
 
 def check_penalty(parser, given):
@@ -42,8 +45,9 @@ def check_penalty(parser, given):
         parser.error(f"--l1-ratio is for --penalty elasticnet, the penalty is {penalty}; leave it out")
     if penalty == "l2":
         return
-    for dest, (value, name) in _OTHERS.items():
-        if given.get(dest, value) != value:
-            parser.error(f"--penalty {penalty} needs {name} {value}, got {given[dest]}; leave one of them out")
+    for dest, (values, name) in _OTHERS.items():
+        if given.get(dest, values[0]) not in values:
+            rule = f"--penalty {penalty} needs {name} {' or '.join(values)}"
+            parser.error(f"{rule}, got {given[dest]}; leave one of them out")
     if "checkpoint" in given:
         parser.error(f"--penalty {penalty} has no checkpoints; leave --checkpoint out")

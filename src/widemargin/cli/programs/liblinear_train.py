@@ -13,23 +13,22 @@ TYPES = {  # by -s: estimator, its parameters, default of -e, and whether -e is 
     3: ("LinearSVC", {"loss": "hinge"}, _DUAL, True),
     4: ("LinearSVC", {"multi_class": "crammer_singer"}, _DUAL, False),
     5: ("LinearSVC", {"penalty": "l1", "loss": "squared_hinge"}, _PRIMAL, False),
+    6: ("LinearSVC", {"penalty": "l1", "loss": "log_loss"}, _PRIMAL, False),
     7: ("LinearSVC", {"loss": "log_loss"}, _DUAL, False),
     11: ("LinearSVR", {"loss": "squared_epsilon_insensitive"}, 1e-4, False),
     12: ("LinearSVR", {"loss": "squared_epsilon_insensitive"}, _DUAL, True),
     13: ("LinearSVR", {"loss": "epsilon_insensitive"}, _DUAL, True),
     21: ("LinearOneClassSVM", {}, _PRIMAL, False),
 }
-_REFUSED = {"6": "an L1 penalty is for the squared hinge loss, -s 5"}
-_WITH_FREE_INTERCEPT = (0, 2, 11)
+_WITH_FREE_INTERCEPT = (0, 2, 5, 6, 11)
 _WITH_SEARCH = (0, 2)
 
 OPTIONS = (
     Option("-s", "1", "type: 0 to 7 classification, 11 to 13 regression, 21 one-class",
            "`LinearSVC` (0, 7 logistic; 1, 2 squared hinge; 3 hinge; 4 Crammer and Singer; "
-           "5 squared hinge with an L1 penalty), "
+           "5 squared hinge and 6 logistic with an L1 penalty), "
            "`LinearSVR` (11, 12 squared; 13), `LinearOneClassSVM` (21)",
-           one_of("0", "1", "2", "3", "4", "5", "6", "7", "11", "12", "13", "21"),
-           refused=_REFUSED),
+           one_of("0", "1", "2", "3", "4", "5", "6", "7", "11", "12", "13", "21")),
     Option("-c", "1", "C", "`C`; with -C where the search begins", positive),
     Option("-p", "0.1", "half the width of the tube of regression", "`epsilon`", non_negative),
     Option("-n", "0.5", "nu of one-class", "`nu`", positive),
@@ -37,8 +36,8 @@ OPTIONS = (
            "relative gap of e/100", positive, default_words="by type"),
     Option("-B", "-1", "value of the constant feature whose weight is the intercept; none if below 0",
            "`intercept_scaling`", number),
-    Option("-R", "", "the intercept is not penalised, with -B 1 and types 0, 2 and 11", "`penalize_intercept=False`",
-           None),
+    Option("-R", "", "the intercept is not penalised, with -B 1 and types 0, 2, 5, 6 and 11",
+           "`penalize_intercept=False`", None),
     Option("-wi", "1", "factor of C for class i", "`class_weight`", positive),
     Option("-v", "", "cross-validate with so many folds, and write no model",
            "the same; folds are stratified, and the same each time", whole(2)),
@@ -75,7 +74,7 @@ def _estimator(arguments):
     kind, bias = arguments["-s"], arguments["-B"]
     name, options, default_tol, is_kkt = TYPES[kind]
     if arguments["-R"] and (kind not in _WITH_FREE_INTERCEPT or bias != 1.0):
-        raise UsageError("-R needs -B 1 and type -s 0, -s 2 or -s 11")
+        raise UsageError("-R needs -B 1 and type -s 0, -s 2, -s 5, -s 6 or -s 11")
     if arguments["-C"] and kind not in _WITH_SEARCH:
         raise UsageError("-C needs type -s 0 or -s 2; widemargin grid searches for other parameters")
     tol = arguments["-e"] or default_tol

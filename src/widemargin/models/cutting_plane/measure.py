@@ -2,6 +2,10 @@
 
     minimise ½|w|² + C · max over labellings z of   loss(z) + 1/n Σ_i (z_i − y_i) <w, x_i>
 
+With measure="average_precision", rankings take the place of labellings, and the sum is 1/(p q) Σ (z_kj − 1) (f_k − f_j)
+over the pairs of a positive row k and a negative row j, where z_kj is −1 if the ranking swaps them and 1 otherwise; see
+`widemargin.problems.average_precision`.
+
 With a kernel, f takes the place of <w, x>: a function of the points of a basis, see `widemargin.models.fixed_basis`.
 The loss of a labelling, for instance 1 − F1, is between 0 and 1; see `widemargin.problems.measures`.
 """
@@ -26,7 +30,8 @@ from widemargin.models.argument_types import (
 )
 from widemargin.models.cutting_plane.base import BinaryPlaneModel
 from widemargin.models.solved_model import POSITIVE
-from widemargin.problems.measures import MeasureRisk
+from widemargin.problems.measures import measure_risk
+from widemargin.problems.ranking import thresholds
 
 
 class MeasureSVC(BinaryPlaneModel):
@@ -36,17 +41,19 @@ class MeasureSVC(BinaryPlaneModel):
     ----------
     measure : str or callable, default="f1"
         "f1"; "prbep", the precision where it equals the recall; "precision@K" and "recall@K", of the K rows with the
-        largest scores, where K is a number; "error", the error rate; "zero_one", whether there is any error at all. A
-        callable is called as measure(fn, fp, n_positive, n_negative) with arrays of counts, the false negatives and the
-        false positives. It returns the loss, between 0 and 1, of each pair of counts that the arrays broadcast to, or
-        -inf for counts that no prediction may have. The time for a cutting plane is then in proportion to
-        n_positive * n_negative.
+        largest scores, where K is a number; "error", the error rate; "zero_one", whether there is any error at all;
+        "average_precision", the mean over positive rows of the precision at their rank. A callable is called as
+        measure(fn, fp, n_positive, n_negative) with arrays of counts, the false negatives and the false positives. It
+        returns the loss, between 0 and 1, of each pair of counts that the arrays broadcast to, or -inf for counts that
+        no prediction may have. The time for a cutting plane is then in proportion to n_positive * n_negative.
     C : float, default=1.0
         Weight of the measure's loss, which is between 0 and 1, against ½|w|².
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is penalised with the weights.
+        Whether to fit an intercept, which is penalised with the weights. Average precision depends on no intercept:
+        there it is the one with the fewest errors on the training rows.
     intercept_scaling : float, default=1.0
-        Value of the constant feature whose weight is the intercept; the larger, the less the intercept is penalised.
+        Value of the constant feature whose weight is the intercept; the larger, the less the intercept is penalised. No
+        effect with average precision.
     tol : float, default=1e-3
         Stop when the relative duality gap, (primal − dual) / primal, is at most this. With `stopping="violation"`, stop
         when the mean loss exceeds its cutting-plane model by at most this, as in SVM-Perf.
@@ -212,8 +219,12 @@ class MeasureSVC(BinaryPlaneModel):
 
     def _fit_labels(self, X, label):
         """Set the weights and the intercept for labels 0 and 1."""
-        risk = MeasureRisk(self.measure, np.where(label == 1, 1.0, -1.0), self.C)
-        intercept = self._minimise(X, risk, self.intercept_scaling if self.fit_intercept else 0.0)
+        risk = measure_risk(self.measure, np.where(label == 1, 1.0, -1.0), self.C)
+        has_column = self.fit_intercept and risk.depends_on_intercept
+        intercept = self._minimise(X, risk, self.intercept_scaling if has_column else 0.0)
         has_intercept = self.fit_intercept or self.scaling is not None
         self.intercept_ = np.array([intercept]) if has_intercept else 0.0
+        if self.fit_intercept and not risk.depends_on_intercept:
+            self.intercept_ = np.zeros(1)
+            self.intercept_ = -thresholds(self._scores_of_checked(X).ravel(), label, 2)
         return self

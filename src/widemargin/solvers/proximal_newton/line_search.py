@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from widemargin.solvers.proximal_newton.row_losses import loss_along
-
 _SUFFICIENT_SLOPE = 0.1  # relative to the slope at the beginning, at which the search ends
 _MAX_EVALUATIONS = 30
 _ROUNDING = 1e-15  # relative to the objective, up to which an increase is taken for rounding
@@ -12,20 +10,20 @@ _ROUNDING = 1e-15  # relative to the objective, up to which an increase is taken
 class Line:
     """The objective at θ + t d for 0 <= t <= 1.
 
-    `point` and `direction` are the weights that move and how far; `scores` and `change` the scores of all rows and how
-    they move. `penalties` are two arrays, the factors of |θ_j| and ½ θ_j².
+    `point` and `direction` are the weights that move and how far. `penalties` are two arrays, the factors of |θ_j| and
+    ½ θ_j². `losses_at(t)` returns the sum of the losses and its derivative by t.
     """
 
-    def __init__(self, point, direction, penalties, scores, change, rows):
+    def __init__(self, point, direction, penalties, losses_at):
         self._point, self._direction, (self._l1, self._l2) = point, direction, penalties
-        self._scores, self._change, self._rows = scores, change, rows
+        self._losses_at = losses_at
 
     def at(self, step):
         """Return the objective, but for what does not move, and its derivative.
 
         At 0 it is that on the right, elsewhere that on the left, so that weights may become zero.
         """
-        loss, slope = loss_along(self._scores, self._change, *self._rows, step)
+        loss, slope = self._losses_at(step)
         theta, d = self._point + step * self._direction, self._direction
         side = np.where(theta == 0.0, np.sign(self._point if step > 0.0 else d), np.sign(theta))
         value = float(self._l1 @ np.abs(theta)) + 0.5 * float(self._l2 @ (theta * theta))

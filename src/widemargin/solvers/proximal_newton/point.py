@@ -8,7 +8,6 @@ import numpy as np
 
 from widemargin.problems.elastic_net import best_factor
 from widemargin.solvers.proximal_newton.line_search import Line
-from widemargin.solvers.proximal_newton.row_losses import set_derivatives
 
 _NO_PROGRESS = 1e-15  # decrease of the objective, relative to it, up to which a step counts as none
 
@@ -31,6 +30,7 @@ class Point:
             self.scores = X.scores(self.theta[: X.n_columns], n_jobs)
         self.slope, self.curvature = np.empty(X.n_rows), np.empty(X.n_rows)
         self.v, self.primal, self.dual, self.factor, self.loss = None, np.inf, 0.0, 0.0, np.inf
+        self._curve = None
 
     @property
     def support(self):
@@ -43,20 +43,21 @@ class Point:
         return np.where(has_penalty, self.problem.l1, 0.0), np.where(has_penalty, self.problem.l2, 0.0)
 
     def differentiate(self):
-        """Set slope and curvature, after a free intercept is set to its best value; return Σ |slope|."""
+        """Set slope and curvature, after a free intercept is set to its best value."""
         problem = self.problem
         if problem.free_intercept:
             without = self.scores - self.theta[-1]
             self.theta[-1] = problem.best_intercept(without)
             np.add(without, self.theta[-1], out=self.scores)
-        self.loss, total = set_derivatives(self.scores, problem.sign, problem.cost, self.slope, self.curvature)
-        return total
+        rows = self.scores, problem.sign, problem.cost
+        self.loss, self._curve = problem.loss.differentiate(*rows, self.slope, self.curvature)
 
     def measure(self):
         """Set the derivatives, v, and the bounds of the optimum, by a pass over X."""
-        problem, total = self.problem, self.differentiate()
+        problem = self.problem
+        self.differentiate()
         self.v = problem.X.combine(self.slope, self._n_jobs)
-        self.factor, self.dual = best_factor(total, self.loss, np.abs(self.v), problem.l1, problem.l2)
+        self.factor, self.dual = best_factor(self._curve, np.abs(self.v), problem.l1, problem.l2)
         self.primal = self.loss + problem.penalty(self.theta[self.support])
 
     def drop_negligible(self):
@@ -70,10 +71,13 @@ class Point:
 
         Return whether the objective has decreased.
         """
-        old = self.theta[which]
+        old, problem = self.theta[which], self.problem
         direction = new - old
-        rows = self.problem.sign, self.problem.cost
-        line = Line(old, direction, self.penalties(which), self.scores, change, rows)
+
+        def losses_at(step):
+            return problem.loss.along(self.scores, change, problem.sign, problem.cost, step)
+
+        line = Line(old, direction, self.penalties(which), losses_at)
         step = line.best_step()
         if step == 0.0:
             return False

@@ -2,11 +2,11 @@
 
 In each step the losses are replaced by their quadratic model at the current point, the penalty is kept, the model is
 minimised, and a line search goes from the current point towards its minimum. The squared hinge is quadratic between its
-kinks, so that few steps are needed. A step takes one pass over X for the gradient of all columns, which gives the
-certificate, too.
+kinks, and the log loss is smooth, so that few steps are needed. A step takes one pass over X for the gradient of all
+columns, which gives the certificate, too.
 
-    few columns     the model has the matrix X'diag(curvature)X, which changes by the rows whose loss becomes zero or
-                    positive; see `gram_model`
+    few columns     the model has the matrix X'diag(curvature)X, which for the squared hinge changes by the rows whose
+                    loss becomes zero or positive; see `gram_model`
     many columns    Newton steps on working sets of columns by coordinate descent; see `working_sets`, `column_model`
 
 References: Lee, Sun, Saunders, "Proximal Newton-type methods for minimizing composite functions", SIAM Journal on
@@ -117,6 +117,16 @@ def _solution(point, watch):
     )
 
 
+def _refuses(problem):
+    """Return why a problem with a free intercept has no optimum, or None if it has one."""
+    if not (problem.free_intercept and problem.loss.needs_both_signs):
+        return None
+    signs = problem.sign[problem.cost > 0.0]
+    if (signs > 0.0).any() and (signs < 0.0).any():
+        return None
+    return "needs rows of positive weight in both classes: with one class, the best intercept is infinite"
+
+
 PROX_NEWTON = SolverSpec(
     name="prox_newton",
     solve=prox_newton,
@@ -125,4 +135,5 @@ PROX_NEWTON = SolverSpec(
     stopping=("gap",),
     counts="steps",
     reads=Rows.IN_MEMORY,
+    refuses=_refuses,
 )

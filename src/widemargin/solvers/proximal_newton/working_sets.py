@@ -37,7 +37,7 @@ class WorkingSets:
         """
         point, problem = self._point, self._point.problem
         if self._norms is None:
-            self._norms = 2.0 * np.sqrt(weighted_squares(problem.X, problem.cost))
+            self._norms = problem.loss.reach * np.sqrt(weighted_squares(problem.X, problem.cost))
         radius = np.sqrt(max(point.primal - point.dual, 0.0))
         excluded = np.abs(point.factor * point.v) + radius * self._norms < problem.l1
         self.is_excluded |= excluded
