@@ -18,7 +18,7 @@ from widemargin import (
     write_alphas,
     write_svmlight,
 )
-from widemargin.workflows.originals import svm_light_ranking
+from widemargin.workflows.originals import svm_light_unbiased
 
 RUNS = {  # file stem: data set, options of svm_learn
     "linear": ("heart_scale", "-c 1"),
@@ -181,7 +181,7 @@ def test_rows_that_are_inconsistent_are_taken_out(call, tmp_path):
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
-        ("-b 0 -t 2", "-b 0 needs the linear kernel"),
+        ("-b 0 -y alphas", "starting from alphas needs an intercept: leave -y or -b 0 out"),
         ("-y nothing", "nothing"),
         ("-p 0.5", "-p cannot be had with classification: no row has the label 0, which marks unlabelled rows"),
         ("-l labels", "-l cannot be had with classification: no row has the label 0"),
@@ -333,9 +333,50 @@ def test_scores_of_a_ranking_with_a_kernel_are_those_of_svm_light(call, tmp_path
         np.testing.assert_allclose(np.loadtxt(tmp_path / "out"), wanted, atol=2e-4 if model == "ours" else 1e-7)
 
 
-def test_a_ranking_with_a_kernel_of_too_many_rows_is_refused(call, tmp_path, monkeypatch):
-    write_svmlight(tmp_path / "rows", np.eye(12), np.arange(12))
-    monkeypatch.setattr(svm_light_ranking, "_MOST_ROWS_OF_BASIS", 10)
-    status, _, err = call("as", "svm_learn", "-z", "p", "-t", "2", "rows", "model")
+@pytest.mark.parametrize(
+    ("options", "what"), [("-z p -t 2", "ranking with a kernel"), ("-b 0 -t 2", "-b 0 with a kernel")]
+)
+def test_a_basis_of_too_many_rows_is_refused(options, what, call, tmp_path, monkeypatch):
+    write_svmlight(tmp_path / "rows", np.eye(12), [1, -1] * 6)
+    monkeypatch.setattr(svm_light_unbiased, "_MOST_ROWS_OF_BASIS", 10)
+    status, _, err = call("as", "svm_learn", *options.split(), "rows", "model")
     assert status == 1
-    assert "needs the kernel matrix of all rows, up to 10, and there are 12" in err
+    assert f"{what} needs the kernel matrix of all rows, up to 10, and there are 12" in err
+
+
+@pytest.mark.parametrize("task", ["c", "r"])
+def test_a_kernel_machine_without_an_intercept_is_the_optimum_without_one(task, call, two, tmp_path):
+    """Its dual problem has box constraints only, which plain steps solve."""
+    options = ["-z", task, "-b", "0", "-t", "2", "-g", "0.3", "-c", "2", "-e", "1e-6", "-w", "0.2"]
+    status, out, _ = call("as", "svm_learn", *options, "-a", "alphas", two, "model")
+    assert status == 0
+    X, y, _ = read_svmlight(two)
+    K = rbf_kernel(X, gamma=0.3)
+    beta, step = np.zeros(len(y)), 1.0 / np.linalg.norm(K, 2)
+    for _ in range(20_000):
+        moved = beta + step * (y - K @ beta)
+        if task == "c":
+            beta = y * np.clip(y * moved, 0.0, 2.0)
+        else:
+            beta = np.clip(np.sign(moved) * np.maximum(np.abs(moved) - 0.2 * step, 0.0), -2.0, 2.0)
+    np.testing.assert_allclose(read_alphas(tmp_path / "alphas"), beta, atol=1e-3)
+    call("as", "svm_classify", two, "model", "out")
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "out"), K @ beta, atol=1e-3)
+    assert figures(out)["Norm of weight vector"] == pytest.approx(np.sqrt(beta @ K @ beta), rel=1e-4)
+    if task == "c":
+        dual = np.abs(beta).sum() - 0.5 * beta @ K @ beta
+        assert figures(out)["Dual objective value"] == pytest.approx(dual, rel=1e-5)
+
+
+def test_leave_one_out_errors_without_an_intercept_are_those_of_fits_without_each_row(call, two):
+    _, out, _ = call("as", "svm_learn", "-b", "0", "-t", "2", "-g", "0.3", "-c", "2", "-x", "1", two, "model")
+    X, y, _ = read_svmlight(two)
+    K, errors = rbf_kernel(X, gamma=0.3), 0
+    for t in range(len(y)):
+        others = np.delete(np.arange(len(y)), t)
+        Q, beta = K[np.ix_(others, others)], np.zeros(len(y) - 1)
+        step = 1.0 / np.linalg.norm(Q, 2)
+        for _ in range(2000):
+            beta = y[others] * np.clip(y[others] * (beta + step * (y[others] - Q @ beta)), 0.0, 2.0)
+        errors += y[t] * (K[t, others] @ beta) <= 0.0
+    assert figures(out)["Leave-one-out estimate of the error"] == pytest.approx(100 * errors / 60, abs=1.7)

@@ -16,7 +16,7 @@ OPTIONS = (
     Option("-w", "0.1", "half the width of the regression tube", "`epsilon`", non_negative),
     Option("-j", "1", "factor of the cost of positive rows", "`class_weight`", positive),
     Option("-b", "1", "1 an intercept without penalty, 0 none",
-           "0: `LinearSVC(fit_intercept=False)`, linear kernel only", one_of("0", "1")),
+           "0: `LinearSVC(fit_intercept=False)`, with a kernel on the basis of all rows", one_of("0", "1")),
     Option("-i", "0", "1: take out rows at their upper bound, and train again until none is left",
            "the same; not for rankings, nor with unlabelled rows", one_of("0", "1")),
     Option("-x", "0", "1: compute the leave-one-out error",

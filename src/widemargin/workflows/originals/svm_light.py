@@ -44,6 +44,7 @@ from widemargin.workflows.originals.svm_light_facts import (
 from widemargin.workflows.originals.svm_light_ranking import rank
 from widemargin.workflows.originals.svm_light_text import classified_lines, learned_lines
 from widemargin.workflows.originals.svm_light_transduction import transduce
+from widemargin.workflows.originals.svm_light_unbiased import features_of, is_unbiased_kernel, machine_of_rows
 
 _MOST_ROWS_OF_WORKING_SET = 2048
 _VECTORS = ("support_vectors_", "basis_")
@@ -208,12 +209,12 @@ def _with_C(settings, X):
 
 def _learn(settings, X, y):
     """Return the model of classification or regression, and facts about it."""
-    kept, n_iter = np.arange(len(y)), 0
+    kept, n_iter, features = np.arange(len(y)), 0, features_of(settings, X)
     while True:
         model = _estimator(settings, y[kept])
         if settings.start is not None and len(kept) == len(y):
             _start_from(model, settings.start, X.shape[0])
-        model.fit(X[kept], y[kept])
+        model.fit(features[kept], y[kept])
         n_iter += int(np.max(model.n_iter_))
         beta = np.zeros(len(y))
         beta[kept] = signed_alphas(model, len(kept))
@@ -223,10 +224,12 @@ def _learn(settings, X, y):
         kept = np.setdiff1d(kept, np.flatnonzero(at_bound))
         if len(np.unique(y[kept])) < 2:
             raise ValueError("all rows of a class are inconsistent: raise C, or do not remove them.")
-    facts = facts_of(settings, X, y, model, beta, costs_of(settings, y))
+    facts = facts_of(settings, X, y, scores_of(model, features), beta, costs_of(settings, y))
     facts |= {"iterations": n_iter, "inconsistent": len(y) - len(kept), "alphas": beta}
     if settings.task == "classification" and not settings.remove_inconsistent:
-        facts |= _estimates(settings, X, y, model)
+        facts |= _estimates(settings, X, features, y, model)
+    if is_unbiased_kernel(settings):
+        model = machine_of_rows(settings, X, beta, getattr(model, "classes_", None))
     return model, facts
 
 
@@ -235,8 +238,6 @@ def _estimator(settings, y):
     C, factor = float(settings.C), settings.positive_factor
     weights = {"class_weight": {1: factor}} if settings.task == "classification" and factor != 1.0 else {}
     if not settings.intercept:
-        if settings.kernel != "linear":
-            raise ValueError("kernel machines here have an intercept: -b 0 needs the linear kernel, -t 0.")
         options = {"C": C, "fit_intercept": False, "stopping": "kkt", "solver": "dcd", "tol": settings.tol}
         if settings.task == "regression":
             return LinearSVR(loss="epsilon_insensitive", epsilon=settings.epsilon, max_iter=None, **options)
@@ -250,10 +251,10 @@ def _estimator(settings, y):
 
 def _start_from(model, path, n_rows):
     """Have a kernel machine start from the dual variables of a file."""
-    with naming(path):
-        alphas = read_alphas(path, n_rows)
     if not isinstance(model, SVC):
         raise ValueError("starting from alphas needs an intercept: leave -y or -b 0 out.")
+    with naming(path):
+        alphas = read_alphas(path, n_rows)
     model.set_params(warm_start=True)
     set_dual_start(model, [-_balanced(alphas)])  # the first class is the positive one of the problem that is solved
 
@@ -267,11 +268,14 @@ def _balanced(alphas):
     return alphas * factors
 
 
-def _estimates(settings, X, y, model):
-    """Return the estimates of error, recall and precision, and the leave-one-out ones if they are asked for."""
+def _estimates(settings, X, features, y, model):
+    """Return the estimates of error, recall and precision, and the leave-one-out ones if they are asked for.
+
+    `features` are the rows that the model was fitted to.
+    """
     radius = float(distances_from_zero(kernel_of(settings), squared_norms(X)).max())
     options = {"rho": settings.rho, "depth": settings.depth, "squared_radius": radius**2}
-    return {"estimates": leave_one_out_estimates(model, X, y, exact=settings.leave_one_out, **options)}
+    return {"estimates": leave_one_out_estimates(model, features, y, exact=settings.leave_one_out, **options)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,12 +49,13 @@ def are_at_bound(beta, cost):
     return np.abs(beta) >= cost * _AT_BOUND
 
 
-def facts_of(settings, X, y, model, beta, cost):
-    """Return what svm_learn prints about a solution with the signed dual variables beta and these costs of rows."""
+def facts_of(settings, X, y, f, beta, cost):
+    """Return what svm_learn prints about a function f with the signed dual variables beta and these costs of rows.
+
+    With an intercept, the sum of beta is zero.
+    """
     is_regression = settings.task == "regression"
-    f = model.predict(X) if is_regression else model.decision_function(X)
-    b = float(np.ravel(model.intercept_)[0])
-    length = float(np.sqrt(max(beta @ (f - b), 0.0)))
+    length = float(np.sqrt(max(beta @ f, 0.0)))
     excess = np.abs(y - f) - settings.epsilon if is_regression else 1.0 - y * f
     loss, at_bound = np.maximum(excess, 0.0), are_at_bound(beta, cost)
     violation = np.where(beta == 0.0, loss, np.where(at_bound, np.maximum(-excess, 0.0), np.abs(excess)))

@@ -6,16 +6,14 @@ The optimum is a combination of the φ(x_i), so that RankSVM on the basis of all
 """
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from widemargin.data.products import squared_norms
 from widemargin.evaluation.retrieval import pairs_of_queries
 from widemargin.kernels.values import KernelValues
 from widemargin.models.cutting_plane.ranking import RankSVM
-from widemargin.workflows.errors import FileError
 from widemargin.workflows.originals.svm_light_facts import kernel_of
+from widemargin.workflows.originals.svm_light_unbiased import basis_of
 
-_MOST_ROWS_OF_BASIS = 20_000  # whose kernel matrix and its factor take 6.4 GB
 _ROWS_AT_A_TIME = 512  # of which the pairs with all rows of their query are looked at
 _ROUNDING = 1e-9  # of margins of pairs, relative to the largest score
 
@@ -28,7 +26,8 @@ def rank(settings, X, y, qid):
         raise ValueError("no query has rows with different targets: there is no pair to put in order.")
     options = {"C": settings.C * n_pairs, "tol": settings.tol, "max_iter": None}
     if settings.kernel != "linear":
-        options |= {"kernel": settings.kernel, "basis": _basis_of(X), **settings.kernel_numbers}
+        basis = basis_of(X, "ranking with a kernel")  # points that depend on others are left out
+        options |= {"kernel": settings.kernel, "basis": basis, **settings.kernel_numbers}
     model = RankSVM(**options).fit(X, y, qid=qid)
     length = _length(model)
     facts = {
@@ -40,16 +39,6 @@ def rank(settings, X, y, qid):
         "loss": max(model.objective_ - 0.5 * length**2, 0.0) / settings.C,
     }
     return model, facts | _facts_of_pairs(settings, X, y, query, model.decision_function(X))
-
-
-def _basis_of(X):
-    """Return the points of the basis: all rows, of which the machine leaves out those that depend on others."""
-    if X.shape[0] > _MOST_ROWS_OF_BASIS:
-        raise FileError(
-            f"ranking with a kernel needs the kernel matrix of all rows, up to {_MOST_ROWS_OF_BASIS:,}, and there are "
-            f"{X.shape[0]:,}; use widemargin train --task rank --kernel rbf --basis 2000, or RankSVM in Python"
-        )
-    return csr_array(X)
 
 
 def _length(model):

@@ -34,11 +34,11 @@ def transduce(settings, X, y):
     unlabelled = y == 0
     share = model.positive_share_
     cost[unlabelled] = float(settings.C) * np.where(label[unlabelled] > 0, (1.0 - share) / share, 1.0)
-    facts = facts_of(settings, X, label, model, beta, cost)
+    f = model.decision_function(X)
+    facts = facts_of(settings, X, label, f, beta, cost)
     facts |= {"iterations": int(model.n_iter_[0]), "inconsistent": 0, "alphas": beta, "stages": model.stages_}
     facts |= {"n_positive": int(np.sum(label[unlabelled] > 0)), "n_unlabelled": int(unlabelled.sum())}
     facts["exchanges"] = model.n_exchanges_
-    f = model.decision_function(X)
     facts["criteria"] = _criteria(settings, X, y, label, beta, f)
     facts["label_values"] = _label_values(settings, label[unlabelled], np.abs(beta[unlabelled]), f[unlabelled])
     return model, facts
