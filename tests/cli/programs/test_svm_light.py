@@ -268,10 +268,10 @@ def test_options_that_transduction_has_not_are_refused(options, rule, call, tmp_
 
 
 @pytest.mark.parametrize("share", ["0", "1", "-0.5", "nan"])
-def test_a_share_out_of_range_is_a_wrong_usage(share, call, two):
+def test_a_share_out_of_range_is_refused(share, call, two):
     status, _, err = call("as", "svm_learn", "-p", share, two, "model")
-    assert status == 2
-    assert "-p" in err
+    assert status == 1
+    assert f"-p {share}: must be" in err
 
 
 @pytest.mark.parametrize("labels", ["0 0 0", "1 0 1"])

@@ -1,7 +1,7 @@
 """Transduction of svm_learn: rows of label 0 are unlabelled, and get their labels together with the model.
 
 `-l` writes a line for each unlabelled row, its decision value for either label, the chosen one first. SVM-light has a
-rule for rows whose dual variable has reached C: in place of the decision value, the line has
+rule for support vectors, whose margins are at most 1: in place of the decision value, the line has
 
     label (1 − tol − α / (2 max α)),    the largest α being that of all unlabelled rows
 """
@@ -17,8 +17,6 @@ from widemargin.workflows.originals.svm_light_facts import (
     kernel_of,
     signed_alphas,
 )
-
-_AT_C = 0.99999  # of C, from which on a dual variable has reached it
 
 
 def transduce(settings, X, y):
@@ -47,7 +45,7 @@ def transduce(settings, X, y):
 def _label_values(settings, label, alpha, f):
     """Return the number that the file of labels has for each unlabelled row."""
     by_rule = label * (1.0 - settings.tol - alpha / (2.0 * max(alpha.max(), np.finfo(float).tiny)))
-    return np.where(alpha > _AT_C * settings.C, by_rule, f)
+    return np.where(alpha > 0.0, by_rule, f)
 
 
 def _criteria(settings, X, y, label, beta, f):
