@@ -308,4 +308,6 @@ def test_a_saved_model_predicts_the_same(form, tmp_path):
 def test_scikit_learns_contract_is_kept(estimator, check):
     if check.func.__name__ == "check_array_api_input":
         pytest.skip("array API input is not offered: scikit-learn issue 22352, until 2.0")
+    if check.func.__name__ == "check_classifier_not_supporting_multiclass" and estimator.kernel == "precomputed":
+        pytest.skip("the check has rows where K(X, X) is needed, whose shape is refused before the classes are seen")
     check(estimator)
