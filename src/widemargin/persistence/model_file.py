@@ -57,8 +57,8 @@ def save_model(
     path : str or path
         File to write; any suffix is allowed.
     format : {"widemargin", "liblinear", "libsvm", "svmlight"}, default="widemargin"
-        "widemargin" keeps all parameters and fitted attributes, except what a TransductiveSVC knows about its training
-        rows besides the support vectors (`transduction_`, `stages_`); the loaded model predicts the same to the bit.
+        "widemargin" keeps all parameters and fitted attributes, except `transduction_` and `stages_` of a
+        TransductiveSVC; the loaded model predicts the same to the bit.
         Parameters that are not numbers, strings, None, a RowLoss, or lists and dicts of them (callbacks, a
         RandomState) are not kept and come back as their defaults.
         "liblinear" is LIBLINEAR's text, for its `predict`: weights to the bit, labels, the kind of loss and

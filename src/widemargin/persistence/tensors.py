@@ -45,8 +45,9 @@ from widemargin.persistence.encoding import (
 )
 
 _PLANE_MODELS = (RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC)
-_KERNEL_MODELS = (SVC, NuSVC, SVR, NuSVR, OneClassSVM, TransductiveSVC)
-ESTIMATORS = {cls.__name__: cls for cls in (LinearSVC, LinearSVR, *_KERNEL_MODELS, *_PLANE_MODELS, LinearOneClassSVM)}
+_KERNEL_MODELS = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
+_OTHERS = (LinearOneClassSVM, TransductiveSVC)
+ESTIMATORS = {cls.__name__: cls for cls in (LinearSVC, LinearSVR, *_KERNEL_MODELS, *_PLANE_MODELS, *_OTHERS)}
 
 _METADATA_KEY = "widemargin"
 _VERSION, _VERSION_WITH_COLUMNS = 1, 2  # of the format; version 2 leaves out the zero columns of coef_

@@ -10,6 +10,7 @@ by their sign; rows of label 0 are unlabelled, see `svm_light_transduction`.
 
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -159,7 +160,7 @@ def learn_file(settings: LightSettings, data: str, output: str) -> LearnedFile:
     settings, default_C = _with_C(settings, X)
     settings = replace(settings, working_set=_bounded(settings.working_set))
     started = time.process_time()
-    learn = {"ranking": lambda *rows: rank(*rows, qid), "transduction": transduce}.get(kind, _learn)
+    learn = {"ranking": partial(rank, qid=qid), "transduction": transduce}.get(kind, _learn)
     model, facts = naming_the_file(data, learn, settings, X, y)
     facts |= {"seconds": time.process_time() - started, "rows": len(y), "default_C": default_C}
     _write(settings, model, facts, output)
