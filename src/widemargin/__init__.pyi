@@ -22,6 +22,7 @@ from .models.kernel.nu_svr import NuSVR
 from .models.kernel.one_class import OneClassSVM
 from .models.kernel.svc import SVC
 from .models.kernel.svr import SVR
+from .models.kernel.transductive import TransductiveSVC
 from .models.linear import LinearSVC, LinearSVR
 from .models.linear_one_class import LinearOneClassSVM
 from .persistence.alpha_file import read_alphas, write_alphas
@@ -77,6 +78,7 @@ __all__ = [
     "RowBlocks",
     "RowLoss",
     "SvmlightBlocks",
+    "TransductiveSVC",
     "WrittenBlocks",
     "c_path",
     "certificates",

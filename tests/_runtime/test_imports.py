@@ -8,7 +8,7 @@ import pytest
 
 ESTIMATORS = [
     "LinearSVC", "LinearSVR", "LinearSVCCV", "LinearSVRCV", "SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "RankSVM",
-    "OrdinalSVC", "ROCAreaSVC", "MeasureSVC", "LinearOneClassSVM",
+    "OrdinalSVC", "ROCAreaSVC", "MeasureSVC", "LinearOneClassSVM", "TransductiveSVC",
 ]  # fmt: skip
 
 

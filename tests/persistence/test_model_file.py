@@ -356,7 +356,7 @@ class Relative(LinearSVC):
 @pytest.mark.parametrize("model", [LogisticRegression(), Relative(), None, "LinearSVC"])
 def test_other_objects_are_refused_by_naming_what_can_be_saved(model, tmp_path):
     known = "LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM, RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC"
-    known += ", LinearOneClassSVM"
+    known += ", LinearOneClassSVM, TransductiveSVC"
     with pytest.raises(TypeError, match=f"model must be one of {known}, got {type(model).__name__}"):
         save_model(model, tmp_path / "model")
 

@@ -5,8 +5,22 @@ import re
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
-from widemargin import SVC, SVR, FormatError, LinearSVC, NuSVC, NuSVR, load_model, save_model
+from widemargin import (
+    SVC,
+    SVR,
+    FormatError,
+    LinearSVC,
+    MeasureSVC,
+    NuSVC,
+    NuSVR,
+    RankSVM,
+    ROCAreaSVC,
+    TransductiveSVC,
+    load_model,
+    save_model,
+)
 
 KERNELS = [
     {"kernel": "rbf", "gamma": 0.37},
@@ -46,7 +60,7 @@ def fit(estimator, X, target):
 
 @pytest.mark.parametrize("make", [np.asarray, csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("options", KERNELS, ids=lambda options: options["kernel"])
-@pytest.mark.parametrize("estimator", [SVC, NuSVC, SVR, NuSVR])
+@pytest.mark.parametrize("estimator", [SVC, NuSVC, SVR, NuSVR, TransductiveSVC])
 def test_a_loaded_machine_predicts_the_same_to_the_bit(estimator, options, make, rows, tmp_path):
     X, target = rows
     X = make(X)
@@ -55,7 +69,7 @@ def test_a_loaded_machine_predicts_the_same_to_the_bit(estimator, options, make,
     loaded = load_model(tmp_path / "model")
     assert type(loaded) is estimator
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    if estimator in (SVC, NuSVC):
+    if estimator in (SVC, NuSVC, TransductiveSVC):
         np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
         np.testing.assert_array_equal(loaded.classes_, [3, 7])
     save_model(loaded, tmp_path / "again", format="svmlight")
@@ -104,9 +118,6 @@ def test_a_small_file_claims_little_memory(tmp_path):
 
 def test_what_has_no_place_is_refused(rows, tmp_path):
     X, target = rows
-    (tmp_path / "model").write_text(TEXT)
-    with pytest.raises(FormatError, match="a model of task 'rank' is linear, and this one has the kernel poly"):
-        load_model(tmp_path / "model", task="rank")
     with pytest.raises(TypeError, match=r"one weight vector, and no place for 3 classes.*libsvm"):
         save_model(SVC().fit(X, np.digitize(target, [-1, 1])), tmp_path / "model", format="svmlight")
     precomputed = SVC(kernel="precomputed").fit(X @ X.T, target > 0)
@@ -119,3 +130,41 @@ def test_what_has_no_place_is_refused(rows, tmp_path):
 def test_a_linear_text_of_support_vectors_is_still_a_linear_model(tmp_path):
     (tmp_path / "model").write_text(TEXT.replace("1 # kernel type", "0 # kernel type"))
     assert type(load_model(tmp_path / "model")) is LinearSVC
+
+
+@pytest.mark.parametrize("make", [np.asarray, csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("options", KERNELS[:3], ids=lambda options: options["kernel"])
+@pytest.mark.parametrize(
+    "model", [RankSVM(), ROCAreaSVC(), MeasureSVC("prbep")], ids=lambda model: type(model).__name__
+)
+def test_a_cutting_plane_model_with_a_kernel_comes_back_with_its_points(model, options, make, rows, tmp_path):
+    X, target = rows
+    X = make(X)
+    fitted = clone(model).set_params(basis=X[:8], C=10.0, **options)
+    if options["kernel"] == "sigmoid":
+        fitted.set_params(coef0=0.25)  # K(b, b) of a basis point is not negative
+    fitted.fit(X, target if type(model) is RankSVM else np.where(target > 0, 7, 3))
+    save_model(fitted, tmp_path / "model", format="svmlight")
+    loaded = load_model(tmp_path / "model")
+    assert type(loaded) is type(model)
+    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    again = load_model(tmp_path / "model").fit(X, target if type(model) is RankSVM else np.where(target > 0, 7, 3))
+    np.testing.assert_array_equal(again.basis_.shape, fitted.basis_.shape)
+
+
+def test_a_text_of_another_program_can_be_a_ranking(tmp_path):
+    (tmp_path / "model").write_text(TEXT)
+    Z = np.random.default_rng(0).standard_normal((5, 3))
+    ranking = load_model(tmp_path / "model", task="rank")
+    assert type(ranking) is RankSVM
+    np.testing.assert_allclose(ranking.predict(Z), load_model(tmp_path / "model").decision_function(Z), rtol=1e-12)
+
+
+@pytest.mark.parametrize("spoil", ["basis_", "basis_coef_"])
+def test_points_that_are_not_finite_are_not_written(spoil, rows, tmp_path):
+    X, target = rows
+    model = RankSVM(kernel="rbf", basis=X[:8]).fit(X, target)
+    getattr(model, spoil)[0, 0] = np.inf
+    with pytest.raises(ValueError, match=f"{spoil} must be finite"):
+        save_model(model, tmp_path / "model", format="svmlight")

@@ -35,6 +35,7 @@ from widemargin import (
     RowBlocks,
     RowLoss,
     SvmlightBlocks,
+    TransductiveSVC,
     WrittenBlocks,
     c_path,
     certificates,
@@ -112,6 +113,9 @@ def fit_others() -> None:
     assert_type(LinearOneClassSVM(nu=0.1, solver="ocas").fit(X).predict(X), NDArray[np.int64])
     assert_type(OneClassSVM(nu=0.1, gamma="auto").fit(X).score_samples(X), NDArray[np.float64])
     assert_type(RankSVM(10.0).fit(X, target, qid=[1, 1, 2, 2]).score(X, target), float)
+    partly = TransductiveSVC(unlabeled=0, positive_share=0.5, kernel="linear").fit(X, [1, 0, 0, -1])
+    assert_type(partly.decision_function(X), NDArray[np.float64])
+    assert_type(partly.inductive_objective_, float)
 
 
 def search() -> None:

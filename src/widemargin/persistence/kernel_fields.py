@@ -10,6 +10,7 @@
                       `_class_order` (the order of classes in LIBSVM's model text),
                       `_seen_order` (the order in which classes first occur, if that is not the sorted order)
     one class         `offset_`, `density_marks_`
+    transduction      `positive_share_`, `inductive_objective_`, `n_exchanges_`; not what belongs to single rows
     if present        `support_`, `shape_fit_`, `fit_status_`, `facts_`, `laplace_scale_`, and the dual variables for a
                       warm start
 
@@ -42,7 +43,10 @@ _ARRAYS = (
     "offset_", "density_marks_", "_class_order", "_seen_order", "isotonic_points_", "isotonic_ends_", "basis_coef_",
 )  # fmt: skip
 _ORDERS = ("_class_order", "_seen_order")
-_NUMBERS = {"_gamma": float, "laplace_scale_": float, "fit_status_": int}
+_NUMBERS = {
+    "_gamma": float, "laplace_scale_": float, "fit_status_": int,
+    "positive_share_": float, "inductive_objective_": float, "n_exchanges_": int,
+}  # fmt: skip
 
 
 def check_kernel(model):

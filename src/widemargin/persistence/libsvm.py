@@ -29,11 +29,13 @@ from widemargin.models.kernel.nu_svr import NuSVR
 from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.models.kernel.svc import SVC
 from widemargin.models.kernel.svr import SVR
+from widemargin.models.kernel.transductive import TransductiveSVC
 from widemargin.persistence.kernel_fields import arrays_of, check_arrays
 from widemargin.persistence.libsvm_text import KEYS, LibsvmModel, read_text, write_text
 from widemargin.persistence.text import first_word, integer_labels
 
 ESTIMATORS = {"c_svc": SVC, "nu_svc": NuSVC, "one_class": OneClassSVM, "epsilon_svr": SVR, "nu_svr": NuSVR}
+_WRITTEN = {estimator: name for name, estimator in ESTIMATORS.items()} | {TransductiveSVC: "c_svc"}
 _KERNELS = {
     "linear": "linear",
     "poly": "polynomial",
@@ -60,7 +62,7 @@ def write(model):
     vectors, n_support = _support_of(model, arrays)
     is_precomputed = model.kernel == "precomputed"
     fields = {
-        "svm_type": next(name for name, estimator in ESTIMATORS.items() if estimator is type(model)),
+        "svm_type": _WRITTEN[type(model)],
         "kernel": _KERNELS[model.kernel],
         "numbers": {"degree": int(model.degree), "gamma": float(model._gamma), "coef0": float(model.coef0)},
         "rho": -arrays["intercept_"],

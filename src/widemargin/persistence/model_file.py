@@ -57,7 +57,8 @@ def save_model(
     path : str or path
         File to write; any suffix is allowed.
     format : {"widemargin", "liblinear", "libsvm", "svmlight"}, default="widemargin"
-        "widemargin" keeps all parameters and fitted attributes; the loaded model predicts the same to the bit.
+        "widemargin" keeps all parameters and fitted attributes, except `transduction_` and `stages_` of a
+        TransductiveSVC; the loaded model predicts the same to the bit.
         Parameters that are not numbers, strings, None, a RowLoss, or lists and dicts of them (callbacks, a
         RandomState) are not kept and come back as their defaults.
         "liblinear" is LIBLINEAR's text, for its `predict`: weights to the bit, labels, the kind of loss and
@@ -67,8 +68,9 @@ def save_model(
         "svmlight" is SVM-light's text, for its `svm_classify` and, of a RankSVM, for `svm_rank_classify`: weights, or
         support vectors and coefficients, and intercept to the bit. Those programs print scores, not labels. The two
         labels, which must be integers, the kind of model and the measure of a MeasureSVC are written to the free text
-        of `-u`, from which `load_model` restores them. Only models with at most two classes: linear ones except an
-        OrdinalSVC, which has several thresholds, and SVC, NuSVC, SVR and NuSVR.
+        of `-u`, from which `load_model` restores them. Only models with at most two classes: linear ones and those of
+        cutting planes except an OrdinalSVC, which has several thresholds, and SVC, NuSVC, SVR, NuSVR and
+        TransductiveSVC without a basis.
     keep_dual : bool, default=True
         Whether "widemargin" saves the dual variables that only a warm start needs, one number per training row:
         `dual_coef_` of a linear model (cutting plane models have none), or the dual variables that a kernel machine
@@ -130,8 +132,8 @@ def load_model(path: FilePath, *, task: Literal["classification", "regression", 
         number of the last training row that is a support vector, and K must have so many columns. It predicts as
         LIBSVM does, except that a decision value of exactly zero may give the other class of its pair.
         From SVM-light's text: `coef_`, `intercept_`, `n_features_in_`, as LinearSVC, LinearSVR or RankSVM; with a
-        kernel `support_vectors_`, `dual_coef_`, `intercept_`, as SVC or SVR; or as the class that `save_model`
-        recorded. `classes_` are -1 and 1 unless `save_model` recorded others.
+        kernel `support_vectors_`, `dual_coef_`, `intercept_`, as SVC or SVR, or `basis_`, `basis_coef_` as RankSVM; or
+        as the class that `save_model` recorded. `classes_` are -1 and 1 unless `save_model` recorded others.
 
     Raises
     ------

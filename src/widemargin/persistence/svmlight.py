@@ -12,8 +12,8 @@
     1 3:-0.498 77:0.5375 #                        (a line per support vector: coefficient, features, comment)
 
 The decision value is Σ coefficient K(support vector, x) − b. Of a linear model we write one vector, w, with coefficient
-1, and of a kernel machine its support vectors. A checksum is the comment of the last line (see `text`). Each program
-accepts only its own version, which is V6.20 in SVM-light 6.20, SVM-Perf 3.00 and SVM-rank.
+1, and of a model with a kernel its support vectors or basis points. A checksum is the comment of the last line (see
+`text`). Each program accepts only its own version, which is V6.20 in SVM-light 6.20, SVM-Perf 3.00 and SVM-rank.
 
 The programs print decision values, not labels, so that the format stores neither labels nor the kind of model. We store
 both in the free text: the estimator's name, then the two class labels, which must be integers, then the measure of a
@@ -33,15 +33,15 @@ from widemargin.errors import FormatError
 from widemargin.models.cutting_plane.measure import MeasureSVC
 from widemargin.models.cutting_plane.ordinal import OrdinalSVC
 from widemargin.models.cutting_plane.ranking import RankSVM
-from widemargin.models.cutting_plane.roc_area import ROCAreaSVC
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.persistence import svmlight_kernel
 from widemargin.persistence.kernel_fields import arrays_of, check_arrays
 from widemargin.persistence.linear_fields import check_measure, check_weights
 from widemargin.persistence.text import check_checksum, check_complete, integer_labels, number, shown, with_checksum
+from widemargin.persistence.vector_fields import check_numbers, check_vectors, vector_arrays
 
-ESTIMATORS = (LinearSVC, LinearSVR, RankSVM, ROCAreaSVC, MeasureSVC, *svmlight_kernel.ESTIMATORS)
+ESTIMATORS = (LinearSVC, LinearSVR, *svmlight_kernel.ESTIMATORS)
 TASKS = {"classification": LinearSVC, "regression": LinearSVR, "rank": RankSVM}  # that a caller may ask for
 
 _START = b"SVM-light Version "
@@ -71,8 +71,8 @@ def recognises(head):
 def write(model):
     """Return SVM-light's model text, as bytes, of a fitted model."""
     _check_place(model)
-    if isinstance(model, KernelModel):
-        return _write_machine(model)
+    if isinstance(model, KernelModel) or hasattr(model, "basis_"):
+        return _write_expansion(model)
     coef, intercept = model.coef_.toarray() if issparse(model.coef_) else model.coef_, np.asarray(model.intercept_)
     check_weights(model, {"coef_": coef, "intercept_": intercept})
     w, b = coef.ravel().astype(np.float64), 0.0 - float(intercept.ravel()[0])
@@ -86,18 +86,24 @@ def write(model):
     return with_checksum(text.encode("ascii"), b"\n")
 
 
-def _write_machine(model):
-    """Return the text of a kernel machine."""
+def _write_expansion(model):
+    """Return the text of a kernel machine, or of a cutting plane model with a kernel."""
     svmlight_kernel.check_machine(model)
-    check_arrays(model, arrays_of(model, keep_dual=False))
-    n_features, b = model.n_features_in_, 0.0 - float(model.intercept_[0])
+    vectors, coefficients = svmlight_kernel.expansion_of(model)
+    if isinstance(model, KernelModel):
+        check_arrays(model, arrays_of(model, keep_dual=False))
+    else:
+        check_weights(model, {"intercept_": np.asarray(model.intercept_)})
+        check_numbers("basis_coef_", coefficients, [(vectors.shape[0],)])
+        check_vectors("basis_", vector_arrays("basis_", vectors), (vectors.shape[0], model.n_features_in_))
+    n_features, b = model.n_features_in_, 0.0 - float(np.ravel(model.intercept_)[0])
     lines = svmlight_kernel.vector_lines(model)
     counts = [n_features, svmlight_kernel.number_of_rows(model), len(lines) + 1, f"{b:.17g}"]
     values = [*svmlight_kernel.kernel_values(model), _free_text(model), *counts]
     header = [f"{_START.decode()}{_WRITTEN_VERSION}"]
     header += [_header_line(place, value) for place, value in enumerate(values)]
     text = "\n".join([*header, *lines])
-    is_short = n_features * len(lines) > _MAX_NUMBERS_PER_BYTE * len(text) and not issparse(model.support_vectors_)
+    is_short = n_features * len(lines) > _MAX_NUMBERS_PER_BYTE * len(text) and not issparse(vectors)
     if is_short or n_features > _max_features(len(text)):
         raise ValueError(
             f"SVM-light's text of {len(lines)} support vectors is too short for {n_features} features: its reader "
@@ -114,11 +120,11 @@ def _header_line(place, value):
 
 
 def _check_place(model):
-    """Raise TypeError if a model has a basis, or more than one weight vector and one threshold."""
-    if hasattr(model, "basis_"):
+    """Raise TypeError if a kernel machine has a basis, or a model has more than one weight vector and one threshold."""
+    if isinstance(model, KernelModel) and hasattr(model, "basis_"):
         raise TypeError(
-            f"SVM-light's text is written for linear models, and kernel={model.kernel!r} has coefficients of basis "
-            'points. Save with format="widemargin".'
+            f"SVM-light's text of a {type(model).__name__} has support vectors, and this one has coefficients of basis "
+            'points. Save with format="widemargin" or format="libsvm".'
         )
     if isinstance(model, OrdinalSVC):
         raise TypeError(
@@ -140,7 +146,8 @@ def _free_text(model):
         words += map(str, integer_labels(model.classes_, "SVM-light"))
     if isinstance(model, MeasureSVC):
         words.append(model.measure)
-    if isinstance(model, KernelModel) and not issparse(model.support_vectors_):
+    has_vectors = isinstance(model, KernelModel) or hasattr(model, "basis_")
+    if has_vectors and not issparse(svmlight_kernel.expansion_of(model)[0]):
         words.append(_DENSE)
     text = " ".join(words)
     if len(text) > _LONGEST_FREE_TEXT:
@@ -178,12 +185,11 @@ def read(content, path, task=None):
     if is_classifier(model) and not hasattr(model, "classes_"):
         model.classes_ = np.array([-1, 1])
     model.n_features_in_ = n_features
-    if isinstance(model, KernelModel):
-        model.intercept_ = np.array([0.0 - b])
-        return _read_machine(model, content[header.end :], kernel, header)
+    model.intercept_ = 0.0 - b if isinstance(model, RankSVM) else np.array([0.0 - b])
+    if isinstance(model, KernelModel) or kernel != "linear":
+        return _read_expansion(model, content[header.end :], kernel, header)
     w = _read_vectors(content[header.end :], n_features, header)
     model.coef_ = w[np.newaxis] if is_classifier(model) else w
-    model.intercept_ = 0.0 - b if isinstance(model, RankSVM) else np.array([0.0 - b])
     return model
 
 
@@ -247,8 +253,6 @@ def _kernel_in(header):
 
 def _model_of(header, kernel, task):
     """Return the estimator of a task or, without one, that of the free text or a classifier; without weights."""
-    if kernel != "linear" and task is not None and task not in svmlight_kernel.TASKS:
-        header.refuse(_KERNEL, f"a model of task {task!r} is linear, and this one has the kernel {kernel}.")
     tasks = TASKS if kernel == "linear" else svmlight_kernel.TASKS
     if task is not None:
         return tasks[task]()
@@ -268,7 +272,7 @@ def _model_of(header, kernel, task):
             check_measure(model)
         except ValueError as error:
             header.refuse(_FREE_TEXT, str(error))
-    if isinstance(model, KernelModel) and words == [_DENSE]:
+    if (isinstance(model, KernelModel) or kernel != "linear") and words == [_DENSE]:
         words = []
     if words:
         header.refuse(
@@ -287,8 +291,8 @@ def _labels(header, words):
     return np.array([first, second])
 
 
-def _read_machine(model, text, kernel, header):
-    """Return a kernel machine with the support vectors of a text."""
+def _read_expansion(model, text, kernel, header):
+    """Return a kernel machine, or a cutting plane model with a kernel, with the vectors of a text."""
     numbers = [header.number(place) for place in range(_KERNEL + 1, _FREE_TEXT)]
     broken = svmlight_kernel.check_numbers(kernel, numbers)
     if broken is not None:

@@ -29,6 +29,7 @@ from widemargin.models.kernel.nu_svr import NuSVR
 from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.models.kernel.svc import SVC
 from widemargin.models.kernel.svr import SVR
+from widemargin.models.kernel.transductive import TransductiveSVC
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.persistence import kernel_fields, linear_fields
@@ -45,7 +46,8 @@ from widemargin.persistence.encoding import (
 
 _PLANE_MODELS = (RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC)
 _KERNEL_MODELS = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
-ESTIMATORS = {cls.__name__: cls for cls in (LinearSVC, LinearSVR, *_KERNEL_MODELS, *_PLANE_MODELS, LinearOneClassSVM)}
+_OTHERS = (LinearOneClassSVM, TransductiveSVC)
+ESTIMATORS = {cls.__name__: cls for cls in (LinearSVC, LinearSVR, *_KERNEL_MODELS, *_PLANE_MODELS, *_OTHERS)}
 
 _METADATA_KEY = "widemargin"
 _VERSION, _VERSION_WITH_COLUMNS = 1, 2  # of the format; version 2 leaves out the zero columns of coef_

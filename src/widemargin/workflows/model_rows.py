@@ -15,7 +15,6 @@ from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.models.base import LinearModel, WeightedModel
 from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.base import KernelModel
-from widemargin.models.kernel.machines import machine_of
 from widemargin.workflows.block_files import name_of_files, open_block_files, refuse_blocks, refuse_options_of_text
 from widemargin.workflows.errors import ArgumentError, FileError, FileNote, FileWarning, spelled
 from widemargin.workflows.files import name_of, note_queries, read_rows, write_model
@@ -161,7 +160,7 @@ def read_rows_for(model, data, model_path, *, zero_based):
     note_queries(data, qid, wanted=isinstance(model, RankSVM))
     if X.shape[1] <= n_features:
         X.resize(X.shape[0], n_features)
-    elif machine_of(model) is not None or hasattr(model, "basis_"):
+    elif isinstance(model, KernelModel) or hasattr(model, "basis_"):
         _widen(model, X.shape[1])
     else:
         extent = f"{name_of(data)} has {X.shape[1]} features, the model {n_features}"
@@ -193,7 +192,7 @@ def blocks_for(model, paths, model_path):
     note_queries(name, blocks.qid, wanted=isinstance(model, RankSVM))
     n_features, n_columns = getattr(model, "n_features_in_", 0), blocks.shape[1]
     if n_columns > n_features:
-        if machine_of(model) is not None or hasattr(model, "basis_"):
+        if isinstance(model, KernelModel) or hasattr(model, "basis_"):
             _widen(model, n_columns)
             n_features = n_columns
         else:

@@ -47,6 +47,18 @@ def between(low, high):
     return convert
 
 
+def inside(low, high):
+    """Return a converter of numbers above `low` and below `high`."""
+
+    def convert(text):
+        value = number(text)
+        if not low < value < high:
+            raise ValueError(f"must be above {low:g} and below {high:g}")
+        return value
+
+    return convert
+
+
 def whole(lowest):
     """Return a converter of integers that are at least `lowest`."""
 

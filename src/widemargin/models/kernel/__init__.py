@@ -1,1 +1,1 @@
-"""Kernel machines: SVC, NuSVC, SVR, NuSVR, OneClassSVM."""
+"""Kernel machines: SVC, NuSVC, SVR, NuSVR, OneClassSVM, TransductiveSVC."""

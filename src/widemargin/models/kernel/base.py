@@ -56,7 +56,7 @@ _MAX_ROWS_TO_SHARE = 2000  # rows up to which several problems share one kernel 
 _MIN_ROWS_TO_COMPUTE_SINGLY, _MAX_NARROW_FEATURES = 256, 100
 _MAX_ROWS_IN_TURN = 256  # up to which several problems are solved one after the other: threads would wait for Python
 _ATTRIBUTES_OF_SUPPORT = ("support_", "support_vectors_", "n_support_", "dual_coef_", "facts_", "_fit_rows")
-_MAX_C = 1e30  # used instead of larger values of C; dual variables never reach it, and the objective stays finite
+MAX_C = 1e30  # used instead of larger values of C; dual variables never reach it, and the objective stays finite
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,16 @@ class SolvedProblem:
     def status(self):
         """Why the solver stopped."""
         return Status.CONVERGED if self.solution is None else self.solution.status
+
+
+def solved_problem(problem, solution):
+    """Return the SolvedProblem of a KernelQP and its solution."""
+    coef, intercept, facts = problem.model(solution)
+    facts = {name: float(value) for name, value in facts.items()}
+    counts = count_support(coef, solution.beta, problem.lower, problem.upper)
+    facts["nSV"], facts["nBSV"] = map(int, counts)
+    facts["iterations"] = int(solution.n_iter)
+    return SolvedProblem(coef, float(intercept), facts, solution)
 
 
 def available_with_probability(message):
@@ -209,7 +219,7 @@ class KernelModel(SolvedModel):
 
     def _costs_of(self, weight):
         """Return C times the weights."""
-        return min(float(self.C), _MAX_C) * weight
+        return min(float(self.C), MAX_C) * weight
 
     def _check_rows(self, X, *y, **options):
         """Return X, and y if given, after checks of these and of the parameters. Sets `shape_fit_`.
@@ -335,13 +345,7 @@ class KernelModel(SolvedModel):
                 start = None
             if n_at_once > 1:
                 settings = changed(settings, cache_size=settings.cache_size / n_at_once)
-            solution = refined(problem, settings, solver(problem, settings, start))
-            coef, intercept, facts = problem.model(solution)
-            facts = {name: float(value) for name, value in facts.items()}
-            counts = count_support(coef, solution.beta, problem.lower, problem.upper)
-            facts["nSV"], facts["nBSV"] = map(int, counts)
-            facts["iterations"] = int(solution.n_iter)
-            return SolvedProblem(coef, float(intercept), facts, solution)
+            return solved_problem(problem, refined(problem, settings, solver(problem, settings, start)))
 
         last = getattr(self, "_last_multipliers", []) if self.warm_start else []
         starts = [*last, *[None] * len(problems)][: len(problems)]

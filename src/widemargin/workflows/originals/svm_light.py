@@ -5,20 +5,18 @@
     ranking          minimise ½|w|² + C Σ over pairs of rows of a query of max(0, 1 − f(x_i) + f(x_j)), y_i > y_j
 
 f(x) = <w, φ(x)> + b. Without a C, SVM-light takes 1 / (mean of |φ(x_i) − φ(0)|)². Labels of classification are taken
-by their sign.
+by their sign; rows of label 0 are unlabelled, see `svm_light_transduction`.
 """
 
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from widemargin.data.products import squared_norms
 from widemargin.evaluation.leave_one_out import leave_one_out_estimates
-from widemargin.evaluation.retrieval import pairs_of_queries
-from widemargin.kernels.functions import Kernel
-from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.base import set_dual_start
 from widemargin.models.kernel.svc import SVC
 from widemargin.models.kernel.svr import SVR
@@ -36,10 +34,46 @@ from widemargin.workflows.files import (
     write_lines,
 )
 from widemargin.workflows.model_rows import read_rows_for
+from widemargin.workflows.originals.svm_light_facts import (
+    are_at_bound,
+    costs_of,
+    distances_from_zero,
+    facts_of,
+    kernel_of,
+    signed_alphas,
+)
+from widemargin.workflows.originals.svm_light_ranking import rank
 from widemargin.workflows.originals.svm_light_text import classified_lines, learned_lines
+from widemargin.workflows.originals.svm_light_transduction import transduce
+from widemargin.workflows.originals.svm_light_unbiased import features_of, is_unbiased_kernel, machine_of_rows
 
 _MOST_ROWS_OF_WORKING_SET = 2048
+_VECTORS = ("support_vectors_", "basis_")
 TASKS = ("classification", "regression", "ranking")
+_NO_UNLABELLED = "no row has the label 0, which marks unlabelled rows"
+_REFUSED = {  # reasons by option, for each kind of learning
+    "classification": {"-p": _NO_UNLABELLED, "-l": _NO_UNLABELLED},
+    "regression": {
+        "-x 1": "leave-one-out errors are those of a classifier",
+        "-y": "starting from alphas is for classification",
+        "-p": "it is for classification",
+        "-l": "it is for classification",
+    },
+    "ranking": {
+        "-i 1": "rows at their upper bound are taken out of a classifier or a regression, not pairs of a ranking",
+        "-x 1": "leave-one-out errors are those of a classifier",
+        "-y": "dual variables of a ranking belong to pairs of rows, and are not used",
+        "-a": "dual variables of a ranking belong to pairs of rows, and are not kept",
+        "-p": "it is for classification",
+        "-l": "it is for classification",
+    },
+    "transduction": {
+        "-i 1": "unlabelled rows have no label with which they could be inconsistent",
+        "-x 1": "the estimates are for files whose rows all have a label",
+        "-y": "it starts from the machine of the labelled rows",
+        "-b 0": "TransductiveSVC has an intercept",
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +104,10 @@ class LightSettings:
         As those of `leave_one_out_estimates`.
     start, alphas : str or None
         Files of dual variables: those to start from, and those to write.
+    positive_share : float or None
+        Share of the unlabelled rows that is called positive; None is that of the labelled rows.
+    labels : str or None
+        File for the labels of unlabelled rows.
     """
 
     task: str = "classification"
@@ -88,6 +126,8 @@ class LightSettings:
     depth: int = 0
     start: str | None = None
     alphas: str | None = None
+    positive_share: float | None = None
+    labels: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,87 +150,87 @@ class LearnedFile:
 
 def learn_file(settings: LightSettings, data: str, output: str) -> LearnedFile:
     """Train the machine that the settings describe on a file of rows, and write SVM-light's model text."""
-    for target in filter(None, (output, settings.alphas)):
+    for target in filter(None, (output, settings.alphas, settings.labels)):
         check_target(target, data)
     X, y, qid = read_rows(data, zero_based=False)
-    y = _targets(settings, y, data)
+    if settings.task == "classification":
+        y = np.sign(y).astype(int)
+    kind = "transduction" if settings.task == "classification" and not y.all() else settings.task
+    _refuse_options(settings, kind, data)
     settings, default_C = _with_C(settings, X)
+    settings = replace(settings, working_set=_bounded(settings.working_set))
     started = time.process_time()
-    if settings.task == "ranking":
-        model, facts = _rank(settings, X, y, qid)
-    else:
-        model, facts = naming_the_file(data, _learn, settings, X, y)
+    learn = {"ranking": partial(rank, qid=qid), "transduction": transduce}.get(kind, _learn)
+    model, facts = naming_the_file(data, learn, settings, X, y)
     facts |= {"seconds": time.process_time() - started, "rows": len(y), "default_C": default_C}
-    if settings.task != "ranking":
-        facts["longest"] = float(np.sqrt(_kernel_of(settings).diagonal(squared_norms(X)).max()))
+    _write(settings, model, facts, output)
+    return LearnedFile(model, facts, tuple(learned_lines(settings, kind, facts)))
+
+
+def _write(settings, model, facts, output):
+    """Write the files that the settings name, and the model."""
+    if settings.labels is not None:
+        write_lines(_with_signs(facts["label_values"]), settings.labels)
     if settings.alphas is not None:
         with naming(settings.alphas):
             write_alphas(settings.alphas, facts["alphas"])
     with naming(output):
         save_model(model, output, format="svmlight")
-    return LearnedFile(model, facts, tuple(learned_lines(settings, facts)))
 
 
-def _targets(settings, y, data):
-    """Return targets, of classification their signs; a FileError for rows without a label and files of one class."""
-    if settings.task != "classification":
-        return y
-    unlabelled = np.flatnonzero(y == 0)
-    if len(unlabelled):
-        raise FileError(
-            f"{name_of(data)}: the label of row {unlabelled[0] + 1} is 0, which is an unlabelled row for SVM-light; "
-            "transduction cannot be had: leave these rows out"
-        )
-    return np.where(y > 0, 1, -1)
+def _refuse_options(settings, kind, data):
+    """Raise a FileError for an option that this kind of learning does not have; kind is a task or transduction."""
+    asked = {
+        "-i 1": settings.remove_inconsistent,
+        "-x 1": settings.leave_one_out,
+        "-y": settings.start is not None,
+        "-a": settings.alphas is not None,
+        "-b 0": not settings.intercept,
+        "-p": settings.positive_share is not None,
+        "-l": settings.labels is not None,
+    }
+    for letter, reason in _REFUSED[kind].items():
+        if asked[letter]:
+            raise FileError(f"{name_of(data)}: {letter} cannot be had with {kind}: {reason}; leave it out")
 
 
-def _kernel_of(settings):
-    return Kernel(settings.kernel, **settings.kernel_numbers)
-
-
-def distances_from_zero(kernel, norms):
-    """Return |φ(x) − φ(0)| of rows with these squared norms: the root of K(x, x) − 2 K(x, 0) + K(0, 0)."""
-    if kernel.name == "rbf":
-        return np.sqrt(2.0 - 2.0 * np.exp(-kernel.gamma * norms))
-    at_zero = {
-        "linear": 0.0,
-        "poly": float(kernel.coef0) ** kernel.degree,
-        "sigmoid": np.tanh(kernel.coef0),
-    }[kernel.name]
-    return np.sqrt(np.maximum(kernel.diagonal(norms) - at_zero, 0.0))  # K(x, 0) is K(0, 0)
+def _bounded(working_set):
+    """Return a size of the working set that the solver takes, or None."""
+    return None if working_set is None else min(working_set, _MOST_ROWS_OF_WORKING_SET)
 
 
 def _with_C(settings, X):
     """Return settings that have a C, and the C if it is SVM-light's default, otherwise None."""
     if settings.C is not None:
         return settings, None
-    mean = float(distances_from_zero(_kernel_of(settings), squared_norms(X)).mean())
+    mean = float(distances_from_zero(kernel_of(settings), squared_norms(X)).mean())
     C = 1.0 / mean**2 if mean > 0.0 else 1.0
     return replace(settings, C=C), C
 
 
 def _learn(settings, X, y):
     """Return the model of classification or regression, and facts about it."""
-    kept, n_iter = np.arange(len(y)), 0
+    kept, n_iter, features = np.arange(len(y)), 0, features_of(settings, X)
     while True:
         model = _estimator(settings, y[kept])
         if settings.start is not None and len(kept) == len(y):
             _start_from(model, settings.start, X.shape[0])
-        model.fit(X[kept], y[kept])
+        model.fit(features[kept], y[kept])
         n_iter += int(np.max(model.n_iter_))
         beta = np.zeros(len(y))
-        beta[kept] = _signed_alphas(model, len(kept))
-        at_bound = np.abs(beta) >= _costs(settings, y) * (1.0 - 1e-12)
+        beta[kept] = signed_alphas(model, len(kept))
+        at_bound = are_at_bound(beta, costs_of(settings, y))
         if not (settings.remove_inconsistent and at_bound.any()):
             break
         kept = np.setdiff1d(kept, np.flatnonzero(at_bound))
         if len(np.unique(y[kept])) < 2:
             raise ValueError("all rows of a class are inconsistent: raise C, or do not remove them.")
-    facts = _facts(settings, X, y, model, beta)
+    facts = facts_of(settings, X, y, scores_of(model, features), beta, costs_of(settings, y))
     facts |= {"iterations": n_iter, "inconsistent": len(y) - len(kept), "alphas": beta}
-    facts["at_bound"] = int(at_bound.sum())
     if settings.task == "classification" and not settings.remove_inconsistent:
-        facts |= _estimates(settings, X, y, model)
+        facts |= _estimates(settings, X, features, y, model)
+    if is_unbiased_kernel(settings):
+        model = machine_of_rows(settings, X, beta, getattr(model, "classes_", None))
     return model, facts
 
 
@@ -199,8 +239,6 @@ def _estimator(settings, y):
     C, factor = float(settings.C), settings.positive_factor
     weights = {"class_weight": {1: factor}} if settings.task == "classification" and factor != 1.0 else {}
     if not settings.intercept:
-        if settings.kernel != "linear":
-            raise ValueError("kernel machines here have an intercept: -b 0 needs the linear kernel, -t 0.")
         options = {"C": C, "fit_intercept": False, "stopping": "kkt", "solver": "dcd", "tol": settings.tol}
         if settings.task == "regression":
             return LinearSVR(loss="epsilon_insensitive", epsilon=settings.epsilon, max_iter=None, **options)
@@ -208,16 +246,16 @@ def _estimator(settings, y):
     options = {"C": C, "kernel": settings.kernel, "tol": settings.tol, "cache_size": settings.cache_size}
     options |= settings.kernel_numbers | weights
     if settings.working_set is not None:
-        options["working_set"] = min(settings.working_set, _MOST_ROWS_OF_WORKING_SET)
+        options["working_set"] = settings.working_set
     return SVR(epsilon=settings.epsilon, **options) if settings.task == "regression" else SVC(**options)
 
 
 def _start_from(model, path, n_rows):
     """Have a kernel machine start from the dual variables of a file."""
+    if not isinstance(model, SVC):
+        raise ValueError("starting from alphas needs an intercept: leave -y or -b 0 out.")
     with naming(path):
         alphas = read_alphas(path, n_rows)
-    if not isinstance(model, SVC):
-        raise ValueError("starting from alphas is for classification with an intercept: leave -y out.")
     model.set_params(warm_start=True)
     set_dual_start(model, [-_balanced(alphas)])  # the first class is the positive one of the problem that is solved
 
@@ -231,91 +269,14 @@ def _balanced(alphas):
     return alphas * factors
 
 
-def _signed_alphas(model, n_rows):
-    """Return a number for each row: its dual variable times its label, of regression the difference of two."""
-    if isinstance(model, (LinearSVC, LinearSVR)):
-        return np.asarray(model.dual_coef_, dtype=float).ravel()
-    beta = np.zeros(n_rows)
-    coefficients = model.dual_coef_
-    beta[model.support_] = (coefficients.toarray() if hasattr(coefficients, "toarray") else coefficients).ravel()
-    return beta
+def _estimates(settings, X, features, y, model):
+    """Return the estimates of error, recall and precision, and the leave-one-out ones if they are asked for.
 
-
-def _costs(settings, y):
-    """Return the upper bound of the dual variable of each row."""
-    cost = np.full(len(y), float(settings.C))
-    if settings.task == "classification":
-        cost[y > 0] *= settings.positive_factor
-    return cost
-
-
-def _facts(settings, X, y, model, beta):
-    """Return what svm_learn prints about a solution with the signed dual variables beta."""
-    is_regression = settings.task == "regression"
-    f = model.predict(X) if is_regression else model.decision_function(X)
-    b, cost = float(np.ravel(model.intercept_)[0]), _costs(settings, y)
-    length = float(np.sqrt(max(beta @ (f - b), 0.0)))
-    residual = y - f
-    loss = np.maximum(np.abs(residual) - settings.epsilon, 0.0) if is_regression else np.maximum(1.0 - y * f, 0.0)
-    excess = np.abs(residual) - settings.epsilon if is_regression else 1.0 - y * f
-    at_bound = np.abs(beta) >= cost * (1.0 - 1e-12)
-    violation = np.where(
-        beta == 0.0, np.maximum(excess, 0.0), np.where(at_bound, np.maximum(-excess, 0.0), np.abs(excess))
-    )
-    linear = y @ beta - settings.epsilon * np.abs(beta).sum() if is_regression else np.abs(beta).sum()
-    dual = float(linear) - 0.5 * length**2
-    norms = squared_norms(X[np.flatnonzero(beta)]) if beta.any() else np.zeros(1)
-    return {
-        "support": int(np.count_nonzero(beta)),
-        "misclassified": int(np.sum(y * f <= 0.0)),
-        "violation": float(violation.max()),
-        "dual": dual,
-        "gap": 0.5 * length**2 + float(cost @ loss) - dual,
-        "loss": float(loss.sum()),
-        "length": length,
-        "sphere": float(distances_from_zero(_kernel_of(settings), norms).max()),
-    }
-
-
-def _estimates(settings, X, y, model):
-    """Return the estimates of error, recall and precision, and the leave-one-out ones if they are asked for."""
-    radius = float(distances_from_zero(_kernel_of(settings), squared_norms(X)).max())
+    `features` are the rows that the model was fitted to.
+    """
+    radius = float(distances_from_zero(kernel_of(settings), squared_norms(X)).max())
     options = {"rho": settings.rho, "depth": settings.depth, "squared_radius": radius**2}
-    return {"estimates": leave_one_out_estimates(model, X, y, exact=settings.leave_one_out, **options)}
-
-
-def _rank(settings, X, y, qid):
-    """Return a RankSVM whose C is that of a sum over pairs, and facts about it."""
-    if settings.kernel != "linear":
-        raise FileError(
-            "ranking with kernels (-z p -t) cannot be had: there is no kernel machine of all pairs; use -t 0"
-        )
-    n_pairs = int(pairs_of_queries(y, np.zeros(len(y), int) if qid is None else qid).sum())
-    model = RankSVM(C=settings.C * n_pairs, tol=settings.tol, max_iter=None).fit(X, y, qid=qid)
-    length = float(np.linalg.norm(model.coef_))
-    dual = model.objective_ * (1.0 - max(model.gap_, 0.0))
-    return model, {
-        "iterations": int(model.n_iter_),
-        "pairs": n_pairs,
-        "violation": max(model.gap_, 0.0),
-        "dual": dual,
-        "length": length,
-        "loss": (model.objective_ - 0.5 * length**2) / settings.C,
-        "longest": _longest_difference(X, y, qid),
-    }
-
-
-def _longest_difference(X, y, qid):
-    """Return the largest |x_i − x_j| over the pairs of rows of a query with different targets."""
-    query = np.zeros(len(y), int) if qid is None else np.unique(qid, return_inverse=True)[1]
-    order = np.argsort(query, kind="stable")
-    longest = 0.0
-    for rows in np.split(order, np.flatnonzero(np.diff(query[order])) + 1):
-        norms, products = squared_norms(X[rows]), (X[rows] @ X[rows].T).toarray()
-        is_pair = y[rows, np.newaxis] != y[rows]
-        squares = norms[:, np.newaxis] + norms - 2.0 * products
-        longest = max(longest, float(squares[is_pair].max(initial=0.0)))
-    return float(np.sqrt(longest))
+    return {"estimates": leave_one_out_estimates(model, features, y, exact=settings.leave_one_out, **options)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,8 +299,8 @@ def classify_file(data: str, model: str, output: str, *, with_signs: bool = Fals
     scores = scores_of(fitted, X)
     seconds = time.process_time() - started
     write_lines(_with_signs(scores) if with_signs else (f"{score:.8g}" for score in scores), output)
-    vectors = getattr(fitted, "support_vectors_", np.empty((1, 0))).shape[0]
-    return ClassifiedFile(scores, tuple(classified_lines(vectors, scores, y, seconds)))
+    n_vectors = next((getattr(fitted, name).shape[0] for name in _VECTORS if hasattr(fitted, name)), 1)
+    return ClassifiedFile(scores, tuple(classified_lines(n_vectors, scores, y, seconds)))
 
 
 def _with_signs(scores):

@@ -5,21 +5,53 @@ import numpy as np
 _ROWS_PER_MARK = 100
 
 
-def learned_lines(settings, facts):
-    """Yield the lines of svm_learn, from the facts of `svm_light.learn_file`."""
+def learned_lines(settings, kind, facts):
+    """Yield the lines of svm_learn, from the facts of `svm_light.learn_file`; kind is a task or "transduction"."""
     n_rows = facts["rows"]
     marks = "".join(f"{k}.." for k in range(_ROWS_PER_MARK, n_rows + 1, _ROWS_PER_MARK))
     yield "Scanning examples...done"
     yield f"Reading examples into memory...{marks}OK. ({n_rows} examples read)"
     if facts["default_C"] is not None:
         yield f"Setting default regularization parameter C={facts['default_C']:.4f}"
-    if settings.task == "ranking":
+    if kind == "ranking":
         yield f"Constructing {facts['pairs']} rank constraints...done."
-    yield f"Optimizing...done. ({facts['iterations']} iterations)"
-    yield from _RESULTS[settings.task](settings, facts)
+    if kind == "transduction":
+        yield from _search(settings, facts)
+    else:
+        yield f"Optimizing...done. ({facts['iterations']} iterations)"
+    yield from _RESULTS[kind](settings, facts)
     if settings.alphas is not None:
         yield "Writing alpha file...done"
     yield "Writing model file...done"
+
+
+def _search(settings, facts):
+    """Yield the lines of the problems that transduction solves."""
+    n_positive, n_unlabelled = facts["n_positive"], facts["n_unlabelled"]
+    yield "Optimizing...done"
+    yield f"Classifying unlabeled data as {n_positive} POS / {n_unlabelled - n_positive} NEG."
+    for k, stage in enumerate(facts["stages"]):
+        n_pairs = stage["exchanges"]
+        if n_pairs:
+            switched = f"Switching labels of {n_pairs} POS / {n_pairs} NEG unlabeled examples...done"
+            yield f"{stage['above']} positive -> {switched}"
+        elif k:
+            yield f"Increasing influence of unlabeled examples to {100.0 * stage['factor']:f}% ...done"
+        yield "Retraining...done"
+    if settings.labels is not None:
+        yield "Writing prediction file...done"
+    yield f"Number of switches: {2 * facts['exchanges']}"
+    yield f"done. ({facts['iterations']} iterations)"
+
+
+def _of_transduction(settings, facts):
+    yield from _of_classification(settings, facts)
+    found = facts["criteria"]
+    parts = {name: f"{name}={value:.5f}" for name, value in found["parts"].items()}
+    yield f"xacrit>=1: {parts['labeledpos']} {parts['labeledneg']} {parts['default']}"
+    yield f"xacrit>=1: {parts['unlabelpos']} {parts['unlabelneg']}"
+    for head, name in (("xacrit>=1: ", "large"), ("xacritsum: ", "means"), ("", "sums")):
+        yield head + " ".join(f"{word}={value:.5f}" for word, value in found[name].items())
 
 
 def _of_classification(settings, facts):
@@ -28,7 +60,7 @@ def _of_classification(settings, facts):
     if settings.remove_inconsistent:
         yield f"Number of SV: {facts['support']} (plus {facts['inconsistent']} inconsistent examples)"
     else:
-        yield f"Number of SV: {facts['support']} (including {facts['at_bound']} at upper bound)"
+        yield _support(facts)
     yield f"Upper bound on duality gap: gap={facts['gap']:.5f}"
     yield f"Dual objective value: dval={facts['dual']:.5f}"
     yield f"L1 loss: loss={facts['loss']:.5f}"
@@ -58,7 +90,7 @@ def _estimates(found):
 def _of_regression(settings, facts):
     yield f"Optimization finished (maxdiff={facts['violation']:.5f})."
     yield _runtime(facts)
-    yield f"Number of SV: {facts['support']} (including {facts['at_bound']} at upper bound)"
+    yield _support(facts)
     yield f"L1 loss: loss={facts['loss']:.5f}"
     yield from _norms(facts)
 
@@ -68,8 +100,13 @@ def _of_ranking(settings, facts):
     yield _runtime(facts)
     yield f"Dual objective value: dval={facts['dual']:.5f}"
     yield f"Norm of weight vector: |w|={facts['length']:.5f}"
+    yield _support(facts)
     yield f"L1 loss: loss={facts['loss']:.5f}"
     yield f"Norm of longest example vector: |x|={facts['longest']:.5f}"
+
+
+def _support(facts):
+    return f"Number of SV: {facts['support']} (including {facts['at_bound']} at upper bound)"
 
 
 def _runtime(facts):
@@ -81,7 +118,12 @@ def _norms(facts):
     yield f"Norm of longest example vector: |x|={facts['longest']:.5f}"
 
 
-_RESULTS = {"classification": _of_classification, "regression": _of_regression, "ranking": _of_ranking}
+_RESULTS = {
+    "classification": _of_classification,
+    "regression": _of_regression,
+    "ranking": _of_ranking,
+    "transduction": _of_transduction,
+}
 
 
 def classified_lines(n_vectors, scores, y, seconds):
