@@ -142,12 +142,7 @@ class RowRisk:
         """Return the slope of R just after k = low, and the places and jumps of the kinks in (low, high]."""
         tasks = [(self._hinges, *ends, s, t, low, high, self._kinks) for ends in self._ranges]
         found = run(_collect_kinks, tasks, self._n_jobs)
-        n_layers, n = len(self._hinges.signed_weight), 0
-        for (start, _), (_, count) in zip(self._ranges, found, strict=True):  # move the kinks of all ranges together
-            first = n_layers * start
-            self._kinks[:, n : n + count] = self._kinks[:, first : first + count]
-            n += count
-        return sum(slope for slope, _ in found), *self._kinks[:, :n]
+        return joined_kinks(self._kinks, [len(self._hinges.signed_weight) * start for start, _ in self._ranges], found)
 
     def sampled_kinks(self, s, t, k_min, stride):
         """Return the SampledKinks of every `stride`-th row."""
@@ -157,6 +152,18 @@ class RowRisk:
         s, t = s[::stride].copy(), t[::stride].copy()
         slope_before, count = _collect_kinks(self._sample, 0, len(s), s, t, k_min, np.inf, self._kinks)
         return SampledKinks(slope_before, *self._kinks[:, :count].copy(), stride)
+
+
+def joined_kinks(kinks, firsts, found):
+    """Return the slope before the kinks of all ranges of rows, and their places and jumps, moved together in `kinks`.
+
+    `found` has the slope and the number of kinks of each range, and `firsts` where they begin.
+    """
+    n = 0
+    for first, (_, count) in zip(firsts, found, strict=True):
+        kinks[:, n : n + count] = kinks[:, first : first + count]
+        n += count
+    return sum(slope for slope, _ in found), *kinks[:, :n]
 
 
 def hinges_of(problem, squared):
