@@ -1,4 +1,4 @@
-"""Several classes at once, Crammer and Singer's problem: ours by cutting planes and by sweeps, and the msvmocas program.
+"""Several classes at once, Crammer and Singer's problem: ours by cutting planes and by sweeps, and msvmocas.
 
 msvmocas needs labels 1 to the number of classes, so that labels are numbered in the text that is written for it.
 """
