@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled, compiled_choice, prefetch
-from widemargin._runtime.simd import add_line, no_lanes
+from widemargin._runtime.simd import add_line
 
 _VALUES_OF_LONG_ROW = 64  # from which on a vectorised sum is faster (measured: speed 0.7x at 12 values, 1.3x at 370)
 _ROWS_AHEAD_OFFSETS, _ROWS_AHEAD_VALUES = 16, 8  # how far ahead offsets (indptr) and values of rows are prefetched
@@ -66,9 +66,9 @@ def row_axpys(rows, i, a, W):
     (_sparse_axpys if isinstance(rows, SparseRows) else _dense_axpys)(rows, i, a, W)
 
 
-def row_lanes(rows, i, panel):
-    """Return Σ_j x_ij panel[j], LANES numbers that compiled loops keep in registers, the constant column included."""
-    return (_sparse_lanes if isinstance(rows, SparseRows) else _dense_lanes)(rows, i, panel)
+def row_lanes(rows, i, panel, sums):
+    """Return sums + Σ_j x_ij panel[j], vectors that compiled loops keep in registers, the constant column included."""
+    return (_sparse_lanes if isinstance(rows, SparseRows) else _dense_lanes)(rows, i, panel, sums)
 
 
 def row_prefetch(rows, order, k):
@@ -106,7 +106,7 @@ def _typed_row_axpys(rows, i, a, W):
 
 
 @compiled_choice(row_lanes)
-def _typed_row_lanes(rows, i, panel):
+def _typed_row_lanes(rows, i, panel, sums):
     return _sparse_lanes if _is_sparse(rows) else _dense_lanes
 
 
@@ -213,15 +213,14 @@ def _dense_axpys(rows, i, a, W):
         _add_scaled(rows.constant, a, W[W.shape[0] - 1])
 
 
-def _sparse_lanes(rows, i, panel):
-    sums = no_lanes(panel)
+def _sparse_lanes(rows, i, panel, sums):
     for k in range(rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]):
         sums = add_line(sums, np.float64(rows.data[k]), panel, rows.indices[k])
     return add_line(sums, rows.constant, panel, panel.shape[0] - 1) if rows.constant != 0.0 else sums
 
 
-def _dense_lanes(rows, i, panel):
-    sums, x = no_lanes(panel), rows.values[np.uint64(i)]
+def _dense_lanes(rows, i, panel, sums):
+    x = rows.values[np.uint64(i)]
     for j in range(x.size):
         sums = add_line(sums, np.float64(x[j]), panel, j)
     return add_line(sums, rows.constant, panel, panel.shape[0] - 1) if rows.constant != 0.0 else sums

@@ -41,7 +41,7 @@ from widemargin.problems.losses import hinge_argument
 _ROWS_PER_TASK = 1 << 17  # a few tenths of a millisecond of work, enough to occupy another thread
 BLOCK_ROWS = 1 << 10  # rows that stay in the cache between two loops, one that sums and one that stores. A single loop
 # would be vectorised or not depending on the addresses of its arrays, and its sums would differ in their last bits
-_ROWS_OF_SIZES = 1 << 20  # in `product_of_sizes`
+_ROWS_OF_SIZES = 1 << 20  # whose absolute values are in memory at a time
 
 
 class Hinges(NamedTuple):
@@ -264,9 +264,20 @@ def _moved(s, t, k, out=None):
 
 
 def product_of_sizes(a, b):
-    """Return Σ |a_i| |b_i| for vectors over rows; of the terms, only a part is in memory at a time."""
-    parts = [slice(first, first + _ROWS_OF_SIZES) for first in range(0, len(a), _ROWS_OF_SIZES)]
-    return float(sum(np.abs(a[part]) @ np.abs(b[part]) for part in parts))
+    """Return Σ |a_i| |b_i| for vectors over rows; b may be one number without memory of its own."""
+    if len(b) and b.strides == (0,):
+        parts = [slice(first, first + _ROWS_OF_SIZES) for first in range(0, len(a), _ROWS_OF_SIZES)]
+        return abs(float(b[0])) * float(sum(np.abs(a[part]).sum() for part in parts))
+    return float(_sum_of_sizes(a, b))
+
+
+@compiled(fastmath=SUMS)
+def _sum_of_sizes(a, b):
+    """Return Σ |a_i b_i|."""
+    total = 0.0
+    for i in range(a.size):
+        total += abs(a[i] * b[i])
+    return total
 
 
 def norms_of(squared_norms):
