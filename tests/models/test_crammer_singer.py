@@ -42,7 +42,6 @@ def test_planes_and_sweeps_have_the_same_optimum(solver, fit_intercept, rows):
     assert model.coef_.shape == sweeps.coef_.shape == (4, 6)
     assert not hasattr(model, "dual_coef_")
     np.testing.assert_allclose(model.coef_, sweeps.coef_, atol=0.1 if solver == "svmperf" else 0.02)
-    assert np.mean(model.predict(X) == sweeps.predict(X)) > 0.95
 
 
 @pytest.mark.parametrize("container", [np.asarray, csr_array])

@@ -25,6 +25,7 @@ from widemargin._runtime.threads import run, split
 from widemargin.problems.line_search import SampledKinks, stride_of_sample, zero_by_kinks
 from widemargin.problems.row_risk import BLOCK_ROWS, Step, axpby, joined_kinks
 
+_SCORES_PER_SAMPLED_ROW = 8  # with more classes, a sample for the line search has fewer rows
 _SCORES_PER_TASK = 1 << 17  # a few tenths of a millisecond of work
 
 
@@ -60,7 +61,7 @@ class ClassRisk:
         self._ranges = split(self._n, 2 * -(-n_tasks // 2) if n_tasks > 1 else 1)  # an even number for two threads
         self._kinks = np.empty((2, self._n * (n_classes - 1)))
         self._c, *self._memory = np.empty((3, self._n * n_classes))
-        self._stride = stride_of_sample(self._n)
+        self._stride = stride_of_sample(self._n * n_classes // _SCORES_PER_SAMPLED_ROW)
         self.scale = float(cost.sum())
 
     def _table(self, scores):
@@ -106,21 +107,31 @@ def _slopes(rows, start, stop, S, C):
     """Set C[i] to a subgradient of row i's loss, start <= i < stop; return the sum of the losses."""
     total = 0.0
     for first in range(start, stop, BLOCK_ROWS):
-        of_block = 0.0
-        for i in range(first, min(first + BLOCK_ROWS, stop)):
-            scores, c = S[np.uint64(i)], C[np.uint64(i)]
+        last, of_block = min(first + BLOCK_ROWS, stop), 0.0
+        C[first:last] = 0.0
+        for i in range(first, last):
             own, cost = np.uint64(rows.label[i]), rows.cost[i]
-            worst, largest = own, 0.0
-            for m in range(scores.size):
-                loss = 1.0 + (scores[np.uint64(m)] - scores[own])
-                if loss > largest and np.uint64(m) != own:
-                    worst, largest = np.uint64(m), loss
-                c[np.uint64(m)] = 0.0
-            if worst != own:
-                c[worst], c[own] = cost, -cost
+            worst, largest = _largest_loss(S[np.uint64(i)], own)
             of_block += cost * largest
+            if worst != own:
+                C[np.uint64(i), worst], C[np.uint64(i), own] = cost, -cost
         total += of_block
     return total
+
+
+@compiled
+def _largest_loss(scores, own):
+    """Return the class other than `own` of the largest 1 + s_m − s_own, and that; `own` and 0 if none is positive.
+
+    Numbers are chosen without branches, which could not be predicted.
+    """
+    worst, largest, at_own = own, 0.0, scores[own]
+    for m in range(scores.size):
+        loss = 1.0 + (scores[np.uint64(m)] - at_own)
+        is_larger = (loss > largest) & (np.uint64(m) != own)
+        worst = np.uint64(m) if is_larger else worst
+        largest = loss if is_larger else largest
+    return worst, largest
 
 
 @compiled
@@ -147,14 +158,13 @@ def _collect_kinks(rows, start, stop, S, T, low, high, kinks):
 
 @compiled
 def _largest_line(s, t, own, k):
-    """Return the class whose line is largest at k, the steepest of equal ones."""
-    best = own
-    largest = s[own] + k * t[own]
+    """Return the class whose line is largest at k, one of them if several are."""
+    best, largest = own, s[own] + k * t[own]
     for m in range(s.size):
-        if np.uint64(m) != own:
-            value = 1.0 + s[np.uint64(m)] + k * t[np.uint64(m)]
-            if value > largest or (value == largest and t[np.uint64(m)] > t[best]):
-                best, largest = np.uint64(m), value
+        value = 1.0 + (s[np.uint64(m)] + k * t[np.uint64(m)])
+        is_larger = (value > largest) & (np.uint64(m) != own)
+        best = np.uint64(m) if is_larger else best
+        largest = value if is_larger else largest
     return best
 
 
@@ -163,7 +173,7 @@ def _walk(s, t, own, cost, active, low, high, kinks, n):
     """Write the kinks in (low, high] of one row to `kinks` from n on; return the slope after low, and the next n.
 
     At most n_classes − 1 kinks are written, since each leads to a steeper line. A kink that rounding has placed before
-    the last one is moved there; one before low has been passed.
+    the last one is moved there; one at low, where several lines are largest, has been passed.
     """
     place_before, slope_after_low = low, t[active]
     for _ in range(s.size - 1):
