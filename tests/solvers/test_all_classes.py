@@ -115,6 +115,15 @@ def test_auto_takes_what_the_settings_need(rng, tmp_path):
     file = CheckpointFile(str(tmp_path / "run"), {})
     assert chosen(problem, Settings(stopping="kkt"))[0].name == "crammer_singer"
     assert chosen(problem, Settings(checkpoint=file)) == (OCAS, "it writes checkpoints")
+    assert chosen(problem, Settings())[1] == "few rows"
+    X = rng.standard_normal((6000, 10))
+    for factor, spec, why in ((0.5, "crammer_singer", "small costs"), (2.0, "ocas", "large costs")):
+        large = CrammerSinger(Matrix(X), np.arange(6000) % 3, np.full(6000, factor / 10.0), 3)
+        found = chosen(large, Settings())
+        assert (found[0].name, found[1]) == (spec, why)
+        assert chosen(large, Settings(stopping="kkt"))[0].name == "crammer_singer"
+    wide = CrammerSinger(Matrix(rng.standard_normal((300, 400))), np.arange(300) % 3, np.ones(300), 3)
+    assert chosen(wide, Settings())[1] == "few rows"
 
 
 def test_numbers_beyond_double_precision_are_refused(rng):

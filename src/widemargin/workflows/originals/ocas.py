@@ -143,7 +143,8 @@ def classify_file(data: str, model: str, output: str, *, with_scores: bool = Fal
     wrong = labels != y
     classes = [1, -1] if is_binary else np.unique(y).astype(int).tolist()
     parts = " ".join(f"{form.format(label)}: {_share(wrong[y == label])}" for label in classes if (y == label).any())
-    return [f"Classification error: {_share(wrong)}", f"Per-class errors: {parts}"]
+    end = "" if is_binary else " "  # as linclassif prints it
+    return [f"Classification error: {_share(wrong)}", f"Per-class errors: {parts}{end}"]
 
 
 def _share(wrong):
