@@ -24,7 +24,6 @@ from widemargin.solvers.cutting_planes.methods import OCAS
 from widemargin.solvers.finishing import finishing_risk
 from widemargin.solvers.registry import solvers_of
 
-
 _LEAST_STEPS_OF_PLANES = 1.0  # mean of cost |x|², from which on cutting planes are chosen
 _LEAST_PRODUCTS_OF_PLANES = (
     1 << 17
