@@ -1,10 +1,10 @@
-"""Lines of 32 numbers: the vector instructions do what the plain bodies say."""
+"""Lines of 32 and of 16 numbers: the vector instructions do what the plain bodies say."""
 
 import numpy as np
 import pytest
 
 from widemargin._runtime.compile import compiled
-from widemargin._runtime.simd import LANES, add_line, no_lanes, put_lanes
+from widemargin._runtime.simd import LANES, SHORT_LANES, add_line, no_lanes, no_short_lanes, put_lanes
 
 TYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 
@@ -18,17 +18,27 @@ def _combine(factors, lines, panel, out, j):
     put_lanes(sums, out, j)
 
 
-PLAIN = getattr(_combine, "py_func", _combine)
+@compiled
+def _combine_short(factors, lines, panel, out, j):
+    """As `_combine`, for SHORT_LANES numbers."""
+    sums = no_short_lanes(panel)
+    for k in range(factors.size):
+        sums = add_line(sums, factors[k], panel, lines[k])
+    put_lanes(sums, out, j)
+
+
+WIDTHS = pytest.mark.parametrize(("combine", "width"), [(_combine, LANES), (_combine_short, SHORT_LANES)])
 
 
 @TYPES
+@WIDTHS
 @pytest.mark.parametrize("n_lines", [0, 1, 3, 40])
-def test_compiled_lines_add_up_as_the_plain_ones_do(dtype, n_lines, rng):
-    panel = rng.standard_normal((20, LANES)).astype(dtype)
+def test_compiled_lines_add_up_as_the_plain_ones_do(combine, width, dtype, n_lines, rng):
+    panel = rng.standard_normal((20, width)).astype(dtype)
     factors, lines = rng.standard_normal(n_lines).astype(dtype), rng.integers(0, 20, n_lines).astype(np.uint32)
-    compiled_out, plain_out = np.full((2, 5, LANES), np.nan, dtype)
-    _combine(factors, lines, panel, compiled_out, 3)
-    PLAIN(factors, lines, panel, plain_out, 3)
+    compiled_out, plain_out = np.full((2, 5, width), np.nan, dtype)
+    combine(factors, lines, panel, compiled_out, 3)
+    getattr(combine, "py_func", combine)(factors, lines, panel, plain_out, 3)
     # The compiler may fuse a product and a sum, which rounds once less: not the same to the bit.
     scale = np.abs(factors) @ np.abs(panel[lines]) + np.finfo(dtype).tiny
     assert np.abs(compiled_out[3] - plain_out[3]).max() <= (4 * n_lines + 1) * np.finfo(dtype).eps * scale.max()
@@ -36,10 +46,11 @@ def test_compiled_lines_add_up_as_the_plain_ones_do(dtype, n_lines, rng):
 
 
 @TYPES
-def test_only_the_line_asked_for_is_written(dtype, rng):
-    panel = rng.standard_normal((4, LANES)).astype(dtype)
-    out = np.full((5, LANES), np.nan, dtype)
-    _combine(np.ones(1, dtype), np.array([2], np.uint32), panel, out, 1)
+@WIDTHS
+def test_only_the_line_asked_for_is_written(combine, width, dtype, rng):
+    panel = rng.standard_normal((4, width)).astype(dtype)
+    out = np.full((5, width), np.nan, dtype)
+    combine(np.ones(1, dtype), np.array([2], np.uint32), panel, out, 1)
     assert np.array_equal(out[1], panel[2])
     assert np.isnan(np.delete(out, 1, axis=0)).all()
 

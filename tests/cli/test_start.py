@@ -58,5 +58,9 @@ def test_names_of_solvers_are_those_of_the_registry(formulation, stopping, free)
     assert solver_names.names_of(ours, free_intercept=free, stopping=stopping) == known
 
 
+def test_solvers_of_all_classes_are_those_of_risks_and_the_choice():
+    assert list(solver_names.ALL_CLASSES) == ["auto", *names_of(RiskProblem)]
+
+
 def test_tasks_of_svmlight_models_are_those_of_their_reader():
     assert list(SVMLIGHT_TASKS) == list(TASKS)

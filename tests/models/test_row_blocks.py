@@ -277,15 +277,16 @@ def test_what_needs_rows_in_memory_is_refused_by_name(streaming, tmp_path, monke
     X = rows()
     y = targets(X, "3")
     blocks = blocks_of(tmp_path, X, y)
-    with pytest.raises(ValueError, match=r"multi_class='crammer_singer' needs all rows in memory .* in blocks on disk"):
-        LinearSVC(multi_class="crammer_singer").fit(blocks)
-    with pytest.raises(ValueError, match=r"multi_class='crammer_singer' needs all rows .* sparse rows dense"):
-        LinearSVC(multi_class="crammer_singer", scaling="standard").fit(rows("sparse"), y)
+    sweeps = LinearSVC(multi_class="crammer_singer", solver="dcd")
+    with pytest.raises(ValueError, match=r"crammer_singer' by coordinate descent needs all rows .* in blocks on disk"):
+        sweeps.fit(blocks)
+    with pytest.raises(ValueError, match=r"crammer_singer' by coordinate descent needs all .* sparse rows dense"):
+        clone(sweeps).set_params(scaling="standard").fit(rows("sparse"), y)
     with pytest.raises(ValueError, match=r"penalty='l1' needs all rows in memory .* columns; .* blocks on disk"):
         LinearSVC("l1").fit(blocks)
     with pytest.raises(ValueError, match=r"penalty='l1' needs all rows .* these are centred, which would make sparse"):
         LinearSVC("l1", scaling="standard").fit(rows("sparse"), y)
-    with pytest.raises(ValueError, match="crammer_singer' keeps no checkpoints"):
-        LinearSVC(multi_class="crammer_singer", checkpoint=tmp_path / "run").fit(X, y)
+    with pytest.raises(ValueError, match="crammer_singer' by coordinate descent keeps no checkpoints"):
+        clone(sweeps).set_params(checkpoint=tmp_path / "run").fit(X, y)
     with pytest.raises(ValueError, match="'dcd' needs all rows in memory"):
         LinearSVC(solver="dcd").fit(blocks)

@@ -310,8 +310,8 @@ def test_where_no_solver_writes_checkpoints_they_are_refused(clouds, tmp_path):
         svc("auto", path, stopping="kkt").fit(X, y)
     with pytest.raises(ValueError, match=r"'newton' writes no checkpoints .* Use solver='sbm', 'svmperf' or 'ocas'"):
         svc("newton", path).fit(X[:1000].repeat(2, axis=1).repeat(20, axis=1), y[:1000])  # wide: an active set
-    with pytest.raises(ValueError, match="crammer_singer' keeps no checkpoints"):
-        svc("auto", path, multi_class="crammer_singer").fit(X, np.arange(5000) % 3)
+    with pytest.raises(ValueError, match="crammer_singer' by coordinate descent keeps no checkpoints"):
+        svc("dcd", path, multi_class="crammer_singer").fit(X, np.arange(5000) % 3)
     assert not path.exists()
 
 

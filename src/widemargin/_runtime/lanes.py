@@ -1,3 +1,4 @@
-"""The length of the vectors of `simd`."""
+"""The lengths of the vectors of `simd`."""
 
 LANES = 32  # numbers in a vector
+SHORT_LANES = 16  # in a short one

@@ -1,7 +1,7 @@
-"""Vectors of 32 numbers that compiled loops keep in SIMD registers.
+"""Vectors of 32 numbers, or of 16, that compiled loops keep in SIMD registers.
 
-    sums = no_lanes(panel)                     zeros, of the panel's type
-    sums = add_line(sums, x, panel, k)         sums + x * panel[k], all 32 at once
+    sums = no_lanes(panel)                     zeros, of the panel's type; 16 of them: no_short_lanes(panel)
+    sums = add_line(sums, x, panel, k)         sums + x * panel[k], all of them at once
     put_lanes(sums, out, j)                    out[j] = sums
 
 Numba has no such type. Partial sums in an array would be loaded and stored at every step, which took four times as
@@ -13,11 +13,17 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled_choice
 from widemargin._runtime.lanes import LANES as LANES
+from widemargin._runtime.lanes import SHORT_LANES as SHORT_LANES
 
 
 def no_lanes(panel):
     """Return LANES zeros of the panel's type."""
     return np.zeros(LANES, panel.dtype)
+
+
+def no_short_lanes(panel):
+    """Return SHORT_LANES zeros of the panel's type."""
+    return np.zeros(SHORT_LANES, panel.dtype)
 
 
 def add_line(sums, x, panel, k):
@@ -35,6 +41,13 @@ def _compiled_no_lanes(panel):
     from widemargin._runtime.simd_instructions import zero
 
     return lambda panel: zero(panel)
+
+
+@compiled_choice(no_short_lanes)
+def _compiled_no_short_lanes(panel):
+    from widemargin._runtime.simd_instructions import short_zero
+
+    return lambda panel: short_zero(panel)
 
 
 @compiled_choice(add_line)

@@ -27,6 +27,7 @@ from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.columns import at_columns, occurring_columns
 from widemargin.data.gram import gram
 from widemargin.data.rows import DenseRows, SparseRows, row_axpy, row_dot, row_norm, row_prefetch
+from widemargin.data.tables import add_combinations, panels_of, set_score_table
 
 _VALUES_PER_RANGE = 1 << 17  # stored values in one task of a threaded pass, which take about 0.1 milliseconds
 _MAX_RANGES = 64
@@ -182,6 +183,26 @@ class Matrix:
         run(add_combination, arguments, self.threads(n_jobs))
         return parts.sum(axis=0) if len(parts) > 1 else parts[0]
 
+    def score_table(self, W: Floats, n_jobs: int | None = 1, out: Floats | None = None) -> Floats:
+        """Return X W', a line of scores for each row of X; it is written to `out` if given."""
+        out, panels = np.empty((self.n_rows, len(W))) if out is None else out, panels_of(W)
+        tasks = [(self.rows, panels, *ends, out) for ends in self.ranges()]
+        run(set_score_table, tasks, threads_for(n_jobs, len(W) * self.n_stored))
+        return out
+
+    def combine_table(self, C: Floats, n_jobs: int | None = 1) -> Floats:
+        """Return C'X in float64, a line for each column of C; the same to the last bit for any number of threads."""
+        ranges, n_outputs = self._table_ranges(C.shape[1]), C.shape[1]
+        parts = np.zeros((len(ranges), n_outputs, self.n_columns))
+        tasks = [(self.rows, C, *ends, part) for ends, part in zip(ranges, parts, strict=True)]
+        run(add_combinations, tasks, threads_for(n_jobs, n_outputs * self.n_stored))
+        return parts.sum(axis=0) if len(parts) > 1 else parts[0]
+
+    def longest_table_sum(self, n_outputs: int) -> int:
+        """Return the largest number of terms added sequentially in an entry of `combine_table`."""
+        n_ranges = len(self._table_ranges(n_outputs))
+        return -(-self.n_rows // n_ranges) + n_ranges
+
     def scores_and_combination(self, w: Floats, c: Floats, n_jobs: int | None = 1) -> tuple[Floats, Floats]:
         """Return `scores(w)` and `combine(c)`; a matrix on disk takes one pass for both."""
         return self.scores(w, n_jobs), self.combine(c, n_jobs)
@@ -295,6 +316,10 @@ class Matrix:
     def _combine_ranges(self):
         """Divide the rows for `combine`, into so few ranges that their separate sums cost little compared with X."""
         return self.ranges(max(1, self.n_stored // (4 * max(1, self.n_columns))))
+
+    def _table_ranges(self, n_outputs):
+        """Divide the rows for `combine_table`, as `_combine_ranges` does for one output."""
+        return self.ranges(max(1, self.n_stored // (4 * max(1, n_outputs * self.n_columns))))
 
     def threads(self, n_jobs: int | None) -> int | None:
         """Return n_jobs, or 1 if a pass over the rows takes so little time that threads are not worth it."""

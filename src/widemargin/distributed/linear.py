@@ -7,9 +7,10 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin.distributed.estimator import OnCluster, on_cluster
-from widemargin.distributed.matrix import DistributedQP, GatheredMatrix
-from widemargin.distributed.statements import ClassStatement, RegressionStatement
+from widemargin.distributed.matrix import ClassProblem, DistributedQP, GatheredMatrix
+from widemargin.distributed.statements import AllClassesStatement, ClassStatement, RegressionStatement
 from widemargin.models import linear
+from widemargin.models.crammer_singer import check_crammer_singer
 from widemargin.models.elastic_net import refuse_elsewhere
 from widemargin.problems.formulations import Intercept
 from widemargin.solvers.newton.smoothed import MAX_COLUMNS
@@ -18,10 +19,14 @@ from widemargin.solvers.newton.smoothed import MAX_COLUMNS
 class _LinearOnCluster(OnCluster):
     """Linear models whose objective is a sum over rows."""
 
+    def _matrix_of_rows(self, rows):
+        """Return the matrix of ClusterRows, with a constant column if the intercept is penalised."""
+        constant = self.intercept_scaling if self._intercept is Intercept.PENALISED else 0.0
+        return rows.matrix(constant, self.scaling, self.max_memory)
+
     def _fit_statements(self, rows, statements):
         """Solve a problem for each statement, and keep the solutions; those have no dual variables of rows."""
-        constant = self.intercept_scaling if self._intercept is Intercept.PENALISED else 0.0
-        matrix = rows.matrix(constant, self.scaling, self.max_memory)
+        matrix = self._matrix_of_rows(rows)
         is_by_planes = self.solver not in ("auto", "newton") or matrix.n_columns > MAX_COLUMNS
         is_by_planes = is_by_planes and not statements[0].entropy
         if self._intercept is Intercept.FREE and is_by_planes:  # planes need the best intercept, and so all scores
@@ -64,8 +69,8 @@ class LinearSVC(ClassifierOnCluster, linear.LinearSVC):
     **parameters
         Those of `widemargin.LinearSVC`, with the same defaults. `n_jobs` is the number of threads of each
         worker, by default all that it has, and `max_memory` is what each worker keeps of rows in files. Solvers that
-        need all rows in one process ("dcd", "avsf", "climb", "sbm"), `multi_class="crammer_singer"` and penalties other
-        than "l2" are refused.
+        need all rows in one process ("dcd", "avsf", "climb", "sbm") and penalties other than "l2" are refused.
+        `multi_class="crammer_singer"` is solved by cutting planes.
     client : distributed.Client or None, default=None
         The cluster; None is the client that was made last in this process.
 
@@ -102,12 +107,16 @@ class LinearSVC(ClassifierOnCluster, linear.LinearSVC):
         """Raise ValueError for parameters that are not valid, or not for a cluster."""
         super()._check_parameters()
         refuse_elsewhere(self, "in partitions on a cluster")
-        if self.multi_class == "crammer_singer":
-            raise ValueError("multi_class='crammer_singer' needs all rows in one process; use 'ovr' on a cluster.")
 
     def _fit_rows(self, rows):
         self.classes_ = rows.classes
-        self._fit_statements(rows, self._statements(self._class_costs(rows)))
+        if not self._solves_all_classes_at_once:
+            self._fit_statements(rows, self._statements(self._class_costs(rows)))
+            return
+        matrix = self._matrix_of_rows(rows)
+        check_crammer_singer(self, matrix)
+        problem = ClassProblem.of(matrix, AllClassesStatement(self.classes_, self._class_costs(rows)))
+        self._keep([self._solve_all_classes(problem, matrix)], matrix)
 
 
 @on_cluster

@@ -1,8 +1,9 @@
 """Matrix and problems whose rows are on a cluster: what the client knows of them, and how solvers ask for the rest.
 
 `DistributedMatrix` has the numbers that solvers read from a matrix, and a `place`, the `Group`, at which they call
-functions of rows. `DistributedQP` and `PairProblem` stand for the problem of each partition. `GatheredMatrix` is for
-risks that need the scores of all rows at one place: it brings them to the client, eight bytes for each row and pass.
+functions of rows. `DistributedQP`, `PairProblem` and `ClassProblem` stand for the problem of each partition.
+`GatheredMatrix` is for risks that need the scores of all rows at one place: it brings them to the client, eight bytes
+for each row and pass.
 """
 
 import math
@@ -15,6 +16,7 @@ from scipy.sparse import issparse, vstack
 from widemargin._runtime.place import HERE
 from widemargin.data.blocks.placement import scaled_matrix
 from widemargin.data.matrix import Matrix
+from widemargin.data.stacked import StackedMatrix
 from widemargin.distributed.intercept import best_intercept
 from widemargin.distributed.partition import ROWS, THREADS
 from widemargin.distributed.statements import (
@@ -25,6 +27,7 @@ from widemargin.distributed.statements import (
     norm_of,
     problem_facts,
     sample_of,
+    scale_of,
     scores_of,
     stated,
 )
@@ -32,6 +35,7 @@ from widemargin.kernels.values import KernelValues
 from widemargin.problems import magnitudes
 from widemargin.problems.formulations import DualQP, RiskProblem
 
+_MAX_RANGES = 64  # of the rows of a partition in memory, whose sums are added
 _MAX_SAMPLE_VALUES = 1 << 24  # of the rows that the client fits first, as a warm start: about a hundred megabytes
 
 
@@ -97,6 +101,10 @@ class DistributedMatrix:
     def longest_sum(self):
         """Largest number of terms added sequentially in a sum over rows."""
         return max(one.longest_sum for one in self._facts()) + (self.n_parts - 1).bit_length()
+
+    def longest_table_sum(self, n_outputs):
+        """Return a bound of the number of terms added sequentially in a sum over rows for several outputs."""
+        return int(np.diff(self._ends).max()) + self.n_parts + _MAX_RANGES
 
     @property
     def largest_norm(self):
@@ -245,11 +253,11 @@ class DistributedQP(DualQP):
 
 
 @dataclass(frozen=True, eq=False)
-class PairProblem(RiskProblem):
-    """The RiskProblem of each partition, for pairs of rows of the same query."""
+class PartitionedRisk(RiskProblem):
+    """The RiskProblem of each partition; the risk is the sum of theirs, and its field is None here."""
 
     parts: Any = None  # what stands for the problems
-    C: float = 1.0
+    C: float = 1.0  # the factor by which the risk multiplies a mean loss
 
     is_sum_over_rows = is_squared = False
 
@@ -265,18 +273,38 @@ class PairProblem(RiskProblem):
 
     @property
     def largest_slope(self):
-        """An upper bound of Σ |c_i| of every subgradient c of the risk: that of a mean over pairs."""
+        """An upper bound of Σ |c_i| of every subgradient c of the risk: that of a mean over pairs of rows or classes."""
         return 2.0 * self.C
-
-    @classmethod
-    def of(cls, X, statement):
-        """State the problem on all partitions."""
-        return cls(X, None, X.place.create(stated, statement, ROWS, X), statement.C)
 
     def check(self, squared_norms):
         """Raise ValueError if numbers of the problem may overflow."""
         magnitudes.check_mean_risk(self.C, np.array([self.X.largest_norm]))
 
     def checksum(self):
-        """Return a number that differs if rows have other targets or queries."""
+        """Return a number that differs if rows have other targets, costs or queries."""
         return hash(tuple(self.X.place.each(RiskProblem.checksum, self))) & 0xFFFFFFFF
+
+
+class PairProblem(PartitionedRisk):
+    """The RiskProblem of each partition, for pairs of rows of the same query."""
+
+    @classmethod
+    def of(cls, X, statement):
+        """State the problem on all partitions."""
+        return cls(X, None, X.place.create(stated, statement, ROWS, X), statement.C)
+
+
+class ClassProblem(PartitionedRisk):
+    """The RiskProblem of each partition, for all classes at once: a sum over rows."""
+
+    is_sum_over_rows = True
+
+    @classmethod
+    def of(cls, X, statement):
+        """State the problem on all partitions."""
+        parts = X.place.create(stated, statement, ROWS, X)
+        return cls(StackedMatrix(X, len(statement.classes)), None, parts, float(X.place.total(scale_of, parts)))
+
+    def as_risk(self, n_jobs=None):
+        """Return the problem itself, as that of a `CrammerSinger` problem does."""
+        return self

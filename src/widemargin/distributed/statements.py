@@ -22,6 +22,7 @@ from widemargin.problems import classification, regression
 from widemargin.problems.entropy_risk import total_width
 from widemargin.problems.formulations import RiskProblem, checksum_of
 from widemargin.problems.magnitudes import checked_objective_at_zero
+from widemargin.problems.multiclass import CrammerSinger
 from widemargin.problems.ranking import PairRisk
 from widemargin.problems.row_loss import RowLoss
 from widemargin.problems.row_risk import hinges_of
@@ -174,6 +175,19 @@ class ClassStatement(NamedTuple):
         return state(X, sign, cost, free_intercept=self.free_intercept)
 
 
+class AllClassesStatement(NamedTuple):
+    """All classes at once: the labels, and the cost of a row of each class."""
+
+    classes: np.ndarray
+    cost: np.ndarray
+
+    def problem(self, rows, X):
+        """Return the RiskProblem of a partition."""
+        label = np.searchsorted(self.classes, rows.y)
+        cost = self.cost[label] * (1.0 if rows.weight is None else rows.weight)
+        return CrammerSinger(X, label, cost, len(self.classes)).as_risk()
+
+
 class RegressionStatement(NamedTuple):
     """A regression: the cost of a row, the tube, the loss, which has no entropy."""
 
@@ -205,6 +219,11 @@ class PairStatement(NamedTuple):
 def stated(statement, rows, X):
     """Return the problem of a partition."""
     return statement.problem(rows, X)
+
+
+def scale_of(problem):
+    """Return the factor by which the risk of a partition multiplies a mean loss."""
+    return problem.scale
 
 
 def _pair_risk(rows, C):

@@ -154,10 +154,10 @@ class LinearModel(WeightedModel):
             raise ValueError("sample_weight is zero for every row; at least one must be positive.")
         return X, y, weight
 
-    def _matrix(self, X, n_problems):
+    def _matrix(self, X, n_problems, n_vectors=VECTORS_OF_ROW_LOSSES):
         """Return X as a Matrix for so many problems, with a constant column if the intercept is penalised."""
         constant = self.intercept_scaling if self._intercept is Intercept.PENALISED else 0.0
-        return self._matrix_of(X, constant, n_problems)
+        return self._matrix_of(X, constant, n_problems, n_vectors)
 
     def _check(self, X, y, sample_weight):
         """Return the matrix, the targets and one weight for each row, as `_check_data` of the subclass does."""

@@ -30,8 +30,8 @@ from widemargin.models.argument_types import (
     RowsOrBlocks,
     Scaling,
 )
-from widemargin.models.base import LinearModel, one_by_one
-from widemargin.models.crammer_singer import check_crammer_singer
+from widemargin.models.base import LinearModel
+from widemargin.models.crammer_singer import AllClassesAtOnce, check_crammer_singer
 from widemargin.models.elastic_net import check_sparse_penalty, elastic_nets, has_sparse_penalty, solve_elastic_nets
 from widemargin.models.inputs import check_class_weight, class_factors, encode_labels, narrowed, scaled_rows
 from widemargin.models.probabilities import LogisticProbabilities
@@ -43,10 +43,9 @@ from widemargin.problems import classification, regression
 from widemargin.problems.formulations import Intercept
 from widemargin.problems.multiclass import CrammerSinger
 from widemargin.problems.row_loss import RowLoss
-from widemargin.solvers.coordinate_descent.crammer_singer import crammer_singer
 
 
-class LinearSVC(LogisticProbabilities, SparseWeights, ScoresRowBlocks, ClassifierMixin, LinearModel):
+class LinearSVC(LogisticProbabilities, SparseWeights, ScoresRowBlocks, ClassifierMixin, AllClassesAtOnce):
     """Linear support vector classification, two classes or more, with a proof of how good the model is.
 
     Parameters
@@ -66,7 +65,8 @@ class LinearSVC(LogisticProbabilities, SparseWeights, ScoresRowBlocks, Classifie
     C : float, default=1.0
         Weight of the losses against ½|w|².
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        With three classes or more: one problem per class against the rest, solved in parallel, or all at once.
+        With three classes or more: one problem per class against the rest, solved in parallel, or all at once, by dual
+        coordinate descent or, with `solver="ocas"` and `"svmperf"`, by cutting planes.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float, default=1.0
@@ -260,11 +260,6 @@ class LinearSVC(LogisticProbabilities, SparseWeights, ScoresRowBlocks, Classifie
         factor = class_factors(self.class_weight, self.classes_, label, weight)
         return scaled_rows(self.C, weight) if factor is None else self.C * weight * factor[label]
 
-    @property
-    def _solves_all_classes_at_once(self):
-        """Whether the problem is that of Crammer and Singer, which for two classes is that of one weight vector."""
-        return self.multi_class == "crammer_singer" and len(self.classes_) > 2
-
     def _problems(self, X, label, cost):
         """Return a function for each problem that states it: one for two classes, else one for each class.
 
@@ -285,10 +280,7 @@ class LinearSVC(LogisticProbabilities, SparseWeights, ScoresRowBlocks, Classifie
         """Return the Solution of each problem."""
         if has_sparse_penalty(self):
             return solve_elastic_nets(self, problems, X)
-        if not self._solves_all_classes_at_once:
-            return super()._solve_problems(problems, X)
-        last = self._last_dual_variables(len(self.classes_), X.n_rows)
-        return self._solve(one_by_one(crammer_singer), problems, [None if last is None else last.T])
+        return super()._solve_problems(problems, X)
 
     def decision_function(self, X: RowsOrBlocks) -> Floats:
         """Return the score of each row for each class (n_samples, n_classes), or of the second of two (n_samples,)."""

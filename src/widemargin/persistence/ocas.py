@@ -20,6 +20,12 @@ def write_weights(path: FilePath, w: Floats, intercept: float) -> None:
         file.writelines(f"{value:.17g}\n".encode() for value in [*np.ravel(w).tolist(), float(intercept)])
 
 
+def write_classes(path: FilePath, W: Floats) -> None:
+    """Write weights (n_features, n_classes) as msvmocas does, with 17 digits."""
+    with replacing(path) as file:
+        file.writelines((" ".join(f"{value:.17g}" for value in line) + "\n").encode() for line in W.tolist())
+
+
 def read_weights(path: FilePath) -> tuple[Floats, Floats]:
     """Return weights (n_classes, n_features) and intercepts; there is one row if svmocas wrote the file.
 

@@ -6,7 +6,7 @@ Its dual has n_classes dual variables beta_i[m] per row, which sum to zero:
 
     maximise   Σ_i beta_i[label_i] − ½ Σ_m |X'beta[:, m]|²      beta_i[m] <= cost_i if m = label_i, else 0
 
-and w_m = X'beta[:, m] at the optimum.
+and w_m = X'beta[:, m] at the optimum. As a risk of scores, n_classes for each row, it is a RiskProblem (`as_risk`).
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from widemargin.data.matrix import Matrix
+from widemargin.data.stacked import StackedMatrix
 from widemargin.problems.certificates import Certificate, combination, scores
+from widemargin.problems.class_risk import ClassRisk
+from widemargin.problems.formulations import RiskProblem, checksum_of
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,15 @@ class CrammerSinger:
     label: np.ndarray
     cost: np.ndarray
     n_classes: int
+
+    def checksum(self):
+        """Return a number that differs if labels or costs of rows differ."""
+        return checksum_of(self.label, self.cost)
+
+    def as_risk(self, n_jobs=1):
+        """Return the RiskProblem of all classes: w are the weight vectors of the classes, one after the other."""
+        risk = ClassRisk(self.label, self.cost, self.n_classes, n_jobs)
+        return RiskProblem(StackedMatrix(self.X, self.n_classes), risk)
 
 
 def certify(problem, W, beta):

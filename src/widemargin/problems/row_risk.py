@@ -41,7 +41,7 @@ from widemargin.problems.losses import hinge_argument
 _ROWS_PER_TASK = 1 << 17  # a few tenths of a millisecond of work, enough to occupy another thread
 BLOCK_ROWS = 1 << 10  # rows that stay in the cache between two loops, one that sums and one that stores. A single loop
 # would be vectorised or not depending on the addresses of its arrays, and its sums would differ in their last bits
-_ROWS_OF_SIZES = 1 << 20  # in `product_of_sizes`
+_ROWS_OF_SIZES = 1 << 20  # whose absolute values are in memory at a time
 
 
 class Hinges(NamedTuple):
@@ -142,12 +142,7 @@ class RowRisk:
         """Return the slope of R just after k = low, and the places and jumps of the kinks in (low, high]."""
         tasks = [(self._hinges, *ends, s, t, low, high, self._kinks) for ends in self._ranges]
         found = run(_collect_kinks, tasks, self._n_jobs)
-        n_layers, n = len(self._hinges.signed_weight), 0
-        for (start, _), (_, count) in zip(self._ranges, found, strict=True):  # move the kinks of all ranges together
-            first = n_layers * start
-            self._kinks[:, n : n + count] = self._kinks[:, first : first + count]
-            n += count
-        return sum(slope for slope, _ in found), *self._kinks[:, :n]
+        return joined_kinks(self._kinks, [len(self._hinges.signed_weight) * start for start, _ in self._ranges], found)
 
     def sampled_kinks(self, s, t, k_min, stride):
         """Return the SampledKinks of every `stride`-th row."""
@@ -157,6 +152,18 @@ class RowRisk:
         s, t = s[::stride].copy(), t[::stride].copy()
         slope_before, count = _collect_kinks(self._sample, 0, len(s), s, t, k_min, np.inf, self._kinks)
         return SampledKinks(slope_before, *self._kinks[:, :count].copy(), stride)
+
+
+def joined_kinks(kinks, firsts, found):
+    """Return the slope before the kinks of all ranges of rows, and their places and jumps, moved together in `kinks`.
+
+    `found` has the slope and the number of kinks of each range, and `firsts` where they begin.
+    """
+    n = 0
+    for first, (_, count) in zip(firsts, found, strict=True):
+        kinks[:, n : n + count] = kinks[:, first : first + count]
+        n += count
+    return sum(slope for slope, _ in found), *kinks[:, :n]
 
 
 def hinges_of(problem, squared):
@@ -260,9 +267,20 @@ def _moved(s, t, k, out=None):
 
 
 def product_of_sizes(a, b):
-    """Return Σ |a_i| |b_i| for vectors over rows; of the terms, only a part is in memory at a time."""
-    parts = [slice(first, first + _ROWS_OF_SIZES) for first in range(0, len(a), _ROWS_OF_SIZES)]
-    return float(sum(np.abs(a[part]) @ np.abs(b[part]) for part in parts))
+    """Return Σ |a_i| |b_i| for vectors over rows; b may be one number without memory of its own."""
+    if len(b) and b.strides == (0,):
+        parts = [slice(first, first + _ROWS_OF_SIZES) for first in range(0, len(a), _ROWS_OF_SIZES)]
+        return abs(float(b[0])) * float(sum(np.abs(a[part]).sum() for part in parts))
+    return float(_sum_of_sizes(a, b))
+
+
+@compiled(fastmath=SUMS)
+def _sum_of_sizes(a, b):
+    """Return Σ |a_i b_i|."""
+    total = 0.0
+    for i in range(a.size):
+        total += abs(a[i] * b[i])
+    return total
 
 
 def norms_of(squared_norms):

@@ -78,7 +78,8 @@ def _linear_svc(rows, more):
     for solver in names_of(DualQP, intercept=Intercept.FREE):
         LinearSVC(solver=solver, penalize_intercept=False).fit(rows.X, rows.two)
     LinearSVC(scaling="standard").fit(rows.X, rows.three).decision_function(rows.X)
-    LinearSVC(multi_class="crammer_singer").fit(rows.X, rows.three).predict(rows.X)
+    for solver in ("auto", "ocas", "svmperf"):
+        LinearSVC(multi_class="crammer_singer", solver=solver).fit(rows.X, rows.three).predict(rows.X)
     for of_rows, is_penalised in product((rows, more), (True, False)):
         for loss in MARGIN_LOSSES:
             LinearSVC("l1", loss, penalize_intercept=is_penalised).fit(of_rows.X, of_rows.two)

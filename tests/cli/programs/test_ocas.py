@@ -67,7 +67,7 @@ def test_costs_of_rows_are_read_from_a_file(call, two, tmp_path, rng):
     ("letters", "reason"),
     [
         ("-a 5 -r 0", "Q_P-Q_D <= TolAbs(=5.000000) satisfied."),
-        ("-q 59 -r 0", "Q_P <= QPValue(=59.000000) satisfied."),
+        ("-q 59 -r 0", "Q_P <= QPBound(=59.000000) satisfied."),
         ("-r 0.5", "1-Q_D/Q_P <= TolRel(=0.500000) satisfied."),
     ],
 )

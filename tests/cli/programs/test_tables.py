@@ -7,7 +7,7 @@ import pytest
 from tests.cli.programs.originals import recorded
 
 from widemargin.cli.messages import UsageError
-from widemargin.cli.programs.registry import MODULES, REFUSED, program
+from widemargin.cli.programs.registry import MODULES, program
 from widemargin.cli.programs.table import ANY_VALUE, markdown
 
 PAGES = Path(__file__).parents[3] / "docs" / "from"
@@ -23,6 +23,7 @@ LETTERS = {  # of programs whose options are not in OPTIONS.md, from their manua
     "svm_perf_classify": "-v --d",
     "svm_rank_classify": "-v",
     "linclassif": "-e -o -t -v",
+    "msvmocas": "-c -n -m -s -a -r -q -t -v",
 }
 SECTIONS = {
     "svm_learn": "svm_learn 6.20",
@@ -130,13 +131,6 @@ def test_class_weights_are_read_by_label():
 def test_wrong_usage_is_named(words, rule):
     with pytest.raises(UsageError, match=re.escape(rule)):
         program("svm-train").parse(words)
-
-
-def test_msvmocas_is_refused_with_its_reason(call):
-    status, _, err = call("as", "msvmocas", "data", "model")
-    assert status == 2
-    assert "msvmocas cannot be had: there are no cutting planes for several classes" in err
-    assert list(REFUSED) == ["msvmocas"]
 
 
 def test_wrong_usage_ends_with_the_programs_status(call):

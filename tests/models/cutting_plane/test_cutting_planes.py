@@ -95,9 +95,3 @@ def test_a_fit_by_planes_leaves_no_multipliers_of_another(rows, monkeypatch):
 def test_stopping_short_is_told_in_planes(rows):
     with pytest.warns(ConvergenceWarning, match=r"ocas stopped after 2 planes \(max_iter reached\)"):
         LinearSVC(C=100.0, solver="ocas", max_iter=2).fit(rows[0], np.sign(rows[1]))
-
-
-@pytest.mark.parametrize("change", [{"solver": "ocas"}, {"solver": "newton"}, {"penalize_intercept": False}])
-def test_crammer_and_singers_machine_has_a_solver_of_its_own(change, rows):
-    with pytest.raises(ValueError, match="multi_class='crammer_singer' has a dual coordinate solver of its own"):
-        LinearSVC(multi_class="crammer_singer", **change).fit(rows[0], np.digitize(rows[1], [-1.0, 1.0]))

@@ -7,7 +7,7 @@ from widemargin.cli.help_text import width, wrapped
 from widemargin.cli.messages import UsageError, say
 from widemargin.cli.programs.install import install
 from widemargin.cli.programs.output import note_options
-from widemargin.cli.programs.registry import MODULES, REFUSED, program
+from widemargin.cli.programs.registry import MODULES, program
 from widemargin.workflows.errors import ArgumentError
 
 _WRONG_USAGE_OF_A_PROGRAM = 1  # exit status of LIBSVM's and LIBLINEAR's programs
@@ -43,8 +43,6 @@ def run(tokens):
     name, *rest = tokens
     if name == "--install":
         return _install(rest)
-    if name in REFUSED:
-        raise UsageError(f"{name} cannot be had: {REFUSED[name]}")
     if name not in MODULES:
         near = difflib.get_close_matches(name, MODULES, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""

@@ -278,8 +278,8 @@ def _make_linear_model(parser, options):
     for dest, only in _ONLY_FOR.items():
         if dest in given and task != only:
             parser.error(f"{parser.name(dest)} is for {only}, the task is {task}; leave it out or change --task")
-    if given.get("multi_class") == "crammer_singer" and (loss or given["solver"] != "auto"):
-        parser.error("--multi-class crammer_singer has a loss and a solver of its own; leave --loss and --solver out")
+    if given.get("multi_class") == "crammer_singer":
+        _check_all_classes(parser, loss, given["solver"])
     penalty.check_penalty(parser, given)
     _check_intercept_and_stopping(parser, given)
     bias = given.get("bias", 1.0)
@@ -297,6 +297,14 @@ def _estimator(place):
     """Return the class of an estimator from its place in widemargin.models."""
     module, _, name = place.rpartition(".")
     return getattr(import_module(f"widemargin.models.{module}"), name)
+
+
+def _check_all_classes(parser, loss, solver):
+    """Report a usage error for a loss, or a solver that is not for all classes at once."""
+    if loss:
+        parser.error("--multi-class crammer_singer has a loss of its own; leave --loss out")
+    if solver not in solver_names.ALL_CLASSES:
+        parser.error(f"--multi-class crammer_singer needs --solver {listed(solver_names.ALL_CLASSES, str)}")
 
 
 def _check_intercept_and_stopping(parser, given):

@@ -6,6 +6,8 @@ these tables with the registry.
 
 LINEAR = ("auto", "dcd", "avsf", "climb", "sbm", "newton", "svmperf", "ocas")
 RISK = ("svmperf", "ocas")
+ALL_CLASSES = ("auto", *RISK)
+"""Those of crammer_singer; `auto` chooses one of these, or coordinate descent, which has no other name."""
 KERNEL = ("auto", "svmlight", "smo")
 BASIS_CHOICES = ("auto", "uniform", "kmeans", "leverage", "greedy")
 """What `models.fixed_basis` has."""

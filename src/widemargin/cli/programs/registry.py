@@ -1,4 +1,4 @@
-"""The programs by name, and those that cannot be had."""
+"""The programs by name."""
 
 from importlib import import_module
 
@@ -15,11 +15,8 @@ MODULES = {
     "train": "liblinear_train",
     "predict": "liblinear_predict",
     "svmocas": "svmocas",
+    "msvmocas": "msvmocas",
     "linclassif": "linclassif",
-}
-REFUSED = {
-    "msvmocas": "there are no cutting planes for several classes at once; "
-    "widemargin train --multi-class crammer_singer solves the same problem"
 }
 
 

@@ -24,22 +24,26 @@ OPTIONS = (
 )  # fmt: skip
 
 
+def common_settings(arguments):
+    """Return the settings that svmocas and msvmocas have in common, as arguments of OcasSettings."""
+    return {
+        "C": arguments["-c"],
+        "n_rows": arguments["-n"],
+        "plain": arguments["-m"] == 0,
+        "max_planes": arguments["-s"],
+        "absolute": arguments["-a"],
+        "relative": arguments["-r"],
+        "target": arguments["-q"],
+        "max_seconds": arguments["-t"],
+    }
+
+
 def run(arguments):
     """Train and write the model; return the exit status."""
     from widemargin.workflows.originals.ocas import OcasSettings, learn_file
 
     settings = OcasSettings(
-        C=arguments["-c"],
-        costs=arguments["-C"],
-        constant=arguments["-b"],
-        n_rows=arguments["-n"],
-        plain=arguments["-m"] == 0,
-        max_planes=arguments["-s"],
-        n_jobs=arguments["-p"],
-        absolute=arguments["-a"],
-        relative=arguments["-r"],
-        target=arguments["-q"],
-        max_seconds=arguments["-t"],
+        costs=arguments["-C"], constant=arguments["-b"], n_jobs=arguments["-p"], **common_settings(arguments)
     )
     quiet = arguments["-v"] < 1
     with working(quiet=quiet):

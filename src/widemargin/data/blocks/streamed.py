@@ -26,6 +26,7 @@ from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.gram import ROWS_PER_BLOCK, adder
 from widemargin.data.matrix import Matrix, add_combination, set_all_scores, set_scores
 from widemargin.data.rows import taken
+from widemargin.data.tables import add_combinations, panels_of, set_score_table
 
 BLOCKS_IN_FLIGHT = 8  # that are read ahead or processed
 _BYTES_OF_A_RECORD = 64  # that coordinate descent has for each row that it keeps
@@ -132,6 +133,26 @@ class StreamedMatrix:
         """Return X'c in float64, one number per column; the same to the last bit for any number of threads."""
         total = self._sum_over(np.ascontiguousarray(c, dtype=np.float64), (self._n_raw,), add_combination, n_jobs)
         return self._scaled_combination(total)
+
+    def score_table(self, W: Floats, n_jobs: int | None = 1, out: Floats | None = None) -> Floats:
+        """Return X W', a line of scores for each row of X, in one pass; it is written to `out` if given."""
+        out = np.empty((self.n_rows, len(W))) if out is None else out
+        panels = panels_of(np.stack([self._weights(w) for w in W]))
+
+        def work(k, block, start, stop):
+            set_score_table(self._rows(block.rows), panels, 0, stop - start, out[start:stop])
+
+        self._pass(work, range(self.blocks.n_blocks), n_jobs)
+        return out
+
+    def combine_table(self, C: Floats, n_jobs: int | None = 1) -> Floats:
+        """Return C'X in float64, a line for each column of C; the same to the last bit for any number of threads."""
+        total = self._sum_over(C, (C.shape[1], self._n_raw), add_combinations, n_jobs)
+        return total if self.scaling is None else np.stack([self._scaled_combination(one) for one in total])
+
+    def longest_table_sum(self, n_outputs: int) -> int:
+        """Return the largest number of terms added sequentially in an entry of `combine_table`."""
+        return self.longest_sum
 
     def _scaled_combination(self, total):
         """Return X'c from the same sum over rows as they are in the file."""
@@ -249,10 +270,13 @@ class StreamedMatrix:
         return w if self.scaling is None else self.scaling.adjoint(w, self.constant)
 
     def _sum_over(self, c, shape, add, n_jobs):
-        """Return the sum of what `add(rows, c, start, stop, out)` adds for the rows with c ≠ 0 of each block."""
+        """Return the sum of what `add(rows, c, start, stop, out)` adds for the rows with c ≠ 0 of each block.
+
+        c has a number, or a line of numbers, for each row.
+        """
         parts = [c[start:stop] for start, stop in self.blocks.ends()]
         numbers = [k for k, part in enumerate(parts) if part.any()]
-        known = {k: self._store.find(k, np.flatnonzero(parts[k])) for k in numbers if k not in self._resident}
+        known = {k: self._store.find(k, _nonzero_rows(parts[k])) for k in numbers if k not in self._resident}
         total = OrderedSum(numbers, np.zeros(shape))
 
         def work(k, block, start, stop):
@@ -263,7 +287,7 @@ class StreamedMatrix:
             else:
                 add(self._rows(block.rows), here, 0, stop - start, part)
                 if k not in self._resident:
-                    self._store.keep_also(k, block.rows, stop - start, np.flatnonzero(here))
+                    self._store.keep_also(k, block.rows, stop - start, _nonzero_rows(here))
             total.add(k, part)
 
         self._pass(work, numbers, n_jobs, {k for k, kept in known.items() if kept is not None})
@@ -303,6 +327,11 @@ class StreamedMatrix:
         self.bytes_read += round(n_rows * blocks.bytes_per_row)
         self.n_passes += n_rows / max(1, self.n_rows)
         self.seconds_waited += ahead.waited
+
+
+def _nonzero_rows(c):
+    """Return the numbers of the rows whose number, or line of numbers, is not zero."""
+    return np.flatnonzero(c if c.ndim == 1 else c.any(axis=1))
 
 
 def _evenly_spread(n, share):

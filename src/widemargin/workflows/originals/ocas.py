@@ -14,14 +14,14 @@ from widemargin.errors import ConvergenceWarning, FormatError
 from widemargin.models.linear import LinearSVC
 from widemargin.persistence.alpha_file import read_alphas
 from widemargin.persistence.ocas import read_weights, write_weights
-from widemargin.solvers.contract import Status
 from widemargin.workflows.errors import FileError
 from widemargin.workflows.files import check_target, name_of, naming, naming_the_file, read_rows, write_lines
+from widemargin.workflows.originals.ocas_text import Outcome, outcome_lines, setting_lines
 
 
 @dataclass(frozen=True)
 class OcasSettings:
-    """What svmocas minimises, and when it stops; the defaults are its own.
+    """What svmocas and msvmocas minimise, and when they stop; the defaults are theirs.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ def learn_file(settings: OcasSettings, data: str, output: str) -> list[str]:
     """Train on a file of rows, write the model of svmocas, and return what it prints."""
     check_target(output, data)
     X, y, _ = read_rows(data, zero_based=False)
-    X, y = X[: settings.n_rows], y[: settings.n_rows]
+    X, y = first_rows(settings, X, y, data)
     sign = np.where(y > 0, 1, -1)
     if len(np.unique(sign)) < 2:
         raise FileError(f"{name_of(data)}: all rows are of one class; there must be positive and negative labels")
@@ -77,12 +77,24 @@ def learn_file(settings: OcasSettings, data: str, output: str) -> list[str]:
     return _lines(settings, X, sign, model, output)
 
 
-def _estimator(settings):
-    """Return the LinearSVC that the settings describe."""
+def first_rows(settings, X, y, data):
+    """Return the first rows and their labels, as many as are to be used; a FileError if there are fewer."""
+    if settings.n_rows is not None and settings.n_rows > len(y):
+        raise FileError(f"{name_of(data)} has {len(y)} rows; -n {settings.n_rows} must not be more")
+    return X[: settings.n_rows], y[: settings.n_rows]
+
+
+def stops_by_values(settings):
+    """Return the callbacks that stop a run by the absolute gap, or by the objective, if that is asked for."""
 
     def is_close(progress):
         return progress.primal - progress.dual <= settings.absolute or progress.primal <= settings.target
 
+    return (is_close,) if settings.absolute or settings.target else ()
+
+
+def _estimator(settings):
+    """Return the LinearSVC that the settings describe."""
     return LinearSVC(
         loss="hinge",
         C=1.0 if settings.costs is not None else settings.C,
@@ -93,43 +105,20 @@ def _estimator(settings):
         max_iter=settings.max_planes,
         max_seconds=settings.max_seconds,
         n_jobs=settings.n_jobs,
-        callbacks=is_close if settings.absolute or settings.target else None,
+        callbacks=list(stops_by_values(settings)) or None,
     )
 
 
 def _lines(settings, X, sign, model, output):
-    """Return what svmocas prints about the setting, each plane, and the result."""
+    """Return what svmocas prints about the file, the setting, each plane, and the result."""
     lines = ["Input file statistics:", f"   # of examples  : {X.shape[0]}", f"   dimensionality : {X.shape[1]}"]
-    limit = "inf" if settings.max_seconds is None else f"{settings.max_seconds:f}"
-    lines += ["Setting:", f"   C              : {settings.costs or format(settings.C, 'f')}"]
-    lines += [f"   bias           : {settings.constant:g}", f"   # of examples  : {X.shape[0]}"]
-    lines += [f"   solver         : {int(not settings.plain)}", f"   cache size     : {settings.max_planes}"]
-    lines += [f"   # of threads   : {settings.n_jobs}", f"   TolAbs         : {settings.absolute:f}"]
-    lines += [f"   TolRel         : {settings.relative:f}", f"   QPValue        : {settings.target:f}"]
-    lines += [f"   MaxTime        : {limit} [s]", "Starting optimization:"]
-    for entry in model.history_:
-        lines.append(f"{entry['iteration']:4d}: tim={entry['seconds']:f}, {_values(entry['primal'], entry['dual'])}")
-    error = 100.0 * np.mean(model.predict(X) != sign)
-    lines.append(f"Stopping condition: {_reason(settings, model)}")
-    return [*lines, f"Training error: {error:.4f}%", f"Result saved to model file: {output}"]
-
-
-def _values(primal, dual):
-    """Return the objectives as svmocas prints them."""
-    relative = 1.0 - dual / primal if primal else 0.0
-    return f"Q_P={primal:f}, Q_D={dual:f}, Q_P-Q_D={primal - dual:f}, 1-Q_D/Q_P={relative:f}"
-
-
-def _reason(settings, model):
-    """Return why it stopped, in the words of svmocas where it has them."""
-    primal = float(model.objective_)
-    if model.status_ == Status.CONVERGED.value:
-        return f"1-Q_D/Q_P <= TolRel(={settings.relative:f}) satisfied."
-    if model.status_ == Status.CALLBACK.value and primal * max(float(model.gap_), 0.0) <= settings.absolute:
-        return f"Q_P-Q_D <= TolAbs(={settings.absolute:f}) satisfied."
-    if model.status_ == Status.CALLBACK.value:
-        return f"Q_P <= QPValue(={settings.target:f}) satisfied."
-    return f"{model.status_}."
+    given = {
+        "C": settings.costs or format(settings.C, "f"),
+        "before": [f"   bias           : {settings.constant:g}", f"   # of examples  : {X.shape[0]}"],
+        "after": [f"   # of threads   : {settings.n_jobs}"],
+    }
+    outcome = Outcome(model.history_, model.status_, float(np.mean(model.predict(X) != sign)))
+    return lines + setting_lines(settings, given) + outcome_lines(settings, outcome, output)
 
 
 def classify_file(data: str, model: str, output: str, *, with_scores: bool = False) -> list[str]:
@@ -154,7 +143,8 @@ def classify_file(data: str, model: str, output: str, *, with_scores: bool = Fal
     wrong = labels != y
     classes = [1, -1] if is_binary else np.unique(y).astype(int).tolist()
     parts = " ".join(f"{form.format(label)}: {_share(wrong[y == label])}" for label in classes if (y == label).any())
-    return [f"Classification error: {_share(wrong)}", f"Per-class errors: {parts}"]
+    end = "" if is_binary else " "  # as linclassif prints it
+    return [f"Classification error: {_share(wrong)}", f"Per-class errors: {parts}{end}"]
 
 
 def _share(wrong):

@@ -1,0 +1,117 @@
+"""Several classes at once, Crammer and Singer's problem: ours by cutting planes and by sweeps, and msvmocas.
+
+msvmocas needs labels 1 to the number of classes, so that labels are numbered in the text that is written for it.
+"""
+
+import lzma
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.datasets import FOLDER, load
+from benchmarks.machinery.figures import ratio, shown
+from benchmarks.machinery.page import Table
+from benchmarks.planes.runs import Run, repeated, timed_fit
+from widemargin import LinearSVC
+
+_GAP = 0.01  # relative, the default of msvmocas
+MEAN_COSTS = [1.0, 1e3, 1e5]  # C of a mean loss: those of one row are these, divided by the number of rows
+SETS = ["mnist", "letter.scale", "usps", "satimage.scale", "dna.scale", "pendigits"]
+_OWN = ["ocas", "auto"]
+
+
+def numbered(name):
+    """Return X and labels 0, 1, ... of a set."""
+    X, y = load(name)
+    return X, np.unique(y, return_inverse=True)[1]
+
+
+def objective(X, label, C, W):
+    """Return ½|W|² + C Σ max_m ([m ≠ label] + s_m − s_label) for the scores s of weights W (n_features, n_classes)."""
+    scores, every = X @ W, np.arange(len(label))
+    own = scores[every, label]
+    scores += 1.0
+    scores[every, label] -= 1.0
+    return 0.5 * (W**2).sum() + C * (scores.max(axis=1) - own).sum()
+
+
+def _ours(name, solver, C, limit):
+    X, label = numbered(name)
+
+    def run():
+        model = LinearSVC(
+            multi_class="crammer_singer", solver=solver, C=C, fit_intercept=False, tol=_GAP, max_iter=None,
+            max_seconds=limit, n_jobs=1, random_state=0,
+        )  # fmt: skip
+        seconds = timed_fit(model, X, label)
+        found = objective(X, label, C, model.coef_.T)
+        assert abs(found - model.objective_) <= 1e-9 * found, "the solver misreports its objective"
+        reached = model.status_ != "max_seconds reached"
+        passes = model.history_["passes"][-1]
+        name_of_solver = model.solver_.partition(" (")[0]
+        return Run(seconds if reached else np.inf, model.n_iter_, passes, found, model.gap_, solver=name_of_solver)
+
+    return run
+
+
+def _write_text(name, path):
+    """Write a shared set as text with labels from 1 on, all else to the letter."""
+    _, label = numbered(name)
+    with lzma.open(FOLDER / f"{name}.svm.xz") as source, path.open("wb") as target:
+        rows = filter(None, (line.split(b"#")[0].strip() for line in source))
+        for one, row in zip(label, rows, strict=True):
+            target.write(b"%d " % (one + 1) + row.partition(b" ")[2] + b"\n")
+
+
+def _theirs(name, C, limit, text):
+    X, label = numbered(name)
+    model = text.with_suffix(".model")
+    command = [shutil.which("msvmocas"), "-r", f"{_GAP:g}", "-c", f"{C:.12g}", "-t", f"{limit:g}", text, model]
+
+    def run():
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        seconds = float(re.search(r"ocas_time\s*:\s*([\d.e+-]+)\[s\]", printed)[1])
+        turn, gap = re.findall(r"^\s*(\d+): tim=.*1-Q_D/Q_P=([\d.e+-]+)", printed, re.MULTILINE)[-1]
+        W = np.zeros((X.shape[1], label.max() + 1))
+        W[:] = np.loadtxt(model)
+        found = objective(X, label, C, W)
+        return Run(seconds if float(gap) <= _GAP else np.inf, int(turn), np.nan, found, float(gap))
+
+    return run
+
+
+def classes_table(page, names, options):
+    """Seconds to a relative gap of 0.01: msvmocas and ours, one thread."""
+    columns = ["set", "C of the mean", "msvmocas", "ours, ocas", "ours, auto", "what auto ran", "msvmocas / ocas"]
+    columns += ["msvmocas / auto", "turns, theirs", "turns, ours", "objective, theirs", "ocas", "auto"]
+    if shutil.which("msvmocas") is None:
+        print("msvmocas is not installed (Debian: libocas-tools)")
+        return
+    for name in page.each("classes", names):
+        n_rows = len(numbered(name)[1])
+        for solver in (*_OWN, "dcd"):
+            _ours(name, solver, 1.0 / n_rows, options.limit)()  # compiles
+        with tempfile.TemporaryDirectory() as folder:
+            text = Path(folder) / "rows.txt"
+            _write_text(name, text)
+            for mean_cost in MEAN_COSTS:
+                C = mean_cost / n_rows
+                runners = {"theirs": _theirs(name, C, options.limit, text)}
+                runners |= {solver: _ours(name, solver, C, options.limit) for solver in _OWN}
+                runs = repeated(runners, options.repeats)
+                page.put("classes", columns, [name, f"{mean_cost:g}", *_cells(runs, options.limit)])
+
+
+def _cells(runs, limit):
+    theirs, planes, auto = runs["theirs"], runs["ocas"], runs["auto"]
+    cells = [shown(run.seconds, limit) for run in (theirs, planes, auto)] + [auto.solver]
+    cells += [ratio(theirs.seconds, run.seconds, limit) for run in (planes, auto)]
+    cells += [theirs.n_iter, planes.n_iter]
+    return [*cells, *(f"{run.objective:.6g}" for run in (theirs, planes, auto))]
+
+
+TABLES = {"classes": Table(classes_table, SETS, ["dna.scale"], 3)}

@@ -1,0 +1,197 @@
+"""`ClassRisk`: the losses of Crammer and Singer as a risk of scores, n_classes of them for each row.
+
+    R(s) = Σ_i cost_i ( max_m ([m ≠ label_i] + s_im) − s_i,label_i )
+
+The scores are those of the first row by all classes, then those of the second, and so on. A subgradient has cost_i at
+the class of the maximum and −cost_i at the class of the label, or zeros if these are the same.
+
+Line search. Along s + k t, the maximum of a row is that of n_classes lines a_m + k b_m, with a_m = [m ≠ label] + s_m
+and b_m = t_m: its slope increases at the kinks of their upper envelope. From the line that is largest at k = low,
+
+    next kink    at the smallest (a_active − a_m) / (b_m − b_active) over the steeper lines, the steepest of equal ones
+
+leads from kink to kink in ascending order, with n_classes operations for each. A row has few of them, and none in a
+short interval if the same line is largest at both of its ends. From there on the search is that of `row_risk`: all
+kinks of a sample of the rows give a short interval, and quickselect finds the one where the slope of φ changes its
+sign.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from widemargin._runtime.compile import compiled
+from widemargin._runtime.threads import run, split
+from widemargin.problems.line_search import SampledKinks, stride_of_sample, zero_by_kinks
+from widemargin.problems.row_risk import BLOCK_ROWS, Step, axpby, joined_kinks
+
+_SCORES_PER_SAMPLED_ROW = 8  # with more classes, a sample for the line search has fewer rows
+_SCORES_PER_TASK = 1 << 17  # a few tenths of a millisecond of work
+
+
+class LabelledRows(NamedTuple):
+    """The class, from 0 on, and the cost of each row."""
+
+    label: np.ndarray
+    cost: np.ndarray
+
+
+class ClassRisk:
+    """The sum of Crammer and Singer's losses; the methods are those of `RowRisk`.
+
+    Parameters
+    ----------
+    label : ndarray of ints
+        The class of each row, 0 to n_classes − 1.
+    cost : ndarray
+        The cost of each row, at least 0.
+    n_classes : int
+    n_jobs : int or None
+
+    Attributes
+    ----------
+    scale : float
+        The factor of a mean loss: the sum of all costs.
+    """
+
+    def __init__(self, label, cost, n_classes, n_jobs=1):
+        self._rows = LabelledRows(label.astype(np.intp), np.ascontiguousarray(cost, dtype=np.float64))
+        self._n, self._n_classes, self._n_jobs = len(label), n_classes, n_jobs
+        n_tasks = -(-self._n * n_classes // _SCORES_PER_TASK)
+        self._ranges = split(self._n, 2 * -(-n_tasks // 2) if n_tasks > 1 else 1)  # an even number for two threads
+        self._kinks = np.empty((2, self._n * (n_classes - 1)))
+        self._c, *self._memory = np.empty((3, self._n * n_classes))
+        self._stride = stride_of_sample(self._n * n_classes // _SCORES_PER_SAMPLED_ROW)
+        self.scale = float(cost.sum())
+
+    def _table(self, scores):
+        return scores.reshape(self._n, self._n_classes)
+
+    def subgradient(self, s):
+        """Return (R(s), c)."""
+        tasks = [(self._rows, *ends, self._table(s), self._table(self._c)) for ends in self._ranges]
+        return float(np.sum(run(_slopes, tasks, self._n_jobs))), self._c
+
+    def value(self, s):
+        """Return R(s)."""
+        return self.subgradient(s)[0]
+
+    def along(self, s, t, k, out):
+        """Return (s + k t, R(s + k t), c at s + k t); the scores are written to `out`."""
+        scores = axpby(1.0, s, k, t, out, self._n_jobs)
+        return scores, *self.subgradient(scores)
+
+    def step(self, s, t, curvature, slope):
+        """Return the Step to the best k >= 0; its scores are valid until a step that does not start from them."""
+        sample = None if self._stride == 1 else self.sampled_kinks(s, t, 0.0, self._stride)
+        k, _ = zero_by_kinks(lambda *ends: self.kinks_in(s, t, *ends), sample, curvature, slope, 0.0)
+        return Step(k, *self.along(s, t, k, self._memory[1 if s is self._memory[0] else 0]), None)
+
+    def kinks_in(self, s, t, low, high):
+        """Return the slope of R just after k = low, and the places and jumps of the kinks in (low, high]."""
+        S, T = self._table(s), self._table(t)
+        tasks = [(self._rows, *ends, S, T, low, high, self._kinks) for ends in self._ranges]
+        firsts = [(self._n_classes - 1) * start for start, _ in self._ranges]
+        return joined_kinks(self._kinks, firsts, run(_collect_kinks, tasks, self._n_jobs))
+
+    def sampled_kinks(self, s, t, k_min, stride):
+        """Return the SampledKinks of every `stride`-th row."""
+        sample = LabelledRows(*(np.ascontiguousarray(array[::stride]) for array in self._rows))
+        S, T = (np.ascontiguousarray(self._table(scores)[::stride]) for scores in (s, t))
+        slope, count = _collect_kinks(sample, 0, len(S), S, T, k_min, np.inf, self._kinks)
+        return SampledKinks(slope, *self._kinks[:, :count].copy(), stride)
+
+
+@compiled
+def _slopes(rows, start, stop, S, C):
+    """Set C[i] to a subgradient of row i's loss, start <= i < stop; return the sum of the losses."""
+    total = 0.0
+    for first in range(start, stop, BLOCK_ROWS):
+        last, of_block = min(first + BLOCK_ROWS, stop), 0.0
+        C[first:last] = 0.0
+        for i in range(first, last):
+            own, cost = np.uint64(rows.label[i]), rows.cost[i]
+            worst, largest = _largest_loss(S[np.uint64(i)], own)
+            of_block += cost * largest
+            if worst != own:
+                C[np.uint64(i), worst], C[np.uint64(i), own] = cost, -cost
+        total += of_block
+    return total
+
+
+@compiled
+def _largest_loss(scores, own):
+    """Return the class other than `own` of the largest 1 + s_m − s_own, and that; `own` and 0 if none is positive.
+
+    Numbers are chosen without branches, which could not be predicted.
+    """
+    worst, largest, at_own = own, 0.0, scores[own]
+    for m in range(scores.size):
+        loss = 1.0 + (scores[np.uint64(m)] - at_own)
+        is_larger = (loss > largest) & (np.uint64(m) != own)
+        worst = np.uint64(m) if is_larger else worst
+        largest = loss if is_larger else largest
+    return worst, largest
+
+
+@compiled
+def _collect_kinks(rows, start, stop, S, T, low, high, kinks):
+    """Return the slope of the losses just after k = low, and the number of kinks in (low, high].
+
+    The places and jumps of these kinks are written to kinks[0] and kinks[1], from (n_classes − 1) start on.
+    """
+    begin = (S.shape[1] - 1) * start
+    slope, n = 0.0, begin
+    for first in range(start, stop, BLOCK_ROWS):
+        of_block = 0.0
+        for i in range(first, min(first + BLOCK_ROWS, stop)):
+            s, t, own = S[np.uint64(i)], T[np.uint64(i)], np.uint64(rows.label[i])
+            active = _largest_line(s, t, own, low)
+            if high < np.inf and _largest_line(s, t, own, high) == active:
+                of_block += rows.cost[i] * (t[active] - t[own])
+            else:
+                rise, n = _walk(s, t, own, rows.cost[i], active, low, high, kinks, n)
+                of_block += rows.cost[i] * (rise - t[own])
+        slope += of_block
+    return slope, n - begin
+
+
+@compiled
+def _largest_line(s, t, own, k):
+    """Return the class whose line is largest at k, one of them if several are."""
+    best, largest = own, s[own] + k * t[own]
+    for m in range(s.size):
+        value = 1.0 + (s[np.uint64(m)] + k * t[np.uint64(m)])
+        is_larger = (value > largest) & (np.uint64(m) != own)
+        best = np.uint64(m) if is_larger else best
+        largest = value if is_larger else largest
+    return best
+
+
+@compiled
+def _walk(s, t, own, cost, active, low, high, kinks, n):
+    """Write the kinks in (low, high] of one row to `kinks` from n on; return the slope after low, and the next n.
+
+    At most n_classes − 1 kinks are written, since each leads to a steeper line. A kink that rounding has placed before
+    the last one is moved there; one at low, where several lines are largest, has been passed.
+    """
+    place_before, slope_after_low = low, t[active]
+    for _ in range(s.size - 1):
+        here = s[active] + (0.0 if active == own else 1.0)
+        following, place, rise = active, np.inf, 0.0
+        for m in range(s.size):
+            steeper = t[np.uint64(m)] - t[active]
+            if steeper > 0.0:
+                ahead = (here - s[np.uint64(m)] - (0.0 if np.uint64(m) == own else 1.0)) / steeper
+                if ahead < place or (ahead == place and steeper > rise):
+                    following, place, rise = np.uint64(m), ahead, steeper
+        if following == active or not place <= high:
+            break
+        place = max(place, place_before)
+        if place > low:
+            kinks[0, np.uint64(n)], kinks[1, np.uint64(n)] = place, cost * rise
+            n += 1
+        else:
+            slope_after_low = t[following]
+        active, place_before = following, place
+    return slope_after_low, n
