@@ -215,7 +215,7 @@ def _certified(problem, solution, settings, *, keeps_intercept=False):
     if problem.free_intercept and solution.beta is not None:
         target, norm = _intercept_numbers(problem, settings.n_jobs)
         w_norm = math.sqrt(_square(solution.w))
-        dual -= error_of_imbalance(_imbalance(problem.X, sums), primal - dual, w_norm, target, norm)
+        dual -= error_of_imbalance(_imbalance(problem, sums), primal - dual, w_norm, target, norm)
     return _with_bounds(solution, primal, dual)
 
 
@@ -238,9 +238,14 @@ def _side_sums(problem):
     return np.array([problem.upper.sum(), -problem.lower.sum()])
 
 
-def _imbalance(X, sums):
-    """Return a bound on |Σ beta − dual_sum|, which is summed exactly in each part of the rows."""
-    return abs(sums.beta_sum) + (X.n_parts - 1) * _UNIT_ROUNDOFF * sums.beta_size
+def _imbalance(problem, sums):
+    """Return a bound on |Σ beta − dual_sum|, which is summed exactly in each part of the rows.
+
+    The problems of parts that are elsewhere know nothing of `dual_sum`, which is a number of all rows.
+    """
+    if problem.X.place is HERE:
+        return abs(sums.beta_sum)
+    return abs(sums.beta_sum - problem.dual_sum) + problem.X.n_parts * _UNIT_ROUNDOFF * sums.beta_size
 
 
 def _with_bounds(solution, primal, dual):
