@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
+from sklearn.metrics.pairwise import rbf_kernel
 from tests.distributed.clusters import blocks
 
 import widemargin
@@ -16,6 +17,7 @@ from widemargin.solvers import checkpoint
 from widemargin.solvers.newton import smoothed
 
 OPTIONS = {"SVC": {"C": 5.0}, "SVR": {"C": 5.0, "epsilon": 0.05}, "OneClassSVM": {"nu": 0.2}}
+TOL = 1e-4
 each_kind = pytest.mark.parametrize("name", OPTIONS)
 
 
@@ -28,7 +30,7 @@ def rows(rng):
 
 def both(name, client, X, y, weight=None, **options):
     """Return the model of rows on the cluster, and that of the same rows in this process."""
-    options = {**OPTIONS[name], "tol": 1e-6, "random_state": 0, "basis": 20, **options}
+    options = {**OPTIONS[name], "tol": TOL, "random_state": 0, "basis": 12, **options}
     model = getattr(on_cluster, name)(client=client, **options)
     model.fit(*blocks(X, y), sample_weight=None if weight is None else blocks(weight)[0])
     return model, getattr(widemargin, name)(**options).fit(X, y, weight)
@@ -38,24 +40,28 @@ def assert_same_optimum(model, ordinary):
     """Assert that the two certificates are consistent: neither objective is below the lower bound of the other."""
     for one, other in ((model, ordinary), (ordinary, model)):
         assert one.objective_ - one.gap_ * abs(one.objective_) <= other.objective_ + 1e-9 * abs(other.objective_)
-    assert max(model.gap_, ordinary.gap_) <= 1e-6
+    assert max(model.gap_, ordinary.gap_) <= TOL
     assert (model.status_, model.fit_status_) == ("converged", 0)
 
 
-def decisions(model, X):
-    """Return what predictions are made of."""
-    return (model.predict if isinstance(model, widemargin.SVR) else model.decision_function)(X)
+def assert_same_function(model, ordinary, X):
+    """Assert that functions differ by no more than their gaps allow: ½|f − f*|² is at most the gap of f."""
+    K = rbf_kernel(X, model.basis_, gamma=model._gamma)
+    bound = 2.0 * np.sqrt(2.0 * TOL * abs(ordinary.objective_))
+    assert_allclose(K @ model.basis_coef_.T, K @ ordinary.basis_coef_.T, rtol=0, atol=bound)
+    assert_allclose(model.intercept_, ordinary.intercept_, rtol=0, atol=bound)
 
 
-@each_kind
-@pytest.mark.parametrize("choice", ["kmeans", "uniform", "leverage", "greedy"])
+@pytest.mark.parametrize(
+    ("name", "choice"),
+    [(name, "kmeans") for name in OPTIONS] + [("SVC", one) for one in ("uniform", "leverage", "greedy")],
+)
 def test_the_model_is_that_of_the_ordinary_estimator(name, choice, client, rows):
     model, ordinary = both(name, client, *rows, basis_choice=choice)
     assert_array_equal(model.basis_, ordinary.basis_)  # all rows are in the sample
     assert model._gamma == pytest.approx(ordinary._gamma, rel=1e-12)
     assert_same_optimum(model, ordinary)
-    assert_allclose(model.to_local().predict(rows[0]).mean(), ordinary.predict(rows[0]).mean(), atol=0.01)
-    assert_allclose(decisions(model.to_local(), rows[0]), decisions(ordinary, rows[0]), atol=0.02)
+    assert_same_function(model, ordinary, rows[0])
 
 
 @each_kind
@@ -81,12 +87,12 @@ def test_blocks_memory_and_cluster_agree(name, client, rows, tmp_path):
     X, y = rows
     path = tmp_path / "rows.arrow"
     widemargin.write_blocks(path, [(X[:100], y[:100]), (X[100:], y[100:])], keep_order=True)
-    options = {**OPTIONS[name], "tol": 1e-6, "basis": X[:20]}
+    options = {**OPTIONS[name], "tol": TOL, "basis": X[:12]}
     model = getattr(on_cluster, name)(client=client, **options).fit(from_blocks(path))
     for rows_here in (widemargin.open_blocks(path), X):
         ordinary = getattr(widemargin, name)(**options).fit(rows_here, y)
         assert_same_optimum(model, ordinary)
-        assert_allclose(decisions(model.to_local(), X), decisions(ordinary, X), atol=0.02)
+        assert_same_function(model, ordinary, X)
     assert_array_equal(model.predict(from_blocks(path)).compute(), model.to_local().predict(X))
 
 
@@ -99,9 +105,7 @@ def test_several_classes_are_voted_on_by_pairs(weighted, client, rng):
     assert_same_optimum(model, ordinary)
     assert_allclose(model.class_weight_, ordinary.class_weight_)
     assert_array_equal(model._seen_order, ordinary._seen_order)
-    for shape in ("ovo", "ovr"):
-        found = [one.set_params(decision_function_shape=shape).decision_function(X) for one in (model, ordinary)]
-        assert_allclose(*found, atol=0.02)
+    assert_same_function(model, ordinary, X)
     assert_array_equal(model.predict(blocks(X)[0]).compute(), model.to_local().predict(X))
     assert model.n_iter_.shape == (3,)
 
@@ -140,7 +144,7 @@ def test_sparse_rows_and_empty_partitions(client, rows):
     X, y = rows
     X = np.where(np.abs(X) < 0.5, 0.0, X)
     parts = [(csr_array(X[:100]), y[:100]), (csr_array(X[:0]), y[:0]), (csr_array(X[100:]), y[100:])]
-    options = {"basis": 20, "random_state": 0, "tol": 1e-6}
+    options = {"basis": 12, "random_state": 0, "tol": TOL}
     for name in ("SVC", "OneClassSVM"):
         model = getattr(on_cluster, name)(client=client, **options).fit([dask.delayed(part) for part in parts])
         assert_same_optimum(model, getattr(widemargin, name)(**options).fit(csr_array(X), y))
@@ -148,7 +152,7 @@ def test_sparse_rows_and_empty_partitions(client, rows):
 
 def test_one_class_needs_no_targets(client, rows, rng):
     X, weight = rows[0], rng.integers(1, 4, 240).astype(float)
-    options = {"nu": 0.3, "basis": X[:15], "tol": 1e-7, "client": client, "gamma": 0.3}
+    options = {"nu": 0.3, "basis": X[:8], "tol": TOL, "client": client, "gamma": 0.3}
     found = [
         on_cluster.OneClassSVM(**options).fit(blocks(X)[0]),
         on_cluster.OneClassSVM(**options).fit([dask.delayed(X[:97]), dask.delayed(X[97:194]), dask.delayed(X[194:])]),
@@ -159,15 +163,15 @@ def test_one_class_needs_no_targets(client, rows, rng):
         on_cluster.OneClassSVM(**options).fit(*blocks(X), sample_weight=blocks(weight)[0]),
         on_cluster.OneClassSVM(**options).fit([dask.delayed((X, None, weight))]),
     ]
-    assert weighted[0].objective_ == pytest.approx(weighted[1].objective_, rel=1e-6)
+    assert weighted[0].objective_ == pytest.approx(weighted[1].objective_, rel=TOL)
     assert weighted[0].objective_ != pytest.approx(found[0].objective_, rel=0.1)
 
 
-@pytest.mark.parametrize("nu", [0.004, 0.5, 1.0])
+@pytest.mark.parametrize("nu", [0.004, 1.0])
 def test_extreme_fractions_of_outliers(nu, client, rows):
     model, ordinary = both("OneClassSVM", client, *rows, nu=nu)
     assert_same_optimum(model, ordinary)
-    assert_allclose(model.offset_, ordinary.offset_, rtol=1e-3)
+    assert_allclose(model.offset_, ordinary.offset_, rtol=2.0 * TOL**0.5)
 
 
 @each_kind
@@ -186,12 +190,12 @@ def test_many_rows_begin_with_a_sample(name, client, rows, monkeypatch):
 @each_kind
 def test_more_points_than_newton_takes_are_fitted_by_planes(name, client, rows, monkeypatch):
     monkeypatch.setattr(on_basis, "MAX_COLUMNS", 5)
-    options = {"basis": 8, "random_state": 0, "tol": 1e-3, "max_iter": 100_000, **OPTIONS[name]}
+    options = {"basis": 8, "random_state": 0, "tol": 0.02, **OPTIONS[name]}
     model = getattr(on_cluster, name)(client=client, **options).fit(*blocks(*rows))
     assert "ocas" in model.solver_
     ordinary = getattr(widemargin, name)(**options).fit(*rows)
-    assert model.objective_ == pytest.approx(ordinary.objective_, rel=2e-3)
-    assert model.gap_ <= 1e-3
+    assert model.objective_ == pytest.approx(ordinary.objective_, rel=0.02)
+    assert model.gap_ <= 0.02
 
 
 @pytest.mark.parametrize("name", ["SVC", "OneClassSVM"])
@@ -202,12 +206,12 @@ def test_growth_never_raises_the_objective_and_is_recorded(name, client, rows, m
     model, ordinary = both(name, client, *rows, basis="auto")
     assert len(model.history_) == 3
     assert (np.diff(model.history_["primal"]) <= 0.0).all()
-    assert_allclose(model.history_["primal"], ordinary.history_["primal"], rtol=1e-5)
+    assert_allclose(model.history_["primal"], ordinary.history_["primal"], rtol=TOL)
     assert len(model.basis_) == model.history_["points"][-1]
 
 
 def test_a_checkpoint_goes_on_at_another_client(client, rows, tmp_path, monkeypatch):
-    path, options = tmp_path / "state", {"basis": 20, "tol": 1e-8, "C": 50.0, "random_state": 0}
+    path, options = tmp_path / "state", {"basis": 12, "tol": 1e-5, "C": 50.0, "random_state": 0}
 
     class Stopped(Exception):
         pass

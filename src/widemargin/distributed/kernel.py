@@ -133,7 +133,7 @@ class SVC(_KernelOnCluster, svc.SVC):
         -------
         self
         """
-        return self._fit_on((X, y, sample_weight, None), self._fit_rows)
+        return self._fit_on((X, y, sample_weight, None), self._fit_on_rows)
 
     def _check_parameters(self):
         """Raise ValueError for parameters that are not valid, or not for a cluster."""
@@ -141,7 +141,7 @@ class SVC(_KernelOnCluster, svc.SVC):
         check_class_weight(self.class_weight)
         self._check_calibration()
 
-    def _fit_rows(self, rows):
+    def _fit_on_rows(self, rows):
         self.classes_ = rows.classes
         counts, order = rows.places_of_classes()
         self._keep_order(order)
@@ -182,9 +182,9 @@ class SVR(_KernelOnCluster, svr.SVR):
         -------
         self
         """
-        return self._fit_on((X, y, sample_weight, None), self._fit_rows, as_labels=False)
+        return self._fit_on((X, y, sample_weight, None), self._fit_on_rows, as_labels=False)
 
-    def _fit_rows(self, rows):
+    def _fit_on_rows(self, rows):
         statement = RegressionStatement(float(self._costs_of(1.0)), self.epsilon, "epsilon_insensitive", True)
         _, (solution,) = self._fit_statements_on_basis(rows, [statement])
         self.n_iter_ = solution.n_iter
@@ -220,13 +220,13 @@ class OneClassSVM(_KernelOnCluster, one_class.OneClassSVM):
         -------
         self
         """
-        return self._fit_on((X, None, sample_weight, None), self._fit_rows, as_labels=False, needs_targets=False)
+        return self._fit_on((X, None, sample_weight, None), self._fit_on_rows, as_labels=False, needs_targets=False)
 
     def score_samples(self, X: Any) -> Any:
         """Return the decision function plus `offset_`, as a lazy Dask array if X is on the cluster."""
         return self._lazily("score_samples", X)
 
-    def _fit_rows(self, rows):
+    def _fit_on_rows(self, rows):
         total = math.fsum(one.weight for one in rows.facts)
 
         def whole(_, own, matrix):

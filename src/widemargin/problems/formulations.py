@@ -143,6 +143,8 @@ class DualQP:
         """
         if self.entropy:
             return False
+        if not self.is_squared:
+            return True
         has_cost = (self.lower < 0.0) | (self.upper > 0.0)
         is_squared = self.curvature[has_cost] > 0.0
         if not is_squared.any():

@@ -239,13 +239,15 @@ def _side_sums(problem):
 
 
 def _imbalance(problem, sums):
-    """Return a bound on |Σ beta − dual_sum|, which is summed exactly in each part of the rows.
+    """Return a bound on |Σ beta − dual_sum|.
 
     The problems of parts that are elsewhere know nothing of `dual_sum`, which is a number of all rows.
     """
+    rounding = 2.0 * problem.X.n_rows * _UNIT_ROUNDOFF**2  # of compensated sums
     if problem.X.place is HERE:
-        return abs(sums.beta_sum)
-    return abs(sums.beta_sum - problem.dual_sum) + problem.X.n_parts * _UNIT_ROUNDOFF * sums.beta_size
+        return abs(sums.beta_sum) + rounding * sums.beta_size
+    rounding += problem.X.n_parts * _UNIT_ROUNDOFF
+    return abs(sums.beta_sum - problem.dual_sum) + rounding * sums.beta_size
 
 
 def _with_bounds(solution, primal, dual):
@@ -352,7 +354,7 @@ def _certificate_sums(problem, point, beta, n_jobs):
     losses = _sums(sum_losses, problem, n_jobs, scores, norms, intercept, w_norm, score_error)
     if beta is None:
         return CertificateSums(*losses, intercept=found)
-    of_beta = (_excess(problem, beta), float(np.abs(beta).sum())) if problem.free_intercept else (0.0, 0.0)
+    of_beta = _sum_and_size(beta, -problem.dual_sum) if problem.free_intercept else (0.0, 0.0)
     return CertificateSums(*losses, v, *_sums(sum_dual, problem, n_jobs, beta, norms), *of_beta, found)
 
 
@@ -361,16 +363,21 @@ def _square(v):
     return float(v @ v) if len(v) <= _MAX_TERMS_OF_ONE_BLAS_THREAD else float(np.einsum("j,j->", v, v))
 
 
-def _excess(problem, beta):
-    """Return Σ beta − dual_sum, rounded once."""
-    return exact_sum(np.append(beta[beta != 0.0], -problem.dual_sum))
+@compiled
+def _sum_and_size(beta, start):
+    """Return start + Σ beta, a compensated sum, and Σ |beta|."""
+    total, rest, size = start, 0.0, 0.0
+    for i in range(beta.size):
+        total, rest = _compensated_sum(total, rest, beta[i])
+        size += abs(beta[i])
+    return total + rest, size
 
 
 def _largest_numbers(problem, n_jobs):
     """Return the largest |target|, the largest epsilon and the largest norm of a row."""
-    norms = np.sqrt(problem.X.squared_norms(n_jobs))
-    parts = np.abs(problem.target), problem.epsilon, norms
-    return np.array([part.max(initial=0.0) for part in parts])
+    largest = [part.max(initial=0.0) for part in (problem.epsilon, problem.X.squared_norms(n_jobs))]
+    target = max(problem.target.max(initial=0.0), -problem.target.min(initial=0.0))
+    return np.array([target, largest[0], math.sqrt(largest[1])])
 
 
 def _primal(problem, solution, sums):
@@ -418,6 +425,9 @@ def _sum_losses(target, lower, upper, curvature, epsilon, start, stop, scores, n
     loss, loss_rest, worst, worst_rest, plane_size = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(start, stop):
         residual, error = target[i] - (scores[i] + intercept), score_error * (norms[i] * w_norm + abs(intercept))
+        is_zero_above, is_zero_below = residual + error <= epsilon[i], residual - error >= -epsilon[i]
+        if (is_zero_above or upper[i] == 0.0) and (is_zero_below or lower[i] == 0.0):
+            continue  # no loss, at any of the three scores
         here, slope = loss_and_slope(residual, lower[i], upper[i], curvature[i], epsilon[i])
         above, _ = loss_and_slope(residual + error, lower[i], upper[i], curvature[i], epsilon[i])
         below, _ = loss_and_slope(residual - error, lower[i], upper[i], curvature[i], epsilon[i])

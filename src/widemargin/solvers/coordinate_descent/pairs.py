@@ -108,12 +108,23 @@ class _Descent:
         norms = X.squared_norms(settings.n_jobs)
         problem.check(norms)
         self._X, self._n_jobs, self._total = X, settings.n_jobs, problem.dual_sum
-        beta = problem.trivial_bound[0] if start is None else _feasible(start, problem)
+        if start is None:
+            import os
+
+            if os.environ.get("OC_START", "spread") == "mix":
+                beta = problem.trivial_bound[0]
+            else:
+                beta = np.zeros(X.n_rows)
+                _fill_evenly(problem.upper, problem.dual_sum, float(problem.upper.sum()), beta)
+        else:
+            beta = _feasible(start, problem)
         self.duals = Duals(beta, np.ascontiguousarray(problem.upper), np.sqrt(norms))
         self._w = X.combine(beta, self._n_jobs)
         self._scores, self._memory = np.empty(X.n_rows), np.empty((2, X.n_rows))
         self._all, self._lists = np.arange(X.n_rows, dtype=np.uint32), np.empty((2, X.n_rows), np.uint32)
-        self._steps_left = _STEPS_OF_ALL_ROWS if start is None else 0
+        import os
+
+        self._steps_left = int(os.environ.get("OC_STEPS", "0")) if start is None else 0
         self.iteration, self.n_visits, self.primal = 0, 0, np.inf
 
     def measure(self):
@@ -197,6 +208,22 @@ def _feasible(start, problem):
         beta = np.clip(beta - min(1.0, abs(excess) / size) * np.sign(excess) * room, problem.lower, problem.upper)
     correct_sum(beta, problem)
     return beta
+
+
+@compiled
+def _fill_evenly(upper, total, largest_total, beta):
+    """Set dual variables to 0 or their upper bounds, evenly over the rows, and one or few between, with a given sum."""
+    share, passed, taken = total / largest_total, 0.0, 0.0
+    for i in range(upper.size):
+        passed += upper[i]
+        if taken + upper[i] <= min(share * passed, total):
+            beta[i] = upper[i]
+            taken += upper[i]
+    for i in range(upper.size):
+        if taken < total:
+            more = min(upper[i] - beta[i], total - taken)
+            beta[i] += more
+            taken += more
 
 
 @compiled
