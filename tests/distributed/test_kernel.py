@@ -17,7 +17,7 @@ from widemargin.solvers import checkpoint
 from widemargin.solvers.newton import smoothed
 
 OPTIONS = {"SVC": {"C": 5.0}, "SVR": {"C": 5.0, "epsilon": 0.05}, "OneClassSVM": {"nu": 0.2}}
-TOL = 1e-4
+TOL = 1e-2  # passes with an intercept that is not penalised are many
 each_kind = pytest.mark.parametrize("name", OPTIONS)
 
 

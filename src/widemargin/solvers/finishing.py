@@ -40,6 +40,9 @@ _UNIT_ROUNDOFF = 2.0**-53
 _COMPENSATED_SUM_ERROR = 16.0 * _UNIT_ROUNDOFF  # relative error of a term of a sum, and of a compensated sum
 _NEGLIGIBLE_ROUNDING = 1e-9  # bound on rounding, relative to the objective, up to which exact sums are not needed
 _RETRY_TOL_FRACTION = 0.5  # of the tolerance, which a solver is asked for if rounding alone keeps the gap above it
+_FEW_ROWS = 1 << 12  # of which dual variables are summed exactly
+_PAIRWISE_SUM_ERROR = 64.0 * _UNIT_ROUNDOFF  # of NumPy's sums, relative to the sum of the sizes of up to 2⁵⁰ numbers
+_MAX_ENTRIES_TO_REFINE = 1 << 13  # of X, up to which one-class machines are solved to full precision
 _ROWS_PER_TASK = 1 << 17
 _MAX_TERMS_OF_ONE_BLAS_THREAD = 1 << 13  # of a sum that no BLAS shares among threads
 
@@ -70,7 +73,7 @@ def _finished(problem, solution, settings, resolve):
     if solution.status not in (Status.CONVERGED, Status.STALLED) or solution.is_exact:
         return _with_true_status(best, settings)
     try:
-        if is_small(problem):
+        if is_small(problem) and not _suffices(problem, best, settings):
             best = _at_full_precision(problem, best, settings)
         elif resolve is not None and best.gap > _largest_gap_of(solution, settings):
             closer = resolve(_RETRY_TOL_FRACTION * settings.tol, solution)
@@ -80,6 +83,11 @@ def _finished(problem, solution, settings, resolve):
         settings.interrupt.set()
         best = changed(best, status=Status.INTERRUPTED)
     return _with_true_status(best, settings)
+
+
+def _suffices(problem, solution, settings):
+    """Return whether a solution of a small problem is not refined: the pairs of a one-class machine take less time."""
+    return problem.dual_sum and problem.X.n_entries > _MAX_ENTRIES_TO_REFINE and solution.gap <= settings.tol
 
 
 def _ends_at_once(problem, solution):
@@ -243,7 +251,7 @@ def _imbalance(problem, sums):
 
     The problems of parts that are elsewhere know nothing of `dual_sum`, which is a number of all rows.
     """
-    rounding = 2.0 * problem.X.n_rows * _UNIT_ROUNDOFF**2  # of compensated sums
+    rounding = _PAIRWISE_SUM_ERROR if problem.X.n_rows > _FEW_ROWS else 0.0
     if problem.X.place is HERE:
         return abs(sums.beta_sum) + rounding * sums.beta_size
     rounding += problem.X.n_parts * _UNIT_ROUNDOFF
@@ -354,7 +362,7 @@ def _certificate_sums(problem, point, beta, n_jobs):
     losses = _sums(sum_losses, problem, n_jobs, scores, norms, intercept, w_norm, score_error)
     if beta is None:
         return CertificateSums(*losses, intercept=found)
-    of_beta = _sum_and_size(beta, -problem.dual_sum) if problem.free_intercept else (0.0, 0.0)
+    of_beta = (_excess(problem, beta), float(np.abs(beta).sum())) if problem.free_intercept else (0.0, 0.0)
     return CertificateSums(*losses, v, *_sums(sum_dual, problem, n_jobs, beta, norms), *of_beta, found)
 
 
@@ -363,14 +371,11 @@ def _square(v):
     return float(v @ v) if len(v) <= _MAX_TERMS_OF_ONE_BLAS_THREAD else float(np.einsum("j,j->", v, v))
 
 
-@compiled
-def _sum_and_size(beta, start):
-    """Return start + Σ beta, a compensated sum, and Σ |beta|."""
-    total, rest, size = start, 0.0, 0.0
-    for i in range(beta.size):
-        total, rest = _compensated_sum(total, rest, beta[i])
-        size += abs(beta[i])
-    return total + rest, size
+def _excess(problem, beta):
+    """Return Σ beta − dual_sum, rounded once if there are few rows."""
+    if len(beta) > _FEW_ROWS:
+        return float(beta.sum()) - problem.dual_sum
+    return exact_sum(np.append(beta[beta != 0.0], -problem.dual_sum))
 
 
 def _largest_numbers(problem, n_jobs):
