@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
-from widemargin import LinearSVC, RankSVM, load_model, open_blocks, write_blocks
+from widemargin import SVC, SVR, LinearSVC, OneClassSVM, RankSVM, load_model, open_blocks, write_blocks
 from widemargin.errors import ClusterError
 from widemargin.workflows.cluster import ClusterFit
 
@@ -106,6 +106,19 @@ def test_the_summary_counts_queries_and_workers(address, call, parts, tmp_path):
     assert isinstance(load_model(tmp_path / "model"), RankSVM)
 
 
+@pytest.mark.parametrize(("words", "kind"), [(["-s", "0"], SVC), (["-s", "3"], SVR), (["-s", "2"], OneClassSVM)])
+def test_a_machine_on_a_basis_is_trained_at_an_address(words, kind, address, call, parts, tmp_path):
+    status, out, err = call("train", *words, "--dask", address, "--basis", "20", "part-*.arrow", "model")
+    assert (status, err) == (0, "")
+    assert "workers    " in out
+    assert "basis points = 20\n" in out
+    model = load_model(tmp_path / "model")
+    assert type(model) is kind
+    assert model.basis_.shape == (20, 5)
+    assert model.gap_ <= 1e-3
+    assert model.predict(parts[0]).shape == (800,)
+
+
 def test_processes_of_this_machine_give_the_same_bits_whatever_their_number(run, parts, tmp_path):
     for n_processes in ("1", "2"):
         done = run("train", "-q", "--dask", "local", "-j", n_processes, "part-*.arrow", f"by-{n_processes}")
@@ -117,7 +130,8 @@ def test_processes_of_this_machine_give_the_same_bits_whatever_their_number(run,
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        (["--dask", "local", "-t", "2", "part-0.arrow"], 2, "--dask is for linear machines, SVC is not one"),
+        (["--dask", "local", "-t", "2", "part-0.arrow"], 2, "with --basis for some kernel machines; SVC is neither"),
+        (["--dask", "local", "-s", "1", "part-0.arrow"], 2, "kernel machines; NuSVC is neither: leave it out"),
         (["--dask", "local", "-v", "3", "part-0.arrow"], 2, "--dask is for training, and -v measures in this process"),
         (["--dask", "somewhere", "part-0.arrow"], 2, "must be local, or the address of a scheduler such as tcp://HOST"),
         (["--dask", "local", "-", "model"], 2, "--dask is for row-block files, which the workers read; name them in"),

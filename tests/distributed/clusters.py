@@ -81,5 +81,6 @@ def classes_of(rng, n_rows=600, n_features=6, noise=0.7):
 
 def same_bits(first, second):
     """Return whether two models are equal to the last bit, with what proves them."""
-    names = ("coef_", "intercept_", "gap_", "n_iter_")
+    is_on_basis = hasattr(first, "basis_coef_")
+    names = (*(("basis_", "basis_coef_") if is_on_basis else ("coef_",)), "intercept_", "gap_", "n_iter_")
     return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names)

@@ -20,7 +20,7 @@ from tests.distributed.clusters import (
     workers_never_replaced,
 )
 
-from widemargin.dask import LinearSVC, LinearSVCCV, RankSVM
+from widemargin.dask import LinearSVC, LinearSVCCV, OneClassSVM, RankSVM
 from widemargin.distributed import failures, group
 from widemargin.distributed.failures import Overseer
 from widemargin.distributed.placement import balanced
@@ -67,7 +67,12 @@ def fit_folds(client):
     return LinearSVCCV([0.1], cv=2, tol=0.01, client=client).fit(X, y)
 
 
-FITS = {"newton": fit_newton, "ocas": fit_ocas, "ranking": fit_ranking, "folds": fit_folds}
+def fit_basis(client):
+    X, _ = blocks(*classes_of(np.random.default_rng(5), 300, 3), n_rows=32)
+    return OneClassSVM(client=client, basis=8, random_state=0, nu=0.2).fit(X)
+
+
+FITS = {"newton": fit_newton, "ocas": fit_ocas, "ranking": fit_ranking, "folds": fit_folds, "basis": fit_basis}
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +95,7 @@ def in_pass(monkeypatch, number, act):
     return waits
 
 
-MOMENTS = [("newton", 1), ("newton", 9), ("ocas", 12), ("ranking", 8)]
+MOMENTS = [("newton", 1), ("newton", 9), ("ocas", 12), ("ranking", 8), ("basis", 9)]
 MORE = [(name, number) for name in FITS for number in (1, 3, 5, 8, 10)]
 
 

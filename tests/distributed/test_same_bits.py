@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from tests.distributed.clusters import assert_nothing_left, blocks, classes_of, cluster_of, same_bits
 
-from widemargin.dask import LinearSVC, LinearSVCCV, RankSVM
+from widemargin.dask import SVC, LinearSVC, LinearSVCCV, OneClassSVM, RankSVM
 from widemargin.distributed import group
 
 IS_NIGHTLY = os.environ.get("WIDEMARGIN_NIGHTLY", "") not in ("", "0")
 
 
 def fits(client):
-    """Return models of several kinds of passes: Newton with and without a free intercept, planes, rankings."""
+    """Return models of several kinds of passes: Newton with and without a free intercept, planes, rankings, a basis."""
     rng = np.random.default_rng(3)
     X, y = blocks(*classes_of(rng, 300, 4), n_rows=32)
     qid = da.from_array(np.repeat(np.arange(40), 8)[:300], chunks=32)
@@ -22,6 +22,8 @@ def fits(client):
         LinearSVC(client=client, penalize_intercept=False, loss="hinge", tol=1e-2).fit(X, y),
         LinearSVC(client=client, solver="ocas", loss="hinge", tol=0.05, C=0.1, scaling="standard").fit(X, y),
         RankSVM(client=client, tol=0.05).fit(X, y, qid=qid),
+        SVC(client=client, basis=8, random_state=0, tol=1e-2).fit(X, (X[:, 0] > 1).astype(int) + (X[:, 1] > 0)),
+        OneClassSVM(client=client, basis=8, random_state=0, nu=0.2).fit(X),
     ]
 
 

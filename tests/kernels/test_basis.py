@@ -78,6 +78,14 @@ def test_norms_of_features_are_within_the_bound():
     features = how.features(values.of(X))
     assert np.square(features).sum(axis=1).max() <= 1.0 + 1e-9  # K(x, x)
     assert how.norm_bound >= np.square(features).sum(axis=1).max()
+    assert np.square(features).sum(axis=1).max() <= how.largest_square < 1.1  # although the other bound is
+    assert how.norm_bound > 1e3
+
+
+def test_norms_of_features_of_a_kernel_that_is_not_definite_have_the_bound_of_their_rounding():
+    basis = Basis.of(Kernel("sigmoid", gamma=0.1, coef0=-0.5), points(20))
+    how = basis.map(1.0)
+    assert how.largest_square == how.norm_bound
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

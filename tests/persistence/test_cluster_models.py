@@ -11,7 +11,18 @@ from distributed import Client
 import widemargin
 import widemargin.dask
 from widemargin import load_model, save_model
-from widemargin.dask import LinearSVC, LinearSVCCV, LinearSVR, MeasureSVC, OrdinalSVC, RankSVM, ROCAreaSVC
+from widemargin.dask import (
+    SVC,
+    SVR,
+    LinearSVC,
+    LinearSVCCV,
+    LinearSVR,
+    MeasureSVC,
+    OneClassSVM,
+    OrdinalSVC,
+    RankSVM,
+    ROCAreaSVC,
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +47,18 @@ def test_what_is_saved_is_the_ordinary_estimator(kind, client, rows, tmp_path):
     assert type(loaded) is getattr(widemargin, kind.__name__)
     assert loaded.C == 0.5
     assert np.array_equal(loaded.coef_, model.coef_)
+    assert (loaded.gap_, loaded.objective_, loaded.status_) == (model.gap_, model.objective_, model.status_)
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("kind", [SVC, SVR, OneClassSVM])
+def test_of_a_machine_on_a_basis_the_ordinary_estimator_is_saved(kind, client, rows, tmp_path):
+    X, y = rows
+    model = kind(basis=10, random_state=0, client=client)
+    model.fit(da.from_array(X, chunks=(100, 4)), da.from_array(y, chunks=100))
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert type(loaded) is getattr(widemargin, kind.__name__)
     assert (loaded.gap_, loaded.objective_, loaded.status_) == (model.gap_, model.objective_, model.status_)
     assert np.array_equal(loaded.predict(X), model.predict(X))
 

@@ -64,6 +64,7 @@ OPTIONS = {  # of the command line, by the arguments of the library that they st
     "checkpoint": "--checkpoint",
     "max_memory": "--max-memory",
     "dask": "--dask",
+    "basis": "--basis",
     "n_features": "--n-features",
     "dtype": "--float32",
     "extend=N": "--extend N",

@@ -51,6 +51,11 @@ class ColumnScaling:
         return cls(centre, scale, float(np.sum(((columns["max_abs"] + np.abs(centre)) / scale) ** 2)))
 
     @property
+    def largest_square(self):
+        """A bound of the squared norm of every row after scaling."""
+        return self.norm_bound
+
+    @property
     def is_centred(self):
         """Whether anything is taken off a column, so that scaled rows are dense."""
         return bool(self.centre.any())

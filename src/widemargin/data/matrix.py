@@ -221,6 +221,10 @@ class Matrix:
             self._kept_norms = out
         return self._kept_norms.copy()
 
+    def row_squares(self, n_jobs: int | None = 1) -> Floats:
+        """Return `squared_norms`; a matrix on disk may have a smaller bound of |x_i|² than that for rounding errors."""
+        return self.squared_norms(n_jobs)
+
     @cached_property
     def is_small(self) -> bool:
         """Whether X is so small that NumPy needs less time for a pass than a compiled loop takes to be compiled."""

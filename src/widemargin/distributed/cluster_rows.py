@@ -1,5 +1,6 @@
 """`ClusterRows`: the rows of one fit on a cluster, from the collections of the caller to the matrix for the solver."""
 
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -14,13 +15,23 @@ from widemargin.distributed.matrix import DistributedMatrix, GatheredMatrix
 from widemargin.distributed.partition import ROWS, PartitionRows
 from widemargin.distributed.rows import CuttingRows, NewtonRows
 from widemargin.distributed.sources import names_of, partitions_of
-from widemargin.distributed.statements import facts_of, label_numbers, row_belongings, rows_for_points, statistics_of
+from widemargin.distributed.statements import (
+    facts_of,
+    label_numbers,
+    moments_of,
+    places_of_classes,
+    row_belongings,
+    rows_for_points,
+    statistics_of,
+)
+from widemargin.models.kernel.training_rows import gamma_of_variance, joined_moments
 from widemargin.solvers.cutting_planes.plane_rows import PlaneRows
 from widemargin.solvers.newton.row_state import RowState
 
 _PROXIES = {RowState: NewtonRows, PlaneRows: CuttingRows}
 _SHARE_OF_WORKER_MEMORY = 0.5  # for rows of files
 _MAX_SAMPLE_VALUES = 1 << 25  # of the rows from which basis points are chosen: 256 MB
+_ROWS_OF_SAMPLE = 100_000  # at least, from which basis points are chosen, if there are so many
 
 
 class ClusterRows:
@@ -34,6 +45,8 @@ class ClusterRows:
         X, y, sample_weight and qid, as `partitions_of` takes them.
     as_labels : bool
         Whether y are class labels; otherwise they are numbers.
+    needs_targets : bool
+        Whether there is y at all; without, that of the data must be None.
     n_jobs : int or None
         Threads of each worker.
 
@@ -48,11 +61,14 @@ class ClusterRows:
         Of labels: the distinct ones, and the number of rows of positive weight of each.
     """
 
-    def __init__(self, client: Client | None, data: tuple, *, as_labels: bool, n_jobs: int | None) -> None:
+    def __init__(
+        self, client: Client | None, data: tuple, *, as_labels: bool, n_jobs: int | None, needs_targets: bool = True
+    ) -> None:
         self._client = client_of(client)
         overseer = Overseer(self._client)
         overseer.workers()
-        partitions = partitions_of(self._client, *data, numeric=not as_labels)
+        numeric = None if not needs_targets else not as_labels
+        partitions = partitions_of(self._client, *data, numeric=numeric)
         self.group = Group(self._client, partitions, n_jobs, _PROXIES)
         try:
             overseer.wait_until_built(partitions)  # so that it is known where they are
@@ -101,10 +117,43 @@ class ClusterRows:
         parts = [part for part in self.group.each(rows_for_points, ROWS, share, seed) if part.shape[0]]
         return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
-    def variance(self) -> float:
+    def rows_for_basis(self, basis: Any, seed: int) -> Any:
+        """Return a random sample of the rows, from which basis points are chosen; one of each partition if none are."""
+        if not isinstance(basis, Integral | str):
+            return self.sample(1, seed)
+        return self.sample(max(_ROWS_OF_SAMPLE, int(basis) if isinstance(basis, Integral) else 0), seed)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and features."""
+        return self.n_rows, self.n_features
+
+    def gamma(self, gamma: float | str) -> float:
+        """Return the number that the parameter gamma stands for; weights of rows count, if there are any."""
+        if gamma == "auto":
+            return 1.0 / self.n_features
+        if gamma != "scale":
+            return float(gamma)
+        has_weight = any(one.has_weight for one in self.facts)
+        return gamma_of_variance(self._weighted_variance() if has_weight else self._variance(), self.n_features)
+
+    def _variance(self):
         """Return the variance of all values."""
         found = self._statistics()
         return float(np.mean(found["deviation"] ** 2) + np.var(found["mean"]))
+
+    def _weighted_variance(self):
+        """Return the variance of all values, each row counted by its weight."""
+        return joined_moments([one for one in self.group.each(moments_of, ROWS) if one[0] > 0.0])[1]
+
+    def places_of_classes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the number of rows of each class, and the classes in the order in which they first occur."""
+        counts, first, n_before = np.zeros(len(self.classes), np.int64), np.full(len(self.classes), self.n_rows), 0
+        found = self.group.each(places_of_classes, ROWS, self.classes)
+        for here, facts in zip(found, self.facts, strict=True):
+            first = np.where(here[0] > 0, np.minimum(first, n_before + here[1]), first)
+            counts, n_before = counts + here[0], n_before + facts.n_rows
+        return counts, np.argsort(first)
 
     def gathered(self, constant: float, scaling: str | None, max_memory: int | str | None) -> GatheredMatrix:
         """Return the matrix as `matrix` does, for risks that need the scores of all rows in this process."""

@@ -17,6 +17,7 @@ from widemargin._runtime import progress
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.distributed.cutting_plane import MeasureSVC, OrdinalSVC, RankSVM, ROCAreaSVC
 from widemargin.distributed.failures import ClusterFailure, Overseer
+from widemargin.distributed.kernel import SVC, SVR, OneClassSVM
 from widemargin.distributed.linear import LinearSVC, LinearSVR
 from widemargin.distributed.linear_cv import LinearSVCCV
 from widemargin.distributed.sources import BlockFiles, local_path
@@ -25,8 +26,11 @@ from widemargin.errors import ClusterError
 LOCAL = "local"
 _SECONDS_TO_CONNECT = 8
 _ESTIMATORS: dict[str, Any] = {
-    kind.__name__: kind for kind in (LinearSVC, LinearSVR, LinearSVCCV, RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC)
-}
+    kind.__name__: kind
+    for kind in (
+        LinearSVC, LinearSVR, LinearSVCCV, RankSVM, OrdinalSVC, ROCAreaSVC, MeasureSVC, SVC, SVR, OneClassSVM,
+    )
+}  # fmt: skip
 
 
 def counterpart(model: BaseEstimator, client: Client) -> Any:

@@ -5,7 +5,6 @@ Ordinal regression, ROC area and measures compare any two rows: here the scores 
 iteration, eight bytes for each row, and coefficients go back.
 """
 
-from numbers import Integral
 from typing import Any, Self
 
 import dask
@@ -21,10 +20,8 @@ from widemargin.distributed.statements import PairStatement, pairs_of, scores_on
 from widemargin.models.cutting_plane import measure, ordinal, ranking, roc_area
 from widemargin.models.cutting_plane.queries import queries, query_ends
 from widemargin.models.inputs import finite_targets
-from widemargin.models.kernel.training_rows import block_dtype, gamma_of_variance
+from widemargin.models.kernel.training_rows import block_dtype
 from widemargin.problems.ranking import concordance, pair_risk
-
-_ROWS_OF_SAMPLE = 100_000  # at least, from which basis points are chosen, if there are so many
 
 
 class _PlanesOnCluster(OnCluster):
@@ -45,14 +42,11 @@ class _PlanesOnCluster(OnCluster):
 
     def _gamma_of(self, X):
         """Return the number that the parameter gamma stands for."""
-        if self.gamma == "scale":
-            return gamma_of_variance(X.variance(), X.n_features)
-        return 1.0 / X.n_features if self.gamma == "auto" else float(self.gamma)
+        return X.gamma(self.gamma)
 
     def _rows_to_choose_from(self, X):
         """Return a random sample of the rows, from which basis points are chosen; it comes to the client."""
-        wanted = self.basis if isinstance(self.basis, Integral) else 0
-        return X.sample(max(_ROWS_OF_SAMPLE, int(wanted)), 0)
+        return X.rows_for_basis(self.basis, 0)
 
     def _scores_of_checked(self, X):
         """Return the scores of rows on the cluster, one column for each output."""

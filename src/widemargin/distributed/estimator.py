@@ -26,6 +26,8 @@ from widemargin.errors import ClusterError
 from widemargin.models.base import WeightedModel
 from widemargin.solvers.contract import Status
 
+_PRIVATE_PARTS = ("_gamma", "_seen_order")  # of fitted models
+
 
 def on_cluster(cls: Any) -> Any:
     """Give an estimator class the parameters of the ordinary estimator that it derives from, and `client`."""
@@ -53,15 +55,15 @@ class OnCluster:
     client: Client | None
     _group: Group | None = None  # during a fit
 
-    def _fit_on(self, data, keep, *, as_labels=True):
-        """Call `keep` with the rows of the data on the cluster; return self.
+    def _fit_on(self, data, keep, **kind):
+        """Call `keep` with the ClusterRows of the data, of labels unless `kind` says otherwise; return self.
 
         If the cluster fails, the best model so far is kept, if there is one, and a ClusterError is raised.
         """
         self._check_parameters()
         group = None
         try:
-            with ClusterRows(self.client, data, as_labels=as_labels, n_jobs=self.n_jobs) as rows:
+            with ClusterRows(self.client, data, n_jobs=self.n_jobs, **{"as_labels": True, **kind}) as rows:
                 group = self._group = rows.group
                 self._set_features(rows)
                 keep(rows)
@@ -99,7 +101,7 @@ class OnCluster:
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
         model = self._ordinary(**parameters)
         vars(model).update(
-            {name: value for name, value in vars(self).items() if name.endswith("_") or name == "_gamma"}
+            {name: value for name, value in vars(self).items() if name.endswith("_") or name in _PRIVATE_PARTS}
         )
         return model
 
@@ -141,6 +143,7 @@ class OnCluster:
         """Return the logarithms of `predict_proba`, as it does."""
         return self._lazily("predict_log_proba", X)
 
+    @available_if(lambda self: hasattr(self._ordinary, "score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy of a classifier, or the R² of a regressor; predictions come to this process for it.
 

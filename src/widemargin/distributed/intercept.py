@@ -1,7 +1,7 @@
 """The intercept that is not penalised, for fixed weights of a problem whose rows are on a cluster.
 
-The losses at scores s + b are searched over b as a line in direction 1, see `line_search`. Of piecewise linear losses
-with an interval of minimisers, the midpoint is taken, as in `problems.intercept`.
+The losses at scores s + b, and dual_sum b, are searched over b as a line in direction 1, see `line_search`. Of
+piecewise linear losses with an interval of minimisers, the midpoint is taken, as in `problems.intercept`.
 """
 
 import math
@@ -63,12 +63,15 @@ def best_intercept(problem, w):
         found = place.each(ShiftedRows.sampled_kinks, rows, stride)
         places, jumps = (np.concatenate([one[part] for one in found]) for part in (1, 2))
         slope = math.fsum(one.slope_before for one in found)
-        low, high = sampled_interval(SampledKinks(slope, places, jumps, stride), 0.0, 0.0, -np.inf)
+        low, high = sampled_interval(SampledKinks(slope, places, jumps, stride), 0.0, problem.dual_sum, -np.inf)
+    tolerance = _ZERO_SLOPE * problem.total_weight
     for interval in ((low, high), (-np.inf, np.inf)):
-        ends = _zero_interval(*_kinks(place, rows, *interval), _ZERO_SLOPE * problem.total_weight)
-        if ends is not None:
+        slope, places, jumps = _kinks(place, rows, *interval)
+        ends = _zero_interval(slope + problem.dual_sum, places, jumps, tolerance)
+        if None not in ends:
             return float(np.mean(ends))
-    return 0.0
+    ends = [end for end in ends if end is not None]  # beyond the other one, the slope is zero everywhere
+    return ends[0] if ends else 0.0
 
 
 def _kinks(place, rows, low, high):
@@ -80,8 +83,10 @@ def _kinks(place, rows, low, high):
 
 
 def _zero_interval(slope, places, jumps, tolerance):
-    """Return the ends of the interval on which the slope is zero up to a tolerance; None if it is not inside."""
+    """Return the ends of the interval on which the slope is zero up to a tolerance; None beyond all kinks."""
     after = slope + np.cumsum(jumps)
-    if slope >= -tolerance or not len(after) or after[-1] <= tolerance:
-        return None
-    return places[np.argmax(after >= -tolerance)], places[np.argmax(after > tolerance)]
+    if not len(after):
+        return None, None
+    left = None if slope >= -tolerance or after[-1] < -tolerance else float(places[np.argmax(after >= -tolerance)])
+    right = None if slope > tolerance or after[-1] <= tolerance else float(places[np.argmax(after > tolerance)])
+    return left, right

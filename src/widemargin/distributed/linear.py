@@ -16,6 +16,15 @@ from widemargin.problems.formulations import Intercept
 from widemargin.solvers.newton.smoothed import MAX_COLUMNS
 
 
+def class_factors(class_weight, classes, counts):
+    """Return the factor of the costs of each class; `counts` are its rows, by which "balanced" is computed."""
+    if class_weight == "balanced":
+        factor, present = np.ones(len(classes)), counts > 0
+        factor[present] = counts.sum() / (present.sum() * counts[present])
+        return factor
+    return compute_class_weight(class_weight, classes=classes, y=classes)
+
+
 class _LinearOnCluster(OnCluster):
     """Linear models whose objective is a sum over rows."""
 
@@ -43,13 +52,7 @@ class ClassifierOnCluster(_LinearOnCluster):
 
     def _class_costs(self, rows):
         """Return the cost of a row of each class."""
-        factor = np.ones(len(self.classes_))
-        if self.class_weight == "balanced":
-            present = rows.counts > 0
-            factor[present] = rows.counts.sum() / (present.sum() * rows.counts[present])
-        elif self.class_weight is not None:
-            factor = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
-        return self.C * factor
+        return self.C * class_factors(self.class_weight, self.classes_, rows.counts)
 
     def _statements(self, cost, fold=None):
         """Return a statement for each problem: one for two classes, else one for each class."""

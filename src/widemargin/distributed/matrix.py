@@ -8,6 +8,7 @@ for each row and pass.
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from widemargin.distributed.intercept import best_intercept
 from widemargin.distributed.partition import ROWS, THREADS
 from widemargin.distributed.statements import (
     combination_of,
+    even_weights,
     matrix_facts,
     matrix_of,
     matrix_on,
@@ -30,6 +32,7 @@ from widemargin.distributed.statements import (
     scale_of,
     scores_of,
     stated,
+    weighted_squares,
 )
 from widemargin.kernels.values import KernelValues
 from widemargin.problems import magnitudes
@@ -112,6 +115,11 @@ class DistributedMatrix:
         return max(one.largest_norm for one in self._facts())
 
     @property
+    def largest_square(self):
+        """As `largest_norm`, but without what rounding errors of scores add to it; see `StreamedMatrix`."""
+        return max(one.largest_square for one in self._facts())
+
+    @property
     def squared_lengths(self):
         """Mean of the squared number of stored values of a row."""
         return sum(one.squared_lengths for one in self._facts()) / max(1, self.n_rows)
@@ -158,6 +166,10 @@ class GatheredMatrix(DistributedMatrix):
         """Return a bound of |x_i|² for all rows: the largest."""
         return np.broadcast_to(self.largest_norm, self.n_rows)
 
+    def row_squares(self, n_jobs=None):
+        """As `squared_norms`, but without what rounding errors of scores add to it; see `StreamedMatrix`."""
+        return np.broadcast_to(self.largest_square, self.n_rows)
+
     def scores(self, w, n_jobs=None, out=None, likely=None):
         """Return X w, one number per row, in `out` if it is given."""
         found = self.group.each(scores_of, self.parts, np.asarray(w), THREADS)
@@ -171,7 +183,10 @@ class GatheredMatrix(DistributedMatrix):
 
 @dataclass(frozen=True, eq=False)
 class DistributedQP(DualQP):
-    """The DualQP of each partition; the arrays of the fields are None here."""
+    """The DualQP of each partition; the arrays of the fields are None here.
+
+    A `dual_sum` is one of all rows: those of the partitions are 0.
+    """
 
     parts: Any = None  # what stands for the problems
     facts: Any = None  # a function that returns the ProblemFacts of all partitions
@@ -181,14 +196,16 @@ class DistributedQP(DualQP):
     def of(cls, X, statement):
         """State a problem on all partitions."""
         parts = X.place.create(stated, statement, ROWS, X)
-        return cls._of_parts(X, parts, statement.free_intercept, statement.entropy)
+        return cls._of_parts(X, parts, statement)
 
     @classmethod
-    def _of_parts(cls, X, parts, free_intercept, entropy, factor=1.0):
+    def _of_parts(cls, X, parts, kind, factor=1.0, dual_sum=None):
+        """Return what stands for problems of the free intercept, entropy and dual sum of `kind`, or another sum."""
         X.place.factors[parts.ref.name] = factor
-        facts = X.place.each_later(problem_facts, parts)
-        numbers, kind = (None, None, None, None, None), {"free_intercept": free_intercept, "entropy": entropy}
-        return cls(X, *numbers, **kind, parts=parts, facts=facts, factor=factor)
+        facts, numbers = X.place.each_later(problem_facts, parts), (None, None, None, None, None)
+        dual_sum = kind.dual_sum if dual_sum is None else dual_sum
+        same = {"free_intercept": kind.free_intercept, "entropy": kind.entropy, "dual_sum": dual_sum}
+        return cls(X, *numbers, **same, parts=parts, facts=facts, factor=factor)
 
     @property
     def ref(self):
@@ -212,24 +229,52 @@ class DistributedQP(DualQP):
 
     is_sum_over_rows = True
 
+    @cached_property
+    def first_weights(self):
+        """As in DualQP."""
+        if not self.dual_sum:
+            return None
+        return self.X.place.total(even_weights, self, self.dual_sum / self.total_weight, THREADS)
+
+    def _mean_square(self):
+        return float(self.X.place.total(weighted_squares, self)) / self.total_weight
+
+    @cached_property
+    def lower_bound(self):
+        """As in DualQP."""
+        return -magnitudes.largest_decrease(self, np.array([self.X.largest_square])) if self.dual_sum else 0.0
+
+    @property
+    def trivial_bound(self):
+        """As in DualQP; dual variables with a `dual_sum` are where the rows are, and here None."""
+        return (None, self.lower_bound) if self.dual_sum else super().trivial_bound
+
     def scaled(self, factor):
         """Return the problem with all costs multiplied by a factor."""
         if factor == 1.0:
             return self
         parts = self.X.place.create(DualQP.scaled, self, factor)
-        return self._of_parts(self.X, parts, self.free_intercept, self.entropy, factor * self.factor)
+        return self._of_parts(self.X, parts, self, factor * self.factor, factor * self.dual_sum)
 
     def of_rows(self, chosen, X):
         """Return the problem of a sample of the rows, in this process; `chosen` is what `sample` returned."""
-        found = self.X.place.each(sample_of, ROWS, self, *chosen)
+        found = [one for one in self.X.place.each(sample_of, ROWS, self, *chosen) if one is not None]
         values, *arrays = zip(*found, strict=True)
         values = vstack(values, format="csr") if issparse(values[0]) else np.concatenate(values)
         target, lower, upper, curvature, epsilon = (np.concatenate(parts) for parts in arrays)
         factor = self.X.n_rows / max(1, len(target))
-        how = self.X.scaling
-        X = Matrix(values, self.X.constant) if how is None else scaled_matrix(values, self.X.constant, how)
         numbers = target, factor * lower, factor * upper, curvature / factor, epsilon
-        return DualQP(X, *numbers, self.free_intercept, entropy=self.entropy)
+        dual_sum = self.dual_sum * float((factor * upper).sum()) / self.total_weight if self.dual_sum else 0.0
+        return DualQP(self._sampled_matrix(values), *numbers, self.free_intercept, dual_sum, self.entropy)
+
+    def _sampled_matrix(self, values):
+        """Return the matrix of a sample of the rows, from their values before any scaling, or from kernel values."""
+        how, constant = self.X.scaling, self.X.constant
+        if how is None:
+            return Matrix(values, constant)
+        if not how.maps_rows:
+            return scaled_matrix(values, constant, how)
+        return Matrix(how.features(values.astype(np.float64)), constant)
 
     def best_intercept(self, w):
         """Return the minimiser of the losses at scores X w + b over b, the midpoint if there is an interval of them."""
@@ -240,16 +285,15 @@ class DistributedQP(DualQP):
         facts, norm = self.facts(), math.sqrt(self.X.largest_norm)
         target, epsilon, bound, inverse_curvature = np.max([one.largest for one in facts], axis=0)
         with np.errstate(over="ignore"):
-            residual = (
-                target + self.entropy + epsilon + norm * np.sqrt(2.0 * sum(one.objective_at_zero for one in facts))
-            )
+            at_zero = sum(one.objective_at_zero for one in facts) - self.lower_bound
+            residual = target + self.entropy + epsilon + norm * np.sqrt(2.0 * at_zero)
             slope = max(bound, residual * inverse_curvature)  # of an infinite norm, too
             n_rows = self.X.n_rows
             magnitudes.check_magnitudes(n_rows * slope * norm, n_rows * slope * residual, slope, norm)
 
     def checksum(self):
         """Return a number that differs if targets or costs of rows differ."""
-        return hash(tuple(self.X.place.each(DualQP.checksum, self))) & 0xFFFFFFFF
+        return hash((self.dual_sum, *self.X.place.each(DualQP.checksum, self))) & 0xFFFFFFFF
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,12 +133,16 @@ class NewtonRows(RecordedRows):
         found = self.group._ask(RowState.evaluate_unbalanced, (self.ref, h), "each", True)
         loss, imbalance = math.fsum(one[0] for one in found), math.fsum(one[1] for one in found)
         farthest = int(np.argmax([one[2] for one in found]))
-        arguments = (ROWS, self.ref, farthest, imbalance, h)
+        arguments = (ROWS, self.ref, farthest, imbalance - self.problem.dual_sum, h)
         sums, self._band = self.group._ask(_balanced, arguments, "sum", True)
         return loss, sums, shift
 
     def _best_intercept(self, h):
-        return zero_of_sum(lambda shift: self.intercept_derivatives(shift, h), h, self.problem.total_weight)
+        return self._zero_of_sum(lambda shift: self.intercept_derivatives(shift, h), h)
+
+    def _zero_of_sum(self, derivatives, h):
+        """Return the shift of all scores at which the dual variables have the sum that is asked for."""
+        return zero_of_sum(derivatives, h, self.problem.total_weight, self.problem.dual_sum)
 
     def centre_direction(self, intercept_curvature):
         """As `RowState.centre_direction`."""
@@ -185,7 +189,7 @@ class NewtonRows(RecordedRows):
                 found[shift] = self.derivatives_with_shift(k, shift, h)
                 return found[shift][1:]
 
-            return found[zero_of_sum(derivatives, h, self.problem.total_weight)][0]
+            return found[self._zero_of_sum(derivatives, h)][0]
 
         return line_search_by_bisection(slope_at, *terms)
 

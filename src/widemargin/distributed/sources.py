@@ -85,9 +85,11 @@ def _expanded(path):
 
 
 def partitions_of(
-    client: Client, X: Any, y: Any, weight: Any = None, qid: Any = None, *, numeric: bool = False
+    client: Client, X: Any, y: Any, weight: Any = None, qid: Any = None, *, numeric: bool | None = False
 ) -> list[Future]:
-    """Return the futures of the Partitions of X, in order; `numeric` asks for targets that are numbers.
+    """Return the futures of the Partitions of X, in order.
+
+    `numeric` says whether targets are numbers or labels; None that there are none, and y of each row is then zero.
 
     Raises
     ------
@@ -220,22 +222,24 @@ def local_path(path):
     return fsspec.open_local(f"simplecache::{path}")
 
 
-def partition_of_file(number: int, path: str, start: int, stop: int, numeric: bool) -> Partition:
+def partition_of_file(number: int, path: str, start: int, stop: int, numeric: bool | None) -> Partition:
     """Return the Partition of some rows of a row-block file, which are not read yet."""
     blocks = open_blocks(local_path(path))[start:stop]
-    y = _checked_targets(number, blocks.labels, numeric)
+    y = _no_targets(len(blocks)) if numeric is None else _checked_targets(number, blocks.labels, numeric)
     return Partition(PartitionRows(number, blocks, y, blocks.weight, blocks.qid))
 
 
-def partition_of_tuple(number: int, block: Any, numeric: bool) -> Partition:
-    """Return the Partition of a delayed block (X, y[, sample_weight[, qid]])."""
+def partition_of_tuple(number: int, block: Any, numeric: bool | None) -> Partition:
+    """Return the Partition of a delayed block (X, y[, sample_weight[, qid]]); without targets, of rows X as well."""
+    if numeric is None and not isinstance(block, tuple | list):
+        block = (block, None)
     if not isinstance(block, tuple | list) or not 2 <= len(block) <= 4:
         raise ValueError(f"Partition {number}: a block must be (X, y[, sample_weight[, qid]]), got {type(block)}.")
     X, y, weight, qid = [*block, None, None][:4]
     return checked_partition(number, X, y, weight, qid, numeric)
 
 
-def checked_partition(number: int, X: Any, y: Any, weight: Any, qid: Any, numeric: bool) -> Partition:
+def checked_partition(number: int, X: Any, y: Any, weight: Any, qid: Any, numeric: bool | None) -> Partition:
     """Return the Partition of a block, after a check of its values.
 
     Raises
@@ -244,15 +248,23 @@ def checked_partition(number: int, X: Any, y: Any, weight: Any, qid: Any, numeri
         If values are not finite numbers, or their numbers do not fit; with the partition, and the row within it.
     """
     X = _checked_values(number, X)
-    if y is None:
+    if numeric is None:
+        y = _no_targets(X.shape[0])
+    elif y is None:
         raise ValueError("This requires y to be passed, but the target y is None.")
-    y = _checked_targets(number, np.asarray(y).reshape(-1), numeric)
+    else:
+        y = _checked_targets(number, np.asarray(y).reshape(-1), numeric)
     weight = None if weight is None else _checked_weights(number, np.asarray(weight).reshape(-1))
     qid = None if qid is None else np.asarray(qid).reshape(-1)
     for name, one in (("y", y), ("sample_weight", weight), ("qid", qid)):
         if one is not None and len(one) != X.shape[0]:
             raise ValueError(f"Partition {number}: {name} has {len(one)} values, X has {X.shape[0]} rows.")
     return Partition(PartitionRows(number, X, y, weight, qid))
+
+
+def _no_targets(n_rows):
+    """Return what stands for the targets of rows that have none."""
+    return np.zeros(n_rows, np.int8)
 
 
 def _checked_values(number, X):

@@ -14,13 +14,14 @@ from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.blocks.streamed import StreamedMatrix
 from widemargin.data.column_scaling import column_statistics
 from widemargin.data.matrix import Matrix
-from widemargin.kernels.basis_choice import random_rows
+from widemargin.kernels.basis_choice import random_rows, rows_at
 from widemargin.kernels.values import KernelValues, kernel_blocks
 from widemargin.models.cutting_plane.queries import query_ends
 from widemargin.models.fixed_basis import largest_norm, scores_on_basis
+from widemargin.models.kernel.training_rows import weighted_moments
 from widemargin.problems import classification, regression
 from widemargin.problems.entropy_risk import total_width
-from widemargin.problems.formulations import RiskProblem, checksum_of
+from widemargin.problems.formulations import DualQP, RiskProblem, checksum_of
 from widemargin.problems.magnitudes import checked_objective_at_zero
 from widemargin.problems.multiclass import CrammerSinger
 from widemargin.problems.ranking import PairRisk
@@ -41,6 +42,7 @@ class RowFacts(NamedTuple):
     counts: np.ndarray
     weight: float
     check: int
+    has_weight: bool
 
 
 def facts_of(rows, as_labels):
@@ -60,7 +62,8 @@ def facts_of(rows, as_labels):
     total = float(len(y)) if weight is None else float(weight.sum())
     is_sparse = X.layout.is_sparse if isinstance(X, RowBlocks) else issparse(X)
     check = 0 if y.dtype.kind == "O" else checksum_of(y, *([] if weight is None else [weight]))
-    return RowFacts(len(y), X.shape[1], n_stored, n_bytes, is_sparse, names, labels, counts, total, check)
+    numbers = len(y), X.shape[1], n_stored, n_bytes, is_sparse
+    return RowFacts(*numbers, names, labels, counts, total, check, weight is not None)
 
 
 def _counts(y, labels):
@@ -73,6 +76,14 @@ def _counts(y, labels):
 def label_numbers(rows, classes):
     """Return the position of the label of each row in `classes`."""
     return np.searchsorted(classes, rows.y).astype(np.min_scalar_type(len(classes)))
+
+
+def places_of_classes(rows, classes):
+    """Return the number of rows of each class, and the first of them; that is the number of all rows without one."""
+    label = np.searchsorted(classes, rows.y)
+    first = np.full(len(classes), len(label))
+    np.minimum.at(first, label, np.arange(len(label)))
+    return np.bincount(label, minlength=len(classes)), first
 
 
 def row_belongings(rows):
@@ -88,12 +99,20 @@ def statistics_of(rows):
     return len(rows.y), *(found[name] + zeros for name in ("mean", "deviation", "max_abs"))
 
 
+def moments_of(rows):
+    """Return Σ weight_i, and mean and variance of all values, each row counted by its weight."""
+    weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+    total = float(weight.sum())
+    return total, *(weighted_moments(rows.X, weight) if total > 0.0 else (0.0, 0.0))
+
+
 class MatrixFacts(NamedTuple):
     """What the client knows of the matrix of a partition."""
 
     longest_row: int
     longest_sum: int
     largest_norm: float
+    largest_square: float
     squared_lengths: float
 
 
@@ -114,8 +133,22 @@ def matrix_on(rows, constant, how, memory_per_byte, basis, dtype):
     """
     if not len(rows.y):
         return Matrix(np.zeros((0, len(basis))), constant)
-    blocks = kernel_blocks(rows.X, KernelValues(basis.kernel, basis.vectors, dtype))
-    return StreamedMatrix(blocks, constant, memory_per_byte * blocks.n_bytes, how)
+    return _FeatureMatrix(rows.X, KernelValues(basis.kernel, basis.vectors, dtype), constant, memory_per_byte, how)
+
+
+class _FeatureMatrix(StreamedMatrix):
+    """The features of rows on a basis, from their KernelValues."""
+
+    def __init__(self, rows, values, constant, memory_per_byte, how):
+        blocks = kernel_blocks(rows, values)
+        super().__init__(blocks, constant, memory_per_byte * blocks.n_bytes, how)
+        self._rows_of_values, self._values = rows, values
+
+    def sample(self, n_rows, seed):
+        """Return a random sample of rows, ascending, and the matrix of their features; whatever memory there is."""
+        chosen = np.sort(np.random.default_rng(seed).choice(self.n_rows, n_rows, replace=False))
+        blocks = kernel_blocks(rows_at(self._rows_of_values, chosen), self._values)
+        return chosen, StreamedMatrix(blocks, self.constant, np.inf, self.scaling)
 
 
 def norm_of(rows):
@@ -138,8 +171,8 @@ def scores_on(rows, kernel, vectors, coefficients, n_jobs):
 
 def matrix_facts(X, n_jobs):
     """Return the MatrixFacts of a partition."""
-    largest = float(X.squared_norms(n_jobs).max(initial=0.0))
-    return MatrixFacts(X.longest_row, X.longest_sum, largest, X.squared_lengths * X.n_rows)
+    largest = (float(norms.max(initial=0.0)) for norms in (X.squared_norms(n_jobs), X.row_squares(n_jobs)))
+    return MatrixFacts(X.longest_row, X.longest_sum, *largest, X.squared_lengths * X.n_rows)
 
 
 # --- Problems ---------------------------------------------------------------------------------------------------------
@@ -157,6 +190,8 @@ class ClassStatement(NamedTuple):
     loss: str | RowLoss
     free_intercept: bool
     fold: tuple[int, int] | None = None
+
+    dual_sum = 0.0
 
     @property
     def entropy(self):
@@ -197,11 +232,37 @@ class RegressionStatement(NamedTuple):
     free_intercept: bool
     entropy: float = 0.0
 
+    dual_sum = 0.0
+
     def problem(self, rows, X):
         """Return the DualQP of a partition."""
         cost = np.full(len(rows.y), self.C) if rows.weight is None else self.C * rows.weight
         state = self.loss.regression if isinstance(self.loss, RowLoss) else regression.LOSSES[self.loss]
         return state(X, rows.y, cost, self.epsilon, free_intercept=self.free_intercept)
+
+
+class OneClassStatement(NamedTuple):
+    """A one-class machine: the sum of the dual variables of all partitions."""
+
+    dual_sum: float
+
+    free_intercept, entropy = True, 0.0
+
+    def problem(self, rows, X):
+        """Return the DualQP of a partition, whose own dual variables may have any sum."""
+        weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+        zeros = np.zeros(len(weight))
+        return DualQP(X, zeros, zeros, np.ascontiguousarray(weight), zeros, zeros, free_intercept=True)
+
+
+def even_weights(problem, fraction, n_jobs):
+    """Return X'beta of a partition, where beta are a fraction of the upper bounds."""
+    return problem.X.combine(np.minimum(fraction * problem.upper, problem.upper), n_jobs)
+
+
+def weighted_squares(problem):
+    """Return Σ upper_i |x_i|² of a partition."""
+    return float(problem.upper @ problem.X.row_squares())
 
 
 class PairStatement(NamedTuple):
@@ -275,10 +336,16 @@ def problem_facts(problem):
 
 
 def sample_of(rows, problem, share, seed):
-    """Return a random sample of the rows of a partition, as an array or CSR matrix, and the numbers of its DualQP."""
-    n_rows = round(share * problem.X.n_rows)
+    """Return a random sample of the rows of a partition, as an array or CSR matrix, and the numbers of its DualQP.
+
+    If its columns are features on a basis, the rows are kernel values. None if the partition is empty.
+    """
+    if not problem.X.n_rows:
+        return None
+    n_rows = max(1, round(share * problem.X.n_rows))
     chosen, part = problem.X.sample(n_rows, (*np.atleast_1d(seed), rows.number))
-    X = part.blocks.to_memory() if isinstance(rows.X, RowBlocks) else rows.X[chosen]
+    is_in_blocks = isinstance(rows.X, RowBlocks) or isinstance(problem.X, _FeatureMatrix)
+    X = part.blocks.to_memory() if is_in_blocks else rows.X[chosen]
     arrays = (problem.target, problem.lower, problem.upper, problem.curvature, problem.epsilon)
     return X, *(np.ascontiguousarray(array[chosen]) for array in arrays)
 

@@ -38,6 +38,7 @@ from widemargin.kernels.functions import Kernel
 from widemargin.kernels.values import KernelValues
 
 _SMALLEST_PIVOT = 1e-6  # squared distance of a basis function from the span of the others, relative to the largest norm
+_VALUE_ROUNDING = 2.0**-20  # a bound of the relative rounding error of kernel values, also of single precision
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,8 @@ class Basis:
         return np.square(self.factor).sum(axis=1).max(initial=0.0)
 
     def map(self, largest_value):
-        """Return the BasisMap for rows whose kernel values with basis points are at most so large."""
-        return BasisMap(self.factor, largest_value)
+        """Return the BasisMap for rows whose kernel values, with basis points and themselves, are at most so large."""
+        return BasisMap(self.factor, largest_value, self.kernel.positive_definite)
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,14 @@ class BasisMap:
         L, the Cholesky factor of the kernel matrix of the basis.
     largest_value : float
         A bound of |K(b_j, x)| over all rows.
+    is_projection : bool
+        Whether the kernel is positive semidefinite, so that z(x) is the projection of φ(x) to the span of the basis.
+        `largest_value` must then be a bound of K(x, x), too.
     """
 
     factor: Floats
     largest_value: float
+    is_projection: bool = False
     is_centred: ClassVar[bool] = False
     maps_rows: ClassVar[bool] = True
 
@@ -113,6 +118,13 @@ class BasisMap:
         """A bound of |L⁻¹|² |k(x)|², to which rounding errors of a score <L⁻ᵀw, k(x)> are proportional."""
         inverse = solve_triangular(self.factor, np.eye(len(self.factor)), lower=True)
         return float(np.square(inverse).sum()) * len(self.factor) * self.largest_value**2
+
+    @cached_property
+    def largest_square(self):
+        """A bound of |L⁻¹k(x)|²: that is at most K(x, x) if it is a projection, but for rounding errors of k(x)."""
+        if not self.is_projection:
+            return self.norm_bound
+        return min(self.norm_bound, (self.largest_value**0.5 + _VALUE_ROUNDING * self.norm_bound**0.5) ** 2)
 
     def forward(self, sums, constant):
         """Return L⁻¹s for sums over rows (k, 1); the constant column is the last if `constant` is not zero."""

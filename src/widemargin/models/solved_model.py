@@ -46,8 +46,8 @@ POSITIVE = Interval(Real, 0.0, np.finfo(np.float64).max, closed="right")
 _MAX_INTEGER_BITS = 1023  # of an integer parameter; any such integer is less than the largest double
 _NAME_OF_CRITERION = {"gap": "gap", "kkt": "KKT violation", "violation": "violation of the planes"}
 _NOT_OF_THE_PROBLEM = {  # parameters that may change between a checkpoint and the run that goes on from it
-    "cache_size", "checkpoint", "callbacks", "max_iter", "max_memory", "max_seconds", "n_jobs", "tol", "verbose",
-    "warm_start",
+    "cache_size", "checkpoint", "callbacks", "client", "max_iter", "max_memory", "max_seconds", "n_jobs", "tol",
+    "verbose", "warm_start",
 }  # fmt: skip
 
 

@@ -54,6 +54,8 @@ class ClassRisk:
         The factor of a mean loss: the sum of all costs.
     """
 
+    slopes_per_scale = 2.0  # upper bound of Σ |c_ik| of every subgradient, relative to `scale`
+
     def __init__(self, label, cost, n_classes, n_jobs=1):
         self._rows = LabelledRows(label.astype(np.intp), np.ascontiguousarray(cost, dtype=np.float64))
         self._n, self._n_classes, self._n_jobs = len(label), n_classes, n_jobs

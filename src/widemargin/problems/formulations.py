@@ -143,6 +143,8 @@ class DualQP:
         """
         if self.entropy:
             return False
+        if not self.is_squared:
+            return True
         has_cost = (self.lower < 0.0) | (self.upper > 0.0)
         is_squared = self.curvature[has_cost] > 0.0
         if not is_squared.any():
@@ -168,14 +170,18 @@ class DualQP:
         """
         if not self.dual_sum:
             return 1.0
-        w, mean_square = self.first_weights, float(self.upper @ self.X.squared_norms()) / float(self.upper.sum())
-        unit = _SPREAD_OF_SCORES * math.sqrt(float(w @ w) * mean_square)
+        w = self.first_weights
+        unit = _SPREAD_OF_SCORES * math.sqrt(float(w @ w) * self._mean_square())
         return unit if 0.0 < unit < math.inf else 1.0
+
+    def _mean_square(self):
+        """Return the mean of |x_i|², each row counted by its upper bound."""
+        return float(self.upper @ self.X.row_squares()) / float(self.upper.sum())
 
     @cached_property
     def lower_bound(self):
         """A lower bound of the objective: 0, unless there is a `dual_sum`."""
-        return -largest_decrease(self, self.X.squared_norms()) if self.dual_sum else 0.0
+        return -largest_decrease(self, self.X.row_squares()) if self.dual_sum else 0.0
 
     @property
     def trivial_bound(self):

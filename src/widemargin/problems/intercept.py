@@ -1,14 +1,15 @@
 """The intercept that is not penalised: the minimiser of R(b) = dual_sum b + Σ_i loss_i(s_i + b), for fixed scores s.
 
 The losses of most DualQPs are sums of hinges, weight max(0, z) or weight max(0, z)² with z = side (kink − b), where the
-kink of row i is at side offset − s_i (see `row_risk`). R is convex in b. Piecewise linear losses may have an interval
-of minimisers, for instance if both classes have the same total cost and no row lies on the margin. We return its
-midpoint, which, unlike either end, does not depend on the order of rows or on the signs of the classes; LIBSVM does the
-same.
+kink of row i is at side offset − s_i (see `row_risk`). R is convex in b. With a `dual_sum`, the targets are 0 and −b is
+a weighted quantile of the scores. Piecewise linear losses may have an interval of minimisers, for instance if both
+classes have the same total cost and no row lies on the margin. We return its midpoint, which, unlike either end, does
+not depend on the order of rows or on the signs of the classes; LIBSVM does the same.
 """
 
 import numpy as np
 
+from widemargin._runtime.compile import SUMS, compiled
 from widemargin.problems.certificates import loss_slopes
 from widemargin.problems.entropy_risk import EntropyRisk
 from widemargin.problems.quantile import weighted_quantile
@@ -22,6 +23,8 @@ def best_intercept(problem, scores):
     """Return the minimiser b of the losses of a DualQP at scores + b, the midpoint if there is an interval of them."""
     if problem.entropy:
         return EntropyRisk(problem).best_intercept(scores, 1.0)
+    if problem.dual_sum:
+        return -_best_threshold(scores, problem.upper, problem.dual_sum)
     if not problem.is_made_of_hinges:
         return _minimise_by_bisection(problem, scores)
     squared = problem.is_squared
@@ -32,15 +35,39 @@ def best_intercept(problem, scores):
     kinks, weights, side = kinks[has_weight], weights[has_weight], side[has_weight]
     if squared:
         return minimise_squared_hinges(kinks, weights, side)
-    return _minimise_hinges(kinks, weights, side, problem.dual_sum)
+    return _minimise_hinges(kinks, weights, side)
 
 
-def _minimise_hinges(kinks, weights, side, dual_sum):
-    """Return the midpoint of the minimisers of dual_sum b + Σ weight max(0, side (kink − b)).
+def _best_threshold(scores, weights, total):
+    """Return the midpoint of the minimisers of Σ weight max(0, threshold − score) − total threshold.
 
-    The slope is dual_sum − Σ {weight: side > 0} for b = −∞ and increases by the weight at each kink.
+    The slope is −total below all scores, and increases by the weight at each of them.
     """
-    descent, total = weights[side > 0.0].sum() - dual_sum, weights.sum()
+    zero = _ZERO_SLOPE * float(weights.sum())
+    left, _, _ = weighted_quantile(scores.copy(), weights.copy(), total - zero)
+    level = total + zero - _weight_up_to(scores, weights, left)
+    if level < 0.0:
+        return float(left)
+    beyond = (scores > left) & (weights > 0.0)
+    right = _weighted_quantile(scores[beyond], weights[beyond], max(level, np.finfo(np.float64).tiny))
+    return float(left if right is None else 0.5 * (left + right))
+
+
+@compiled(fastmath=SUMS)
+def _weight_up_to(scores, weights, level):
+    """Return the sum of the weights of scores up to a level."""
+    total = 0.0
+    for i in range(scores.size):
+        total += weights[i] if scores[i] <= level else 0.0
+    return total
+
+
+def _minimise_hinges(kinks, weights, side):
+    """Return the midpoint of the minimisers of Σ weight max(0, side (kink − b)).
+
+    The slope is −Σ {weight: side > 0} for b = −∞ and increases by the weight at each kink.
+    """
+    descent, total = weights[side > 0.0].sum(), weights.sum()
     left, level = _weighted_quantile(kinks, weights, descent - _ZERO_SLOPE * total), descent + _ZERO_SLOPE * total
     beyond = kinks > (-np.inf if left is None else left)
     level -= weights[~beyond].sum()

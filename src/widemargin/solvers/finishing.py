@@ -40,6 +40,9 @@ _UNIT_ROUNDOFF = 2.0**-53
 _COMPENSATED_SUM_ERROR = 16.0 * _UNIT_ROUNDOFF  # relative error of a term of a sum, and of a compensated sum
 _NEGLIGIBLE_ROUNDING = 1e-9  # bound on rounding, relative to the objective, up to which exact sums are not needed
 _RETRY_TOL_FRACTION = 0.5  # of the tolerance, which a solver is asked for if rounding alone keeps the gap above it
+_FEW_ROWS = 1 << 12  # of which dual variables are summed exactly
+_PAIRWISE_SUM_ERROR = 64.0 * _UNIT_ROUNDOFF  # of NumPy's sums, relative to the sum of the sizes of up to 2⁵⁰ numbers
+_MAX_ENTRIES_TO_REFINE = 1 << 13  # of X, up to which one-class machines are solved to full precision
 _ROWS_PER_TASK = 1 << 17
 _MAX_TERMS_OF_ONE_BLAS_THREAD = 1 << 13  # of a sum that no BLAS shares among threads
 
@@ -70,7 +73,7 @@ def _finished(problem, solution, settings, resolve):
     if solution.status not in (Status.CONVERGED, Status.STALLED) or solution.is_exact:
         return _with_true_status(best, settings)
     try:
-        if is_small(problem):
+        if is_small(problem) and not _suffices(problem, best, settings):
             best = _at_full_precision(problem, best, settings)
         elif resolve is not None and best.gap > _largest_gap_of(solution, settings):
             closer = resolve(_RETRY_TOL_FRACTION * settings.tol, solution)
@@ -80,6 +83,11 @@ def _finished(problem, solution, settings, resolve):
         settings.interrupt.set()
         best = changed(best, status=Status.INTERRUPTED)
     return _with_true_status(best, settings)
+
+
+def _suffices(problem, solution, settings):
+    """Return whether a solution of a small problem is not refined: the pairs of a one-class machine take less time."""
+    return problem.dual_sum and problem.X.n_entries > _MAX_ENTRIES_TO_REFINE and solution.gap <= settings.tol
 
 
 def _ends_at_once(problem, solution):
@@ -215,7 +223,7 @@ def _certified(problem, solution, settings, *, keeps_intercept=False):
     if problem.free_intercept and solution.beta is not None:
         target, norm = _intercept_numbers(problem, settings.n_jobs)
         w_norm = math.sqrt(_square(solution.w))
-        dual -= error_of_imbalance(_imbalance(problem.X, sums), primal - dual, w_norm, target, norm)
+        dual -= error_of_imbalance(_imbalance(problem, sums), primal - dual, w_norm, target, norm)
     return _with_bounds(solution, primal, dual)
 
 
@@ -238,9 +246,16 @@ def _side_sums(problem):
     return np.array([problem.upper.sum(), -problem.lower.sum()])
 
 
-def _imbalance(X, sums):
-    """Return a bound on |Σ beta − dual_sum|, which is summed exactly in each part of the rows."""
-    return abs(sums.beta_sum) + (X.n_parts - 1) * _UNIT_ROUNDOFF * sums.beta_size
+def _imbalance(problem, sums):
+    """Return a bound on |Σ beta − dual_sum|.
+
+    The problems of parts that are elsewhere know nothing of `dual_sum`, which is a number of all rows.
+    """
+    rounding = _PAIRWISE_SUM_ERROR if problem.X.n_rows > _FEW_ROWS else 0.0
+    if problem.X.place is HERE:
+        return abs(sums.beta_sum) + rounding * sums.beta_size
+    rounding += problem.X.n_parts * _UNIT_ROUNDOFF
+    return abs(sums.beta_sum - problem.dual_sum) + rounding * sums.beta_size
 
 
 def _with_bounds(solution, primal, dual):
@@ -357,15 +372,17 @@ def _square(v):
 
 
 def _excess(problem, beta):
-    """Return Σ beta − dual_sum, rounded once."""
+    """Return Σ beta − dual_sum, rounded once if there are few rows."""
+    if len(beta) > _FEW_ROWS:
+        return float(beta.sum()) - problem.dual_sum
     return exact_sum(np.append(beta[beta != 0.0], -problem.dual_sum))
 
 
 def _largest_numbers(problem, n_jobs):
     """Return the largest |target|, the largest epsilon and the largest norm of a row."""
-    norms = np.sqrt(problem.X.squared_norms(n_jobs))
-    parts = np.abs(problem.target), problem.epsilon, norms
-    return np.array([part.max(initial=0.0) for part in parts])
+    largest = [part.max(initial=0.0) for part in (problem.epsilon, problem.X.squared_norms(n_jobs))]
+    target = max(problem.target.max(initial=0.0), -problem.target.min(initial=0.0))
+    return np.array([target, largest[0], math.sqrt(largest[1])])
 
 
 def _primal(problem, solution, sums):
@@ -413,6 +430,9 @@ def _sum_losses(target, lower, upper, curvature, epsilon, start, stop, scores, n
     loss, loss_rest, worst, worst_rest, plane_size = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(start, stop):
         residual, error = target[i] - (scores[i] + intercept), score_error * (norms[i] * w_norm + abs(intercept))
+        is_zero_above, is_zero_below = residual + error <= epsilon[i], residual - error >= -epsilon[i]
+        if (is_zero_above or upper[i] == 0.0) and (is_zero_below or lower[i] == 0.0):
+            continue  # no loss, at any of the three scores
         here, slope = loss_and_slope(residual, lower[i], upper[i], curvature[i], epsilon[i])
         above, _ = loss_and_slope(residual + error, lower[i], upper[i], curvature[i], epsilon[i])
         below, _ = loss_and_slope(residual - error, lower[i], upper[i], curvature[i], epsilon[i])

@@ -15,6 +15,7 @@ from widemargin._runtime.warning import warn_caller
 from widemargin.errors import ClusterError
 from widemargin.models.base import LinearModel, WeightedModel
 from widemargin.models.cutting_plane.ranking import RankSVM
+from widemargin.models.kernel.base import KernelModel
 from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.workflows.block_files import is_block_file, name_of_files, refuse_options_of_text
 from widemargin.workflows.errors import ArgumentError, FileError, FileNote, spelled
@@ -60,8 +61,11 @@ def cluster_files(model, data, dask, options):
         If a file is not a row-block file, or Dask is not installed.
     """
     name = spelled("dask")
-    if not isinstance(model, WeightedModel):
-        raise ArgumentError(f"{name} is for linear machines, {type(model).__name__} is not one; leave it out")
+    if not isinstance(model, WeightedModel) and getattr(model, "basis", None) is None:
+        raise ArgumentError(
+            f"{name} is for linear machines, and with {spelled('basis')} for some kernel machines; "
+            f"{type(model).__name__} is neither: leave it out"
+        )
     if isinstance(model, LinearOneClassSVM):
         raise ArgumentError(f"{name} is not for linear one-class machines, whose rows are in one process; leave it out")
     if isinstance(dask, str) and dask != _LOCAL and ":" not in dask:
@@ -104,7 +108,7 @@ def _distributed(module):
 
 
 def fit_on_cluster(model, files, dask, options):
-    """Return the ClusterFit of a linear model and ClusterFiles.
+    """Return the ClusterFit of a linear model, or one on a basis, and ClusterFiles.
 
     `n_jobs` of the model is the number of processes if `dask` is "local", and otherwise that of threads of each worker.
     If the cluster fails, the model is the best one so far; ClusterError if there is none.
@@ -134,7 +138,7 @@ def _checked_facts(model, name, known, options):
     """Return a dict of facts about the rows; FileError or notes if they do not suit the model, as for other files."""
     has_queries = any(one.n_queries is not None for one in known)
     note_queries(name, True if has_queries else None, wanted=isinstance(model, RankSVM))
-    if any(one.has_weight for one in known) and not isinstance(model, LinearModel):
+    if any(one.has_weight for one in known) and not isinstance(model, LinearModel | KernelModel):
         warn_caller(f"{name} has weights of rows, which {type(model).__name__} does not use", FileNote)
     check_words(model, known[0].labels if known[0].has_words else None, name, options.format)
     if is_classifier(model) and not known[0].has_words:

@@ -38,7 +38,7 @@ def fill_lowest(scores, weights, total):
 
 @pytest.mark.parametrize("part", [1e-6, 0.01, 0.3, 0.9, 1.0])
 def test_the_weighted_quantile_is_that_of_sorted_scores(part, rng):
-    for n, decimals in ((1, 1), (2, 1), (50, 0), (1000, 8), (1000, 1)):
+    for n, decimals in ((1, 1), (2, 1), (50, 0), (1000, 8), (1000, 1), (20_000, 8), (20_000, 1)):
         scores, weights = np.round(rng.standard_normal(n), decimals), rng.uniform(0.1, 2.0, n)
         total = part * weights.sum()
         *found, missing = weighted_quantile(scores.copy(), weights.copy(), total)

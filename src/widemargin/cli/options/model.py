@@ -87,6 +87,7 @@ examples:
   widemargin train --max-memory 3G --checkpoint run.ckpt big.arrow big.model
   widemargin train --scaling standard part-1.arrow part-2.arrow parts.model
   widemargin train --dask local 'part-*.arrow' parts.model
+  widemargin train --dask local --kernel rbf --basis 1000 'part-*.arrow' parts.model
 
 Without an option of kernel machines the model is linear: the intercept is penalised with the other weights, and -e is a
 relative duality gap. Any of LIBSVM's letters -s -t -d -g -r -n -m -h -b, or their long names, selects a kernel machine
@@ -194,9 +195,9 @@ def _add_solver_options(group):
 
 
 def _add_cluster_option(group):
-    group.add_argument("--dask", metavar="ADDRESS", help="linear, row-block files: train on the Dask cluster with the "
-        "scheduler at this address, such as tcp://HOST:8786, whose workers read the files; or local for a process on "
-        "each core, or -j N processes")  # fmt: skip
+    group.add_argument("--dask", metavar="ADDRESS", help="linear or with --basis, row-block files: train on the "
+        "Dask cluster with the scheduler at this address, such as tcp://HOST:8786, whose workers read the files; or "
+        "local for a process on each core, or -j N processes")  # fmt: skip
 
 
 def _add_file_options(group):

@@ -191,9 +191,19 @@ class StreamedMatrix:
             out += part.T @ part
 
     def squared_norms(self, n_jobs: int | None = 1) -> Floats:
-        """Return a bound of the squared norm of each row, the constant column included: the largest of all."""
+        """Return a bound of the squared norm of each row, the constant column included: the largest of all.
+
+        Rounding errors of scores are proportional to it, too. With a `scaling` it may therefore be much larger than
+        `row_squares`.
+        """
         largest = self.blocks.summary.largest_norm if self.scaling is None else self.scaling.norm_bound
         return np.broadcast_to(largest + self.constant**2, self.n_rows)
+
+    def row_squares(self, n_jobs: int | None = 1) -> Floats:
+        """Return a bound of the squared norm of each row, the constant column included, and of nothing else."""
+        if self.scaling is None:
+            return self.squared_norms(n_jobs)
+        return np.broadcast_to(self.scaling.largest_square + self.constant**2, self.n_rows)
 
     def spread(self, W: Floats) -> Floats:
         """Return W: no columns are left out."""

@@ -272,7 +272,8 @@ class KernelModel(SolvedModel):
             weight = np.maximum(weight, 0.0)
         if sample_weight is not None and not weight.any():
             raise ValueError("Invalid input - all samples have zero or negative weights. One must be positive.")
-        weight_for_gamma = None if sample_weight is None else weight
+        is_given = sample_weight is not None or (isinstance(X, RowBlocks) and X.weight is not None)
+        weight_for_gamma = weight if is_given else None
         self._gamma = gamma_value(self.gamma, X, weight_for_gamma) if self._has_features else 0.0
         return weight
 
@@ -368,9 +369,7 @@ class KernelModel(SolvedModel):
         `state` is a function of the matrix of features that returns functions that state the problems. Sets the
         attributes that describe how they were solved.
         """
-        from widemargin.models.kernel.on_basis import LinearOnBasis  # with all linear solvers
-
-        linear = LinearOnBasis(self)
+        linear = self._linear_machine()
         expansion, solutions = linear.fitted(X, self._kernel(), state, n_problems)
         for name in _ATTRIBUTES_OF_SUPPORT:
             vars(self).pop(name, None)
@@ -379,6 +378,12 @@ class KernelModel(SolvedModel):
             setattr(self, name, getattr(linear, name))
         self.fit_status_ = int(any(solution.status is not Status.CONVERGED for solution in solutions))
         return expansion, solutions
+
+    def _linear_machine(self):
+        """Return the LinearOnBasis that fits the machine on its basis."""
+        from widemargin.models.kernel.on_basis import LinearOnBasis  # with all linear solvers
+
+        return LinearOnBasis(self)
 
     def _keep_model(self, support, n_support, dual_coef, intercept, training):
         """Set the attributes that define f, in the layout of scikit-learn."""

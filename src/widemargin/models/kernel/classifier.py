@@ -140,19 +140,24 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         X, y = self._check_rows(X, y)
         self._check_calibration()
         self.classes_, label = encode_labels(y)
-        self._keep_order(label)
+        self._keep_order(order_of_first(label, len(self.classes_)))
         weight = self._weigh(X, sample_weight)
         self.class_weight_ = np.ones(len(self.classes_))
         if self.class_weight is not None:
             self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
             weight = weight * self.class_weight_[label]
         may_lack = sample_weight is not None or self.class_weight is not None  # positive weights of a class
-        if may_lack and np.count_nonzero(np.bincount(label, weight > 0.0)) < 2:
+        if may_lack:
+            self._refuse_one_class(np.bincount(label, weight > 0.0) > 0)
+        return X, label, weight
+
+    def _refuse_one_class(self, is_present):
+        """Raise ValueError unless two classes have rows of positive weight."""
+        if np.count_nonzero(is_present) < 2:
             raise ValueError(
                 f"{self._one_class} - all samples with positive weights belong to the same class; "
                 "there must be rows of two classes whose sample_weight and class_weight are positive."
             )
-        return X, label, weight
 
     def _fit_pairs_on_basis(self, X, y, sample_weight):
         """Fit the machine on its basis: a linear problem for each pair, in which rows of other classes cost nothing."""
@@ -164,19 +169,26 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
             return [partial(self._problem_on_basis, matrix, pair, weight) for pair in present]
 
         expansion, solutions = self._fit_on_basis(X, state, len(present))
-        has_both = np.array([pair.has_both for pair in pairs])
-        sign = -1.0 if len(self.classes_) == 2 else 1.0  # the second of two classes is positive, as in scikit-learn
-        self.basis_coef_ = np.zeros((len(pairs), len(expansion.basis)))
-        self.basis_coef_[has_both] = sign * expansion.coef
-        self.intercept_ = sign * np.array([pair.constant for pair in pairs])
-        self.intercept_[has_both] = sign * expansion.intercept
-        self.n_iter_ = np.zeros(len(pairs), dtype=np.int32)
-        self.n_iter_[has_both] = [solution.n_iter for solution in solutions]
-        self.probA_, self.probB_ = np.empty(0), np.empty(0)
+        has_both, constant = (np.array([getattr(pair, name) for pair in pairs]) for name in ("has_both", "constant"))
+        self._keep_pairs_on_basis(has_both, constant, expansion, solutions)
         if self._wants_probability:
             machines = self._machines_on_basis(X, label, weight, pairs, solutions)
             self._calibrate_pairs(pairs, partial(_values_on_basis, expansion.features, machines))
         return self
+
+    def _keep_pairs_on_basis(self, has_both, constant, expansion, solutions):
+        """Set coefficients, intercepts and iterations of all pairs of classes.
+
+        The Expansion and the solutions are those of the pairs with both classes; the decision of another is constant.
+        """
+        sign = -1.0 if len(self.classes_) == 2 else 1.0  # the second of two classes is positive, as in scikit-learn
+        self.basis_coef_ = np.zeros((len(has_both), len(expansion.basis)))
+        self.basis_coef_[has_both] = sign * expansion.coef
+        self.intercept_ = sign * constant
+        self.intercept_[has_both] = sign * expansion.intercept
+        self.n_iter_ = np.zeros(len(has_both), dtype=np.int32)
+        self.n_iter_[has_both] = [solution.n_iter for solution in solutions]
+        self.probA_, self.probB_ = np.empty(0), np.empty(0)
 
     def _machines_on_basis(self, X, label, weight, pairs, solutions):
         """Return the BinaryMachine of each pair on a basis and the weights of its features.
@@ -223,11 +235,10 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         for name in ("isotonic_points_", "isotonic_ends_"):
             vars(self).pop(name, None)
 
-    def _keep_order(self, label):
+    def _keep_order(self, order):
         """Keep the order in which classes first occur as `_seen_order`, unless it is that of `classes_`."""
         for name in ("_class_order", "_seen_order"):  # attributes of an earlier fit, or of a model file
             vars(self).pop(name, None)
-        order = order_of_first(label, len(self.classes_))
         if (order[1:] < order[:-1]).any():
             self._seen_order = order
 

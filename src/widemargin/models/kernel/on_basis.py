@@ -92,9 +92,8 @@ class LinearOnBasis(LinearModel):
 
         def solve(basis):
             nonlocal found
-            options = {"max_memory": self._model.max_memory, "n_problems": n_problems, "n_jobs": self.n_jobs}
-            matrix = matrix_on_basis(X, basis, dtype, **options)
-            self.solver = "newton" if matrix.n_columns <= MAX_COLUMNS else "ocas"
+            self.solver = "newton" if len(basis) <= MAX_COLUMNS else "ocas"
+            matrix = self._matrix_on(X, basis, dtype, n_problems)
             self._extend_weights(len(basis), n_problems)
             if self._model.max_seconds is not None:
                 self.max_seconds = max(0.0, self._model.max_seconds - (time.perf_counter() - begun))
@@ -102,12 +101,21 @@ class LinearOnBasis(LinearModel):
             return self._keep(found[1], matrix)
 
         seed = 0 if needs_seed else seed_of(self.random_state)
-        history = solved_in_stages(stages_of(self._model, X, kernel, seed), solve)
+        history = solved_in_stages(stages_of(self._model, self._rows_to_choose_from(X, seed), kernel, seed), solve)
         if isinstance(self._model.basis, str):
             self.history_ = history
         basis, solutions, features = found
         intercept = np.broadcast_to(self.intercept_, n_problems).copy()
         return Expansion(basis, self.coef_, intercept, features), solutions
+
+    def _matrix_on(self, X, basis, dtype, n_problems):
+        """Return the matrix of the features of rows on a basis."""
+        options = {"max_memory": self._model.max_memory, "n_problems": n_problems, "n_jobs": self.n_jobs}
+        return matrix_on_basis(X, basis, dtype, **options)
+
+    def _rows_to_choose_from(self, X, seed):
+        """Return the rows from which basis points are chosen."""
+        return X
 
     def _extend_weights(self, n_points, n_outputs):
         """Make the coefficients of the last stage those of a larger basis, whose first points are the same."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 
 from widemargin.data.blocks.row_blocks import RowBlocks
@@ -199,13 +199,19 @@ def _variance(X, weight):
         mean = X.sum(dtype=np.float64) / X.size
         deviation = np.subtract(X, mean, dtype=np.float64)  # the steps of X.var(), which takes twice as long
         return float((deviation * deviation).sum() / X.size)
-    weight = np.ones(X.shape[0]) if weight is None else weight
+    return weighted_moments(X, np.ones(X.shape[0]) if weight is None else weight)[1]
+
+
+def weighted_moments(X, weight):
+    """Return the mean and the variance of all values of an array, a CSR matrix or a RowBlocks, by weights of rows."""
+    if isinstance(X, RowBlocks):
+        return _moments_of_blocks(X, weight)
     total = weight.sum() * X.shape[1]
     if issparse(X):
         mean = weight @ row_sums(X) / total
-        return float(weight @ squared_norms(X) / total - mean**2)
+        return float(mean), float(weight @ squared_norms(X) / total - mean**2)
     mean = weight @ X.sum(axis=1, dtype=np.float64) / total
-    return float(weight @ ((X - mean) ** 2).sum(axis=1) / total)
+    return float(mean), float(weight @ ((X - mean) ** 2).sum(axis=1) / total)
 
 
 def _variance_of_blocks(blocks, weight):
@@ -213,12 +219,24 @@ def _variance_of_blocks(blocks, weight):
     if weight is None and blocks.columns:
         mean, deviation = blocks.columns["mean"], blocks.columns["deviation"]
         return float(np.mean(deviation**2) + np.var(mean))
-    weight = np.ones(len(blocks)) if weight is None else weight
-    sums, total = np.zeros(2), weight.sum() * blocks.shape[1]
+    return _moments_of_blocks(blocks, np.ones(len(blocks)) if weight is None else weight)[1]
+
+
+def _moments_of_blocks(blocks, weight):
+    found = []
     for (X, _), (start, stop) in zip(blocks, blocks.ends(), strict=True):
         here = weight[start:stop]
-        sums += here @ row_sums(csr_array(X)), here @ squared_norms(X)
-    return float(sums[1] / total - (sums[0] / total) ** 2)
+        if here.any():
+            found.append((here.sum(), *weighted_moments(X, here)))
+    return joined_moments(found)
+
+
+def joined_moments(parts):
+    """Return mean and variance of all values, from weight, mean and variance of each part of them."""
+    weight, means, variances = np.array(parts).T
+    share = weight / weight.sum()
+    mean = share @ means
+    return float(mean), float(share @ (variances + (means - mean) ** 2))
 
 
 def n_rows_of(rows):

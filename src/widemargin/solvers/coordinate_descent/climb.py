@@ -59,7 +59,7 @@ def coordinate_steps(problem, norms=None):
 
 def _height_sums(problem, norms):
     """Return Σ bound_i |x_i|² and Σ |target_i| + entropy."""
-    norms = problem.X.squared_norms() if norms is None else norms
+    norms = problem.X.row_squares() if norms is None else norms
     bound = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
     is_squared = problem.curvature > 0.0
     bound[is_squared] = 0.5 / problem.curvature[is_squared]

@@ -120,20 +120,15 @@ class _Descent:
         """Make a pass over all rows; set the scores, the primal and the dual objective, and the best weights."""
         self._X.scores(self._w, self._n_jobs, out=self._scores)
         self.n_visits += self._X.n_rows
-        self._level, tail, self._gap = self._quantile(self._all)
+        _, value = _copy_scores(self._all, self.duals, self._scores, self._memory)
+        self._level, tail, _ = weighted_quantile(*self._memory, self._total)
+        self._gap = value - tail
         square = 2.0 * half_square(self._w)
         # Along multiples of w, the primal objective is smallest at this one.
         factor = tail / square if tail > 0.0 and square > 0.0 else 0.0
         primal, self.dual = -0.5 * factor * tail, -0.5 * square
         if primal < self.primal:
             self.primal, self.best_w = primal, factor * self._w
-
-    def _quantile(self, active):
-        """Return ρ, the tail, and the gap of the active rows, whose Σ beta remains as it is, from their scores."""
-        total, value = _copy_scores(active, self.duals, self._scores, self._memory)
-        total = self._total if len(active) == len(self._scores) else total
-        level, tail, _ = weighted_quantile(*self._memory[:, : len(active)], total)
-        return level, tail, value - tail
 
     def improve(self, goal):
         """Change dual variables, from the scores of the last pass; return whether any has changed."""
@@ -143,22 +138,16 @@ class _Descent:
         if self._steps_left and self._step_of_all_rows():
             self._steps_left -= 1
             return True
-        moved, active = False, None
-        for _ in range(_SWEEPS_PER_PASS):
-            up, down = self._violating(self._all if active is None else active)
-            active = self._active(up, down) if active is None else active
-            n_steps = _make_pair_steps(self._X.rows, self.duals, up, down, self._w)
-            moved, self.n_visits = moved or n_steps > 0, self.n_visits + 2 * n_steps
-            if n_steps == 0 or len(active) > _LARGEST_ACTIVE_PART * self._X.n_rows:
-                break
-            _set_scores_of(self._X.rows, active, self._w, self._scores)
-            self.n_visits += len(active)
-            self._level, _, gap = self._quantile(active)
-            if gap <= _GAP_LEFT * goal:
-                break
+        up, down = self._violating()
+        active = self._active(up, down)
+        n_steps = _make_pair_steps(self._X.rows, self.duals, up, down, self._w)
+        self.n_visits += 2 * n_steps
+        if n_steps and len(active) <= _LARGEST_ACTIVE_PART * self._X.n_rows:
+            work = self._scores, self._memory, self._lists
+            self.n_visits += _sweep(self._X.rows, self.duals, active, self._w, work, _GAP_LEFT * goal)
         if self.iteration % _PASSES_BETWEEN_RECOMPUTATIONS == 0:
             self._w = self._X.combine(self.duals.beta, self._n_jobs)
-        return moved
+        return n_steps > 0
 
     def _step_of_all_rows(self):
         """Move towards the dual variables that fill the rows with the lowest scores, as far as is best."""
@@ -173,9 +162,9 @@ class _Descent:
         self._w += step * (w - self._w)
         return step > 0.0
 
-    def _violating(self, active):
+    def _violating(self):
         """Return the rows up to ρ that can take more, and those from ρ on that can give, the farthest ones first."""
-        n_up, n_down = _list_violating(active, self.duals, self._scores, self._level, self._lists)
+        n_up, n_down = _list_violating(self._all, self.duals, self._scores, self._level, self._lists)
         up, down = self._lists[0, :n_up], self._lists[1, :n_down]
         return up[np.argsort(self._scores[up])], down[np.argsort(-self._scores[down])]
 
@@ -197,6 +186,49 @@ def _feasible(start, problem):
         beta = np.clip(beta - min(1.0, abs(excess) / size) * np.sign(excess) * room, problem.lower, problem.upper)
     correct_sum(beta, problem)
     return beta
+
+
+@compiled
+def _sweep(X, duals, active, w, work, goal):
+    """Make sweeps over the active rows until their gap is small, or none moves; return the number of visits of rows.
+
+    Kept true: w = X'beta, the bounds, and Σ beta. `work` are the scores of all rows, of which those of active rows are
+    set, and memory for the quantile and for lists of rows.
+    """
+    scores, memory, lists = work
+    n_visits, n = 0, active.size
+    for _ in range(_SWEEPS_PER_PASS - 1):
+        _set_scores_of(X, active, w, scores)
+        total, value = _copy_scores(active, duals, scores, memory)
+        level, tail, _ = weighted_quantile(memory[0, :n], memory[1, :n], total)
+        n_visits += n
+        if value - tail <= goal:
+            break
+        n_up, n_down = _list_violating(active, duals, scores, level, lists)
+        _sort_by_scores(lists[0, :n_up], scores, 1.0)
+        _sort_by_scores(lists[1, :n_down], scores, -1.0)
+        n_steps = _make_pair_steps(X, duals, lists[0, :n_up], lists[1, :n_down], w)
+        n_visits += 2 * n_steps
+        if n_steps == 0:
+            break
+    return n_visits
+
+
+@compiled
+def _sort_by_scores(rows, scores, sign):
+    """Sort row numbers by sign times their scores, ascending: Shell's method, for lists that are not long."""
+    distance = 1
+    while distance < rows.size // 3:
+        distance = 3 * distance + 1
+    while distance > 0:
+        for k in range(distance, rows.size):
+            row, place = rows[k], k
+            key = sign * scores[row]
+            while place >= distance and sign * scores[rows[place - distance]] > key:
+                rows[place] = rows[place - distance]
+                place -= distance
+            rows[place] = row
+        distance //= 3
 
 
 @compiled

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.certificates import losses
 from widemargin.problems.intercept import best_intercept
@@ -323,17 +324,28 @@ def _plain(array):
     return array if array.flags.c_contiguous and array.flags.writeable else array.copy()
 
 
+@compiled
+def _farthest_from_bounds(beta, lower, upper):
+    """Return the dual variable that is farthest from its bounds, and its distance from the nearer one."""
+    farthest, largest = 0, -np.inf
+    for i in range(beta.size):
+        distance = min(beta[i] - lower[i], upper[i] - beta[i])
+        if distance > largest:
+            farthest, largest = i, distance
+    return farthest, largest
+
+
 def correct_sum(beta, problem):
     """Change dual variables in place so that Σ beta = dual_sum up to rounding, within their bounds.
 
     The one that is farthest from its bounds is changed, if that suffices, otherwise several.
     """
-    below, above = beta - problem.lower, problem.upper - beta
     rest = float(beta.sum()) - problem.dual_sum
-    i = int(np.argmax(np.minimum(below, above)))
-    if min(below[i], above[i]) >= abs(rest):
+    i, distance = _farthest_from_bounds(beta, problem.lower, problem.upper)
+    if distance >= abs(rest):
         beta[i] -= rest
         return
+    below, above = beta - problem.lower, problem.upper - beta
     for i in np.argsort(above if rest < 0.0 else below)[::-1]:
         if rest == 0.0:
             break
