@@ -24,6 +24,7 @@ from widemargin.kernels.single_rows import SingleRows, ready_rows
 _CHEAP_NANOSECONDS = 4.0  # a kernel is cheap if an inner product takes less
 _PANELS_IN_MEMORY = 16  # panels of rows that exist at the same time
 ENTRIES_WORTH_THREADS = 1 << 16  # kernel values from which on threads save time: some tenths of a millisecond of work
+_MAX_ROWS_COMPUTED_SINGLY = 128  # up to which a call of BLAS from Python takes longer than all rows one by one
 _CACHED_FEATURE_BYTES = 1 << 18  # of the features of all rows, which then stay in the processor's cache
 _MAX_PRODUCTS_IN_ONE_THREAD = 1 << 17  # multiplications up to which OpenBLAS uses one thread by itself (half its limit)
 _BLOCK_COLUMNS = 1024  # of a sum of rows, which stay in the processor's cache
@@ -158,16 +159,24 @@ class KernelRows:
             for begin in range(0, len(rows), step):
                 self._fill_panels(rows[begin : begin + step], columns, out, slots[begin : begin + step])
 
-    def single_rows(self, is_ready):
-        """Return the SingleRows by which compiled loops compute rows, if these are dense and have features.
+    @property
+    def has_single_rows(self):
+        """Whether compiled loops can compute rows: these are dense and have features."""
+        return self.kernel.from_products and self._products.is_dense
 
-        If the features fit into the processor's cache, half of the rows may be computed one by one; else an eighth,
-        since matrix products are then several times as fast.
+    def single_rows(self, is_ready):
+        """Return the SingleRows by which compiled loops compute rows, if they can.
+
+        If there are few rows, all may be computed one by one; if the features fit into the processor's cache, half of
+        them; else an eighth, since matrix products are then several times as fast.
         """
         features = self._products.features if self.kernel.from_products else None
         if features is None:
             return ready_rows(self.n_rows, self.dtype)._replace(is_ready=is_ready)
-        n_left = self.n_rows // (2 if features.nbytes <= _CACHED_FEATURE_BYTES else 8)
+        if self.n_rows <= _MAX_ROWS_COMPUTED_SINGLY:
+            n_left = self.n_rows
+        else:
+            n_left = self.n_rows // (2 if features.nbytes <= _CACHED_FEATURE_BYTES else 8)
         products = np.empty(self.n_rows, features.dtype)
         return SingleRows(is_ready, np.array([n_left]), features, self._norms, products, self.kernel.numbers)
 

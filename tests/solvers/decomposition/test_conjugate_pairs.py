@@ -225,7 +225,7 @@ def test_newton_steps_of_dual_variables_that_share_kernel_rows_are_those_of_the_
 def test_a_step_on_the_free_dual_variables_that_would_leave_the_bounds_ends_at_them(rng):
     problem = Problem(rng, 60, 1, 0.3, np.float64)
     D = problem.start()
-    finely(problem, D, 100_000, 1, tol=0.5)
+    steps_on(problem, D, 1.0, 100_000)
     before = D.beta.copy()
     assert _step_on_free(problem.K, D, free_workspace(60)) > 0.0
     problem.check_invariants(D)

@@ -34,7 +34,7 @@ from widemargin.solvers.spec import SolverSpec, Start
 _ANY_KERNEL = 512  # rows up to which problems are small, whatever the kernel
 _CHEAP_KERNEL = 2048  # the same if a kernel value takes a few nanoseconds
 _MATRIX_IN_MEMORY = 4096  # the same if the whole kernel matrix is in memory already
-_ALL_AT_ONCE = 128  # rows up to which the whole matrix is computed at once
+_ALL_AT_ONCE = 128  # rows up to which the whole matrix is computed at once, unless compiled loops compute its rows
 _ALL_OF_SEVERAL_AT_ONCE = 512  # the same if a row has several dual variables, of which most need it
 _FIRST_ROWS = 64  # the number of rows that are computed together first, if they are not computed one by one
 _MAX_FRACTION_CHOSEN = 0.7  # of the dual variables; if more are not at a bound for good, all are optimised
@@ -198,7 +198,8 @@ class WholeKernelMatrix:
         self.has_one_per_row = is_in_order and n_variables == K.n_rows
         is_given = K.cheap and not K.kernel.from_products
         n_at_once = _ALL_AT_ONCE if self.has_one_per_row else _ALL_OF_SEVERAL_AT_ONCE
-        self.is_complete = K.n_rows <= n_at_once or is_given or not is_in_order
+        at_once = K.n_rows <= n_at_once and not (K.n_rows <= _ALL_AT_ONCE and K.has_single_rows)
+        self.is_complete = at_once or is_given or not is_in_order
         if self.is_complete and K.held is None:
             cache.fetch(every)
         self._n_next_rows, self.block = _FIRST_ROWS, cache.values
