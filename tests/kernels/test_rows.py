@@ -6,7 +6,7 @@ from scipy.sparse import csc_array, csr_array
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from widemargin.kernels.functions import Kernel
-from widemargin.kernels.rows import KernelRows
+from widemargin.kernels.rows import KernelRows, MatrixPart
 
 KERNELS = {
     "linear": Kernel("linear"),
@@ -216,6 +216,19 @@ def test_the_callers_data_are_neither_changed_nor_needed_writable(container, X):
     for kernel in KERNELS.values():
         block(KernelRows(kernel, given, dtype=np.float64), np.arange(40))
     assert np.array_equal(given if container is np.asarray else given.toarray(), before)
+
+
+def test_a_part_of_a_matrix_is_the_kernel_of_those_rows_and_copied_when_it_is_needed(X, rng):
+    whole = KernelRows(KERNELS["poly"], X, dtype=np.float64)
+    values, places = whole.whole(), rng.permutation(140)[:50]
+    part = MatrixPart(values, places, whole.bound, whole.diagonal, None)
+    expected = values[np.ix_(places, places)]
+    np.testing.assert_array_equal(block(part, np.arange(0, 50, 3)), expected[::3])
+    np.testing.assert_allclose(part.diagonal, expected.diagonal(), rtol=1e-12)
+    np.testing.assert_array_equal(part.held, expected)
+    assert part.held is part.held
+    assert (part.n_rows, part.bound, part.cheap) == (50, whole.bound, True)
+    np.testing.assert_array_equal(part.restricted(np.array([1, 4])).whole(), expected[np.ix_([1, 4], [1, 4])])
 
 
 def test_one_row_is_a_kernel_matrix_too():

@@ -121,6 +121,11 @@ class InnerProducts:
         return range(0, n_rows, self.panel_rows)
 
     @property
+    def is_dense(self):
+        """Whether the rows are an array."""
+        return not self._sparse
+
+    @property
     def features(self):
         """The values of each feature one after the other, (n_features, n_rows); None if the rows are sparse."""
         return None if self._sparse else np.ascontiguousarray(self._X.T)

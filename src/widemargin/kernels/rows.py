@@ -18,14 +18,17 @@ from scipy.sparse import issparse
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin.data.products import InnerProducts, is_sparse, squared_norms
+from widemargin.kernels.functions import Kernel
 from widemargin.kernels.single_rows import SingleRows, ready_rows
 
 _CHEAP_NANOSECONDS = 4.0  # a kernel is cheap if an inner product takes less
 _PANELS_IN_MEMORY = 16  # panels of rows that exist at the same time
 ENTRIES_WORTH_THREADS = 1 << 16  # kernel values from which on threads save time: some tenths of a millisecond of work
+_MAX_ROWS_COMPUTED_SINGLY = 128  # up to which a call of BLAS from Python takes longer than all rows one by one
 _CACHED_FEATURE_BYTES = 1 << 18  # of the features of all rows, which then stay in the processor's cache
 _MAX_PRODUCTS_IN_ONE_THREAD = 1 << 17  # multiplications up to which OpenBLAS uses one thread by itself (half its limit)
 _BLOCK_COLUMNS = 1024  # of a sum of rows, which stay in the processor's cache
+_PRECOMPUTED = Kernel("precomputed")
 _ROWS_OF_A_FUNCTION = 64  # kernel rows that are added at once, if they come from a matrix or a function of the user
 
 
@@ -59,8 +62,6 @@ class KernelRows:
         Approximate time of one inner product in nanoseconds; infinite if kernel values are not computed from these.
     cheap : bool
         Whether computing a value takes less time than the system takes to provide new memory for it.
-    held : ndarray or None
-        The complete kernel matrix, if it was given as a C-ordered array and all rows are used.
     remembered : WeightedSum or None
         A sum of all rows that a solver has computed last; see `remember`.
 
@@ -91,11 +92,16 @@ class KernelRows:
             self.diagonal = self._block.diagonal(self._every) if diagonal is None else diagonal
             self.bound = self._block.bound(self.diagonal) if bound is None else bound
         is_array = kernel.name == "precomputed" and subset is None and isinstance(X, np.ndarray)
-        self.held = X if is_array and X.flags.c_contiguous else None
+        self._held = X if is_array and X.flags.c_contiguous else None
         self.remembered, self._workspace = None, None
         if diagonal is None and not np.isfinite(self.diagonal).all():
             i = int(np.argmin(np.isfinite(self.diagonal)))
             raise ValueError(f"K(x, x) of row {i} is {self.diagonal[i]}; every kernel value must be finite.")
+
+    @property
+    def held(self):
+        """The complete kernel matrix, if it was given as a C-ordered array and all rows are used, else None."""
+        return self._held
 
     def remember(self, weights, sums, error):
         """Keep sums = Σ_i weights_i K_i, of error at most `error`, for a solver that starts from these weights."""
@@ -153,16 +159,24 @@ class KernelRows:
             for begin in range(0, len(rows), step):
                 self._fill_panels(rows[begin : begin + step], columns, out, slots[begin : begin + step])
 
-    def single_rows(self, is_ready):
-        """Return the SingleRows by which compiled loops compute rows, if these are dense and have features.
+    @property
+    def has_single_rows(self):
+        """Whether compiled loops can compute rows: these are dense and have features."""
+        return self.kernel.from_products and self._products.is_dense
 
-        If the features fit into the processor's cache, half of the rows may be computed one by one; else an eighth,
-        since matrix products are then several times as fast.
+    def single_rows(self, is_ready):
+        """Return the SingleRows by which compiled loops compute rows, if they can.
+
+        If there are few rows, all may be computed one by one; if the features fit into the processor's cache, half of
+        them; else an eighth, since matrix products are then several times as fast.
         """
         features = self._products.features if self.kernel.from_products else None
         if features is None:
             return ready_rows(self.n_rows, self.dtype)._replace(is_ready=is_ready)
-        n_left = self.n_rows // (2 if features.nbytes <= _CACHED_FEATURE_BYTES else 8)
+        if self.n_rows <= _MAX_ROWS_COMPUTED_SINGLY:
+            n_left = self.n_rows
+        else:
+            n_left = self.n_rows // (2 if features.nbytes <= _CACHED_FEATURE_BYTES else 8)
         products = np.empty(self.n_rows, features.dtype)
         return SingleRows(is_ready, np.array([n_left]), features, self._norms, products, self.kernel.numbers)
 
@@ -238,6 +252,41 @@ class KernelRows:
             for begin, end in self._products.tiles(start, stop):
                 products = self._products.fill(panel.values, len(panel.norms), columns.chosen, begin, end, workspace)
                 self.kernel.finish(products, panel.norms, columns.norms, panel.slots, out, begin)
+
+
+class MatrixPart(KernelRows):
+    """The kernel matrix of some rows of a complete one in memory; a copy is made when it is first asked for.
+
+    Parameters
+    ----------
+    source : ndarray
+        The complete kernel matrix, C-ordered and finite.
+    places : ndarray of int
+        The rows.
+    bound : float
+        An upper bound of the absolute values of the complete matrix.
+    diagonal : ndarray
+        Its diagonal.
+    n_jobs : int or None
+
+    Attributes
+    ----------
+    source, places
+        As given.
+    """
+
+    def __init__(self, source, places, bound, diagonal, n_jobs):
+        super().__init__(
+            _PRECOMPUTED, source, subset=places, n_jobs=n_jobs, bound=bound, diagonal=diagonal[places]
+        )  # fmt: skip
+        self.source, self.places = source, places
+
+    @property
+    def held(self):
+        """The kernel matrix."""
+        if self._held is None:
+            self._held = submatrix(self.source, self.places, self.places)
+        return self._held
 
 
 class WeightedSum(NamedTuple):

@@ -16,6 +16,7 @@ import time
 from contextlib import nullcontext
 from functools import cache
 from numbers import Integral, Real
+from operator import attrgetter, is_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +77,10 @@ class SolvedModel(BaseEstimator):
 
     def _validate_params(self):
         """Raise ValueError if a parameter violates its constraint, or is an integer beyond double precision."""
-        for name, default, constraints in _parameters_of(type(self)):
+        parameters, values_of, defaults = _parameters_of(type(self))
+        if all(map(is_, values_of(self), defaults)):
+            return
+        for name, default, constraints in parameters:
             value = getattr(self, name)
             if value is default:
                 continue
@@ -218,7 +222,8 @@ class SolvedModel(BaseEstimator):
 
 @cache
 def _parameters_of(model):
-    """Return name, default value and constraints of each parameter of an estimator.
+    """Return name, default value and constraints of each parameter of an estimator; a function of a model that returns
+    its parameters; and the default values.
 
     A valid default need not be checked again in each fit: with scikit-learn's inspection of signatures, that takes
     longer than a small fit. In place of a default that is not valid, there is an object that no value is.
@@ -229,7 +234,9 @@ def _parameters_of(model):
         default = signature.parameters[name].default
         is_valid = any(constraint.is_satisfied_by(default) for constraint in constraints)
         found.append((name, default if is_valid else object(), constraints))
-    return found
+    names, defaults = [one[0] for one in found], [one[1] for one in found]
+    values_of = attrgetter(*names) if len(names) > 1 else lambda model: [getattr(model, name) for name in names]
+    return found, values_of, defaults
 
 
 def _word_of(parameter):

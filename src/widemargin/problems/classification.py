@@ -46,11 +46,12 @@ def log_loss(X, sign, cost, free_intercept=False):
 
 def _one_sided(X, sign, bound, curvature, free_intercept):
     """Return the DualQP in which betaᵢ has the sign of its row, and |betaᵢ| <= boundᵢ."""
+    signed = sign * bound
     return DualQP(
         X,
         target=sign,
-        lower=np.where(sign < 0, -bound, 0.0),
-        upper=np.where(sign > 0, bound, 0.0),
+        lower=np.minimum(signed, 0.0),
+        upper=np.maximum(signed, 0.0),
         curvature=curvature,
         epsilon=zeros_for(X),
         free_intercept=free_intercept,

@@ -190,6 +190,12 @@ def solve_with(spec, problem, settings, start=None):
     return spec.solve(problem, settings, start)
 
 
+def solve_together(spec, problems, settings, starts):
+    """Check that a solver takes the first of several problems that are alike, and solve all; return a list."""
+    check(spec, problems[0], settings[0])
+    return spec.together(problems, settings, starts)
+
+
 @cache
 def solvers_of(formulation):
     """Return a dictionary of the solvers that take a formulation, by name, as functions that check a problem first."""

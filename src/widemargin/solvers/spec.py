@@ -87,7 +87,8 @@ class SolverSpec:
         `writes_checkpoints(problem)` returns whether a run that is killed can go on from `Settings.checkpoint`, or the
         problem is so small that it is solved at once.
     together : function or None
-        `together(problems, settings, starts)` solves several problems with the same X at once, and returns a list.
+        `together(problems, settings, starts)` solves several problems with the same X, or with parts of one kernel
+        matrix, at once, and returns a list.
     is_better_together : function
         `is_better_together(problem, settings, start)` returns whether `together` is faster than one call per problem.
     chooses : bool

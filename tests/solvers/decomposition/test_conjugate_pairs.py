@@ -5,7 +5,7 @@ import pytest
 
 from widemargin.kernels.single_rows import ready_rows
 from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
-from widemargin.solvers.decomposition.free_step import free_workspace, optimise_finely
+from widemargin.solvers.decomposition.free_step import _step_on_free, free_workspace, optimise_finely
 from widemargin.solvers.decomposition.newton_on_free import newton_block
 from widemargin.solvers.decomposition.pair_step import dual_variables
 
@@ -45,7 +45,7 @@ def violation(D):
 
 
 def steps_on(problem, D, tol, max_steps, function=optimise_block):
-    """Take conjugate pair steps with all kernel rows; return the decrease and the row that is missing, -1."""
+    """Take conjugate pair steps with all kernel rows; return what the function does, the decrease first."""
     rows, direction = ready_rows(len(D.beta), problem.K.dtype), no_direction(len(D.beta))
     return function(problem.K, rows, D, direction, tol, max_steps)
 
@@ -73,7 +73,7 @@ def test_steps_that_wait_for_kernel_rows_end_where_those_with_all_rows_end(block
     rows = ready_rows(60, problem.K.dtype)._replace(is_ready=is_ready)
     K = np.full_like(problem.K, np.nan)  # a row that is used before it is ready makes F NaN
     while True:
-        _, missing = optimise_block(K, rows, D, no_direction(60), 1e-6, 100_000)
+        _, missing, _ = optimise_block(K, rows, D, no_direction(60), 1e-6, 100_000)
         if missing < 0:
             break
         assert not is_ready[missing]
@@ -130,7 +130,7 @@ def test_any_numbers_are_safe(rng, n_groups, value):
     for array in (problem.K, problem.p):
         array.ravel()[::7] = value
         D = problem.start()
-        _, missing = finely(problem, D, 50, 500)
+        _, missing, _ = finely(problem, D, 50, 500)
         assert missing == -1
         assert not ((D.beta < -1.0) | (D.beta > 1.0)).any()
 
@@ -196,3 +196,40 @@ def test_newton_takes_a_kernel_of_zeros(block):
     D = problem.start()
     newton_block(problem.K, D, 1e-8)
     assert violation(problem.scanned(D)) <= 0.0
+
+
+@pytest.mark.parametrize("n_groups", [1, 2])
+def test_dual_variables_that_share_kernel_rows_take_the_same_steps(rng, n_groups):
+    problem = Problem(rng, 60, n_groups, 0.5, np.float64)
+    K, every = problem.K[:30, :30].copy(), np.arange(60) % 30
+    problem.K = K[np.ix_(every, every)]
+    results = []
+    for block in (problem.K, K):
+        D = problem.start()
+        rows, direction = ready_rows(len(block), block.dtype), no_direction(60)
+        found = optimise_finely(block, rows, D, direction, free_workspace(60), 1e-2, 10_000, 1e-9, 3000)
+        problem.check_invariants(D)
+        results.append((*found[1:], *D.beta, *D.F))
+    np.testing.assert_allclose(*results, rtol=0.0, atol=1e-9)
+
+
+def test_newton_steps_of_dual_variables_that_share_kernel_rows_are_those_of_the_whole_matrix(rng):
+    problem = Problem(rng, 60, 1, 1e4, np.float64)
+    K, every = problem.K[:30, :30].copy(), np.arange(60) % 30
+    problem.K, problem.p[30:] = K[np.ix_(every, every)], problem.p[:30] + 0.1
+    whole, shared = problem.start(), problem.start()
+    assert newton_block(K, shared, 1e-8) == pytest.approx(newton_block(problem.K, whole, 1e-8), rel=1e-9)
+    np.testing.assert_allclose(shared.F, whole.F, rtol=0.0, atol=1e-9)
+
+
+def test_a_step_on_the_free_dual_variables_that_would_leave_the_bounds_ends_at_them(rng):
+    problem = Problem(rng, 60, 1, 0.3, np.float64)
+    D = problem.start()
+    steps_on(problem, D, 1.0, 100_000)
+    before = D.beta.copy()
+    assert _step_on_free(problem.K, D, free_workspace(60)) > 0.0
+    problem.check_invariants(D)
+    is_free_before, is_at_bound = np.abs(before) < 0.3, np.abs(D.beta) == 0.3
+    assert (is_free_before & is_at_bound).any()
+    free = np.abs(D.beta) < 0.3
+    np.testing.assert_allclose(D.F[free], D.F[free].mean(), atol=1e-12)  # the minimum over those that are left

@@ -1,11 +1,13 @@
 """Small problems, solved with memory for their whole kernel matrix: the same solutions as by working sets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from widemargin.kernels.functions import Kernel
-from widemargin.kernels.rows import KernelRows
+from widemargin.kernels.rows import KernelRows, MatrixPart
 from widemargin.problems.certificates import certify_kernel
 from widemargin.problems.classification import c_svc, nu_svc
 from widemargin.problems.one_class import one_class
@@ -13,7 +15,7 @@ from widemargin.problems.regression import eps_svr, nu_svr
 from widemargin.solvers.contract import KernelSettings, Status
 from widemargin.solvers.decomposition import first_iteration, whole_matrix
 from widemargin.solvers.decomposition import svmlight as working_sets
-from widemargin.solvers.decomposition.whole_matrix import is_small, svmlight
+from widemargin.solvers.decomposition.whole_matrix import is_small, svmlight, svmlight_together
 
 RBF = Kernel("rbf", gamma=0.4)
 KERNELS = {
@@ -214,7 +216,7 @@ def test_a_ctrl_c_in_the_first_iteration_ends_the_run_with_the_start(rng, monkey
 
     rows = data(rng)
     problem = problem_of("c_svc", KernelRows(RBF, rows[0], dtype=np.float64), rows)
-    monkeypatch.setattr(first_iteration, "_iterate", press)
+    monkeypatch.setattr(first_iteration, "_iterate_one", press)
     settings = KernelSettings()
     solution = svmlight(problem, settings)
     assert solution.status is Status.INTERRUPTED
@@ -227,3 +229,106 @@ def test_a_kernel_whose_sums_overflow_is_refused(rng):
     K = KernelRows(Kernel("precomputed"), np.full((240, 240), 1e298))
     with pytest.raises(ValueError, match="The objective overflows: kernel values reach 1e\\+298"):
         svmlight(problem_of("c_svc", K, rows), KernelSettings())
+
+
+def parts_of_a_problem(formulation, rng, sizes=(70, 130, 40), C=1.0):
+    """Return problems whose kernel matrices are parts of one; rows of the first class come first, as in a pair."""
+    rows = data(rng)
+    values = KernelRows(RBF, rows[0], dtype=np.float64).whole()
+    problems = []
+    for size in sizes:
+        places = rng.permutation(len(values))[:size]
+        places = places[np.argsort(-rows[1][places], kind="stable")]
+        K = MatrixPart(values, places, 1.0, np.ones(len(values)), None)
+        problems.append(problem_of(formulation, K, [one[places] for one in rows], C, nu=0.1))
+    return problems
+
+
+def together(problems, settings=None):
+    settings = [KernelSettings()] * len(problems) if settings is None else settings
+    return svmlight_together(problems, settings, [None] * len(problems))
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("work", [1.0, 1e5, 1e9])
+@pytest.mark.parametrize("max_steps", [5, 20_000])
+def test_problems_solved_together_have_the_solutions_of_each_alone_to_the_bit(
+    formulation, work, max_steps, rng, monkeypatch
+):
+    monkeypatch.setattr(whole_matrix, "_MAX_PAIR_STEPS", max_steps)
+    monkeypatch.setattr(first_iteration, "_WORK_PER_CALL", work)
+    problems = parts_of_a_problem(formulation, rng)
+    for problem, one in zip(problems, together(problems), strict=True):
+        alone = svmlight(problem, KernelSettings())
+        assert one.status is alone.status is Status.CONVERGED
+        assert (one.n_iter, one.n_computed, one.stretch) == (alone.n_iter, alone.n_computed, alone.stretch)
+        np.testing.assert_array_equal(one.beta, alone.beta)
+        np.testing.assert_array_equal(one.offsets, alone.offsets)
+        for name in ("iteration", "passes", "primal", "dual", "gap"):
+            np.testing.assert_array_equal(one.history[name], alone.history[name])
+
+
+def test_problems_are_solved_together_in_as_few_calls_as_their_work_allows(rng, monkeypatch):
+    begun, call = [], first_iteration._iterate_parts
+    monkeypatch.setattr(whole_matrix, "svmlight", None)
+    monkeypatch.setattr(first_iteration, "_iterate_parts", lambda *a: begun.append(a[-2]) or call(*a))
+    problems = parts_of_a_problem("c_svc", rng)
+    together(problems)
+    assert begun == [0]
+    monkeypatch.setattr(first_iteration, "_WORK_PER_CALL", 1.0)
+    begun.clear()
+    together(problems)
+    assert begun == [0, 1, 2]
+
+
+def test_problems_with_limits_callbacks_or_another_matrix_are_solved_one_by_one(rng, monkeypatch):
+    monkeypatch.setattr(first_iteration, "_iterate_parts", None)
+    problems, others = (parts_of_a_problem("c_svc", rng) for _ in range(2))
+    for options in ({"max_iter": 1000}, {"max_seconds": 1e9}, {"callbacks": (lambda progress: None,)}):
+        solutions = together(problems, [KernelSettings(**options)] * 3)
+        assert [one.status for one in solutions] == [Status.CONVERGED] * 3
+    assert together([problems[0], others[0]], [KernelSettings()] * 2)[1].status is Status.CONVERGED
+    started = svmlight_together(problems, [KernelSettings()] * 3, [problem.start for problem in problems])
+    assert [one.status for one in started] == [Status.CONVERGED] * 3
+
+
+def test_a_ctrl_c_between_problems_solved_together_keeps_those_that_are_solved(rng, monkeypatch):
+    call = first_iteration._iterate_parts
+
+    def press(*arguments):
+        if arguments[-2] > 0:
+            raise KeyboardInterrupt
+        return call(*arguments)
+
+    monkeypatch.setattr(first_iteration, "_WORK_PER_CALL", 1.0)
+    monkeypatch.setattr(first_iteration, "_iterate_parts", press)
+    problems, settings = parts_of_a_problem("c_svc", rng), KernelSettings()
+    solutions = together(problems, [settings] * 3)
+    assert [one.status for one in solutions] == [Status.CONVERGED, Status.INTERRUPTED, Status.INTERRUPTED]
+    assert settings.interrupt.is_set()
+    np.testing.assert_array_equal(solutions[1].beta, problems[1].start)
+
+
+def test_a_problem_solved_together_whose_rows_are_in_another_order_is_solved_alone(rng):
+    problems = parts_of_a_problem("c_svc", rng, C=10.0)
+    n_rows = problems[1].K.n_rows
+    order = np.roll(np.arange(n_rows), 1)
+    moved = {name: getattr(problems[1], name)[order] for name in ("linear", "lower", "upper", "start")}
+    problems[1] = replace(problems[1], row=order, **moved)
+    for problem, one in zip(problems, together(problems), strict=True):
+        alone = svmlight(problem, KernelSettings())
+        assert one.primal == alone.primal
+        np.testing.assert_array_equal(one.beta, alone.beta)
+
+
+@pytest.mark.parametrize("formulation", ["eps_svr", "nu_svr"])
+def test_the_two_dual_variables_of_a_row_share_its_kernel_values(formulation, rng, monkeypatch):
+    rows = data(rng)
+    problem = problem_of(formulation, KernelRows(RBF, rows[0], dtype=np.float64), rows)
+    shared = svmlight(problem, EXACT)
+    assert whole_matrix.WholeKernelMatrix(problem).block.shape == (240, 240)
+    order = np.concatenate([np.roll(np.arange(240), 1), np.roll(np.arange(240, 480), 1)])  # not that of the rows
+    moved = {name: getattr(problem, name)[order] for name in ("row", "linear", "lower", "upper", "start")}
+    mixed = replace(problem, **moved)
+    assert whole_matrix.WholeKernelMatrix(mixed).block.shape == (480, 480)
+    assert svmlight(mixed, EXACT).primal == pytest.approx(shared.primal, rel=1e-9)

@@ -9,7 +9,7 @@ function of the user, `_fit_rows`. A model that is read from a file therefore pr
 
 import os
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -31,7 +31,7 @@ from widemargin.kernels.rows import PreparedRows
 from widemargin.models.argument_types import Checkpoint
 from widemargin.models.inputs import checked_rows, checked_weights, finite_targets, refuse_missing
 from widemargin.models.kernel.compression_report import Compression
-from widemargin.models.kernel.full_precision import refined
+from widemargin.models.kernel.solved_problem import solved
 from widemargin.models.kernel.training_rows import (
     SharedMatrix,
     TrainingRows,
@@ -45,9 +45,9 @@ from widemargin.models.kernel.training_rows import (
 from widemargin.models.kernel_constraints import KERNEL_CONSTRAINTS
 from widemargin.models.sklearn_private import Hidden, Interval, StrOptions, _num_samples
 from widemargin.models.solved_model import SolvedModel, one_by_one
-from widemargin.problems.dual_counts import count_support
-from widemargin.solvers.contract import KernelSettings, KernelSolution, Status, changed
-from widemargin.solvers.registry import KERNEL_SOLVERS
+from widemargin.problems.formulations import KernelQP
+from widemargin.solvers.contract import KernelSettings, Status, changed
+from widemargin.solvers.registry import KERNEL_SOLVERS, solve_together, specs_of
 
 _BYTES_PER_MEGABYTE = 1 << 20
 _MAX_ROWS_TO_SHARE = 2000  # rows up to which several problems share one kernel matrix of at most 32 MB
@@ -57,34 +57,6 @@ _MIN_ROWS_TO_COMPUTE_SINGLY, _MAX_NARROW_FEATURES = 256, 100
 _MAX_ROWS_IN_TURN = 256  # up to which several problems are solved one after the other: threads would wait for Python
 _ATTRIBUTES_OF_SUPPORT = ("support_", "support_vectors_", "n_support_", "dual_coef_", "facts_", "_fit_rows")
 MAX_C = 1e30  # used instead of larger values of C; dual variables never reach it, and the objective stays finite
-
-
-@dataclass(frozen=True)
-class SolvedProblem:
-    """The function f(x) = Σ coef_i K(x_i, x) + intercept of one problem, the sum being over the rows of the problem.
-
-    `facts` are the numbers that LIBSVM prints, by its names. `solution` is None if nothing had to be solved.
-    """
-
-    coef: np.ndarray
-    intercept: float
-    facts: dict
-    solution: KernelSolution | None = None
-
-    @property
-    def status(self):
-        """Why the solver stopped."""
-        return Status.CONVERGED if self.solution is None else self.solution.status
-
-
-def solved_problem(problem, solution):
-    """Return the SolvedProblem of a KernelQP and its solution."""
-    coef, intercept, facts = problem.model(solution)
-    facts = {name: float(value) for name, value in facts.items()}
-    counts = count_support(coef, solution.beta, problem.lower, problem.upper)
-    facts["nSV"], facts["nBSV"] = map(int, counts)
-    facts["iterations"] = int(solution.n_iter)
-    return SolvedProblem(coef, float(intercept), facts, solution)
 
 
 def available_with_probability(message):
@@ -337,7 +309,7 @@ class KernelModel(SolvedModel):
         a problem starts from the dual variables of the same problem in the last fit, if their number is the same.
         Problems that are solved at the same time divide the cache among them.
         """
-        solver = KERNEL_SOLVERS[self.solver]
+        solver, spec = KERNEL_SOLVERS[self.solver], specs_of(KernelQP)[self.solver]
         in_turn = len(problems) == 1 or (training is not None and len(training.weight) <= _MAX_ROWS_IN_TURN)
         n_at_once = 1 if in_turn else min(n_threads(self.n_jobs), len(problems))
 
@@ -346,13 +318,25 @@ class KernelModel(SolvedModel):
                 start = None
             if n_at_once > 1:
                 settings = changed(settings, cache_size=settings.cache_size / n_at_once)
-            return solved_problem(problem, refined(problem, settings, solver(problem, settings, start)))
+            return solved(problem, settings, solver(problem, settings, start))
+
+        def train_together(*lists):
+            solutions = solve_together(spec, *lists)
+            return [solved(*one) for one in zip(*lists[:2], solutions, strict=True)]
 
         last = getattr(self, "_last_multipliers", []) if self.warm_start else []
         starts = [*last, *[None] * len(problems)][: len(problems)]
         checkpoint = None if training is None else self._kernel_checkpoint(training)
+        if in_turn and len(problems) > 1 and spec.together is not None and not (last or checkpoint or self._is_watched):
+            return self._solve(train_together, problems, starts, len(problems), in_turn=True)
         with nullcontext() if in_turn else single_threaded_blas():  # once, not for each problem
             return self._solve(one_by_one(train), problems, starts, checkpoint=checkpoint, in_turn=in_turn)
+
+    @property
+    def _is_watched(self):
+        """Whether limits, callbacks or reports ask for one problem after the other."""
+        has_limits = self.max_seconds is not None or self.max_iter != -1
+        return has_limits or self.callbacks is not None or reporting(self.verbose) is not SILENCE
 
     def _kernel_checkpoint(self, training):
         """Return where the state of the solver is kept, or None; an error if the rows cannot be recognised later."""

@@ -17,7 +17,8 @@ from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin._runtime.warning import warn_caller
 from widemargin.models.argument_types import RowsOrBlocks
 from widemargin.models.inputs import check_class_weight, encode_labels
-from widemargin.models.kernel.base import KernelModel, SolvedProblem, available_with_probability
+from widemargin.models.kernel.base import KernelModel, available_with_probability
+from widemargin.models.kernel.solved_problem import SolvedProblem
 from widemargin.models.kernel.training_rows import folds_of, n_rows_of, parts_of
 from widemargin.models.multiclass import (
     blocks_of,

@@ -12,10 +12,9 @@ from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.products import row_sums, squared_norms
 from widemargin.kernels.expansion import kernel_scores
 from widemargin.kernels.functions import Kernel
-from widemargin.kernels.rows import KernelRows, submatrix
+from widemargin.kernels.rows import KernelRows, MatrixPart, submatrix
 from widemargin.models.sklearn_private import _num_samples
 
-_PRECOMPUTED = Kernel("precomputed")
 _NUMBERS_PER_BLOCK = 1 << 22  # float64 numbers that prediction holds at a time, besides its result: 32 MB
 _N_FOLDS = 5  # of the cross-validation for probabilities, as in LIBSVM
 _MIN_ROWS_FOR_SINGLE = 2000  # rows above which kernel values are computed in single precision, if they may be
@@ -119,9 +118,7 @@ class SharedMatrix:
 
     def of_rows(self, rows, n_jobs):
         """Return the KernelRows of some rows."""
-        place = self._place[rows]
-        facts = {"bound": self._bound, "diagonal": self._diagonal[place]}
-        return KernelRows(_PRECOMPUTED, submatrix(self._values, place, place), n_jobs=n_jobs, **facts)
+        return MatrixPart(self._values, self._place[rows], self._bound, self._diagonal, n_jobs)
 
 
 def kernel_sums(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):

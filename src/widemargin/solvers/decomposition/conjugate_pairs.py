@@ -21,7 +21,10 @@ from widemargin.solvers.decomposition.pair_step import (
     HUGE,
     SCAN_FASTMATH,
     TINY_CURVATURE,
+    end_of_part,
+    entry_of,
     move_pair,
+    pair_curvature,
     select_i,
     select_j,
 )
@@ -53,21 +56,23 @@ def no_direction(n_variables):
 def optimise_block(K, rows, D, direction, tol, max_steps):
     """Take steps until no pair of the DualVariables violates its optimality condition by more than tol.
 
-    Returns the decrease of the objective, and a row of K that is needed for the next step and that the SingleRows
-    `rows` neither have ready nor may compute, or −1. Kept true: F = K beta + constant terms, and the sum of each group.
+    Returns the decrease of the objective, a row of K that is needed for the next step and that the SingleRows `rows`
+    neither have ready nor may compute, or −1, and the number of steps. Kept true: F = K beta + constant terms, and
+    the sum of each group.
     """
     decrease, last_curvature, n_members = 0.0, 0.0, 0  # last_curvature: v'K v, 0 if there is no last direction
-    h, missing = direction.h, -1
-    while max_steps > 0:
+    h, missing, n_steps = direction.h, -1, 0
+    while n_steps < max_steps:
         violation, i, j = _select_pair(K, rows, D)
         if violation <= tol:
             break
-        if not (make_ready(K, rows, i) and make_ready(K, rows, j)):
-            missing = j if make_ready(K, rows, i) else i
+        row_i, row_j = entry_of(i, K.shape[1]), entry_of(j, K.shape[1])
+        if not (make_ready(K, rows, row_i) and make_ready(K, rows, row_j)):
+            missing = np.int64(row_j if make_ready(K, rows, row_i) else row_i)
             break
-        max_steps -= 1
-        K_i, K_j = K[np.uint64(i)], K[np.uint64(j)]
-        curvature, slope = D.diagonal[i] + D.diagonal[j] - 2.0 * np.float64(K_i[np.uint64(j)]), D.F[j] - D.F[i]
+        n_steps += 1
+        K_i, K_j = K[row_i], K[row_j]
+        curvature, slope = pair_curvature(D, i, j, K_i), D.F[j] - D.F[i]
         cross = h[i] - h[j] if last_curvature > 0.0 else 0.0
         conjugate_curvature = curvature - cross * cross / last_curvature if last_curvature > 0.0 else 0.0
         if conjugate_curvature > max(_MIN_CURVATURE_RATIO * curvature, TINY_CURVATURE):
@@ -85,10 +90,21 @@ def optimise_block(K, rows, D, direction, tol, max_steps):
         if curvature > TINY_CURVATURE and D.rise_penalty[i] == 0 and D.fall_penalty[j] == 0:
             last_curvature = curvature
             n_members = _update_direction(direction, n_members, 0.0, i, j)
-            for t in range(h.size):
-                h[t] = np.float64(K_i[t]) - np.float64(K_j[t])
+            _set_products(h, K_i, K_j)
     _no_members(direction, n_members)
-    return decrease, missing
+    return decrease, missing, n_steps
+
+
+@compiled
+def _set_products(h, K_i, K_j):
+    """Set h = K_i − K_j."""
+    begin = 0
+    while begin < h.size:
+        end, first = end_of_part(begin, h.size, K_i.size)
+        part, row_i, row_j = h[begin:end], K_i[first:], K_j[first:]
+        for t in range(part.size):
+            part[t] = np.float64(row_i[t]) - np.float64(row_j[t])
+        begin = end
 
 
 @compiled
@@ -103,9 +119,10 @@ def _select_pair(K, rows, D):
         if violation > 0.0:
             largest = max(largest, violation)
             i = select_i(D, group)
-            if not make_ready(K, rows, i):
+            row = entry_of(i, K.shape[1])
+            if not make_ready(K, rows, row):
                 return max(largest, violation), i, i
-            gain, j = select_j(D, group, i, K[np.uint64(i)])
+            gain, j = select_j(D, group, i, K[row])
             if gain > best:
                 best, best_i, best_j = gain, i, j
     return largest, best_i, best_j
@@ -150,18 +167,24 @@ def _move_along(D, direction, n_members, factor, step, K_i, K_j):
     """Set h = K v, add the step to beta and F, and set the extremes of each group."""
     h = direction.h
     for group in range(D.ends.size - 1):
-        here = slice(D.ends[group], D.ends[group + 1])
-        extremes = _move_group(
-            D.F[here], D.rise_penalty[here], D.fall_penalty[here], h[here], factor, step, K_i[here], K_j[here]
-        )
-        D.extremes[group, 0], D.extremes[group, 1] = extremes
+        begin, stop = D.ends[group], D.ends[group + 1]
+        D.extremes[group, 0], D.extremes[group, 1] = np.float64(HUGE), -np.float64(HUGE)
+        while begin < stop:
+            end, first = end_of_part(begin, stop, K_i.size)
+            here, columns = slice(begin, end), slice(first, first + end - begin)
+            smallest, largest = _move_part(
+                D.F[here], D.rise_penalty[here], D.fall_penalty[here], h[here], factor, step, K_i[columns], K_j[columns]
+            )  # fmt: skip
+            D.extremes[group, 0] = min(D.extremes[group, 0], smallest)
+            D.extremes[group, 1] = max(D.extremes[group, 1], largest)
+            begin = end
     for t in direction.members[:n_members]:
         D.beta[t] += step * direction.v[t]
 
 
 @compiled(fastmath=SCAN_FASTMATH)
-def _move_group(F, rise_penalty, fall_penalty, h, factor, step, K_i, K_j):
-    """Set h = K v and add the step to F, for one group; return the extremes."""
+def _move_part(F, rise_penalty, fall_penalty, h, factor, step, K_i, K_j):
+    """Set h = K v and add the step to F; return the extremes."""
     smallest, largest = np.float64(HUGE), -np.float64(HUGE)
     for t in range(F.size):
         product = factor * h[t] + (np.float64(K_i[t]) - np.float64(K_j[t]))

@@ -1,12 +1,13 @@
-"""The minimum over the free dual variables of a tiny problem, by one Newton step.
+"""The minimum over the free dual variables of a tiny problem, by Newton steps.
 
 When pair steps have reached a tolerance of some thousandths, it is mostly known which dual variables are free. With E
 as in `newton_on_free`, the change d of these is the solution of
 
     K d + F = E r,   E'd = 0        K = L L',   z = L⁻¹ F,   Z = L⁻¹ E        (Z'Z) r = Z'z,   d = L⁻ᵀ (Z r − z)
 
-It is exact to rounding, and takes as long as a few dozen of the hundreds of pair steps that it saves. If the matrix is
-singular, or the change would leave the bounds, nothing is changed, and pair steps go on.
+It is exact to rounding, and takes as long as a few dozen of the hundreds of pair steps that it saves. If the change
+would leave the bounds, it ends where the first dual variable reaches one, and the minimum over the others is sought. If
+the matrix is singular, nothing is changed, and pair steps go on.
 """
 
 from typing import NamedTuple
@@ -16,24 +17,27 @@ import numpy as np
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin.kernels.rows import add_weighted_rows
 from widemargin.solvers.decomposition.conjugate_pairs import optimise_block
-from widemargin.solvers.decomposition.pair_step import largest_violation, set_penalties
+from widemargin.solvers.decomposition.pair_step import entry_of, largest_violation, set_penalties
 
 _MAX_GROUPS = 2
 _MIN_PIVOT = 1e-10  # relative to the diagonal of K; if a pivot is smaller, K is too close to a singular matrix
-_FIRST_PAIR_STEPS = 64  # after a step that does not reach the goal; then twice as many each time
+_MAX_WORK = 1e6  # cubes of the numbers of free dual variables, some ten microseconds, after which pair steps go on
+_FIRST_PAIR_STEPS = 16  # after a step that does not reach the goal; then twice as many each time
 
 
 class FreeWorkspace(NamedTuple):
-    """Memory for a step: the factor L and below it Z' and z', the free dual variables and their change."""
+    """Memory for a step: the factor L and below it Z' and z', the free dual variables, their rows and their change."""
 
     factor: np.ndarray
     free: np.ndarray
+    rows: np.ndarray
     change: np.ndarray
 
 
 def free_workspace(n_free):
     """Return the FreeWorkspace for so many free dual variables; with more, no step is taken."""
-    return FreeWorkspace(np.empty((n_free + _MAX_GROUPS + 1, n_free)), np.empty(n_free, np.int64), np.empty(n_free))
+    free, rows = np.empty((2, n_free), np.int64)
+    return FreeWorkspace(np.empty((n_free + _MAX_GROUPS + 1, n_free)), free, rows, np.empty(n_free))
 
 
 @compiled
@@ -42,45 +46,76 @@ def optimise_finely(K, rows, D, direction, workspace, tol, max_steps, finer_tol,
 
     Returns what `optimise_block` does. At most `max_finer_steps` pair steps are taken after the first `max_steps`.
     """
-    decrease, missing = optimise_block(K, rows, D, direction, tol, max_steps)
-    n_steps = _FIRST_PAIR_STEPS
+    decrease, missing, n_steps = optimise_block(K, rows, D, direction, tol, max_steps)
+    n_allowed = _FIRST_PAIR_STEPS
     while missing < 0 and max_finer_steps > 0 and largest_violation(D) > finer_tol:
         decrease += _step_on_free(K, D, workspace)
         if largest_violation(D) <= finer_tol:
             break
-        more, missing = optimise_block(K, rows, D, direction, finer_tol, min(n_steps, max_finer_steps))
-        decrease += more
-        max_finer_steps -= n_steps
-        n_steps *= 2
-    return decrease, missing
+        more, missing, n_more = optimise_block(K, rows, D, direction, finer_tol, min(n_allowed, max_finer_steps))
+        decrease, n_steps = decrease + more, n_steps + n_more
+        max_finer_steps -= n_allowed
+        n_allowed *= 2
+    return decrease, missing, n_steps
 
 
 @compiled
 def _step_on_free(K, D, workspace):
-    """Move the free dual variables to their minimum, if that is within the bounds; return the decrease.
+    """Move the free dual variables to their minimum, or towards it, until one after the other is at a bound.
 
-    Kept true: F = K beta + constant terms, the sum of each group to rounding, penalties and extremes.
+    Returns the decrease. Kept true: F = K beta + constant terms, the sum of each group to rounding, penalties and
+    extremes.
     """
-    n_free, n_groups = _find_free(D, workspace.free), D.ends.size - 1
-    if n_free <= 0 or n_groups > _MAX_GROUPS:
-        return 0.0
-    free, change = workspace.free[:n_free], workspace.change[:n_free]
-    if not (_factorise(K, D, free, workspace.factor) and _solve(workspace.factor, n_free, n_groups, change)):
-        return 0.0
-    decrease = 0.0
-    for k in range(n_free):
-        t = np.uint64(free[k])
-        value = D.beta[t] + change[k]
-        decrease -= 0.5 * D.F[t] * change[k]
-        if not D.lower[t] <= value <= D.upper[t]:
-            return 0.0
-    if not decrease > 0.0:
-        return 0.0
-    for k in range(n_free):
-        D.beta[np.uint64(free[k])] += change[k]
-    add_weighted_rows(K, free, change, 0, D.F.size, D.F)
+    decrease, work = 0.0, 0.0
+    while work <= _MAX_WORK and D.ends.size - 1 <= _MAX_GROUPS:
+        n_free = _find_free(D, workspace.free)
+        if n_free <= 0:
+            break
+        free, change = workspace.free[:n_free], workspace.change[:n_free]
+        if not (_factorise(K, D, free, workspace.factor) and _solve(workspace.factor, n_free, D.ends.size - 1, change)):
+            break
+        slope = 0.0
+        for k in range(n_free):
+            slope -= D.F[np.uint64(free[k])] * change[k]
+        if not 0.0 < slope < np.inf:
+            break
+        fraction, first = _largest_fraction(D, free, change)
+        _move_free(D, free, change, fraction, first)
+        rows, n_entries = workspace.rows[:n_free], K.shape[1]
+        for k in range(n_free):
+            rows[k] = np.int64(entry_of(free[k], n_entries))
+        for begin in range(0, D.F.size, n_entries):
+            add_weighted_rows(K, rows, change, 0, min(n_entries, D.F.size - begin), D.F[begin : begin + n_entries])
+        decrease += slope * fraction * (1.0 - 0.5 * fraction)
+        if first < 0:
+            break
+        work += float(n_free) ** 3
     set_penalties(D)
     return decrease
+
+
+@compiled
+def _largest_fraction(D, free, change):
+    """Return the largest fraction of the change within the bounds, at most 1, and which entry limits it, or −1."""
+    fraction, first = 1.0, -1
+    for k in range(free.size):
+        t, step = np.uint64(free[k]), change[k]
+        distance = D.upper[t] - D.beta[t] if step > 0.0 else D.lower[t] - D.beta[t]
+        if abs(step) * fraction > abs(distance):
+            fraction, first = distance / step, k
+    return fraction, first
+
+
+@compiled
+def _move_free(D, free, change, fraction, first):
+    """Add the fraction of the change to beta, for entry `first` to its bound; set the change to what was added."""
+    for k in range(free.size):
+        t = np.uint64(free[k])
+        before, value = D.beta[t], D.beta[t] + fraction * change[k]
+        if k == first:
+            value = D.upper[t] if change[k] > 0.0 else D.lower[t]
+        D.beta[t] = min(max(value, D.lower[t]), D.upper[t])
+        change[k] = D.beta[t] - before
 
 
 @compiled
@@ -103,16 +138,16 @@ def _factorise(K, D, free, factor):
     for a in range(n_free + n_groups + 1):
         line = factor[np.uint64(a)]
         for b in range(min(a + 1, n_free)):
-            s, t = np.uint64(free[min(a, n_free - 1)]), np.uint64(free[b])
+            t = np.uint64(free[b])
             if a < n_free:
-                value = np.float64(K[s, t])
+                value = np.float64(K[entry_of(free[a], K.shape[1]), entry_of(free[b], K.shape[1])])
             elif a < n_free + n_groups:
                 value = 1.0 if D.ends[a - n_free] <= free[b] < D.ends[a - n_free + 1] else 0.0
             else:
                 value = D.F[t]
             value -= _product(line[:b], factor[np.uint64(b)][:b])
             if a == b:
-                if not value > _MIN_PIVOT * abs(np.float64(K[t, t])):
+                if not value > _MIN_PIVOT * abs(D.diagonal[t]):
                     return False
                 line[b] = np.sqrt(value)
             else:

@@ -26,6 +26,8 @@ from itertools import pairwise
 import numpy as np
 from scipy.linalg.lapack import dposv, dpstrf
 
+from widemargin.kernels.rows import submatrix
+
 _MAX_OUTER_ITERATIONS, _MAX_STEPS_PER_OUTER_ITERATION, _MAX_NEWTON_STEPS = 30, 200, 600
 _FIRST_DELTA, _SMALLEST_DELTA = 1e-2, 1e-16  # relative to K_tt
 _DELTA_FACTOR = 0.1  # by which delta is multiplied if an outer iteration is slow
@@ -50,13 +52,15 @@ def newton_block(K, D, goal):
     Parameters
     ----------
     K : ndarray of shape (n, n)
-        The kernel matrix of the working set. If it is not positive semidefinite, the decrease may be 0.
+        The kernel matrix of the working set, or that of its rows as in `pair_step`. If it is not positive semidefinite,
+        the decrease may be 0.
     D : DualVariables
         Its penalties and extremes are not updated.
     goal : float
         Violation at which to stop.
     """
-    K = np.asarray(K, dtype=np.float64)
+    row = np.arange(len(D.beta)) % len(K)
+    K = np.asarray(K, dtype=np.float64) if len(row) == len(K) else submatrix(K, row, row).astype(np.float64, copy=False)
     low, high = D.lower - D.beta, D.upper - D.beta
     largest = float(np.abs(K.diagonal()).max(initial=0.0))
     groups = _groups_of(D.ends)

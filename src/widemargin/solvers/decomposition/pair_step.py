@@ -6,6 +6,9 @@ quadratic model, ½ (F_j − F_i)² / (K_ii + K_jj − 2 K_ij) (the second order
 curvature that is not positive, as indefinite kernels may have, is replaced by a tiny one, so that the step ends at a
 bound.
 
+A row of K may have fewer entries than there are dual variables. These then follow one another in the order of the rows
+several times, as the two kinds of dual variables of a regression do: t belongs to entry t mod n of a row of n entries.
+
 Which dual variables can move is stored as a penalty to be added to F, 0 or huge, so that the scans are plain minima and
 maxima, which the compiler can vectorise; the index is found afterwards. A step makes two passes over the dual
 variables: one to select j, and one to update F, which also finds the extremes of F for the next step.
@@ -57,6 +60,25 @@ def dual_variables(beta, F, lower, upper, diagonal, ends):
 
 
 @compiled
+def entry_of(t, n_entries):
+    """Return the entry of dual variable t in a kernel row of so many."""
+    return np.uint64(t if t < n_entries else t % n_entries)
+
+
+@compiled
+def end_of_part(begin, stop, n_entries):
+    """Return the end, at most `stop`, of dual variables from `begin` on whose entries are contiguous, and the first."""
+    first = begin if begin < n_entries else begin % n_entries
+    return min(stop, begin + n_entries - first), first
+
+
+@compiled
+def pair_curvature(D, i, j, K_i):
+    """Return K_ii + K_jj − 2 K_ij."""
+    return D.diagonal[i] + D.diagonal[j] - 2.0 * np.float64(K_i[entry_of(j, K_i.size)])
+
+
+@compiled
 def set_penalties(D):
     """Set the penalties of all dual variables, and the extremes of each group."""
     for t in range(D.beta.size):
@@ -93,8 +115,15 @@ def select_i(D, group):
 def select_j(D, group, i, K_i):
     """Return (gain, j) for the j of the group whose pair with i has the largest predicted decrease, half the gain."""
     start, stop = D.ends[group], D.ends[group + 1]
-    here, gains = slice(start, stop), D.gain[start:stop]
-    _predict_gains(D.F[here], D.F[i], D.fall_penalty[here], D.diagonal[here], D.diagonal[i], K_i[here], gains)
+    gains = D.gain[start:stop]
+    begin = start
+    while begin < stop:
+        end, first = end_of_part(begin, stop, K_i.size)
+        here, columns = slice(begin, end), slice(first, first + end - begin)
+        _predict_gains(
+            D.F[here], D.F[i], D.fall_penalty[here], D.diagonal[here], D.diagonal[i], K_i[columns], D.gain[here]
+        )  # fmt: skip
+        begin = end
     best = _largest(gains)
     if best == 0.0:  # all gains underflow in single precision: the j of the largest violation
         for t in range(start, stop):
@@ -138,7 +167,7 @@ def move_pair(D, i, j, K_i, K_j):
 
     Returns the decrease of the objective. Kept true: F is the gradient, penalties and extremes are those of beta and F.
     """
-    curvature, slope = D.diagonal[i] + D.diagonal[j] - 2.0 * np.float64(K_i[np.uint64(j)]), D.F[j] - D.F[i]
+    curvature, slope = pair_curvature(D, i, j, K_i), D.F[j] - D.F[i]
     change = slope / max(curvature, TINY_CURVATURE)
     max_change_i, max_change_j = D.upper[i] - D.beta[i], D.beta[j] - D.lower[j]
     change = max(min(change, max_change_i, max_change_j), 0.0)
@@ -155,16 +184,24 @@ def move_pair(D, i, j, K_i, K_j):
 def _move_and_scan(D, change, K_i, K_j):
     """Add change (K_i − K_j) to F; set the extremes of each group."""
     for group in range(D.ends.size - 1):
-        start, stop = D.ends[group], D.ends[group + 1]
-        extremes = _move_and_scan_group(D.F, change, K_i, K_j, D.rise_penalty, D.fall_penalty, start, stop)
-        D.extremes[group, 0], D.extremes[group, 1] = extremes
+        begin, stop = D.ends[group], D.ends[group + 1]
+        D.extremes[group, 0], D.extremes[group, 1] = np.float64(HUGE), -np.float64(HUGE)
+        while begin < stop:
+            end, first = end_of_part(begin, stop, K_i.size)
+            here, columns = slice(begin, end), slice(first, first + end - begin)
+            smallest, largest = _move_and_scan_part(
+                D.F[here], change, K_i[columns], K_j[columns], D.rise_penalty[here], D.fall_penalty[here]
+            )
+            D.extremes[group, 0] = min(D.extremes[group, 0], smallest)
+            D.extremes[group, 1] = max(D.extremes[group, 1], largest)
+            begin = end
 
 
 @compiled(fastmath=SCAN_FASTMATH)
-def _move_and_scan_group(F, change, K_i, K_j, rise_penalty, fall_penalty, start, stop):
-    """Add change (K_i − K_j) to F from start to stop; return the extremes."""
+def _move_and_scan_part(F, change, K_i, K_j, rise_penalty, fall_penalty):
+    """Add change (K_i − K_j) to F; return the extremes."""
     smallest, largest = np.float64(HUGE), -np.float64(HUGE)
-    for t in range(start, stop):
+    for t in range(F.size):
         gradient = F[t] + change * (np.float64(K_i[t]) - np.float64(K_j[t]))
         F[t] = gradient
         rising, falling = gradient + np.float64(rise_penalty[t]), gradient - np.float64(fall_penalty[t])

@@ -34,7 +34,7 @@ def smo(problem, settings, start=None):
     return solve(_PairMethod(problem, settings, start), settings)
 
 
-SMO = replace(SVMLIGHT, name="smo", solve=smo, writes_checkpoints=writes_none)
+SMO = replace(SVMLIGHT, name="smo", solve=smo, writes_checkpoints=writes_none, together=None)
 
 
 class _PairMethod:

@@ -15,12 +15,12 @@ from dataclasses import replace
 import numpy as np
 
 from widemargin.kernels.cache import HeldRows
-from widemargin.kernels.rows import submatrix
+from widemargin.kernels.rows import MatrixPart, submatrix
 from widemargin.kernels.single_rows import ready_rows
 from widemargin.problems.formulations import KernelQP
 from widemargin.solvers.decomposition.active_set import ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import no_direction
-from widemargin.solvers.decomposition.first_iteration import FirstIteration
+from widemargin.solvers.decomposition.first_iteration import FirstIteration, FirstIterations, memory_of
 from widemargin.solvers.decomposition.free_block import FreeBlock
 from widemargin.solvers.decomposition.free_step import free_workspace, optimise_finely
 from widemargin.solvers.decomposition.large_parts import takes_large_parts, writes_checkpoints
@@ -31,10 +31,11 @@ from widemargin.solvers.decomposition.svmlight import Decomposition, solve
 from widemargin.solvers.decomposition.svmlight import svmlight as by_working_sets
 from widemargin.solvers.spec import SolverSpec, Start
 
-_ANY_KERNEL = 512  # dual variables up to which problems are small, whatever the kernel
+_ANY_KERNEL = 512  # rows up to which problems are small, whatever the kernel
 _CHEAP_KERNEL = 2048  # the same if a kernel value takes a few nanoseconds
 _MATRIX_IN_MEMORY = 4096  # the same if the whole kernel matrix is in memory already
-_ALL_AT_ONCE = 128  # rows up to which the whole matrix is computed at once
+_ALL_AT_ONCE = 128  # rows up to which the whole matrix is computed at once, unless compiled loops compute its rows
+_ALL_OF_SEVERAL_AT_ONCE = 512  # the same if a row has several dual variables, of which most need it
 _FIRST_ROWS = 64  # the number of rows that are computed together first, if they are not computed one by one
 _MAX_FRACTION_CHOSEN = 0.7  # of the dual variables; if more are not at a bound for good, all are optimised
 _STEP_NANOSECONDS = 1e7  # pair steps of one iteration
@@ -63,25 +64,74 @@ def svmlight(problem, settings, start=None):
     matrix = WholeKernelMatrix(problem)
     try:
         first, solution = _first_iteration(problem, settings, start, matrix)
-        if solution is None:
-            method = WholeMatrix(problem, settings, start, matrix, first)
-            solution = solve(method, settings)
-            method.state.remember()
-        return solution
+        return _continued(problem, settings, start, matrix, first) if solution is None else solution
     finally:
         matrix.cache.release()
 
 
+def _continued(problem, settings, start, matrix, first):
+    """Return the KernelSolution of a problem that its first iteration, if there was one, has not solved."""
+    method = WholeMatrix(problem, settings, start, matrix, first)
+    solution = solve(method, settings)
+    method.state.remember()
+    return solution
+
+
+def svmlight_together(problems, settings, starts):
+    """Solve several KernelQPs as `svmlight` does; return their KernelSolutions.
+
+    The first iterations of small problems whose kernel matrices are parts of one are made by one compiled call, or one
+    for every few milliseconds. The other arguments of `svmlight` are lists, too.
+    """
+    each = list(zip(problems, settings, starts, strict=True))
+    if not all(_begins_together(*one, problems[0]) for one in each):
+        return [svmlight(*one) for one in each]
+    first = FirstIterations(problems, settings, [_pair_steps(problem) for problem in problems])
+    try:
+        first.run()
+    except KeyboardInterrupt:
+        settings[0].interrupt.set()
+    return [_finished(*one) for one in zip(problems, settings, first.each, strict=True)]
+
+
+def _begins_together(problem, settings, start, other):
+    """Return whether the first iteration of a problem can be made together with that of another."""
+    K, is_watched = problem.K, start is not None or _is_watched(settings)
+    if is_watched or settings.working_set is not None or not (isinstance(K, MatrixPart) and K.source is other.K.source):
+        return False
+    are_alike = len(problem.ends) == len(other.ends) and problem.offset_order == other.offset_order
+    return are_alike and len(problem.start) == K.n_rows <= _MATRIX_IN_MEMORY
+
+
+def _finished(problem, settings, first):
+    """Return the KernelSolution of a problem whose FirstIteration was made together with others."""
+    if not first.has_begun:
+        return svmlight(problem, settings)
+    solution = first.solution()
+    if solution is not None:
+        return solution
+    matrix = WholeKernelMatrix(problem)
+    try:
+        return _continued(problem, settings, None, matrix, first)
+    finally:
+        matrix.cache.release()
+
+
+def _is_watched(settings):
+    """Return whether each iteration has to be reported."""
+    has_limits = settings.max_iter is not None or settings.max_seconds is not None
+    return has_limits or bool(settings.callbacks) or settings.interrupt.is_set()
+
+
 def _first_iteration(problem, settings, start, matrix):
     """Return the FirstIteration, or None if each iteration has to be reported; and its solution, if it has one."""
-    has_limits = settings.max_iter is not None or settings.max_seconds is not None
-    if start is not None or has_limits or settings.callbacks or settings.interrupt.is_set():
+    if start is not None or _is_watched(settings):
         return None, None
     try:
         if not matrix.is_complete and problem.start.any():
-            matrix.cache.fetch(np.flatnonzero(problem.start))  # there is one dual variable for each row
-        first = FirstIteration(problem, settings, matrix, _pair_steps(problem))
-        return first, first.run()
+            matrix.cache.fetch(np.unique(problem.row[np.flatnonzero(problem.start)]))
+        first = FirstIteration(problem, settings, memory_of([problem], [_pair_steps(problem)]))
+        return first, first.run(matrix)
     except KeyboardInterrupt:
         settings.interrupt.set()
         return None, None
@@ -108,6 +158,7 @@ SVMLIGHT = SolverSpec(
     stopping=("gap", "kkt"),
     counts="iterations",
     writes_checkpoints=writes_checkpoints,
+    together=svmlight_together,
 )
 KERNEL_AUTO = replace(SVMLIGHT, name="auto")
 
@@ -119,8 +170,8 @@ def is_small(problem, settings):
     K, n_variables = problem.K, len(problem.start)
     if K.held is not None and n_variables == K.n_rows:
         return n_variables <= _MATRIX_IN_MEMORY
-    n_bytes = K.dtype.itemsize * max(K.n_rows, n_variables) ** 2
-    return n_variables <= (_CHEAP_KERNEL if K.cheap else _ANY_KERNEL) and n_bytes <= settings.cache_size * 2**20
+    n_bytes = K.dtype.itemsize * K.n_rows**2
+    return K.n_rows <= (_CHEAP_KERNEL if K.cheap else _ANY_KERNEL) and n_bytes <= settings.cache_size * 2**20
 
 
 class WholeKernelMatrix:
@@ -131,7 +182,8 @@ class WholeKernelMatrix:
     cache : HeldRows
         The kernel matrix of the rows.
     block : ndarray
-        That of the dual variables, which compiled loops may complete; if there is one for each row, the same memory.
+        The same, if dual variables are in the order of the rows, once or several times; compiled loops may complete it.
+        Otherwise the kernel matrix of the dual variables.
     rows : SingleRows
         Those of `block`.
     has_one_per_row : bool
@@ -142,27 +194,35 @@ class WholeKernelMatrix:
         K, row = problem.K, problem.row
         self.cache = cache = HeldRows(K)
         n_variables, every = len(row), np.arange(K.n_rows)
-        self.has_one_per_row = n_variables == K.n_rows and bool((row == every).all())
+        is_in_order = n_variables % K.n_rows == 0 and bool((row.reshape(-1, K.n_rows) == every).all())
+        self.has_one_per_row = is_in_order and n_variables == K.n_rows
         is_given = K.cheap and not K.kernel.from_products
-        self.is_complete = n_variables <= _ALL_AT_ONCE or is_given or not self.has_one_per_row
+        n_at_once = _ALL_AT_ONCE if self.has_one_per_row else _ALL_OF_SEVERAL_AT_ONCE
+        at_once = K.n_rows <= n_at_once and not (K.n_rows <= _ALL_AT_ONCE and K.has_single_rows)
+        self.is_complete = at_once or is_given or not is_in_order
         if self.is_complete and K.held is None:
             cache.fetch(every)
         self._n_next_rows, self.block = _FIRST_ROWS, cache.values
         if not self.is_complete:
             self.rows = K.single_rows(cache.is_ready)
             return
-        if not self.has_one_per_row:
+        if not is_in_order:
             self.block = submatrix(cache.values, row, row)
         elif not self.block.flags.writeable:
             self.block = self.block.copy()
-        self.rows = ready_rows(n_variables, self.block.dtype)
+        self.rows = ready_rows(len(self.block), self.block.dtype)
 
     @property
     def passes(self):
         """Kernel rows computed, divided by the number of rows."""
         return self.cache.n_computed / self.cache.n_slots
 
-    def new_part(self, shape, dtype):
+    def part(self, chosen):
+        """Return the kernel matrix of some of the dual variables."""
+        rows = chosen if self.has_one_per_row else chosen % len(self.block)
+        return submatrix(self.block, rows, rows, self._new_part)
+
+    def _new_part(self, shape, dtype):
         """Return an array for a part of `block`, which is used until the next one is asked for."""
         return self.cache.K.workspace(shape, dtype) if self.has_one_per_row else np.empty(shape, dtype)
 
@@ -172,6 +232,7 @@ class WholeKernelMatrix:
         violation = np.maximum(
             largest - variables.F - variables.rise_penalty, variables.F - variables.fall_penalty - smallest
         )
+        violation = violation.reshape(-1, len(self.block)).max(axis=0)
         violation[self.rows.is_ready] = -np.inf
         violation[missing] = np.inf
         n_rows = min(self._n_next_rows, len(violation) - np.count_nonzero(self.rows.is_ready))
@@ -221,7 +282,7 @@ class WholeMatrix(Decomposition):
             variables = dual_variables(state.beta.copy(), state.F.copy(), *arrays[2:], state.ends)
         else:
             goal = max(goal, _INNER_VIOLATION * self.violation)
-            block = submatrix(self._matrix.block, chosen, chosen, self._matrix.new_part)
+            block = self._matrix.part(chosen)
             ends = np.searchsorted(chosen, state.ends)
             variables = dual_variables(*[array[chosen] for array in arrays], ends)
         slots = state.position if chosen is state.index else state.position[chosen]
@@ -271,14 +332,14 @@ class WholeMatrix(Decomposition):
         if self._first is not None:
             first, self._first = self._first, None
             return first.decrease
-        if len(block) < self._n_variables:
+        if len(variables.beta) < self._n_variables:
             return super()._take_pair_steps(block, variables, goal)
-        total, missing, direction = 0.0, 0, no_direction(len(block))
+        total, missing, direction = 0.0, 0, no_direction(len(variables.beta))
         max_steps, finer, n_finer = _pair_steps(self.state.problem)
         finer = max(finer, self.state.gradient_rounding())
         workspace = free_workspace(len(self.state.rows) if n_finer else 0)
         while missing >= 0:
-            decrease, missing = optimise_finely(
+            decrease, missing, _ = optimise_finely(
                 block, self._matrix.rows, variables, direction, workspace, goal, max_steps, finer, n_finer
             )  # fmt: skip
             total += decrease
