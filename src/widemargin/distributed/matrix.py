@@ -317,7 +317,7 @@ class PartitionedRisk(RiskProblem):
 
     @property
     def largest_slope(self):
-        """An upper bound of Σ |c_i| of every subgradient c of the risk: that of a mean over pairs of rows or classes."""
+        """An upper bound of Σ |c_i| of every subgradient c of the risk: that of a mean over pairs."""
         return 2.0 * self.C
 
     def check(self, squared_norms):

@@ -21,9 +21,9 @@ from widemargin.kernels.rows import KernelRows
 from widemargin.models.argument_types import Callbacks, ClassWeight, Gamma, KernelChoice
 from widemargin.models.inputs import check_class_weight, encode_labels
 from widemargin.models.kernel.base import MAX_C, KernelModel
-from widemargin.models.kernel.solved_problem import SolvedProblem, solved_problem
 from widemargin.models.kernel.classifier import KernelClassifier
 from widemargin.models.kernel.full_precision import refined
+from widemargin.models.kernel.solved_problem import SolvedProblem, solved_problem
 from widemargin.models.kernel.transduction import STAGE, PartlyLabelled, Transduction, transduce
 from widemargin.models.multiclass import pairs_of
 from widemargin.models.sklearn_private import Interval, StrOptions
