@@ -16,7 +16,7 @@ from widemargin.errors import ClusterError, FormatError
 from widemargin.workflows.errors import ArgumentError, FileError, spelling
 
 COMMANDS = ("train", "predict", "easy", "grid", "scale", "report", "check", "subset", "convert",
-            "compress", "warmup", "demo", "as")  # fmt: skip
+            "compress", "export", "warmup", "demo", "as")  # fmt: skip
 """Each is a file in `cli.commands`, which is imported when the command runs."""
 _FILES = {"as": "as_program"}  # of commands whose name cannot be that of a module
 
@@ -38,6 +38,7 @@ commands:
   subset    divide the rows of a file into a random subset and the rest
   convert   write data of any size as a row-block file, for training on more than memory holds
   compress  write a kernel machine on fewer vectors, which predicts faster
+  export    write a model for ONNX runtimes, or a linear one as a program in Python or C
   warmup    compile ahead of the first fit, for images of containers and continuous integration
   demo      compare solvers on small data sets in a table and a picture
   as        run as svm_learn, svm_perf_learn, svm_rank_learn, svm-train, LIBLINEAR's train, svmocas and others do
@@ -60,6 +61,7 @@ examples:
   widemargin report heart.model heart_scale.t -o heart.html
   widemargin convert --max-memory 3G huge.svm.xz huge.arrow
   widemargin compress --vectors 500 heart.model small.model
+  widemargin export --to onnx heart.model heart.onnx
   widemargin warmup
   widemargin demo
   widemargin as svm_learn -c 1 -t 2 -g 0.5 heart_scale heart.model
