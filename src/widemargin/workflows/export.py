@@ -69,7 +69,7 @@ def export_file(
     to : {"onnx", "numpy", "c"}, default="onnx"
         An ONNX graph, a Python file that needs NumPy only, or a file of C99. The last two are for linear models.
     dtype : {"float64", "float32"}, default=None
-        Of an ONNX graph: the type of rows, results and of the computation; None is "float64".
+        Of an ONNX graph: the type of rows, results and kernel values; None is "float64".
     prefix : str, default=None
         Of a C file: the beginning of all names; None is "svm".
 

@@ -19,9 +19,9 @@ examples:
   widemargin export --to c --prefix heart heart.model heart.c
 
 onnx is a graph that onnxruntime and other servers of models compute. It takes rows X and returns label, decision and,
-if the model has them, probabilities; of regressions and rankings, prediction. Numbers are double precision unless
---float32 asks for single precision. Precomputed kernels cannot be exported. It needs the extra "export":
-pip install "widemargin[export]".
+if the model has them, probabilities; of regressions and rankings, prediction. Rows, results and kernel values are
+double precision unless --float32 asks for single precision. Precomputed kernels cannot be exported. It needs the extra
+"export": pip install "widemargin[export]".
 
 numpy is a Python file with functions predict, decision_function and predict_proba that needs NumPy only, and c is a
 file of C99 with the same functions of one row. Both are for linear models.
@@ -35,7 +35,7 @@ def make_parser():
     parser = Parser("export", ["MODEL", "OUTPUT"], description=_DESCRIPTION, examples=_EXAMPLES)
     add = parser.add_argument
     add("--to", choices=["onnx", "numpy", "c"], default="onnx", help="what to write (default: onnx)")
-    add("--float32", action="store_true", help="of onnx: single precision")
+    add("--float32", action="store_true", help="of onnx: rows, results and kernel values in single precision")
     add("--prefix", metavar="WORD", help="of c: the beginning of all names (default: svm)")
     add_output_options(parser, quiet="print nothing but warnings and errors")
     return parser

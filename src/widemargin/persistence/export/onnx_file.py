@@ -43,10 +43,10 @@ def export_onnx(
     path : str or path, default=None
         File to write; a file of that name is replaced only when the new one is complete. None writes no file.
     dtype : {"float64", "float32"}, default="float64"
-        The type of rows, results, and of the computation. In "float64", results differ from those of the model in
-        rounding only. "float32" takes half the space, and is what accelerators have; its results are those of numbers
-        with seven digits, and the label of a row may change if its decision value is that close to zero. Probabilities
-        are computed in double precision from the decision values, either way.
+        The type of rows, of results, and of vectors and kernel values; sums over features of linear models, sums over
+        vectors and what follows from them are computed in double precision either way. In "float64", results differ
+        from those of the model in rounding only. In "float32", kernel values have seven digits, and an error in the
+        last of them adds up over vectors: the label of a row may change if its decision value is that close to zero.
 
     Returns
     -------
@@ -70,8 +70,8 @@ def export_onnx(
 
     Notes
     -----
-    Kernel values of all rows of a call are in memory at the same time: rows times vectors times 8 bytes, or 4 in
-    single precision. NaN and infinity, which the model refuses, give results without a meaning.
+    Kernel values of all rows of a call are in memory at the same time: rows times vectors times 8 bytes. NaN and
+    infinity, which the model refuses, give results without a meaning.
 
     Examples
     --------

@@ -38,7 +38,7 @@ class Graph:
     Parameters
     ----------
     dtype : numpy dtype
-        float32 or float64, of constants that are not integers, booleans or strings.
+        float32 or float64, of rows, and of constants that are not integers, booleans or strings.
     prefix : str
         The beginning of all names.
     """
@@ -84,6 +84,10 @@ class Graph:
     def cast(self, value, dtype=None):
         """Add a conversion to another type, that of the graph by default."""
         return self.add("Cast", value, to=TYPES[np.dtype(self.dtype if dtype is None else dtype)])
+
+    def to_double(self, value):
+        """Add a conversion of a value in the type of the graph to double precision, unless it is that already."""
+        return value if self.dtype == np.float64 else self.cast(value, np.float64)
 
     def sum(self, values, length):
         """Add the sum over the last axis, which has this length and is kept with length one.

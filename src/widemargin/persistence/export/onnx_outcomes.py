@@ -1,7 +1,8 @@
 """Labels, decision values and probabilities as nodes of an ONNX graph, from the values of a function.
 
 Each function adds the nodes of one kind of outcome (`scorer`), and returns the names of its results by those of the
-outputs: "label", "decision", "probabilities", or "prediction".
+outputs: "label", "decision", "probabilities", or "prediction". All of this is in double precision, and converted in the
+end.
 """
 
 import numpy as np
@@ -53,13 +54,16 @@ _COLUMNS = {
 
 def add_outputs(graph, scorer, X):
     """Add the nodes of a Scorer at the rows X; return the names of values by those of the outputs."""
-    values = add_function(graph, scorer.function, X)
-    return _ADDERS[type(scorer.outcome)](graph, scorer.outcome, values, X)
+    exact, values = graph.in_dtype(np.float64), add_function(graph, scorer.function, X)
+    found = _ADDERS[type(scorer.outcome)](exact, scorer.outcome, values, graph.to_double(X))
+    if graph.dtype == np.float64:
+        return found
+    return {name: value if name == "label" else graph.cast(value) for name, value in found.items()}
 
 
 def _labels(graph, classes, numbers):
     """Add the labels of classes by their numbers."""
-    return graph.in_dtype(np.float64).add("Gather", classes, numbers)
+    return graph.add("Gather", classes, numbers)
 
 
 def _add_number(graph, outcome, values, X):
@@ -98,16 +102,14 @@ def _add_ordered(graph, outcome, values, X):
 def _add_pairs(graph, outcome, values, X):
     n_classes, found = len(outcome.classes), {}
     if outcome.has_probabilities:
-        exact = graph.in_dtype(np.float64)
-        of_first = add_pair_probabilities(exact, outcome, exact.cast(values))
-        probabilities = add_couplings(exact, of_first, outcome.order)
-        found["probabilities"] = graph.cast(probabilities)
+        of_first = add_pair_probabilities(graph, outcome, values)
+        found["probabilities"] = add_couplings(graph, of_first, outcome.order)
     if n_classes == _OF_TWO:
         decision = graph.add("Neg", graph.flat(values))
     else:
         decision = _against_rest(graph, values, n_classes) if outcome.one_against_rest else values
     if outcome.by_probability:
-        number = graph.largest(probabilities)
+        number = graph.largest(found["probabilities"])
     elif outcome.break_ties and n_classes > _OF_TWO:
         number = graph.largest(decision)
     else:

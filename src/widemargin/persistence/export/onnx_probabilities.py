@@ -1,6 +1,5 @@
 """Probabilities of kernel classifiers as nodes of an ONNX graph, as `models.calibration` computes them.
 
-All of this is in double precision: the points of isotonic functions may be closer together than single precision tells.
 The coupling of more than two classes is the same iteration, a `Loop` in which rows that have converged stay.
 """
 

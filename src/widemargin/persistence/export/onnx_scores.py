@@ -1,6 +1,7 @@
 """Values of functions and of kernels as nodes of an ONNX graph.
 
-Kernel values are computed by one matrix product, of all rows with all vectors:
+Kernel values are computed in the precision of the graph, by one matrix product of all rows with all vectors, and summed
+in double precision: sums of thousands of terms that cancel would lose three digits more in single precision.
 
     rbf    exp(2 γ <x − m, v − m> − γ |x − m|² − γ |v − m|²)    m: the mean of the vectors, so that little cancels
 
@@ -20,13 +21,14 @@ from widemargin.persistence.export.scorer import LinearFunction
 
 
 def add_function(graph, function, X):
-    """Add the values of a LinearFunction or KernelFunction at the rows X, (n_rows, n_outputs)."""
+    """Add the values of a LinearFunction or KernelFunction at the rows X, (n_rows, n_outputs), in double precision."""
+    exact = graph.in_dtype(np.float64)
     if isinstance(function, LinearFunction):
-        return graph.add("Add", graph.add("MatMul", X, function.weights.T), function.intercept)
-    values = _ADDERS[function.kernel.name](graph, function.kernel, function.vectors, X)
+        return exact.add("Add", exact.add("MatMul", graph.to_double(X), function.weights.T), function.intercept)
+    values = graph.to_double(_ADDERS[function.kernel.name](graph, function.kernel, function.vectors, X))
     if function.ends is None:
-        return graph.add("Add", graph.add("MatMul", values, function.coefficients.T), function.intercept)
-    return graph.add("Add", _add_pair_sums(graph, function, values), function.intercept)
+        return exact.add("Add", exact.add("MatMul", values, function.coefficients.T), function.intercept)
+    return exact.add("Add", _add_pair_sums(exact, function, values), function.intercept)
 
 
 def _add_pair_sums(graph, function, values):
