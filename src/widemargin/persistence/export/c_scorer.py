@@ -204,11 +204,12 @@ def export_c(model: Any, path: FilePath, *, prefix: str = "svm") -> None:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from sklearn.datasets import load_iris
     >>> from widemargin import LinearSVC, export_c
     >>> export_c(LinearSVC(C=0.1, random_state=0).fit(*load_iris(return_X_y=True)), "iris.c", prefix="iris")
-    >>> [line for line in open("iris.c") if line.startswith("int")]
-    ['int iris_predict(const double *x)\\n']
+    >>> "int iris_predict(const double *x)" in Path("iris.c").read_text()
+    True
     """
     if not isinstance(prefix, str) or not _IDENTIFIER.fullmatch(prefix):
         raise ValueError(

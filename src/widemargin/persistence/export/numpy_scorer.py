@@ -141,12 +141,13 @@ def export_numpy(model: Any, path: FilePath) -> None:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from sklearn.datasets import load_iris
     >>> from widemargin import LinearSVC, export_numpy
     >>> X, y = load_iris(return_X_y=True)
     >>> export_numpy(LinearSVC(C=0.1, random_state=0).fit(X, y), "iris_scorer.py")
     >>> names = {}
-    >>> exec(open("iris_scorer.py").read(), names)
+    >>> exec(Path("iris_scorer.py").read_text(), names)
     >>> names["predict"](X[::50])
     array([0, 1, 2])
     """

@@ -81,8 +81,8 @@ def export_onnx(
     >>> X, y = load_iris(return_X_y=True)
     >>> graph = export_onnx(SVC().fit(X, y), "iris.onnx")
     >>> session = onnxruntime.InferenceSession("iris.onnx", providers=["CPUExecutionProvider"])
-    >>> session.run(["label"], {"X": X[::50]})[0]
-    array([0, 1, 2])
+    >>> session.run(["label"], {"X": X[::50]})[0].tolist()
+    [0, 1, 2]
     """
     if dtype not in _DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(map(repr, _DTYPES))}, got {dtype!r}.")
