@@ -72,13 +72,14 @@ def test_warnings_and_prints_stay_in_their_rooms(path):
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_pyarrow_and_dask_stay_in_their_rooms(path):
+def test_pyarrow_dask_and_onnx_stay_in_their_rooms(path):
     nodes = list(ast.walk(ast.parse(path.read_text())))
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
     names, room = {name.partition(".")[0] for name in names}, path.relative_to(SOURCE).as_posix()
     assert not {"pyarrow", "xxhash"} & names or room.startswith("data/blocks/")
     assert not {"dask", "distributed", "fsspec"} & names or room.startswith("distributed/")
+    assert not {"onnx", "skl2onnx"} & names or room.startswith("persistence/export/")
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))

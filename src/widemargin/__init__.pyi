@@ -26,6 +26,10 @@ from .models.kernel.transductive import TransductiveSVC
 from .models.linear import LinearSVC, LinearSVR
 from .models.linear_one_class import LinearOneClassSVM
 from .persistence.alpha_file import read_alphas, write_alphas
+from .persistence.export.c_scorer import export_c
+from .persistence.export.numpy_scorer import export_numpy
+from .persistence.export.onnx_file import export_onnx
+from .persistence.export.skl2onnx_converters import register_onnx_converters
 from .persistence.model_file import load_model, save_model
 from .plots.convergence import plot_convergence
 from .plots.grid import plot_grid
@@ -42,6 +46,7 @@ from .workflows.compress import compress_file
 from .workflows.convert import convert_file
 from .workflows.demo.run import run_demo
 from .workflows.easy import easy_files
+from .workflows.export import export_file
 from .workflows.grid import grid_file
 from .workflows.predict import predict_file
 from .workflows.report import report_file
@@ -88,6 +93,10 @@ __all__ = [
     "convert_file",
     "cross_validate_file",
     "easy_files",
+    "export_c",
+    "export_file",
+    "export_numpy",
+    "export_onnx",
     "grid_file",
     "grid_search",
     "learn_ranges",
@@ -101,6 +110,7 @@ __all__ = [
     "read_grid",
     "read_ranges",
     "read_svmlight",
+    "register_onnx_converters",
     "report_file",
     "run_demo",
     "save_model",

@@ -84,7 +84,7 @@ def test_every_parameter_is_documented_and_no_other(name):
             "RowBlocks",
             "WrittenBlocks",
         }
-        assert name in {*nobody_makes, "read_grid"}
+        assert name in {*nobody_makes, "read_grid", "register_onnx_converters"}
         return
     heads = re.findall(r"^(\w+(?:, \w+)*)(?: :|$)", section[1], re.MULTILINE)
     documented = {parameter for head in heads for parameter in head.split(", ")}

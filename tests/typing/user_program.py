@@ -45,6 +45,10 @@ from widemargin import (
     convert_file,
     cross_validate_file,
     easy_files,
+    export_c,
+    export_file,
+    export_numpy,
+    export_onnx,
     grid_file,
     grid_search,
     learn_ranges,
@@ -58,6 +62,7 @@ from widemargin import (
     read_grid,
     read_ranges,
     read_svmlight,
+    register_onnx_converters,
     report_file,
     run_demo,
     save_model,
@@ -152,6 +157,10 @@ def read_and_write() -> None:
     assert_type(read_ranges("ranges").n_features, int)
     save_model(SVC().fit(X, y), Path("model"), format="libsvm")
     load_model("model", task="rank").predict(X)
+    export_onnx(SVC().fit(X, y), Path("model.onnx"), dtype="float32")
+    register_onnx_converters()
+    export_numpy(LinearSVC().fit(X, y), "scorer.py")
+    export_c(LinearSVC().fit(X, y), "model.c", prefix="model")
     write_alphas("alphas", [0.5, -0.5])
     assert_type(read_alphas("alphas", 2), NDArray[np.float64])
     assert_type(leave_one_out_estimates(SVC().fit(X, y), X, y, exact=True), LeaveOneOutEstimates)
@@ -171,6 +180,7 @@ def from_files_to_files() -> None:
     print(predict_file("test.txt", "svc.model", "predictions.txt", scores=True))
     print(grid_file(SVC(), "train.txt", grid={"C": [1, 10]}, overwrite=True))
     print(compress_file("svc.model", "small.model", n_vectors=10, rows="train.txt", refit="vectors").compression)
+    print(export_file("svc.model", "svc.onnx", to="onnx", dtype="float32").n_bytes)
     print(report_file("svc.model", "test.txt", "report.html", title="a report"))
     print(easy_files("train.txt", Path("test.txt"), n_jobs=-1))
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "subset": "divide the rows of a file into a random subset and the rest",
     "convert": "write data of any size as a row-block file, for training on more than memory holds",
     "compress": "write a kernel machine on fewer vectors, which predicts faster",
+    "export": "write a model for ONNX runtimes, or a linear one as a program in Python or C",
     "warmup": "compile ahead of the first fit, for images of containers and continuous integration",
     "demo": "five machines on made-up rows beside scikit-learn: a table, a picture and a page, in about a minute",
     "completion": "print a script that completes commands and options in bash, zsh or fish",
@@ -64,6 +65,7 @@ examples:
   widemargin report heart.model heart_scale.t -o heart.html
   widemargin convert --max-memory 3G huge.svm.xz huge.arrow
   widemargin compress --vectors 500 heart.model small.model
+  widemargin export --to onnx heart.model heart.onnx
   widemargin warmup
   widemargin demo
   widemargin as svm_learn -c 1 -t 2 -g 0.5 heart_scale heart.model

@@ -81,6 +81,7 @@ OPTIONS = {  # of the command line, by the arguments of the library that they st
     "subset": "SUBSET",
     "rest": "REST",
     "n_vectors": "--vectors",
+    "prefix": "--prefix",
     "max_change": "--max-change",
     "rows": "--rows",
     "refit": "--refit",

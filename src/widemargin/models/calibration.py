@@ -39,13 +39,14 @@ _MAX_UNSCALED_DECISION = 1e100  # larger decision values are scaled, so that sum
 
 _MIN_SLOPE = 1e-9  # of a sigmoid that must rise: the least change of A f over the decision values
 
-_MIN_PAIRWISE_PROBABILITY = 1e-7
-_MAX_COUPLING_SWEEPS = 100
+MIN_PAIRWISE_PROBABILITY = 1e-7
+MAX_COUPLING_SWEEPS = 100
+COUPLING_TOL = 0.005  # LIBSVM's
 
 _OUTLIER_DEVIATIONS = 5.0  # residuals beyond so many standard deviations are left out
 
 _N_MARKS = 10
-_BIN_PROBABILITIES = np.array([0.001, *(np.arange(1, _N_MARKS) / _N_MARKS), 0.999])
+BIN_PROBABILITIES = np.array([0.001, *(np.arange(1, _N_MARKS) / _N_MARKS), 0.999])
 
 
 def _finite(name, values):
@@ -243,7 +244,7 @@ def isotonic(decision, points):
     return np.interp(decision, points[:, 0], points[:, 1])
 
 
-def couple(pairwise, *, tol=0.005):
+def couple(pairwise, *, tol=COUPLING_TOL):
     """Return class probabilities from pairwise ones, by the second method of Wu, Lin and Weng.
 
     Minimises ½ Σ_{i<j} (r_ji p_i − r_ij p_j)² = ½ p'Qp over Σp = 1, where Q_tt = Σ_{j≠t} r_jt² and
@@ -273,7 +274,7 @@ def couple(pairwise, *, tol=0.005):
     Q[np.diag_indices(n_classes)] = np.einsum("jtn,jtn->tn", r, r)
     p = np.full((n_classes, n_rows), 1.0 / n_classes)
     rows, Q_left, p_left = np.arange(n_rows), Q, p.copy()
-    for _ in range(max(_MAX_COUPLING_SWEEPS, n_classes)):
+    for _ in range(max(MAX_COUPLING_SWEEPS, n_classes)):
         Qp = np.einsum("tjn,jn->tn", Q_left, p_left)
         pQp = np.einsum("tn,tn->n", p_left, Qp)
         active = np.abs(Qp - pQp).max(axis=0) >= tol / n_classes
@@ -320,7 +321,7 @@ def _checked_pairwise(pairwise):
             f"pairwise must have r_ij + r_ji = 1, got a sum that is off by {wrong.max()}: fill both halves."
         )
     r = np.zeros((*pairwise.shape[1:], len(pairwise)))
-    r[first, second] = np.clip(above, _MIN_PAIRWISE_PROBABILITY, 1.0 - _MIN_PAIRWISE_PROBABILITY)
+    r[first, second] = np.clip(above, MIN_PAIRWISE_PROBABILITY, 1.0 - MIN_PAIRWISE_PROBABILITY)
     r[second, first] = 1.0 - r[first, second]
     return r
 
@@ -431,4 +432,4 @@ def marks_probability(decision, marks):
     decision = np.asarray(decision, dtype=np.float64)
     if np.isnan(decision).any():
         raise ValueError("decision must not be NaN, which is in no bin; check the rows.")
-    return _BIN_PROBABILITIES[np.searchsorted(marks, decision, side="right")]
+    return BIN_PROBABILITIES[np.searchsorted(marks, decision, side="right")]

@@ -21,7 +21,7 @@ from widemargin.problems.formulations import FixedSumQP, Intercept
 from widemargin.problems.one_class import linear_one_class
 from widemargin.solvers.registry import names_of
 
-_RELATIVE_ROUNDING = 1e-11  # of a score, relative to the offset
+RELATIVE_ROUNDING = 1e-11  # of a score, relative to the offset
 
 
 class LinearOneClassSVM(OutlierMixin, LinearModel):
@@ -197,7 +197,7 @@ class LinearOneClassSVM(OutlierMixin, LinearModel):
         ndarray of shape (n_samples,)
         """
         decision = self._scores(X).ravel()
-        return np.where(np.abs(decision) <= _RELATIVE_ROUNDING * np.abs(self.offset_[0]), 0.0, decision)
+        return np.where(np.abs(decision) <= RELATIVE_ROUNDING * np.abs(self.offset_[0]), 0.0, decision)
 
     def score_samples(self, X: RowsOrBlocks) -> Floats:
         """Return <w, x> of each row, which is the decision function plus `offset_`.

@@ -121,7 +121,7 @@ def pair_coefficients(dual_coef, n_support):
     ends = blocks_of(n_support)
     block = [slice(*ends[k : k + 2]) for k in range(n_classes)]
     coefficients = np.zeros((n_classes * (n_classes - 1) // 2, dual_coef.shape[1]))
-    for pair, i, j in zip(coefficients, *_pair_indices(n_classes), strict=True):
+    for pair, i, j in zip(coefficients, *pair_indices(n_classes), strict=True):
         pair[block[i]], pair[block[j]] = dual_coef[j - 1, block[i]], dual_coef[i, block[j]]
     return coefficients
 
@@ -132,7 +132,7 @@ def blocks_of(n_support):
 
 
 @lru_cache(maxsize=16)
-def _pair_indices(n_classes):
+def pair_indices(n_classes):
     """Return the first and the second class of each pair."""
     first, second = np.triu_indices(n_classes, 1)
     first.flags.writeable = second.flags.writeable = False
@@ -146,7 +146,7 @@ def pair_cells(n_classes):
 
 def pair_decisions(sums, intercept):
     """Return the decision values of all pairs, (n_rows, n_pairs), from S (n_rows, n_classes, n_classes − 1)."""
-    first, second = _pair_indices(sums.shape[1])
+    first, second = pair_indices(sums.shape[1])
     return sums[:, first, second - 1] + sums[:, second, first] + intercept
 
 
@@ -155,14 +155,14 @@ def votes(for_first, n_classes):
 
     `for_first` (n_rows, n_pairs) says whether a pair votes for its first class.
     """
-    changes, votes_as_second = _vote_changes(n_classes)
+    changes, votes_as_second = vote_changes(n_classes)
     return for_first.astype(np.float64) @ changes + votes_as_second
 
 
 @lru_cache(maxsize=16)
-def _vote_changes(n_classes):
+def vote_changes(n_classes):
     """Return by how much a vote of each pair for its first class changes the votes of all, and these without any."""
-    first, second = _pair_indices(n_classes)
+    first, second = pair_indices(n_classes)
     classes = np.arange(n_classes)
     is_first, is_second = np.equal.outer(first, classes), np.equal.outer(second, classes)
     return is_first.astype(np.float64) - is_second, is_second.sum(axis=0)
@@ -205,7 +205,7 @@ def one_against_rest(decisions, n_classes):
 
 def _gather(to_first, to_second, n_classes):
     """Return, for each class, the sum of `to_first` of the pairs where it is first and `to_second` of the others."""
-    first, second = _pair_indices(n_classes)
+    first, second = pair_indices(n_classes)
     total = np.zeros((len(to_first), n_classes))
     for k in range(n_classes):
         total[:, k] = to_first[:, first == k].sum(axis=1) + to_second[:, second == k].sum(axis=1)
@@ -214,7 +214,7 @@ def _gather(to_first, to_second, n_classes):
 
 def pairwise_probabilities(probabilities, n_classes):
     """Return r (n_rows, n_classes, n_classes), r_ij + r_ji = 1, from the probabilities of each pair's first class."""
-    first, second = _pair_indices(n_classes)
+    first, second = pair_indices(n_classes)
     r = np.zeros((len(probabilities), n_classes, n_classes))
     r[:, first, second] = probabilities
     r[:, second, first] = 1.0 - probabilities

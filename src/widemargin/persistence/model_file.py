@@ -87,12 +87,7 @@ def save_model(
     OSError
         If the file cannot be written; an existing file is then unchanged.
     """
-    if hasattr(model, "to_local"):  # of widemargin.dask, which is not imported here
-        model = model.to_local()
-    if hasattr(model, "chosen"):  # a LinearSVCCV or LinearSVRCV
-        model = model.chosen()
-    if ESTIMATORS.get(type(model).__name__) is not type(model):
-        raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}.")
+    model = plain_model(model)
     if format not in _FORMATS:
         raise ValueError(f"format must be one of {', '.join(map(repr, _FORMATS))}, got {format!r}.")
     if format in _ESTIMATORS_OF_TEXT and not isinstance(model, _ESTIMATORS_OF_TEXT[format]):
@@ -104,6 +99,23 @@ def save_model(
     content = _FORMATS[format].write(model, **options)
     with replacing(path) as file:
         file.write(content)
+
+
+def plain_model(model: Any) -> Any:
+    """Return the ordinary estimator of a model: the selected one of a cross-validation, the local one of a cluster.
+
+    Raises
+    ------
+    TypeError
+        If it is no estimator of this package.
+    """
+    if hasattr(model, "to_local"):  # of widemargin.dask, which is not imported here
+        model = model.to_local()
+    if hasattr(model, "chosen"):  # a LinearSVCCV or LinearSVRCV
+        model = model.chosen()
+    if ESTIMATORS.get(type(model).__name__) is not type(model):
+        raise TypeError(f"model must be one of {', '.join(ESTIMATORS)}, got {type(model).__name__}.")
+    return model
 
 
 def load_model(path: FilePath, *, task: Literal["classification", "regression", "rank"] | None = None) -> Any:

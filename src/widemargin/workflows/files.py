@@ -143,13 +143,18 @@ def write_model(model, path, form):
 
     The dual variables, one number per training row, are left out because only a warm start needs them.
     """
+    write_whole(path, lambda target: _save(model, target, form))
+
+
+def write_whole(path, write):
+    """Call write(path); of standard output it is given the path of a temporary file, whose content is then printed."""
     if path != "-":
         with naming(path), progress.task(f"writing {os.path.basename(path)}"):
-            _save(model, path, form)
+            write(path)
         return
     with tempfile.TemporaryDirectory() as directory:
-        made = Path(directory, "model")
-        _save(model, made, form)
+        made = Path(directory, "made")
+        write(made)
         sys.stdout.buffer.write(made.read_bytes())
         sys.stdout.buffer.flush()
 

@@ -36,8 +36,8 @@ from widemargin.models.kernel_constraints import BASIS_CONSTRAINTS
 from widemargin.models.sklearn_private import Interval
 from widemargin.problems.one_class import linear_one_class, one_class
 
-_RELATIVE_ROUNDING = 1e-11  # error of a score, relative to the offset
-_RELATIVE_ROUNDING_OF_TERMS = 1e-13  # error of a score, relative to the sum of the absolute values of its terms
+RELATIVE_ROUNDING = 1e-11  # error of a score, relative to the offset
+RELATIVE_ROUNDING_OF_TERMS = 1e-13  # error of a score, relative to the sum of the absolute values of its terms
 
 
 class OneClassSVM(OutlierMixin, KernelModel):
@@ -286,7 +286,7 @@ class OneClassSVM(OutlierMixin, KernelModel):
         Otherwise rounding would decide whether support vectors on the boundary are inliers.
         """
         offset = self.offset_[0]
-        rounding = _RELATIVE_ROUNDING * np.abs(offset) + _RELATIVE_ROUNDING_OF_TERMS * self._size_of_terms(Z)
+        rounding = RELATIVE_ROUNDING * np.abs(offset) + RELATIVE_ROUNDING_OF_TERMS * self._size_of_terms(Z)
         return np.where(np.abs(scores - offset) <= rounding, offset, scores)
 
     def _size_of_terms(self, Z):
