@@ -131,7 +131,7 @@ def test_the_command_prints_a_table_without_matplotlib(monkeypatch, capsys, tmp_
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["--size", "0"], "--size must be above 0 and at most 1, got 0"), (["--limit", "-1"], "--limit must not be negative")],
+    [(["--size", "0"], "--size must be above 0 and at most 1, got 0"), (["--limit", "-1"], "--limit must not be neg")],
 )
 def test_wrong_numbers_are_usage_errors(words, message, capsys):
     assert main(["demo", *words]) == 2

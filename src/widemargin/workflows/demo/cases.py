@@ -210,7 +210,5 @@ def score(model, rows):
     from widemargin.models.cutting_plane.queries import queries
     from widemargin.problems.ranking import concordance
 
-    found = concordance(
-        model.decision_function(rows.X_test), rows.y_test.astype(np.float64), queries(rows.queries_test, len(rows.y_test))
-    )
-    return float(found.mean())
+    y, groups = rows.y_test.astype(np.float64), queries(rows.queries_test, len(rows.y_test))
+    return float(concordance(model.decision_function(rows.X_test), y, groups).mean())

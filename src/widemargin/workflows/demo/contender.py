@@ -115,5 +115,6 @@ def environment():
     import platform
     from importlib.metadata import version
 
-    versions = ", ".join(f"{package} {version(package)}" for package in ("widemargin", "scikit-learn", "numpy", "numba"))
+    packages = ("widemargin", "scikit-learn", "numpy", "numba")
+    versions = ", ".join(f"{package} {version(package)}" for package in packages)
     return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {versions}"

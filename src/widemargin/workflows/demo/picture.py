@@ -26,15 +26,15 @@ def _draw_seconds(ax, results, limit):
     for k, result in enumerate(results):
         ax.barh(k - 0.19, result.seconds, 0.36, color=_OURS, label="widemargin" if k == 0 else None)
         ax.text(result.seconds, k - 0.19, f" {result.seconds:.2f}", va="center", fontsize=8)
-        if result.peer:
+        if not result.peer:
+            ax.text(0.0, k + 0.19, " scikit-learn: not possible", va="center", fontsize=8, color=_GREY)
+        else:
             ended = result.peer_seconds is None
             seconds = limit if ended else result.peer_seconds
             look = {"color": _THEIRS, "hatch": "////" if ended else None, "edgecolor": "white" if ended else _THEIRS}
             ax.barh(k + 0.19, seconds, 0.36, **look, label="scikit-learn" if k == 0 else None)
             text = f" ended at {limit:g}" if ended else f" {seconds:.2f}"
-        else:
-            seconds, text = min(result.seconds for result in results), " scikit-learn: not possible"
-        ax.text(seconds if result.peer else 0.0, k + 0.19, text, va="center", fontsize=8, color=None if result.peer else _GREY)
+            ax.text(seconds, k + 0.19, text, va="center", fontsize=8)
     ax.set_yticks(range(len(results)), [f"{result.machine}\n{result.n_rows:,} rows" for result in results])
     ax.invert_yaxis()
     ax.margins(x=0.22)
@@ -48,7 +48,8 @@ def _draw_gaps(ax, results):
     for colour, result in zip(_CURVES, results, strict=False):
         seconds = [at for at, _ in result.history]
         gaps = [max(gap, _MIN_DRAWN_GAP) for _, gap in result.history]
-        ax.plot(seconds, gaps, color=colour, linewidth=1.6, marker="o", markevery=[-1], markersize=4, label=result.machine)
+        look = {"color": colour, "linewidth": 1.6, "marker": "o", "markevery": [-1], "markersize": 4}
+        ax.plot(seconds, gaps, **look, label=result.machine)
     ax.set_yscale("log")
     ax.set_xlim(left=0.0)
     ax.set_xlabel("seconds")
