@@ -6,11 +6,10 @@ error of the compiler, and the fit continues. The two context managers below rec
 KeyboardInterrupt again.
 """
 
+import _signal  # type: ignore[import-not-found]  # `signal` looks for an enum of each handler, which takes longer
 import signal
 import sys
 import threading
-from _signal import getsignal  # those of `signal` look for an enum of each handler, which takes longer
-from _signal import signal as set_handler
 from contextlib import contextmanager
 
 from widemargin._runtime.compile import before_compilation
@@ -101,7 +100,7 @@ def _handler_to_replace():
     """
     if threading.current_thread() is not threading.main_thread():
         return None
-    handler = getsignal(signal.SIGINT)
+    handler = _signal.getsignal(signal.SIGINT)
     raises = handler is signal.default_int_handler or getattr(handler, "raises", False)
     return handler if raises else None
 
@@ -114,10 +113,10 @@ class _handling:
 
     def __enter__(self):
         self._former_hook, sys.unraisablehook = sys.unraisablehook, self._report
-        self._former_handler = set_handler(signal.SIGINT, self._handler)
+        self._former_handler = _signal.signal(signal.SIGINT, self._handler)
 
     def __exit__(self, *_):
-        set_handler(signal.SIGINT, self._former_handler)
+        _signal.signal(signal.SIGINT, self._former_handler)
         sys.unraisablehook = self._former_hook
 
     def _report(self, failure):

@@ -5,6 +5,8 @@ outputs, then those of the second row, and so on: n_rows and n_columns are m tim
 `scores(w)` and `combine(c)` fits several outputs together, and makes one pass over X for all of them.
 """
 
+from typing import Any
+
 import numpy as np
 
 from widemargin._runtime.argument_types import Floats
@@ -30,7 +32,7 @@ class StackedMatrix:
 
     is_small = False  # so small that exact sums would be used: they are those of one output
 
-    def __init__(self, X, n_outputs: int) -> None:
+    def __init__(self, X: Any, n_outputs: int) -> None:
         self.X, self.n_outputs = X, n_outputs
         self.n_rows, self.n_columns = n_outputs * X.n_rows, n_outputs * X.n_columns
         self.is_in_memory, self.place, self.n_parts, self.source = X.is_in_memory, X.place, X.n_parts, X.source

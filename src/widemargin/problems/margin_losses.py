@@ -38,7 +38,10 @@ class Parabola(NamedTuple):
     A: float
     B: float
 
-    sum_error = PAIRWISE_SUM_ERROR
+    @property
+    def sum_error(self):
+        """The relative error of the sums, which NumPy adds."""
+        return PAIRWISE_SUM_ERROR
 
     @property
     def start(self):

@@ -246,3 +246,19 @@ def test_sample_weight_is_routed_through_pipelines_and_searches(rows):
     alone = SVC(gamma=0.5, tol=1e-8).fit(X[60:], y[60:])
     np.testing.assert_allclose(pipeline.decision_function(X), alone.decision_function(X), atol=1e-6)
     assert GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=3, n_jobs=2).fit(X, y).best_score_ > 0.5
+
+
+@pytest.mark.parametrize("model", [SVC(), NuSVC(nu=0.3)], ids=["SVC", "NuSVC"])
+def test_pairs_of_few_rows_are_solved_by_one_call_and_have_the_model_of_pairs_solved_one_by_one(
+    model, rows, monkeypatch
+):
+    one_by_one = clone(model).set_params(max_iter=10**9).fit(*rows)  # a limit asks for one after the other
+    monkeypatch.setattr("widemargin.solvers.decomposition.whole_matrix.svmlight", None)
+    together = clone(model).fit(*rows)
+    assert [len(history) for history in together.history_] == [len(history) for history in one_by_one.history_]
+    np.testing.assert_array_equal(together.n_iter_, one_by_one.n_iter_)
+    np.testing.assert_allclose(together.dual_coef_, one_by_one.dual_coef_, rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(together.intercept_, one_by_one.intercept_, rtol=0.0, atol=1e-9)
+    assert together.gap_ == pytest.approx(one_by_one.gap_, abs=1e-9)
+    many = clone(model).set_params(n_jobs=4).fit(*rows)
+    np.testing.assert_array_equal(many.dual_coef_, together.dual_coef_)
