@@ -5,9 +5,10 @@ values of C, for training as well as for scoring the held-out rows. The kernel m
 parts of it, are kept from one C to the next, and so are the checks of the arguments. Each fit is a warm start from the
 dual solution of the previous C.
 
-If the largest C of a path asks for it and there is memory, the kernel matrix is in double precision for the whole path.
-In single precision, rounding makes it indefinite. With a large C, dual variables of nearly dependent rows then move
-along directions of negative curvature, and a fit takes several times as long.
+Fits with a small C have the kernel matrix in single precision, which is read in half the time. In single precision,
+rounding makes it indefinite. With a large C, dual variables of nearly dependent rows then move along directions of
+negative curvature, and a fit takes several times as long. If there is memory, the kernel matrix of all rows is
+therefore in double precision, and so is that of a fold from the first C of its path that asks for it.
 
 `SharedData` holds what all folds of one kernel share; `FoldPath` fits the models of one fold. The kernel matrices of
 folds and of pairs of classes are copies, some hundred megabytes for a few thousand rows. The system takes longer to
@@ -90,31 +91,46 @@ class SharedData(_Borrower):
     ----------
     K : ndarray or None
         The kernel matrix of all rows; None if the folds do not share one.
+    bound : float or None
+        An upper bound of its absolute values, if one is known.
     """
 
     def __init__(self, model, X, dtype, memory):
         super().__init__(memory)
-        self.model, self.X, self.K = model, X, None
+        self.model, self.X, self.K, self.bound = model, X, None, None
         if dtype is not None:
             if not callable(model.kernel):
                 # Checked here once; the fits of the folds skip the check for finite values.
                 check_array(X, accept_sparse="csr", estimator=model, input_name="X")
-            self.K = _kernel_matrix(model, X, dtype, self._new)
+            self.K, self.bound = _kernel_matrix(model, X, dtype, self._new)
 
-    def fold(self, train, test, new):
-        """Return (estimator, its training rows, its held-out rows) for a fold given by row numbers.
-
-        `new` returns an array of a shape and dtype, for copies of parts of the kernel matrix.
-        """
+    def fold_model(self):
+        """Return an estimator for the fits of a fold."""
         model = clone(self.model)
         if "warm_start" in model.get_params():
             model.set_params(warm_start=True)
+        return model if self.K is None else model.set_params(kernel="precomputed", shrinking=False)
+
+    def fold_dtype(self, cost):
+        """Return the precision of the kernel matrix of a fold for fits whose dual variables are at most `cost`."""
+        if self.bound is None:  # the values are the user's
+            return self.K.dtype
+        asked_for = block_dtype(_kernel_of(self.model), self.model.tol, len(self.K), cost)
+        return min(self.K.dtype, np.dtype(asked_for), key=lambda dtype: dtype.itemsize)
+
+    def fold_rows(self, train, test, dtype, new):
+        """Return the training rows and the held-out rows of a fold given by row numbers.
+
+        `new` returns an array of a shape and dtype, for copies of parts of the kernel matrix in this precision.
+        """
         if self.K is not None:
-            model.set_params(kernel="precomputed", shrinking=False)
-            return model, submatrix(self.K, train, train, new), submatrix(self.K, test, train, new)
-        if getattr(model, "kernel", None) == "precomputed":
-            return model, self.X[np.ix_(train, train)], self.X[np.ix_(test, train)]
-        return model, self.X[train], self.X[test]
+            own = submatrix(self.K, train, train, new, dtype)
+            if self.bound is None:  # a matrix of the user, who knows whether it is symmetric
+                return own, submatrix(self.K, test, train, new, dtype)
+            return own, submatrix(self.K, train, test, new, dtype).T  # of which scores read columns
+        if getattr(self.model, "kernel", None) == "precomputed":
+            return self.X[np.ix_(train, train)], self.X[np.ix_(test, train)]
+        return self.X[train], self.X[test]
 
 
 def shared_dtype(model, n_rows, largest_cost, n_threads, max_bytes):
@@ -133,12 +149,16 @@ def shared_dtype(model, n_rows, largest_cost, n_threads, max_bytes):
     """
     if not _may_share_kernel(model):
         return None
-    kernel = Kernel("callable" if callable(model.kernel) else model.kernel)
-    for cost in (largest_cost, 1.0):
-        dtype = np.dtype(block_dtype(kernel, model.tol, n_rows, cost))
-        if dtype.itemsize * float(n_rows) ** 2 * (1 + 2 * n_threads) <= max_bytes:
-            return dtype
-    return None
+    small, large = (np.dtype(block_dtype(_kernel_of(model), model.tol, n_rows, cost)) for cost in (1.0, largest_cost))
+    n_bytes = {small: (1 + 2 * n_threads) * small.itemsize}
+    if large != small:  # there are parts in both precisions
+        n_bytes[large] = (1 + 2 * n_threads) * large.itemsize + 2 * n_threads * small.itemsize
+    return next((dtype for dtype in (large, small) if n_bytes[dtype] * float(n_rows) ** 2 <= max_bytes), None)
+
+
+def _kernel_of(model):
+    """Return the Kernel of a model without its numbers."""
+    return Kernel("callable" if callable(model.kernel) else model.kernel)
 
 
 def _may_share_kernel(model):
@@ -149,15 +169,19 @@ def _may_share_kernel(model):
 
 
 def _kernel_matrix(model, X, dtype, new):
-    """Return the kernel matrix of all rows, in this precision, and made by `new`, if it is computed from features."""
+    """Return the kernel matrix of all rows, and a bound of its values or None.
+
+    If it is computed from features, it is in this precision, and made by `new`.
+    """
     if model.kernel == "precomputed":
-        return np.ascontiguousarray(X)
+        return np.ascontiguousarray(X), None
     if callable(model.kernel):
-        return np.ascontiguousarray(kernel_values(model.kernel, X, X), dtype=np.float64)
+        return np.ascontiguousarray(kernel_values(model.kernel, X, X), dtype=np.float64), None
     # gamma="scale" arrives here only for the linear kernel, which does not use gamma.
     gamma = gamma_value("auto" if model.gamma == "scale" else model.gamma, X)
     kernel = Kernel(model.kernel, gamma=gamma, coef0=float(model.coef0), degree=int(model.degree))
-    return KernelRows(kernel, X, dtype=dtype, n_jobs=1, new=new).whole()
+    rows = KernelRows(kernel, X, dtype=dtype, n_jobs=1, new=new)
+    return rows.whole(), rows.bound
 
 
 class FoldPath(_Borrower):
@@ -177,24 +201,44 @@ class FoldPath(_Borrower):
     stopping : callable() -> bool
         Called during each fit; True ends it.
     memory : Memory
+    certify : bool
+        Whether the scorer may look at the duality gaps of models, which need not be small if it does not.
     """
 
-    def __init__(self, shared, fold, y, fit_parameters, scorer, stopping, *, memory):
+    def __init__(self, shared, fold, y, fit_parameters, scorer, stopping, *, memory, certify=True):
         super().__init__(memory)
         self.train, self.test = fold
-        self.model, self._X, self._Z = shared.fold(*fold, self._new)
-        self._y, self._parameters, self._scorer = y, fit_parameters, scorer
+        self._shared, self._y, self._parameters, self._scorer = shared, y, fit_parameters, scorer
+        self.model = shared.fold_model()
         self._is_checked = shared.K is not None
         # A subclass may have a `fit` of its own, so that only the estimators of this package reuse submatrices.
-        reuses = self._is_checked and machine_of(self.model) is not None
-        self._reused = Reused(self._new) if reuses else None
+        self._reuses = self._is_checked and machine_of(self.model) is not None
+        self._X, self._dtype, self._reused, self._certify = None, None, None, certify
         if isinstance(self.model, SolvedModel):
             self.model.set_params(callbacks=lambda progress: stopping())
 
+    def _set(self, point):
+        """Set the parameters of a point, and the rows in the precision that its C asks for."""
+        # All but C is set already; a shared kernel matrix must not be taken for rows of another kernel.
+        if "C" in point and self._reuses:
+            self.model.C = point["C"]  # `set_params` would take as long as some fits
+        elif "C" in point:
+            self.model.set_params(C=point["C"])
+        dtype = self._shared.fold_dtype(self._largest_cost) if self._is_checked else None
+        if self._X is None or dtype != self._dtype:
+            self._dtype, self._X = dtype, None
+            self.release()
+            self._X, self._Z = self._shared.fold_rows(self.train, self.test, dtype, self._new)
+            self._reused = Reused(self._new, self._shared.bound, self._certify) if self._reuses else None
+
+    @property
+    def _largest_cost(self):
+        """The C of the model times the largest weight of a row."""
+        return float(getattr(self.model, "C", 1.0)) * float(np.max(self._parameters.get("sample_weight", 1.0)))
+
     def score(self, point):
         """Fit the model with the parameters of a point, and return its score on the held-out rows."""
-        if "C" in point:  # the rest is set already; a shared kernel matrix must not be taken for rows of another kernel
-            self.model.set_params(C=point["C"])
+        self._set(point)
         with config_context(assume_finite=True) if self._is_checked else nullcontext():
             self._fit()
             return float(self._scorer(self.model, self._Z, self._y[self.test], self.test))
@@ -229,10 +273,11 @@ class FoldPath(_Borrower):
         known = [K.remembered for K in matrices if K.remembered is not None]
         return dual_start(self.model) + [np.array([[*w, error], [*sums, error]]) for w, sums, error in known]
 
-    @state.setter
-    def state(self, arrays):
+    def resume(self, point, state):
+        """Go on after a point with the `state` that the path had after it."""
+        self._set(point)
         if isinstance(self.model, KernelModel):
-            set_dual_start(self.model, [array for array in arrays if array.ndim == 1])
+            set_dual_start(self.model, [array for array in state if array.ndim == 1])
         if self._reused is not None:
-            known = [array for array in arrays if array.ndim == 2]
+            known = [array for array in state if array.ndim == 2]
             self._reused.sums = [(weights[:-1], sums[:-1], float(sums[-1])) for weights, sums in known]

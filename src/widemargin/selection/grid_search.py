@@ -299,10 +299,10 @@ class _Search:
         missing = [point for point in path.points if self._is_missing(point, path.fold)]
         fold = FoldPath(
             self._shared_data(path), self._folds[path.fold], self._y, self._parameters, self._score, self._stop.is_set,
-            memory=self._memory_of_folds,
+            memory=self._memory_of_folds, certify=callable(self._given_scoring),
         )  # fmt: skip
         if done and self._file is not None:
-            fold.state = self._file.state(done[-1], path.fold)
+            fold.resume(done[-1], self._file.state(done[-1], path.fold))
         for point in missing:
             started = time.perf_counter()
             score = self._score_or_nan(fold, point)
@@ -349,7 +349,8 @@ class _Search:
     def _largest_cost(self, path, model):
         """Return the largest C of a path times the largest weight of a row; 1 if the model has no C.
 
-        Pairs of several classes count as if C were 1: their copies of the kernel matrix would take twice the memory.
+        Pairs of several classes count as if C were 1: copies of their kernel matrices in a second precision would take
+        longer than they save.
         """
         if is_classifier(model) and len(np.unique(self._y)) > 2:
             return 1.0

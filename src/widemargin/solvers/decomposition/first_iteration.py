@@ -113,7 +113,7 @@ class FirstIteration(Point):
             weights,
         )  # fmt: skip
         self._numbers = _Numbers(
-            0.5 * self._rule.goal, *steps, float(problem.K.bound), problem.offset_order,
+            self._rule.inner_goal, *steps, float(problem.K.bound), problem.offset_order,
             problem.divides_by_margin,
         )  # fmt: skip
 
