@@ -359,9 +359,9 @@ class _CallableBlock:
         out[slots, : len(columns)] = self._values(self._X[rows], self._X[columns])
 
 
-def submatrix(K, rows, columns, new=np.empty, dtype=None):
-    """Return a copy of K[rows][:, columns] in the array new(shape, dtype), whose dtype is that of K by default."""
-    out = new((len(rows), len(columns)), dtype or K.dtype)
+def submatrix(K, rows, columns, new=np.empty):
+    """Return a copy of K[rows][:, columns] in the array new(shape, dtype)."""
+    out = new((len(rows), len(columns)), K.dtype)
     _gather(K, np.asarray(rows), np.asarray(columns), out, np.arange(len(rows)))
     return out
 

@@ -5,10 +5,9 @@ values of C, for training as well as for scoring the held-out rows. The kernel m
 parts of it, are kept from one C to the next, and so are the checks of the arguments. Each fit is a warm start from the
 dual solution of the previous C.
 
-Fits with a small C have the kernel matrix in single precision, which is read in half the time. In single precision,
-rounding makes it indefinite. With a large C, dual variables of nearly dependent rows then move along directions of
-negative curvature, and a fit takes several times as long. If there is memory, the kernel matrix of all rows is
-therefore in double precision, and so is that of a fold from the first C of its path that asks for it.
+If the largest C of a path asks for it and there is memory, the kernel matrix is in double precision for the whole path.
+In single precision, rounding makes it indefinite. With a large C, dual variables of nearly dependent rows then move
+along directions of negative curvature, and a fit takes several times as long.
 
 `SharedData` holds what all folds of one kernel share; `FoldPath` fits the models of one fold. The kernel matrices of
 folds and of pairs of classes are copies, some hundred megabytes for a few thousand rows. The system takes longer to
@@ -92,7 +91,7 @@ class SharedData(_Borrower):
     K : ndarray or None
         The kernel matrix of all rows; None if the folds do not share one.
     bound : float or None
-        An upper bound of its absolute values, if one is known.
+        An upper bound of its absolute values; None if they are the user's.
     """
 
     def __init__(self, model, X, dtype, memory):
@@ -104,33 +103,23 @@ class SharedData(_Borrower):
                 check_array(X, accept_sparse="csr", estimator=model, input_name="X")
             self.K, self.bound = _kernel_matrix(model, X, dtype, self._new)
 
-    def fold_model(self):
-        """Return an estimator for the fits of a fold."""
+    def fold(self, train, test, new):
+        """Return (estimator, its training rows, its held-out rows) for a fold given by row numbers.
+
+        `new` returns an array of a shape and dtype, for copies of parts of the kernel matrix.
+        """
         model = clone(self.model)
         if "warm_start" in model.get_params():
             model.set_params(warm_start=True)
-        return model if self.K is None else model.set_params(kernel="precomputed", shrinking=False)
-
-    def fold_dtype(self, cost):
-        """Return the precision of the kernel matrix of a fold for fits whose dual variables are at most `cost`."""
-        if self.bound is None:  # the values are the user's
-            return self.K.dtype
-        asked_for = block_dtype(_kernel_of(self.model), self.model.tol, len(self.K), cost)
-        return min(self.K.dtype, np.dtype(asked_for), key=lambda dtype: dtype.itemsize)
-
-    def fold_rows(self, train, test, dtype, new):
-        """Return the training rows and the held-out rows of a fold given by row numbers.
-
-        `new` returns an array of a shape and dtype, for copies of parts of the kernel matrix in this precision.
-        """
         if self.K is not None:
-            own = submatrix(self.K, train, train, new, dtype)
-            if self.bound is None:  # a matrix of the user, who knows whether it is symmetric
-                return own, submatrix(self.K, test, train, new, dtype)
-            return own, submatrix(self.K, train, test, new, dtype).T  # of which scores read columns
-        if getattr(self.model, "kernel", None) == "precomputed":
-            return self.X[np.ix_(train, train)], self.X[np.ix_(test, train)]
-        return self.X[train], self.X[test]
+            model.set_params(kernel="precomputed", shrinking=False)
+            own = submatrix(self.K, train, train, new)
+            if self.bound is None:  # the user knows whether the matrix is symmetric
+                return model, own, submatrix(self.K, test, train, new)
+            return model, own, submatrix(self.K, train, test, new).T  # scores read the columns of support vectors
+        if getattr(model, "kernel", None) == "precomputed":
+            return model, self.X[np.ix_(train, train)], self.X[np.ix_(test, train)]
+        return model, self.X[train], self.X[test]
 
 
 def shared_dtype(model, n_rows, largest_cost, n_threads, max_bytes):
@@ -149,16 +138,12 @@ def shared_dtype(model, n_rows, largest_cost, n_threads, max_bytes):
     """
     if not _may_share_kernel(model):
         return None
-    small, large = (np.dtype(block_dtype(_kernel_of(model), model.tol, n_rows, cost)) for cost in (1.0, largest_cost))
-    n_bytes = {small: (1 + 2 * n_threads) * small.itemsize}
-    if large != small:  # there are parts in both precisions
-        n_bytes[large] = (1 + 2 * n_threads) * large.itemsize + 2 * n_threads * small.itemsize
-    return next((dtype for dtype in (large, small) if n_bytes[dtype] * float(n_rows) ** 2 <= max_bytes), None)
-
-
-def _kernel_of(model):
-    """Return the Kernel of a model without its numbers."""
-    return Kernel("callable" if callable(model.kernel) else model.kernel)
+    kernel = Kernel("callable" if callable(model.kernel) else model.kernel)
+    for cost in (largest_cost, 1.0):
+        dtype = np.dtype(block_dtype(kernel, model.tol, n_rows, cost))
+        if dtype.itemsize * float(n_rows) ** 2 * (1 + 2 * n_threads) <= max_bytes:
+            return dtype
+    return None
 
 
 def _may_share_kernel(model):
@@ -208,37 +193,22 @@ class FoldPath(_Borrower):
     def __init__(self, shared, fold, y, fit_parameters, scorer, stopping, *, memory, certify=True):
         super().__init__(memory)
         self.train, self.test = fold
-        self._shared, self._y, self._parameters, self._scorer = shared, y, fit_parameters, scorer
-        self.model = shared.fold_model()
+        self.model, self._X, self._Z = shared.fold(*fold, self._new)
+        self._y, self._parameters, self._scorer = y, fit_parameters, scorer
         self._is_checked = shared.K is not None
         # A subclass may have a `fit` of its own, so that only the estimators of this package reuse submatrices.
-        self._reuses = self._is_checked and machine_of(self.model) is not None
-        self._X, self._dtype, self._reused, self._certify = None, None, None, certify
+        reuses = self._is_checked and machine_of(self.model) is not None
+        self._reused = Reused(self._new, shared.bound, certify) if reuses else None
         if isinstance(self.model, SolvedModel):
             self.model.set_params(callbacks=lambda progress: stopping())
 
-    def _set(self, point):
-        """Set the parameters of a point, and the rows in the precision that its C asks for."""
+    def score(self, point):
+        """Fit the model with the parameters of a point, and return its score on the held-out rows."""
         # All but C is set already; a shared kernel matrix must not be taken for rows of another kernel.
-        if "C" in point and self._reuses:
+        if "C" in point and self._reused is not None:
             self.model.C = point["C"]  # `set_params` would take as long as some fits
         elif "C" in point:
             self.model.set_params(C=point["C"])
-        dtype = self._shared.fold_dtype(self._largest_cost) if self._is_checked else None
-        if self._X is None or dtype != self._dtype:
-            self._dtype, self._X = dtype, None
-            self.release()
-            self._X, self._Z = self._shared.fold_rows(self.train, self.test, dtype, self._new)
-            self._reused = Reused(self._new, self._shared.bound, self._certify) if self._reuses else None
-
-    @property
-    def _largest_cost(self):
-        """The C of the model times the largest weight of a row."""
-        return float(getattr(self.model, "C", 1.0)) * float(np.max(self._parameters.get("sample_weight", 1.0)))
-
-    def score(self, point):
-        """Fit the model with the parameters of a point, and return its score on the held-out rows."""
-        self._set(point)
         with config_context(assume_finite=True) if self._is_checked else nullcontext():
             self._fit()
             return float(self._scorer(self.model, self._Z, self._y[self.test], self.test))
@@ -273,11 +243,10 @@ class FoldPath(_Borrower):
         known = [K.remembered for K in matrices if K.remembered is not None]
         return dual_start(self.model) + [np.array([[*w, error], [*sums, error]]) for w, sums, error in known]
 
-    def resume(self, point, state):
-        """Go on after a point with the `state` that the path had after it."""
-        self._set(point)
+    @state.setter
+    def state(self, arrays):
         if isinstance(self.model, KernelModel):
-            set_dual_start(self.model, [array for array in state if array.ndim == 1])
+            set_dual_start(self.model, [array for array in arrays if array.ndim == 1])
         if self._reused is not None:
-            known = [array for array in state if array.ndim == 2]
+            known = [array for array in arrays if array.ndim == 2]
             self._reused.sums = [(weights[:-1], sums[:-1], float(sums[-1])) for weights, sums in known]

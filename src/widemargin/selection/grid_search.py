@@ -302,7 +302,7 @@ class _Search:
             memory=self._memory_of_folds, certify=callable(self._given_scoring),
         )  # fmt: skip
         if done and self._file is not None:
-            fold.resume(done[-1], self._file.state(done[-1], path.fold))
+            fold.state = self._file.state(done[-1], path.fold)
         for point in missing:
             started = time.perf_counter()
             score = self._score_or_nan(fold, point)
@@ -349,8 +349,7 @@ class _Search:
     def _largest_cost(self, path, model):
         """Return the largest C of a path times the largest weight of a row; 1 if the model has no C.
 
-        Pairs of several classes count as if C were 1: copies of their kernel matrices in a second precision would take
-        longer than they save.
+        Pairs of several classes count as if C were 1: their copies of the kernel matrix would take twice the memory.
         """
         if is_classifier(model) and len(np.unique(self._y)) > 2:
             return 1.0
