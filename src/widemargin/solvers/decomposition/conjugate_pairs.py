@@ -18,12 +18,11 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin.kernels.single_rows import make_ready
 from widemargin.solvers.decomposition.pair_step import (
-    HUGE,
-    SCAN_FASTMATH,
     TINY_CURVATURE,
     move_pair,
     select_i,
     select_j,
+    set_extremes,
 )
 
 _NEGLIGIBLE_COMPONENT = 1e-100  # smaller components of a direction become zero
@@ -148,26 +147,16 @@ def _stays_within_bounds(D, direction, n_members, step):
 @compiled
 def _move_along(D, direction, n_members, factor, step, K_i, K_j):
     """Set h = K v, add the step to beta and F, and set the extremes of each group."""
-    h = direction.h
-    for group in range(D.ends.size - 1):
-        here = slice(D.ends[group], D.ends[group + 1])
-        extremes = _move_group(
-            D.F[here], D.rise_penalty[here], D.fall_penalty[here], h[here], factor, step, K_i[here], K_j[here]
-        )
-        D.extremes[group, 0], D.extremes[group, 1] = extremes
+    _move(D.F, direction.h, factor, step, K_i, K_j)
+    set_extremes(D)
     for t in direction.members[:n_members]:
         D.beta[t] += step * direction.v[t]
 
 
-@compiled(fastmath=SCAN_FASTMATH)
-def _move_group(F, rise_penalty, fall_penalty, h, factor, step, K_i, K_j):
-    """Set h = K v and add the step to F, for one group; return the extremes."""
-    smallest, largest = np.float64(HUGE), -np.float64(HUGE)
+@compiled(fastmath=frozenset({"contract"}))
+def _move(F, h, factor, step, K_i, K_j):
+    """Set h = K v and add the step to F."""
     for t in range(F.size):
         product = factor * h[t] + (np.float64(K_i[t]) - np.float64(K_j[t]))
-        gradient = F[t] + step * product
-        h[t], F[t] = product, gradient
-        rising, falling = gradient + np.float64(rise_penalty[t]), gradient - np.float64(fall_penalty[t])
-        smallest = rising if rising < smallest else smallest
-        largest = falling if falling > largest else largest
-    return smallest, largest
+        h[t] = product
+        F[t] += step * product
