@@ -37,6 +37,11 @@ def given(kernel, Z, X):
     return values_of(kernel, Z, X).astype(Z.dtype) if kernel.name == "precomputed" else Z
 
 
+def support_of(kernel, X):
+    """Return what stands for the support vectors X: nothing if the kernel values are those of all of them."""
+    return None if kernel.name == "precomputed" else X
+
+
 @pytest.fixture
 def case(rng):
     """100 support vectors, 333 rows, 3 outputs."""
@@ -50,7 +55,7 @@ def case(rng):
 def test_scores_are_sums_of_kernel_values(kernel, dtype, case):
     X, coefficients, Z = case
     X, Z = X.astype(dtype), Z.astype(dtype)
-    found = kernel_scores(kernel, X, coefficients, given(kernel, Z, X))
+    found = kernel_scores(kernel, support_of(kernel, X), coefficients, given(kernel, Z, X))
     assert found.dtype == np.float64
     accuracy = {"rtol": 1e-4, "atol": 1e-3} if dtype == np.float32 else {"rtol": 1e-10, "atol": 1e-10}
     np.testing.assert_allclose(found, values_of(kernel, Z, X) @ coefficients.T, **accuracy)
@@ -60,11 +65,27 @@ def test_scores_are_sums_of_kernel_values(kernel, dtype, case):
 def test_blocks_of_support_vectors_are_summed_apart(kernel, case):
     X, coefficients, Z = case
     values = values_of(kernel, Z, X)
-    found = kernel_scores(kernel, X, coefficients, given(kernel, Z, X), ends=ENDS)
+    found = kernel_scores(kernel, support_of(kernel, X), coefficients, given(kernel, Z, X), ends=ENDS)
     assert found.shape == (333, 4, 3)
     for block, (begin, end) in enumerate(pairwise(ENDS)):
         expected = values[:, begin:end] @ coefficients[:, begin:end].T
         np.testing.assert_allclose(found[:, block], expected, rtol=1e-10, atol=1e-10)
+
+
+@TYPES
+def test_support_vectors_have_some_columns_of_precomputed_values(dtype, rng):
+    values, coefficients = rng.standard_normal((333, 250)).astype(dtype), rng.standard_normal((3, 100))
+    columns = rng.permutation(250)[:100].astype(np.int32)
+    for Z in (values, np.asfortranarray(values)):
+        found = kernel_scores(KERNELS["precomputed"], columns, coefficients, Z, ends=ENDS, n_jobs=2)
+        expected = values[:, columns].astype(np.float64) @ coefficients.T
+        np.testing.assert_allclose(found.sum(axis=1), expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("column", [-1, 5], ids=["negative", "too large"])
+def test_a_column_that_precomputed_values_lack_is_refused(column):
+    with pytest.raises(ValueError, match="kernel values that have 5"):
+        kernel_scores(KERNELS["precomputed"], np.array([0, column]), np.ones((1, 2)), np.ones((3, 5)))
 
 
 @pytest.mark.parametrize("kernel", [KERNELS[name] for name in ("linear", "poly", "rbf", "sigmoid")], ids=str)
@@ -87,7 +108,7 @@ def test_no_support_vectors_give_zeros_and_no_rows_give_nothing(kernel, ends, ca
     none = kernel_scores(kernel, X[:0], coefficients[:, :0], Z[:, :0] if kernel.name == "precomputed" else Z, ends=ends)
     assert none.shape == ((333, 3) if ends is None else (333, 1, 3))
     assert not none.any()
-    assert kernel_scores(kernel, X, coefficients, given(kernel, Z, X)[:0]).shape == (0, 3)
+    assert kernel_scores(kernel, support_of(kernel, X), coefficients, given(kernel, Z, X)[:0]).shape == (0, 3)
 
 
 @pytest.mark.parametrize("ends", [None, ENDS], ids=["no-ends", "ends"])

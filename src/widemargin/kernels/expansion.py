@@ -19,6 +19,7 @@ from widemargin.data.column_lists import ROWS_PER_BLOCK, ColumnNumbers, csr_rows
 from widemargin.data.integer_rows import integer_distances, put_distances
 from widemargin.data.products import InnerProducts, is_sparse, squared_norms
 from widemargin.kernels.functions import finish_row
+from widemargin.kernels.rows import add_weighted_rows
 
 _KERNEL_VALUES_PER_CALL = 1 << 22  # at most, in one call of a kernel function K(A, B)
 _ROWS_PER_TASK, _FEWEST_TASKS = 128, 8  # of the thread pool, unless there is little work
@@ -26,6 +27,7 @@ _NANOSECONDS_PER_TASK = 400_000.0  # work below which there is only one task
 _NANOSECONDS_WITHOUT_BLAS_THREADS = 10_000.0  # work for which BLAS never starts threads of its own
 _NANOSECONDS_PER_KERNEL_VALUE, _NANOSECONDS_PER_SPARSE_PRODUCT = 1.0, 3.0
 _NANOSECONDS_PER_LOOK_UP, _NANOSECONDS_PER_LINE = 0.4, 0.03
+_ROWS_OF_COLUMNS_PER_TASK = 2048  # of kernel values that are given by columns
 _LARGEST_GAMMA = 1e290  # for the unit of integer distances: the exponents of the table do not overflow
 
 
@@ -36,10 +38,10 @@ def kernel_scores(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, a
     ----------
     kernel : Kernel
     support : ndarray or scipy sparse of shape (n_support, n_features)
-        The support vectors; not used if the kernel is "precomputed".
+        The support vectors. If the kernel is "precomputed", their columns in Z, or None if it has no others.
     coefficients : ndarray of shape (n_outputs, n_support)
     Z : ndarray or scipy sparse of shape (n_rows, n_features)
-        The rows to score; if the kernel is "precomputed", the kernel values of shape (n_rows, n_support).
+        The rows to score; if the kernel is "precomputed", the kernel values of shape (n_rows, n_columns).
     ends : ndarray of int or None
         Offsets of blocks of support vectors, from ends[0] = 0 to ends[-1] = n_support. Each block has its own sum.
     n_jobs : int or None
@@ -192,6 +194,16 @@ def _add_from_table(table, Z, ends, lines, norms, part, memory, out):
 
 
 @compiled
+def _add_columns(Z, columns, part, values, out):
+    """Add the contributions of all support vectors to out[b], from the kernel values Z[b, columns], for all b."""
+    for b in range(Z.shape[0]):
+        row = Z[np.uint64(b)]
+        for j in range(columns.size):
+            values[j] = row[columns[j]]
+        _add_sums(values, part, out[b])
+
+
+@compiled
 def _add_tile(numbers, products, own, norms, part, values, out):
     """Add the contributions of some support vectors to out[b], from the products[b] of row b with them, for all b."""
     for b in range(products.shape[0]):
@@ -262,9 +274,43 @@ def _by_function(expansion, Z, out, n_jobs, advance):
 
 
 def _by_values(expansion, Z, out, n_jobs, advance):
-    """Compute the scores from the given kernel values Z."""
-    expansion.add(np.asarray(Z, dtype=np.float64), out)
-    advance(Z.shape[0])
+    """Compute the scores from the given kernel values Z, at the columns of the support vectors.
+
+    These are not copied all at once: a copy takes longer than the sums.
+    """
+    if expansion.support is None:
+        expansion.add(np.asarray(Z, dtype=np.float64), out)
+        return advance(Z.shape[0])
+    Z = Z.astype(Z.dtype if Z.dtype == np.float32 else np.float64, order="A", copy=False)
+    columns = np.ascontiguousarray(expansion.support, dtype=np.int64)
+    if columns.min() < 0 or columns.max() >= Z.shape[1]:
+        raise ValueError(
+            f"Support vectors have the columns {columns.min()} to {columns.max()} of kernel values that have "
+            f"{Z.shape[1]}."
+        )
+    if Z.flags.f_contiguous:
+        return _by_contiguous_columns(expansion, Z, columns, out, n_jobs, advance)
+    Z, part = np.ascontiguousarray(Z), expansion.part(0, len(columns))
+
+    def score(begin, end):
+        _add_columns(Z[begin:end], columns.view(np.uint64), part, np.empty(len(columns)), out[begin:end])
+
+    return _score_in_tasks(score, _NANOSECONDS_PER_KERNEL_VALUE, len(columns), len(out), n_jobs, advance)
+
+
+def _by_contiguous_columns(expansion, Z, columns, out, n_jobs, advance):
+    """Compute the scores from kernel values whose columns are contiguous: no others than those needed are read."""
+    sums = np.zeros((*out.shape[1:], len(out)))
+
+    def score(begin, end):
+        for block, output in np.ndindex(*out.shape[1:]):
+            here = slice(*expansion.ends[block : block + 2])
+            weights = expansion.coefficients[output, here]
+            add_weighted_rows(Z.T, columns[here], weights, begin, end, sums[block, output])
+        advance(end - begin)
+
+    run(score, split(len(out), -(-len(out) // _ROWS_OF_COLUMNS_PER_TASK)), n_jobs)
+    out[:] = sums.transpose(2, 0, 1)
 
 
 _SCORERS = {"linear": _by_weights, "callable": _by_function, "precomputed": _by_values}

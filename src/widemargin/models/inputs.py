@@ -74,6 +74,8 @@ def _is_plain(model, X, *y, y_numeric, reset=True, order=None, accept_sparse="cs
     kinds = "biuf" if y_numeric else "biufU"
     if not all(type(one) is np.ndarray and one.shape == X.shape[:1] and one.dtype.kind in kinds for one in y):
         return False
+    if get_config()["assume_finite"]:
+        return True
     with np.errstate(over="ignore", invalid="ignore"):
         arrays = y if is_sparse else (X, *y)
         return all(array.dtype.kind != "f" or bool(np.isfinite(array.sum())) for array in arrays)

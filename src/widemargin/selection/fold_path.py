@@ -90,16 +90,18 @@ class SharedData(_Borrower):
     ----------
     K : ndarray or None
         The kernel matrix of all rows; None if the folds do not share one.
+    bound : float or None
+        An upper bound of its absolute values; None if they are the user's.
     """
 
     def __init__(self, model, X, dtype, memory):
         super().__init__(memory)
-        self.model, self.X, self.K = model, X, None
+        self.model, self.X, self.K, self.bound = model, X, None, None
         if dtype is not None:
             if not callable(model.kernel):
                 # Checked here once; the fits of the folds skip the check for finite values.
                 check_array(X, accept_sparse="csr", estimator=model, input_name="X")
-            self.K = _kernel_matrix(model, X, dtype, self._new)
+            self.K, self.bound = _kernel_matrix(model, X, dtype, self._new)
 
     def fold(self, train, test, new):
         """Return (estimator, its training rows, its held-out rows) for a fold given by row numbers.
@@ -111,7 +113,10 @@ class SharedData(_Borrower):
             model.set_params(warm_start=True)
         if self.K is not None:
             model.set_params(kernel="precomputed", shrinking=False)
-            return model, submatrix(self.K, train, train, new), submatrix(self.K, test, train, new)
+            own = submatrix(self.K, train, train, new)
+            if self.bound is None:  # the user knows whether the matrix is symmetric
+                return model, own, submatrix(self.K, test, train, new)
+            return model, own, submatrix(self.K, train, test, new).T  # scores read the columns of support vectors
         if getattr(model, "kernel", None) == "precomputed":
             return model, self.X[np.ix_(train, train)], self.X[np.ix_(test, train)]
         return model, self.X[train], self.X[test]
@@ -149,15 +154,19 @@ def _may_share_kernel(model):
 
 
 def _kernel_matrix(model, X, dtype, new):
-    """Return the kernel matrix of all rows, in this precision, and made by `new`, if it is computed from features."""
+    """Return the kernel matrix of all rows, and a bound of its values or None.
+
+    If it is computed from features, it is in this precision, and made by `new`.
+    """
     if model.kernel == "precomputed":
-        return np.ascontiguousarray(X)
+        return np.ascontiguousarray(X), None
     if callable(model.kernel):
-        return np.ascontiguousarray(kernel_values(model.kernel, X, X), dtype=np.float64)
+        return np.ascontiguousarray(kernel_values(model.kernel, X, X), dtype=np.float64), None
     # gamma="scale" arrives here only for the linear kernel, which does not use gamma.
     gamma = gamma_value("auto" if model.gamma == "scale" else model.gamma, X)
     kernel = Kernel(model.kernel, gamma=gamma, coef0=float(model.coef0), degree=int(model.degree))
-    return KernelRows(kernel, X, dtype=dtype, n_jobs=1, new=new).whole()
+    rows = KernelRows(kernel, X, dtype=dtype, n_jobs=1, new=new)
+    return rows.whole(), rows.bound
 
 
 class FoldPath(_Borrower):
@@ -177,9 +186,11 @@ class FoldPath(_Borrower):
     stopping : callable() -> bool
         Called during each fit; True ends it.
     memory : Memory
+    certify : bool
+        Whether the scorer may look at the duality gaps of models, which need not be small if it does not.
     """
 
-    def __init__(self, shared, fold, y, fit_parameters, scorer, stopping, *, memory):
+    def __init__(self, shared, fold, y, fit_parameters, scorer, stopping, *, memory, certify=True):
         super().__init__(memory)
         self.train, self.test = fold
         self.model, self._X, self._Z = shared.fold(*fold, self._new)
@@ -187,13 +198,16 @@ class FoldPath(_Borrower):
         self._is_checked = shared.K is not None
         # A subclass may have a `fit` of its own, so that only the estimators of this package reuse submatrices.
         reuses = self._is_checked and machine_of(self.model) is not None
-        self._reused = Reused(self._new) if reuses else None
+        self._reused = Reused(self._new, shared.bound, certify) if reuses else None
         if isinstance(self.model, SolvedModel):
             self.model.set_params(callbacks=lambda progress: stopping())
 
     def score(self, point):
         """Fit the model with the parameters of a point, and return its score on the held-out rows."""
-        if "C" in point:  # the rest is set already; a shared kernel matrix must not be taken for rows of another kernel
+        # All but C is set already; a shared kernel matrix must not be taken for rows of another kernel.
+        if "C" in point and self._reused is not None:
+            self.model.C = point["C"]  # `set_params` would take as long as some fits
+        elif "C" in point:
             self.model.set_params(C=point["C"])
         with config_context(assume_finite=True) if self._is_checked else nullcontext():
             self._fit()

@@ -299,7 +299,7 @@ class _Search:
         missing = [point for point in path.points if self._is_missing(point, path.fold)]
         fold = FoldPath(
             self._shared_data(path), self._folds[path.fold], self._y, self._parameters, self._score, self._stop.is_set,
-            memory=self._memory_of_folds,
+            memory=self._memory_of_folds, certify=callable(self._given_scoring),
         )  # fmt: skip
         if done and self._file is not None:
             fold.state = self._file.state(done[-1], path.fold)

@@ -136,12 +136,16 @@ class KernelSettings(Settings):
         Whether dual variables that are expected to stay at their bounds are left out of the working problem.
     working_set : int or None
         Number of dual variables that are optimised at once; None chooses it by measured times.
+    certify : bool
+        Whether stopping = "kkt" also asks for a small duality gap, and rounding errors that matter for it are removed.
+        Predictions do not need either.
     """
 
     stopping: str = "kkt"
     cache_size: float = 200.0
     shrinking: bool = True
     working_set: int | None = None
+    certify: bool = True
 
 
 Record = TypeVar("Record")

@@ -312,17 +312,18 @@ class KernelModel(SolvedModel):
         solver, spec = KERNEL_SOLVERS[self.solver], specs_of(KernelQP)[self.solver]
         in_turn = len(problems) == 1 or (training is not None and len(training.weight) <= _MAX_ROWS_IN_TURN)
         n_at_once = 1 if in_turn else min(n_threads(self.n_jobs), len(problems))
+        certify = training is None or training.reused is None or training.reused.certify
 
         def train(problem, settings, start):
             if start is not None and start.shape != problem.start.shape:
                 start = None
-            if n_at_once > 1:
-                settings = changed(settings, cache_size=settings.cache_size / n_at_once)
+            settings = changed(settings, cache_size=settings.cache_size / n_at_once, certify=certify)
             return solved(problem, settings, solver(problem, settings, start))
 
-        def train_together(*lists):
-            solutions = solve_together(spec, *lists)
-            return [solved(*one) for one in zip(*lists[:2], solutions, strict=True)]
+        def train_together(stated, given, starts):
+            settings = [changed(one, certify=certify) for one in given]
+            solutions = solve_together(spec, stated, settings, starts)
+            return [solved(*one) for one in zip(stated, settings, solutions, strict=True)]
 
         last = getattr(self, "_last_multipliers", []) if self.warm_start else []
         starts = [*last, *[None] * len(problems)][: len(problems)]
@@ -414,8 +415,9 @@ class KernelModel(SolvedModel):
         self._check_unaltered()
         if callable(self.kernel):
             return X
-        accept = False if self.kernel == "precomputed" else "csr"
-        X = checked_rows(self, X, accept_sparse=accept, order="C", reset=False)
+        if self.kernel == "precomputed":
+            return checked_rows(self, X, accept_sparse=False, reset=False)
+        X = checked_rows(self, X, accept_sparse="csr", order="C", reset=False)
         is_sparse = issparse(self._expansion()[0])
         return csr_array(X) if is_sparse and not issparse(X) and not isinstance(X, RowBlocks) else X
 
@@ -462,9 +464,9 @@ class KernelModel(SolvedModel):
                 vectors = csr_array(vectors)
             return kernel_sums(self._kernel(), vectors, coefficients, Z, **options)
         n_training = _num_samples(self._fit_rows) if callable(self.kernel) else Z.shape[1]
-        blocks = (self._values(part)[:, self.support_] for part in parts_of(Z, n_training))
+        blocks = (self._values(part) for part in parts_of(Z, n_training))
         precomputed = Kernel("precomputed")
-        return np.concatenate([kernel_sums(precomputed, None, coefficients, K, **options) for K in blocks])
+        return np.concatenate([kernel_sums(precomputed, self.support_, coefficients, K, **options) for K in blocks])
 
     def _values(self, Z):
         """Return the kernel values of new rows and all training rows; Z itself if the kernel is "precomputed"."""

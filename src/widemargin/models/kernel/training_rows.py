@@ -30,10 +30,14 @@ class Reused:
 
     `submatrices` are the KernelRows of subsets of the rows, such as those of two classes, by row numbers. `checked` are
     the arguments after their checks in the first fit, None before it. `sums` are those that the first submatrices are
-    to remember, if the fits continue others. `new` returns an array of a shape and dtype, for a copy.
+    to remember, if the fits continue others. `new` returns an array of a shape and dtype, for a copy. `bound` is an
+    upper bound of the absolute kernel values, if one is known: to find one takes as long as a copy. `certify` says
+    whether somebody asks for the duality gaps of the fits.
     """
 
     new: Callable = np.empty
+    bound: float | None = None
+    certify: bool = True
     submatrices: dict = field(default_factory=dict)
     checked: tuple | None = None
     sums: list = field(default_factory=list)
@@ -84,7 +88,7 @@ class TrainingRows:
     def _part(self, rows, new):
         """Return the KernelRows of a copy of a part of a precomputed kernel matrix; of all of it, if `rows` is None."""
         values = self.X if rows is None else submatrix(self.X, rows, rows, new)
-        return KernelRows(self.kernel, values, n_jobs=self.n_jobs, new=new)
+        return KernelRows(self.kernel, values, n_jobs=self.n_jobs, bound=self.reused.bound, new=new)
 
     def sums(self, support, coefficients, rows, **options):
         """Return `kernel_sums` of some rows, for a model whose support vectors are the rows `support`."""

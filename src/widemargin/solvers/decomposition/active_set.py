@@ -220,7 +220,7 @@ class ActiveSet(Point):
     @property
     def needs_recomputation(self):
         """Whether rounding errors of f matter for the objectives, and `recompute` can remove them in little time."""
-        if self._is_part or self._f_is_recomputed:
+        if self._is_part or self._f_is_recomputed or not self.settings.certify:
             return False
         return self.rounding_matters and self._can_be_exact()
 

@@ -18,8 +18,6 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin.kernels.single_rows import make_ready
 from widemargin.solvers.decomposition.pair_step import (
-    HUGE,
-    SCAN_FASTMATH,
     TINY_CURVATURE,
     end_of_part,
     entry_of,
@@ -27,6 +25,7 @@ from widemargin.solvers.decomposition.pair_step import (
     pair_curvature,
     select_i,
     select_j,
+    set_extremes,
 )
 
 _NEGLIGIBLE_COMPONENT = 1e-100  # smaller components of a direction become zero
@@ -165,32 +164,27 @@ def _stays_within_bounds(D, direction, n_members, step):
 @compiled
 def _move_along(D, direction, n_members, factor, step, K_i, K_j):
     """Set h = K v, add the step to beta and F, and set the extremes of each group."""
-    h = direction.h
-    for group in range(D.ends.size - 1):
-        begin, stop = D.ends[group], D.ends[group + 1]
-        D.extremes[group, 0], D.extremes[group, 1] = np.float64(HUGE), -np.float64(HUGE)
-        while begin < stop:
-            end, first = end_of_part(begin, stop, K_i.size)
-            here, columns = slice(begin, end), slice(first, first + end - begin)
-            smallest, largest = _move_part(
-                D.F[here], D.rise_penalty[here], D.fall_penalty[here], h[here], factor, step, K_i[columns], K_j[columns]
-            )  # fmt: skip
-            D.extremes[group, 0] = min(D.extremes[group, 0], smallest)
-            D.extremes[group, 1] = max(D.extremes[group, 1], largest)
-            begin = end
+    _move(D.F, direction.h, factor, step, K_i, K_j)
+    set_extremes(D)
     for t in direction.members[:n_members]:
         D.beta[t] += step * direction.v[t]
 
 
-@compiled(fastmath=SCAN_FASTMATH)
-def _move_part(F, rise_penalty, fall_penalty, h, factor, step, K_i, K_j):
-    """Set h = K v and add the step to F; return the extremes."""
-    smallest, largest = np.float64(HUGE), -np.float64(HUGE)
+@compiled
+def _move(F, h, factor, step, K_i, K_j):
+    """Set h = K v and add the step to F."""
+    begin = 0
+    while begin < F.size:
+        end, first = end_of_part(begin, F.size, K_i.size)
+        here, columns = slice(begin, end), slice(first, first + end - begin)
+        _move_part(F[here], h[here], factor, step, K_i[columns], K_j[columns])
+        begin = end
+
+
+@compiled(fastmath=frozenset({"contract"}))
+def _move_part(F, h, factor, step, K_i, K_j):
+    """Set h = K v and add the step to F, all of the same size."""
     for t in range(F.size):
         product = factor * h[t] + (np.float64(K_i[t]) - np.float64(K_j[t]))
-        gradient = F[t] + step * product
-        h[t], F[t] = product, gradient
-        rising, falling = gradient + np.float64(rise_penalty[t]), gradient - np.float64(fall_penalty[t])
-        smallest = rising if rising < smallest else smallest
-        largest = falling if falling > largest else largest
-    return smallest, largest
+        h[t] = product
+        F[t] += step * product

@@ -276,7 +276,7 @@ class FirstIterations:
 
 def _numbers_of(problem, rule):
     """Return the _Numbers of a problem and a StoppingRule."""
-    return _Numbers(0.5 * rule.goal, problem.offset_order, problem.divides_by_margin)
+    return _Numbers(rule.inner_goal, problem.offset_order, problem.divides_by_margin)
 
 
 @compiled

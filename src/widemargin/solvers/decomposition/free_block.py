@@ -162,6 +162,11 @@ def factorise(A, is_over=lambda: False):
     A block of columns at a time, of which most of the work is one matrix product.
     """
     (potrf,) = get_lapack_funcs(["potrf"], [A])
+    if len(A) <= _COLUMNS_PER_BLOCK:
+        factor, failed = potrf(A.T, lower=0, overwrite_a=1, clean=0)  # the transpose is contiguous for LAPACK
+        if not np.may_share_memory(factor, A):
+            A.T[:] = factor
+        return not failed and bool(np.isfinite(factor.diagonal()).all()) and not is_over()
     for begin in range(0, len(A), _COLUMNS_PER_BLOCK):
         here = slice(begin, begin + _COLUMNS_PER_BLOCK)
         A[begin:, here] -= A[begin:, :begin] @ A[here, :begin].T
@@ -180,10 +185,15 @@ def _solution(factor, gradient, groups, sums):
     A group without members remains as it is.
     """
     (potrs,) = get_lapack_funcs(["potrs"], [factor])
-    members, member = np.unique(groups, return_inverse=True)
+    members, member = (groups[:1], np.zeros_like(groups)) if groups[0] == groups[-1] else _distinct(groups)
     E = (member[:, np.newaxis] == np.arange(len(members))).astype(np.float64)
     gradient = gradient - (np.bincount(member, gradient) / np.bincount(member))[member]  # for the sake of rounding
     right = np.column_stack([-gradient, E]).astype(factor.dtype)
     solved = potrs(factor.T, right, lower=0)[0].astype(np.float64)  # the transpose is contiguous for LAPACK
     offsets = solve_definite(E.T @ solved[:, 1:], (-sums[members] - E.T @ solved[:, 0])[:, np.newaxis])[:, 0]
     return solved[:, 0] + solved[:, 1:] @ offsets
+
+
+def _distinct(groups):
+    """Return the distinct groups, and for each dual variable the position of its own among these."""
+    return np.unique(groups, return_inverse=True)

@@ -9,9 +9,10 @@ bound.
 A row of K may have fewer entries than there are dual variables. These then follow one another in the order of the rows
 several times, as the two kinds of dual variables of a regression do: t belongs to entry t mod n of a row of n entries.
 
-Which dual variables can move is stored as a penalty to be added to F, 0 or huge, so that the scans are plain minima and
-maxima, which the compiler can vectorise; the index is found afterwards. A step makes two passes over the dual
-variables: one to select j, and one to update F, which also finds the extremes of F for the next step.
+Which dual variables can move is stored as a penalty to be added to F, 0 or huge. Scans for the smallest and largest F
+compare bits: those of nonnegative floating point numbers, read as integers, have the same order as the numbers, and
+those of negative ones the opposite order. The compiler vectorises minima and maxima of integers, but not those of
+floating point numbers, which took several times as long. Indices are found afterwards, block by block.
 """
 
 from typing import NamedTuple
@@ -22,8 +23,8 @@ from widemargin._runtime.compile import compiled
 
 HUGE = np.float32(1e38)  # the penalty of a dual variable that cannot move, larger than any gradient
 TINY_CURVATURE = 1e-12
-_SEARCH_BLOCK = 64  # dual variables that are compared at once in the search for an index
-SCAN_FASTMATH = frozenset({"nnan", "nsz", "contract"})  # for minima and maxima of F, which is finite since K is
+_SEARCH_BLOCK = 256  # dual variables that are compared at once in the search for an index
+_SIGN, _LARGEST_KEY = np.int64(63), np.int64(2**63 - 1)  # the bit of the sign of a float64; the largest integer
 
 
 class DualVariables(NamedTuple):
@@ -84,7 +85,7 @@ def set_penalties(D):
     for t in range(D.beta.size):
         D.rise_penalty[t] = HUGE if D.beta[t] >= D.upper[t] else np.float32(0)
         D.fall_penalty[t] = HUGE if D.beta[t] <= D.lower[t] else np.float32(0)
-    _move_and_scan(D, 0.0, D.rise_penalty, D.rise_penalty)
+    set_extremes(D)
 
 
 @compiled
@@ -97,17 +98,48 @@ def largest_violation(D):
 
 
 @compiled
+def set_extremes(D):
+    """Set the extremes of each group."""
+    bits, found = D.F.view(np.int64), D.extremes.view(np.int64)
+    for group in range(D.ends.size - 1):
+        here = slice(D.ends[group], D.ends[group + 1])
+        low, high = _extreme_keys(bits[here], D.rise_penalty[here], D.fall_penalty[here])
+        found[group, 0] = low ^ ((low >> _SIGN) & _LARGEST_KEY)
+        found[group, 1] = high ^ ((high >> _SIGN) & _LARGEST_KEY)
+        if low == _LARGEST_KEY:
+            D.extremes[group, 0] = np.float64(HUGE)
+        if high == -_LARGEST_KEY:
+            D.extremes[group, 1] = -np.float64(HUGE)
+
+
+@compiled
+def _extreme_keys(bits, rise_penalty, fall_penalty):
+    """Return the smallest key of those that can increase, and the largest of those that can decrease.
+
+    The key of a number is an integer that is made of its bits and has the same order; its bits are made of it likewise.
+    """
+    low, high = _LARGEST_KEY, -_LARGEST_KEY
+    for t in range(bits.size):
+        key = bits[t] ^ ((bits[t] >> _SIGN) & _LARGEST_KEY)
+        rising = key if rise_penalty[t] == np.float32(0) else _LARGEST_KEY
+        falling = key if fall_penalty[t] == np.float32(0) else -_LARGEST_KEY
+        low, high = min(low, rising), max(high, falling)
+    return low, high
+
+
+@compiled
 def select_i(D, group):
     """Return the first index in a group with the smallest gradient of the dual variables that can increase."""
     start, stop, smallest = D.ends[group], D.ends[group + 1], D.extremes[group, 0]
     for begin in range(start, stop, _SEARCH_BLOCK):
-        end, found = min(begin + _SEARCH_BLOCK, stop), False
-        for t in range(begin, end):  # without an exit, so that the compiler can vectorise the loop
-            found |= D.F[t] + np.float64(D.rise_penalty[t]) <= smallest
-        if found:
-            for t in range(begin, end):
-                if D.F[t] + np.float64(D.rise_penalty[t]) <= smallest:
-                    return t
+        end = min(begin + _SEARCH_BLOCK, stop)
+        F, penalty, count = D.F[begin:end], D.rise_penalty[begin:end], np.int64(0)
+        for t in range(F.size):  # without an exit, so that the compiler can vectorise the loop
+            count += np.int64(1) if F[t] <= smallest and penalty[t] == np.float32(0) else np.int64(0)
+        if count:
+            for t in range(F.size):
+                if F[t] <= smallest and penalty[t] == np.float32(0):
+                    return begin + t
     return start
 
 
@@ -115,7 +147,6 @@ def select_i(D, group):
 def select_j(D, group, i, K_i):
     """Return (gain, j) for the j of the group whose pair with i has the largest predicted decrease, half the gain."""
     start, stop = D.ends[group], D.ends[group + 1]
-    gains = D.gain[start:stop]
     begin = start
     while begin < stop:
         end, first = end_of_part(begin, stop, K_i.size)
@@ -124,20 +155,15 @@ def select_j(D, group, i, K_i):
             D.F[here], D.F[i], D.fall_penalty[here], D.diagonal[here], D.diagonal[i], K_i[columns], D.gain[here]
         )  # fmt: skip
         begin = end
-    best = _largest(gains)
-    if best == 0.0:  # all gains underflow in single precision: the j of the largest violation
+    bits = D.gain.view(np.int32)[start:stop]
+    best = _largest(bits)
+    if best == 0:  # all gains underflow in single precision: the j of the largest violation
         for t in range(start, stop):
             if D.F[t] - np.float64(D.fall_penalty[t]) >= D.extremes[group, 1]:
-                return best, t
-    for begin in range(0, gains.size, _SEARCH_BLOCK):
-        end, found = min(begin + _SEARCH_BLOCK, gains.size), False
-        for t in range(begin, end):
-            found |= gains[t] >= best
-        if found:
-            for t in range(begin, end):
-                if gains[t] >= best:
-                    return best, start + t
-    return best, start
+                return np.float32(0), t
+        return np.float32(0), start
+    t = _first(bits, best)
+    return D.gain[start + t], start + t
 
 
 @compiled(fastmath=frozenset({"contract"}))
@@ -152,13 +178,27 @@ def _predict_gains(F, F_i, fall_penalty, diagonal, K_ii, K_i, gains):
         gains[t] = slope * (slope / curvature)
 
 
-@compiled(fastmath=SCAN_FASTMATH)
-def _largest(gains):
-    """Return the largest gain, at least 0."""
-    best = np.float32(0)
-    for t in range(gains.size):
-        best = gains[t] if gains[t] > best else best
+@compiled
+def _largest(bits):
+    """Return the largest of the bits of gains, which are not negative."""
+    best = np.int32(0)
+    for t in range(bits.size):
+        best = max(best, bits[t])
     return best
+
+
+@compiled
+def _first(bits, best):
+    """Return the first index of `best`, which is among the bits."""
+    for begin in range(0, bits.size, _SEARCH_BLOCK):
+        block, count = bits[begin : begin + _SEARCH_BLOCK], np.int32(0)
+        for t in range(block.size):
+            count += np.int32(1) if block[t] == best else np.int32(0)
+        if count:
+            for t in range(block.size):
+                if block[t] == best:
+                    return begin + t
+    return 0
 
 
 @compiled
@@ -176,35 +216,24 @@ def move_pair(D, i, j, K_i, K_j):
     for t in (i, j):
         D.rise_penalty[t] = HUGE if D.beta[t] >= D.upper[t] else np.float32(0)
         D.fall_penalty[t] = HUGE if D.beta[t] <= D.lower[t] else np.float32(0)
-    _move_and_scan(D, change, K_i, K_j)
+    _move(D.F, change, K_i, K_j)
+    set_extremes(D)
     return change * (slope - 0.5 * change * curvature)
 
 
 @compiled
-def _move_and_scan(D, change, K_i, K_j):
-    """Add change (K_i − K_j) to F; set the extremes of each group."""
-    for group in range(D.ends.size - 1):
-        begin, stop = D.ends[group], D.ends[group + 1]
-        D.extremes[group, 0], D.extremes[group, 1] = np.float64(HUGE), -np.float64(HUGE)
-        while begin < stop:
-            end, first = end_of_part(begin, stop, K_i.size)
-            here, columns = slice(begin, end), slice(first, first + end - begin)
-            smallest, largest = _move_and_scan_part(
-                D.F[here], change, K_i[columns], K_j[columns], D.rise_penalty[here], D.fall_penalty[here]
-            )
-            D.extremes[group, 0] = min(D.extremes[group, 0], smallest)
-            D.extremes[group, 1] = max(D.extremes[group, 1], largest)
-            begin = end
+def _move(F, change, K_i, K_j):
+    """Add change (K_i − K_j) to F."""
+    begin = 0
+    while begin < F.size:
+        end, first = end_of_part(begin, F.size, K_i.size)
+        columns = slice(first, first + end - begin)
+        _move_part(F[begin:end], change, K_i[columns], K_j[columns])
+        begin = end
 
 
-@compiled(fastmath=SCAN_FASTMATH)
-def _move_and_scan_part(F, change, K_i, K_j, rise_penalty, fall_penalty):
-    """Add change (K_i − K_j) to F; return the extremes."""
-    smallest, largest = np.float64(HUGE), -np.float64(HUGE)
+@compiled(fastmath=frozenset({"contract"}))
+def _move_part(F, change, K_i, K_j):
+    """Add change (K_i − K_j) to F, all of the same size."""
     for t in range(F.size):
-        gradient = F[t] + change * (np.float64(K_i[t]) - np.float64(K_j[t]))
-        F[t] = gradient
-        rising, falling = gradient + np.float64(rise_penalty[t]), gradient - np.float64(fall_penalty[t])
-        smallest = rising if rising < smallest else smallest
-        largest = falling if falling > largest else largest
-    return smallest, largest
+        F[t] += change * (np.float64(K_i[t]) - np.float64(K_j[t]))

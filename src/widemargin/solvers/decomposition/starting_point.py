@@ -31,14 +31,14 @@ def feasible(problem, start):
     if start is None:
         return problem.start.copy()
     start, sums = np.asarray(start, dtype=np.float64), group_sums(problem, problem.start)
-    if not sums.any():
+    is_within = (start >= problem.lower).all() and (start <= problem.upper).all()
+    if not is_within and not sums.any():
         start = start * min(1.0, largest_feasible_factor(problem, start))
-    start = np.clip(start, problem.lower, problem.upper)
+    start = start.copy() if is_within else np.clip(start, problem.lower, problem.upper)
     scale = max(1.0, np.abs(start).max(initial=0.0))
     tol = _GROUP_SUM_TOL * scale * np.maximum(1, np.diff(problem.ends))
-    if (np.abs(group_sums(problem, start) - sums) > tol).any():
-        return problem.start.copy()
-    return start
+    found = np.array([start[begin:end].sum() for begin, end in pairwise(problem.ends)])
+    return start if (np.abs(found - sums) <= tol).all() else problem.start.copy()
 
 
 def group_sums(problem, beta):

@@ -2,7 +2,7 @@
 
     stopping="kkt"   the largest violation of an optimality condition is at most tol, in units of the decision function
                      (LIBSVM's rule, with a unit below 1 if the problem has one), and the relative duality gap is at
-                     most 10 tol, and at most 0.1
+                     most 10 tol, and at most 0.1, unless the settings ask for no certificate
     stopping="gap"   the relative duality gap is at most tol
 
 With a very large C, losses of rows whose margins are below 1 by rounding errors alone dominate the primal objective. If
@@ -19,6 +19,7 @@ from widemargin.problems.certificates import relative_gap
 
 _GAP_PER_TOL, _LARGEST_GAP = 10.0, 0.1  # relative gap required by stopping="kkt"
 _GOAL_FACTOR = 0.1  # new goal / violation, if the gap is too large
+_INNER_GOAL, _INNER_GOAL_WITHOUT_GAP = 0.5, 0.9  # violation at which steps stop / goal; with less, the gap is smaller
 _MARGIN_ROUNDING = 1e-14
 _ZERO_ROUNDINGS, _ZERO_ROUNDINGS_WITHOUT_LINEAR = 1.0, 32.0  # F within so many roundings of a sum counts as zero
 
@@ -39,11 +40,17 @@ class StoppingRule:
     def __init__(self, settings):
         self._tol, self._by_gap = settings.tol, settings.stopping == "gap"
         self._gap = settings.tol if self._by_gap else min(_GAP_PER_TOL * settings.tol, _LARGEST_GAP)
+        self._asks_for_gap = self._by_gap or settings.certify
         self.goal, self.stretch = settings.tol * (_GAP_PER_TOL if self._by_gap else 1.0), 1.0
         self.scale = 0.0
         self._first_goal = self.goal
 
     STATE = ("_reduction",)
+
+    @property
+    def inner_goal(self):
+        """The violation at which steps over all dual variables stop."""
+        return (_INNER_GOAL if self._asks_for_gap else _INNER_GOAL_WITHOUT_GAP) * self.goal
 
     @property
     def _reduction(self):
@@ -86,6 +93,8 @@ class StoppingRule:
 
     def _is_within_gap(self, state, violation):
         """Return whether the relative gap is small enough, with a `stretch` of 1 or another, which is set."""
+        if not self._asks_for_gap:
+            return True
         factor = 1.0 + 2.0 * violation + _MARGIN_ROUNDING
         for stretch in (1.0, factor):
             can_be = stretch == 1.0 or self._can_stretch(state, factor)

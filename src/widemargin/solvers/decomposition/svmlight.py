@@ -290,7 +290,7 @@ class Decomposition:
             state.diagonal[chosen],
             np.searchsorted(chosen, state.ends),
         )
-        goal = max(0.5 * self.rule.goal, state.gradient_rounding())
+        goal = max(self.rule.inner_goal, state.gradient_rounding())
         if len(chosen) < len(state.index):
             goal = max(goal, _INNER_VIOLATION * self.violation)
         self._step(chosen, slots, block, variables, goal)
@@ -306,7 +306,11 @@ class Decomposition:
         exact = by_newton and fraction == 1.0
         rounding, objective = state.gradient_rounding(), state.objective()
         self._stall.record(decrease, self.violation, rounding, objective, fraction=fraction, exact=exact)
-        state.move(chosen, variables.beta, slots)
+        self._move(chosen, variables, slots)
+
+    def _move(self, chosen, variables, slots):
+        """Move the state to the result of an iteration."""
+        self.state.move(chosen, variables.beta, slots)
 
     def _optimise(self, block, variables, goal):
         """Optimise the working set; return the decrease of the objective, and whether Newton steps were taken."""

@@ -273,7 +273,7 @@ class WholeMatrix(Decomposition):
         state = self.state
         chosen = self._chosen()
         self._max_pair_steps = _max_pair_steps(len(chosen))
-        goal = max(0.5 * self.rule.goal, state.gradient_rounding())
+        goal = max(self.rule.inner_goal, state.gradient_rounding())
         arrays = state.beta, state.F, state.lower, state.upper, state.diagonal
         if self._first is not None:
             block, variables = self._matrix.block, self._first.variables
@@ -288,6 +288,13 @@ class WholeMatrix(Decomposition):
         slots = state.position if chosen is state.index else state.position[chosen]
         self._step(chosen, slots, block, variables, goal)
         self.iteration += 1
+
+    def _move(self, chosen, variables, slots):
+        """Move the state as the base class does; if all pair steps are over all rows, they have updated f already."""
+        if self.settings.certify or len(chosen) < self._n_variables or not self._matrix.has_one_per_row:
+            super()._move(chosen, variables, slots)
+        else:
+            self.state.move_all(variables.beta, variables.F, self._max_pair_steps)
 
     def _change_free(self):
         """Optimise all free dual variables at once, after the first iteration; return whether that suffices for one."""
@@ -426,6 +433,15 @@ class _HeldSet(ActiveSet):
         """Set dual variables as `ActiveSet.move` does."""
         self._known = {}
         super().move(chosen, beta, slots)
+
+    def move_all(self, beta, F, n_steps):
+        """Set all dual variables, one for each row, and their gradient, which so many pair steps have updated."""
+        self._known = {}
+        self._f_is_current = False
+        self.beta[:] = beta
+        np.subtract(F, self.linear, out=self.f)
+        self.record_pair_steps(n_steps)
+        self._f_is_current = True
 
     def unshrink(self, seconds=np.inf, exactly=False):
         """Complete f as `ActiveSet.unshrink` does."""
