@@ -226,6 +226,17 @@ def test_many_columns_are_taken(solver, rng):
     assert model.objective_ == pytest.approx(log_loss("dcd", C=10.0).fit(X, y).objective_, rel=1e-5)
 
 
+def test_newton_continues_slow_sweeps_over_fewer_rows_than_columns(rng):
+    X = rng.standard_normal((150, 20)) @ rng.standard_normal((20, 400)) + 0.1 * rng.standard_normal((150, 400))
+    y = np.where(X[:, 0] + rng.standard_normal(150) > 0.0, 1, -1)
+    model = log_loss(C=100.0, tol=1e-5).fit(X, y)
+    assert model.solver_ == "dcd, then newton (sweeps turned out to be slow)"
+    assert model.gap_ <= 1e-5
+    few = log_loss(C=1e-6, tol=1e-5).fit(X, y)
+    assert few.solver_.startswith("dcd (")
+    assert few.gap_ <= 1e-5
+
+
 def test_many_columns_with_a_free_intercept_are_solved_by_conjugate_gradients(rng):
     X = random_array((300, 4000), density=0.01, rng=rng, format="csr")
     y = np.where(X[:, :50].sum(axis=1) > 0.3, 1, -1)

@@ -35,7 +35,8 @@ coordinate step (a fifth for squared losses) from zero to the bound and a tolera
 sbm, or ocas if the intercept is not penalised. The speed of the disk does not enter: within these limits sbm needs
 fewer passes than newton and less time between them. Losses with an entropy, such as the log loss, are for newton and
 dcd only: newton up to a price of 150, or if the intercept is not penalised or rows are not in memory, otherwise dcd,
-which newton continues as above. The measurements are in docs/which-solver.md.
+which newton continues as above. If there are too many columns for a matrix, or fewer rows than columns, newton takes
+its steps by conjugate gradients, and its price is 40. The measurements are in docs/which-solver.md.
 """
 
 import numpy as np
@@ -54,6 +55,7 @@ from widemargin.solvers.coordinate_descent.state import Coordinates
 from widemargin.solvers.cutting_planes.methods import ocas
 from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set, takes_problem
+from widemargin.solvers.newton.iterate import has_matrix
 from widemargin.solvers.newton.smoothed import (
     MAX_COLUMNS,
     NEWTON,
@@ -69,6 +71,7 @@ _MAX_PRICE_OF_NEWTON, _MAX_PRICE_PER_HEIGHT = 30.0, 3.0  # up to which newton is
 _MIN_PRICE_TO_SWEEP_FIRST, _MAX_HEIGHT_TO_SWEEP_FIRST = 13.0, 20.0  # the exception, for losses that are not squared
 _MAX_PRICE_AT_ANY_COST, _MAX_COLUMNS_AT_ANY_COST = 1000.0, 300  # the same, with a free intercept and on paths of costs
 _MAX_PRICE_WITH_ENTROPY = 150.0  # up to which newton is used for losses with an entropy, whatever the costs are
+_PRICE_OF_CONJUGATE_GRADIENTS = 40.0  # of newton for losses with an entropy, without a matrix; measured on text
 _MAX_PRICE_FOR_SMALL_COSTS = 150.0  # up to which small costs are given as the reason why newton is not used
 # For rows on disk: coordinate steps from zero to the bound, and tolerance, within which sbm was measured to be faster.
 _MAX_STEPS_OF_SBM, _MAX_STEPS_OF_SBM_SQUARED, _MIN_TOL_OF_SBM = 1.0, 0.2, 1e-4
@@ -145,8 +148,7 @@ def _chosen_for_entropy(problem, settings, start):
         return newton, "the intercept is not penalised"
     if not problem.X.is_in_memory or settings.checkpoint is not None:
         return newton, "rows are not in memory" if settings.checkpoint is None else "it writes checkpoints"
-    price = _price_of(problem)
-    if price <= _MAX_PRICE_WITH_ENTROPY:
+    if has_matrix(problem.X) and _price_of(problem) <= _MAX_PRICE_WITH_ENTROPY:
         return newton, "many rows for each column"
     if start is not None:
         return dcd, "a start"
@@ -204,14 +206,14 @@ def suits_newton_at_any_cost(X):
 
 
 def _price_of(problem):
-    """Return the expected time of newton divided by that of a sweep of dcd; infinite if there are too many columns."""
+    """Return the expected time of newton divided by that of a sweep of dcd; infinite if it is not possible."""
     return _price(problem.X, squared=problem.is_squared, has_entropy=problem.entropy > 0.0)
 
 
 def _price(X, squared=False, has_entropy=False):
     """Return `_price_of` problems with this X."""
-    if X.n_columns > min(MAX_COLUMNS, X.n_rows):
-        return np.inf
+    if not has_matrix(X):
+        return _PRICE_OF_CONJUGATE_GRADIENTS if has_entropy else np.inf
     n_steps = _FEW_NEWTON_STEPS if squared or has_entropy or starts_from_sample(X) else _NEWTON_STEPS
     band = 1.0 if has_entropy else (_BAND_FRACTION_SQUARED if squared else _BAND_FRACTION)
     return n_steps * _step_time(X, band * X.n_rows) / (_NS_PER_SWEPT_VALUE * max(1, X.n_stored))
@@ -257,7 +259,7 @@ def _sweeps_then_newton(problem, settings, start=None, after_newton=False):
     price, is_dense = _price_of(problem), takes_problem(problem)
     if not is_dense and np.isinf(price):
         return _sweeps(problem, settings, start)
-    forecast = _SwitchForecast(_TIME_FRACTION_AFTER_SWEEPS * price, settings)
+    forecast = _SwitchForecast(_TIME_FRACTION_AFTER_SWEEPS * price, settings, by_last=problem.entropy > 0.0)
     first = _sweeps(problem, changed(settings, callbacks=(forecast,)), start)
     if not forecast.has_switched:
         return first
@@ -278,6 +280,9 @@ class _SwitchForecast:
     max_sweeps : float
         Number of sweeps that take as long as newton.
     settings : Settings
+    by_last : bool
+        Whether the rate of the decrease is at most that between the last two measurements, as for smooth losses, of
+        which it decreases steadily: fast at first, then slowly.
 
     Attributes
     ----------
@@ -285,9 +290,9 @@ class _SwitchForecast:
         Whether this callback has stopped the sweeps.
     """
 
-    def __init__(self, max_sweeps, settings):
+    def __init__(self, max_sweeps, settings, by_last=False):
         self._callbacks, self._tol, self._max_sweeps = settings.callbacks, settings.tol, max_sweeps
-        self._gap, self.has_switched = np.inf, False
+        self._gap, self._passes, self._by_last, self.has_switched = np.inf, 0.0, by_last, False
         self._max_iterations = np.inf if settings.max_iter is None else settings.max_iter // 2
 
     def __call__(self, progress):
@@ -296,12 +301,16 @@ class _SwitchForecast:
             return True
         if progress.gap == self._gap or progress.passes < _PASSES_BEFORE_FORECAST:
             return False
-        self._gap = progress.gap  # a new measurement
+        last_gap, last_passes = self._gap, self._passes
+        self._gap, self._passes = progress.gap, progress.passes  # a new measurement
         if self._gap > self._tol and progress.iteration > self._max_iterations:
             self.has_switched = True
         elif self._tol < self._gap < 1.0:
-            remaining = progress.passes * (np.log(max(self._tol, _MIN_FORECAST_TOL)) / np.log(self._gap) - 1.0)
-            self.has_switched = remaining > self._max_sweeps
+            logarithm = np.log(self._gap / max(self._tol, _MIN_FORECAST_TOL))
+            rate = -np.log(self._gap) / progress.passes
+            if self._by_last and last_gap < 1.0:
+                rate = min(rate, max(np.log(last_gap / self._gap), 0.0) / (progress.passes - last_passes))
+            self.has_switched = logarithm > self._max_sweeps * rate
         else:
             self.has_switched = self._gap > self._tol and progress.passes > self._max_sweeps
         return self.has_switched

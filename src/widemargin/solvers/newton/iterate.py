@@ -18,6 +18,11 @@ _SHORT_STEP, _LONG_STEP = 0.2, 0.7  # step lengths below which damping is increa
 _DAMPING_FACTOR, _MIN_DAMPING, _MAX_DAMPING = 10.0, 1e-3, 1e3  # damping is relative to the mean of the diagonal
 
 
+def has_matrix(X):
+    """Return whether the step of a smooth loss is found by its matrix, and not by conjugate gradients."""
+    return X.n_columns <= min(MAX_COLUMNS, X.n_rows)
+
+
 class Iterate:
     """The current weights and dual variables of one problem, and the best ones so far.
 
@@ -128,7 +133,7 @@ class Iterate:
 
     def direction(self):
         """Return the Newton step d; the negative gradient if the matrix is not positive definite."""
-        if self.X.n_columns > MAX_COLUMNS:
+        if not (has_matrix(self.X) if self._has_entropy else self.X.n_columns <= MAX_COLUMNS):
             return self._truncated_direction()
         H, weighted_sum, self._intercept_curvature, n_in_band = self.rows.newton_system()
         if self._intercept_curvature > 0.0:

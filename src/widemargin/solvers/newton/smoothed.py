@@ -290,9 +290,9 @@ def _continuation_in_cost(problems, settings, watch):
 
     A problem with a burden of at least MIN_BURDEN goes directly to its full costs: most of its dual variables are at
     their bounds, and are multiplied with them. So does one without targets (of height 1), whose solution is
-    proportional to its costs.
+    proportional to its costs, and one with an entropy, which has no bands: smaller costs were measured to save nothing.
     """
-    tens = max(0, round(np.log10(height(problems[0]) / _FIRST_HEIGHT)))
+    tens = 0 if problems[0].entropy else max(0, round(np.log10(height(problems[0]) / _FIRST_HEIGHT)))
     factors = [10.0**-tens] * len(problems)
     iterates = [
         Iterate(problem.scaled(factor), problem.first_weights, None, settings.n_jobs)

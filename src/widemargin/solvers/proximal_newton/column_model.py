@@ -18,6 +18,7 @@ from widemargin.solvers.proximal_newton.shrinkage import best_weight
 _SWEEPS_PER_ROUND = 6  # the first over all columns; the others are extrapolated
 _MAX_ROUNDS = 20
 MODEL_TOL = 0.05  # relative to the largest violation at the beginning
+_SUFFICIENT_CHANGE = 0.3  # relative to that tolerance, at which sweeps over the weights that are not zero end
 _RIDGE = 1e-12  # relative to the trace of the system of the extrapolation
 
 
@@ -45,6 +46,8 @@ class ColumnModel:
         l1, l2 = penalties
         start, theta, t = theta, theta.copy(), self.t
         model = self.Y, self._squares, l1, l2, gradient, theta, t
+        points, images = np.empty((_SWEEPS_PER_ROUND, len(theta))), np.empty((_SWEEPS_PER_ROUND, len(t)))
+        system = np.empty((_SWEEPS_PER_ROUND - 1, _SWEEPS_PER_ROUND))
         every, target = np.arange(len(theta)), None
         for _ in range(_MAX_ROUNDS):
             largest = _sweep(*model, every)
@@ -52,48 +55,9 @@ class ColumnModel:
             if largest <= target:
                 break
             support = np.flatnonzero((theta != 0.0) | (l1 == 0.0))
-            points, images = [theta[support]], [t.copy()]
-            for _ in range(_SWEEPS_PER_ROUND - 1):
-                largest = _sweep(*model, support)
-                points.append(theta[support])
-                images.append(t.copy())
-                if largest <= 0.3 * target:
-                    break
-            else:
-                own = [part[support] for part in (*penalties, gradient, start)]
-                theta[support] = self._extrapolated(np.array(points), np.array(images), own)
+            if not _sweeps(*model, support, _SUFFICIENT_CHANGE * target, points, images):
+                _extrapolate(points, images, system, support, l1, l2, gradient, start, theta, t)
         return theta
-
-    def _extrapolated(self, P, T, own):
-        """Return a combination of the last points P, with images T, that has a smaller value, or the last of them.
-
-        `own` are penalties, gradient and start of the weights that move. Kept true: t is the image of what is returned.
-        """
-        U = np.diff(P, axis=0)
-        S = U @ U.T
-        S[np.diag_indices_from(S)] += _RIDGE * np.trace(S)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            c = _solved_or_nan(S)
-            c = c / c.sum()
-        point, image = c @ P[1:], c @ T[1:]
-        if not _value(point, image, *own) < _value(P[-1], T[-1], *own):  # also if it is not a number
-            return P[-1]
-        self.t[:] = image
-        return point
-
-
-def _solved_or_nan(S):
-    """Return the x with S x = 1, or numbers that are not numbers if S is singular."""
-    try:
-        return np.linalg.solve(S, np.ones(len(S)))
-    except np.linalg.LinAlgError:
-        return np.full(len(S), np.nan)
-
-
-def _value(theta, t, l1, l2, gradient, start):
-    """Return the value of the model at weights and their t."""
-    penalty = float(l1 @ np.abs(theta)) + 0.5 * float(l2 @ (theta * theta))
-    return float(gradient @ (theta - start)) + 0.5 * float(t @ t) + penalty
 
 
 @compiled
@@ -134,3 +98,89 @@ def _sweep(Y, squares, l1, l2, gradient, theta, t, order):
             for m in range(begin, end):
                 t[Y.rows[np.uint64(m)]] += step * Y.data[np.uint64(m)]
     return largest
+
+
+@compiled
+def _sweeps(Y, squares, l1, l2, gradient, theta, t, support, limit, points, images):
+    """Sweep over the columns `support`; keep the weights and t before the first sweep and after each one.
+
+    Return whether the changes of a sweep are within the limit; then the sweeps end.
+    """
+    for n in range(points.shape[0]):
+        largest = np.inf
+        if n > 0:
+            largest = _sweep(Y, squares, l1, l2, gradient, theta, t, support)
+        for k in range(support.size):
+            points[n, k] = theta[support[k]]
+        for i in range(t.size):
+            images[n, i] = t[i]
+        if largest <= limit:
+            return True
+    return False
+
+
+@compiled
+def _extrapolate(points, images, system, support, l1, l2, gradient, start, theta, t):
+    """Replace the weights of `support` and t by a combination of the last points if its value is smaller.
+
+    With the differences u_k of successive points, the factors c of the combination minimise |Σ c_k u_k|, Σ c_k = 1. The
+    first point and image are overwritten by the combination, and `system` by the equations for c.
+    """
+    last = points.shape[0] - 1
+    if not _set_factors(points, support.size, system):
+        return
+    for row, size in ((points, support.size), (images, t.size)):
+        for i in range(size):
+            total = 0.0
+            for k in range(last):
+                total += system[k, last] * row[k + 1, i]
+            row[0, i] = total
+    own = support, l1, l2, gradient, start
+    if _value(points[0], images[0], *own) < _value(points[last], images[last], *own):  # not if one is not a number
+        for k in range(support.size):
+            theta[support[k]] = points[0, k]
+        for i in range(t.size):
+            t[i] = images[0, i]
+
+
+@compiled
+def _set_factors(points, size, system):
+    """Set the last column of `system` to the factors c; return whether its matrix is positive definite."""
+    n, trace = system.shape[0], 0.0
+    for a in range(n):
+        for b in range(a + 1):
+            total = 0.0
+            for k in range(size):
+                total += (points[a + 1, k] - points[a, k]) * (points[b + 1, k] - points[b, k])
+            system[a, b] = system[b, a] = total
+        system[a, n] = 1.0
+        trace += system[a, a]
+    for a in range(n):
+        system[a, a] += _RIDGE * trace
+    for a in range(n):
+        if not system[a, a] > 0.0:
+            return False
+        for b in range(n):
+            if b != a:
+                factor = system[b, a] / system[a, a]
+                for k in range(a, n + 1):
+                    system[b, k] -= factor * system[a, k]
+    total = 0.0
+    for a in range(n):
+        system[a, n] /= system[a, a]
+        total += system[a, n]
+    for a in range(n):
+        system[a, n] /= total
+    return total > 0.0
+
+
+@compiled
+def _value(theta, t, support, l1, l2, gradient, start):
+    """Return the value of the model at the weights of `support` and their t."""
+    total = 0.0
+    for i in range(t.size):
+        total += 0.5 * t[i] * t[i]
+    for k in range(support.size):
+        j, weight = support[k], theta[k]
+        total += gradient[j] * (weight - start[j]) + l1[j] * abs(weight) + 0.5 * l2[j] * weight * weight
+    return total

@@ -17,12 +17,18 @@ class Line:
     def __init__(self, point, direction, penalties, losses_at):
         self._point, self._direction, (self._l1, self._l2) = point, direction, penalties
         self._losses_at = losses_at
+        self._found = {}  # what `at` has returned, by step
 
     def at(self, step):
         """Return the objective, but for what does not move, and its derivative.
 
         At 0 it is that on the right, elsewhere that on the left, so that weights may become zero.
         """
+        if step not in self._found:
+            self._found[step] = self._at(step)
+        return self._found[step]
+
+    def _at(self, step):
         loss, slope = self._losses_at(step)
         theta, d = self._point + step * self._direction, self._direction
         side = np.where(theta == 0.0, np.sign(self._point if step > 0.0 else d), np.sign(theta))
