@@ -93,6 +93,12 @@ def test_ties_of_votes_go_to_the_first_class_in_the_order_of_the_model(order):
     assert np.array_equal(found["label"], model.predict(NEW))
 
 
+def test_the_order_of_the_model_decides_ties_only():
+    model = deepcopy(fitted("SVC, three"))
+    model._class_order = np.array([2, 0, 1])
+    assert np.array_equal(run(export_onnx(model), NEW)["label"], fitted("SVC, three").predict(NEW))
+
+
 def test_a_decision_value_of_zero_votes_for_the_second_class():
     for name in ("SVC", "SVC, three"):
         model = deepcopy(fitted(name))
