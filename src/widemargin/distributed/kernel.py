@@ -176,7 +176,7 @@ class SVR(_KernelOnCluster, svr.SVR):
     """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model; the arguments are those of `SVC.fit`, with targets y.
+        """Fit the model; the arguments are those of `LinearSVC.fit`, with targets y.
 
         Returns
         -------

@@ -190,8 +190,7 @@ class ClassStatement(NamedTuple):
     loss: str | RowLoss
     free_intercept: bool
     fold: tuple[int, int] | None = None
-
-    dual_sum = 0.0
+    dual_sum: float = 0.0
 
     @property
     def entropy(self):
@@ -231,8 +230,7 @@ class RegressionStatement(NamedTuple):
     loss: str | RowLoss
     free_intercept: bool
     entropy: float = 0.0
-
-    dual_sum = 0.0
+    dual_sum: float = 0.0
 
     def problem(self, rows, X):
         """Return the DualQP of a partition."""
@@ -245,8 +243,8 @@ class OneClassStatement(NamedTuple):
     """A one-class machine: the sum of the dual variables of all partitions."""
 
     dual_sum: float
-
-    free_intercept, entropy = True, 0.0
+    free_intercept: bool = True
+    entropy: float = 0.0
 
     def problem(self, rows, X):
         """Return the DualQP of a partition, whose own dual variables may have any sum."""
