@@ -6,7 +6,7 @@ classes, and rows may be in memory, in blocks on disk or on a cluster. Dual coor
 `chosen` takes cutting planes for rows that are not in memory, for checkpoints, and where they were measured to be
 faster: if the mean of cost_i |x_i|², about the number of coordinate steps from zero to the bound of a dual variable, is
 1 or more, there are more rows than columns, and X is not small. Seconds of processor time to a gap of 1e-4, without
-intercept, as planes / sweeps; at > a limit ended the fit:
+intercept, as planes / sweeps, one run each on a busy machine; at > a limit ended the fit:
 
     | data           | mean 0.02 .. 0.2 | 1.3 .. 2.3  | 13 .. 23    | 130 .. 230  |
     |----------------|------------------|-------------|-------------|-------------|
