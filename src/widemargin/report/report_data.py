@@ -108,7 +108,7 @@ def examine(model, X, y, query=None, *, first_feature=1):
 
 def _decisions(model, X):
     """Return decision values; for a kernel machine with several classes, those of the pairs of classes."""
-    if hasattr(model, "decision_function_shape"):
+    if "decision_function_shape" in model.get_params(deep=False):
         model = copy(model).set_params(decision_function_shape="ovo")
     return model.decision_function(X)
 

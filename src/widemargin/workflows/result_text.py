@@ -11,6 +11,7 @@ from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.cutting_plane.roc_area import ROCAreaSVC
 from widemargin.models.elastic_net import has_sparse_penalty
 from widemargin.models.kernel.machines import KERNELS, MACHINES, machine_of
+from widemargin.models.kernel.transductive import TransductiveSVC
 from widemargin.models.linear import LinearSVC
 from widemargin.models.linear_one_class import LinearOneClassSVM
 from widemargin.problems.row_loss import RowLoss
@@ -44,6 +45,8 @@ def model_words(model):
     machine = machine_of(model)
     if machine is not None:
         return f"{machine.name}, {model.kernel} kernel; LIBSVM's -s {MACHINES.index(machine)}"
+    if isinstance(model, TransductiveSVC):
+        return f"TransductiveSVC, labelled and unlabelled rows, {model.kernel} kernel"
     if type(model) in _DESCRIPTIONS:
         return _DESCRIPTIONS[type(model)]
     if isinstance(model, MeasureSVC):

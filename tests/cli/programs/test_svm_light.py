@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.metrics.pairwise import rbf_kernel
 from tests.cli.programs.originals import data_file, figures, recorded
 
@@ -15,6 +16,7 @@ from widemargin import (
     load_model,
     read_alphas,
     read_svmlight,
+    save_model,
     write_alphas,
     write_svmlight,
 )
@@ -265,6 +267,25 @@ def test_options_that_transduction_has_not_are_refused(options, rule, call, tmp_
     assert status == 1
     assert rule in err
     assert not (tmp_path / "model").exists()
+
+
+def test_other_commands_take_a_model_of_transduction(call, half_labelled, tmp_path):
+    """Rows with more features than the model has get them, as those of other kernel machines."""
+    X, y, _ = read_svmlight(half_labelled)
+    known = np.flatnonzero(y)
+    model = TransductiveSVC(unlabeled=0, gamma=0.1).fit(X[:, :12], y)
+    save_model(model, tmp_path / "model")
+    write_svmlight(tmp_path / "known", X[known], y[known])
+    extended = model.decision_function(X[known][:, :12])
+    assert call("predict", "--scores", "known", "model", "scores")[0] == 0
+    assert call("report", "model", "known", "-o", "report.html")[0] == 0
+    assert call("compress", "--vectors", "20", "model", "small")[0] == 0
+    scores = np.loadtxt(tmp_path / "scores", skiprows=1)[:, 1]
+    assert np.abs(scores - extended).max() > 1e-3  # the 13th feature counts, as a distance from vectors that lack it
+    vectors = csr_array((model.support_vectors_.data, model.support_vectors_.indices, model.support_vectors_.indptr),
+                        shape=(len(model.support_), 13))  # fmt: skip
+    expected = rbf_kernel(X[known], vectors, gamma=0.1) @ model.dual_coef_.toarray()[0] + model.intercept_
+    np.testing.assert_allclose(scores, expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("share", ["0", "1", "-0.5", "nan"])
