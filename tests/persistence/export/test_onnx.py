@@ -16,7 +16,7 @@ import widemargin.persistence.export.onnx_file as onnx_file
 import widemargin.persistence.export.scorer as scorer
 from widemargin import SVC, SVR, LinearSVC, LinearSVCCV, export_onnx, load_model, save_model
 from widemargin.models.calibration import couple, isotonic
-from widemargin.models.multiclass import pairwise_probabilities
+from widemargin.models.multiclass import pairwise_probabilities, votes
 from widemargin.persistence.export.onnx_graph import IR_VERSION, OPSET, TYPES, Graph
 from widemargin.persistence.export.onnx_probabilities import _add_isotonic, add_couplings
 
@@ -96,7 +96,12 @@ def test_ties_of_votes_go_to_the_first_class_in_the_order_of_the_model(order):
 def test_the_order_of_the_model_decides_ties_only():
     model = deepcopy(fitted("SVC, three"))
     model._class_order = np.array([2, 0, 1])
-    assert np.array_equal(run(export_onnx(model), NEW)["label"], fitted("SVC, three").predict(NEW))
+    label = run(export_onnx(model), NEW)["label"]
+    assert np.array_equal(label, model.predict(NEW))
+    decisions = deepcopy(model).set_params(decision_function_shape="ovo").decision_function(NEW)
+    is_tie = votes(decisions > 0.0, 3).max(axis=1) == 1.0
+    assert np.array_equal(label[~is_tie], fitted("SVC, three").predict(NEW)[~is_tie])
+    assert set(label[is_tie]) == {model.classes_[2]}
 
 
 def test_a_decision_value_of_zero_votes_for_the_second_class():
