@@ -106,3 +106,17 @@ def test_a_fit_at_the_end_of_a_path_reaches_the_objective_of_a_fit_by_itself(C):
     alone = SVC(C=C, gamma=0.5).fit(X[50:], y[50:])
     assert path.score({"C": C}) == pytest.approx(alone.objective_, rel=2e-3)
     assert not path.fell_short
+
+
+def test_a_path_without_certificates_ends_at_the_tolerance_and_predicts_the_same():
+    X, y = _noisy_rows(600)
+    fold, memory = (np.arange(100, 600), np.arange(100)), Memory()
+    shared = SharedData(SVC(gamma=0.5, n_jobs=1), X, np.float64, memory)
+    score = lambda model, Z, target, _: np.mean(model.predict(Z) == target)  # noqa: E731
+    paths = [FoldPath(shared, fold, y, {}, score, bool, memory=memory, certify=certify) for certify in (True, False)]
+    for C in (0.1, 1.0, 10.0):
+        certified, rough = (path.score({"C": C}) for path in paths)
+        alone = SVC(C=C, gamma=0.5).fit(X[100:], y[100:])
+        assert alone.score(X[:100], y[:100]) == pytest.approx(rough, abs=0.0101)
+        assert certified == pytest.approx(rough, abs=0.0101)
+        assert not paths[1].fell_short

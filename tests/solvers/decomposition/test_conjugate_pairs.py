@@ -1,9 +1,12 @@
 """The methods for a working set: conjugate pair steps, Newton steps, and a single one on the free dual variables."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from widemargin.kernels.single_rows import ready_rows
+from widemargin.solvers.decomposition import pair_step
 from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
 from widemargin.solvers.decomposition.free_step import _step_on_free, free_workspace, optimise_finely
 from widemargin.solvers.decomposition.newton_on_free import newton_block
@@ -233,3 +236,22 @@ def test_a_step_on_the_free_dual_variables_that_would_leave_the_bounds_ends_at_t
     assert (is_free_before & is_at_bound).any()
     free = np.abs(D.beta) < 0.3
     np.testing.assert_allclose(D.F[free], D.F[free].mean(), atol=1e-12)  # the minimum over those that are left
+
+
+@pytest.mark.parametrize("sizes", [(1, 700), (300, 300), (0, 513)])
+def test_extremes_and_first_indices_are_those_of_numpy(sizes, rng):
+    ends = np.cumsum([0, *sizes])
+    F = np.round(rng.standard_normal(ends[-1]), 1) * rng.choice([1e-300, 1.0, 1e30], ends[-1])  # with repetitions, ±0
+    beta = rng.choice([0.0, 0.5, 1.0], ends[-1])
+    D = pair_step.dual_variables(beta, F.copy(), np.zeros(len(F)), np.ones(len(F)), np.ones(len(F)), ends)
+    for group, (begin, end) in enumerate(pairwise(ends)):
+        rising = np.where(beta < 1.0, F, np.float64(pair_step.HUGE))[begin:end]
+        falling = np.where(beta > 0.0, F, -np.float64(pair_step.HUGE))[begin:end]
+        assert D.extremes[group, 0] == rising.min(initial=np.float64(pair_step.HUGE))
+        assert D.extremes[group, 1] == falling.max(initial=-np.float64(pair_step.HUGE))
+        if (beta[begin:end] < 1.0).any():
+            i = pair_step.select_i(D, group)
+            assert i == begin + np.argmin(rising)
+            gain, j = pair_step.select_j(D, group, i, np.zeros(len(F)))
+            assert gain == D.gain[begin:end].max()
+            assert j == begin + np.argmax(D.gain[begin:end]) or gain == 0.0

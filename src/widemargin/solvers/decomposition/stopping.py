@@ -114,7 +114,7 @@ class WithinViolation:
     """The rule for a part of a larger problem, whose objectives say nothing: the violation is within a goal."""
 
     def __init__(self, goal):
-        self.goal = goal
+        self.goal, self.inner_goal = goal, _INNER_GOAL * goal
 
     def is_solved(self, state, violation):
         """Return whether the violation of an ActiveSet is within the goal."""
