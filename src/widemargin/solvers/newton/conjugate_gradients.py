@@ -4,9 +4,9 @@
 
 Each iteration multiplies the matrix by a vector, which takes two passes over the rows. The step is truncated: it ends
 when the residual is three tenths of the gradient, so that each Newton step reduces the gradient to about that, and the
-duality gap, which is ½|g|² for losses with an entropy, to about a tenth. With a tenth in place of three, text takes a
-fifth to a half more passes. With a free intercept, of second derivative σ = Σ q and with u = X'q, the matrix is that of
-the weights after its elimination, I + X'diag(q)X − u u'/σ.
+duality gap, which is ½|g|² for losses with an entropy, to about a tenth. Reuters money-fx at C = 100 and 1,000 takes
+126 and 209 passes from zero, with a tenth in place of three 195 and 262. With a free intercept, of second derivative
+σ = Σ q and with u = X'q, the matrix is that of the weights after its elimination, I + X'diag(q)X − u u'/σ.
 
 Two preconditioners were tried without success. The diagonal of the matrix saves no passes on text. The system over the
 rows, (I + Q^½ X X'Q^½) u = −Q^½ X g with Q = diag(q) and d = −g − X'Q^½ u, has a diagonal that suits large costs well;
