@@ -7,8 +7,6 @@ each tab.
 
 import re
 
-from widemargin.cli.options.parsing import OptionWords
-
 
 def bash(commands):
     """Return the script for bash.
@@ -113,13 +111,13 @@ def _quoted(text, more=""):
     return re.sub(rf"([\\{re.escape(more)}])" if more else r"(\\)", r"\\\1", text)
 
 
-def _zsh_option(form, option: OptionWords):
+def _zsh_option(form, option):
     """Return the specification of one form of an option for zsh's _arguments."""
     value = f":value:({' '.join(option.values)})" if option.values else ":value:_files" if option.takes_value else ""
     return f"'{form}[{_quoted(option.help, ':[]')}]{value}'"
 
 
-def _fish_option(option: OptionWords):
+def _fish_option(option):
     """Return the words for an option after `complete`."""
     parts = [f"-l {form[2:]}" if form.startswith("--") else f"-s {form[1:]}" for form in option.forms]
     parts += [f"-x -a '{' '.join(option.values)}'"] if option.values else ["-r"] if option.takes_value else []

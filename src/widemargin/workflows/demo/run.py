@@ -104,8 +104,6 @@ def _result(name, limit, size, folder, on_start):
 def _write(results, limit, folder):
     """Write the picture and the page; return the result."""
     environment, picture, page = contender.environment(), folder / PICTURE_NAME, folder / PAGE_NAME
-    message: str
-    drawn: str | None
     try:
         with naming(str(picture)):
             draw(results, limit, picture)
