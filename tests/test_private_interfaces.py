@@ -17,6 +17,7 @@ HOMES = {
     "_option_string_actions": "cli/options/parsing.py",
     "_actions": "cli/options/parsing.py",
     "_nrt": "_runtime/jit.py",
+    "_signal": "_runtime/interrupts.py",
 }
 """Where each private name of another package is used."""
 

@@ -10,7 +10,10 @@ from benchmarks.programs import liblinear, libsvm, ocas, svm_light
 
 PAGE = ROOT / "docs" / "from" / "programs.md"
 SECTIONS = [*libsvm.SECTIONS, *liblinear.SECTIONS, *svm_light.SECTIONS, *ocas.SECTIONS]
-NOT_COMPARED = {"svm_rank_classify": "nothing of it is recorded"}
+NOT_COMPARED = {
+    "svm_rank_classify": "nothing of it is recorded",
+    "msvmocas": "the tests compare it with the program itself, where that is installed",
+}
 _PACKAGES = ("libsvm-tools", "liblinear-tools", "libocas-tools")
 _WHO, _MISSING = ("original", "here"), "–"
 

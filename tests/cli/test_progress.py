@@ -133,7 +133,7 @@ def test_a_pipe_is_sent_plain_lines_if_they_are_asked_for(run, endless):
 @pytest.mark.parametrize(
     "words",
     ["train two", "predict two two.model out", "easy two", "grid two", "scale two", "report two.model two", "check two",
-     "subset two 2", "demo"],
+     "subset two 2"],
     ids=lambda words: words.split()[0],
 )  # fmt: skip
 def test_quiet_and_yes_contradict_each_other(call, two, words):

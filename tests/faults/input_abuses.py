@@ -419,6 +419,7 @@ SETTINGS = {
     "LinearSVCCV": [{}, {"solver": "dcd", "loss": "hinge"}],
     "LinearSVRCV": [{}, {"solver": "dcd"}],
     "SVC": _KERNELS, "NuSVC": _KERNELS, "SVR": _KERNELS, "NuSVR": _KERNELS, "OneClassSVM": _KERNELS,
+    "TransductiveSVC": [{"kernel": "linear"}, {"kernel": "rbf"}],
     "RankSVM": _PLANES, "OrdinalSVC": _PLANES, "ROCAreaSVC": _PLANES, "MeasureSVC": _PLANES,
     "LinearOneClassSVM": [{"solver": solver} for solver in ("newton", "ocas", "svmperf")],
 }  # fmt: skip

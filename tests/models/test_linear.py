@@ -251,7 +251,7 @@ def test_a_converged_fit_says_nothing_and_proves_its_gap(two_classes):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"penalty": "l1", "dual": True}, "penalty='l1' needs loss='squared_hinge', and dual=False"),
+        ({"penalty": "l1", "dual": True}, "penalty='l1' needs loss='squared_hinge' or 'log_loss', and dual=False"),
         ({"loss": "hinge", "dual": False}, "loss='hinge' needs dual=True"),
         (
             {"penalize_intercept": False, "solver": "dcd"},

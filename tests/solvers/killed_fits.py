@@ -70,7 +70,7 @@ def outcome(name, folder, path):
         from widemargin.data.blocks.streamed import StreamedMatrix
         from widemargin.data.column_scaling import ColumnScaling
 
-        def matrix_of(X, constant, n_problems=1):
+        def matrix_of(X, constant, n_problems=1, n_vectors=None):
             how = None if model.scaling is None else ColumnScaling.of(model.scaling, X.columns)
             return StreamedMatrix(X, constant, 200_000.0, how)
 

@@ -371,7 +371,7 @@ def test_every_argument_that_messages_name_has_an_option():
                 named.add(node.args[0].value)
     assert len(named) > 20
     assert named <= set(OPTIONS)
-    variables = {"calibration", "labels", "method", "center=True", "keep_zeros=True", "lower", "upper"}  # spelled(name)
+    variables = {"calibration", "labels", "method", "center=True", "keep_zeros=True", "lower", "upper", "prefix"}
     assert set(OPTIONS) <= named | variables
 
 

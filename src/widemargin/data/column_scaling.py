@@ -114,7 +114,7 @@ def column_statistics(parts):
         squares = squares + centred + (here - mean) ** 2 * n_rows * n / max(1, total)
         mean, n_rows = mean + (here - mean) * n / max(1, total), total
         largest = np.maximum(largest, peak)
-    return {"mean": mean, "deviation": np.sqrt(squares / max(1, n_rows)), "max_abs": largest.astype(np.float64)}
+    return {"mean": mean, "deviation": np.sqrt(squares / max(1, n_rows)), "max_abs": np.asarray(largest, np.float64)}
 
 
 def _squares_about(X, mean):

@@ -13,7 +13,8 @@ With n rows and d columns, problems are solved by
     | price                              | height     | solver                                                       |
     |------------------------------------|------------|--------------------------------------------------------------|
     | up to 30, or up to 3 height        | any        | newton; after 60 steps, a solver of the next lines continues |
-    | 13 to 30, losses not squared       | below 20   | dcd or climb, as in the next lines                           |
+    | 13 to 30, losses not squared, X of | below 20   | dcd or climb, as in the next lines                           |
+    | 262,144 stored values or more      |            |                                                              |
     | higher, n >= d                     | below 5    | dcd                                                          |
     | higher, n >= d                     | 5 or more  | climb; but dcd if burden x height is below 300 after a sweep |
     |                                    |            | or the burden is below 3 after the first stage, since        |
@@ -68,7 +69,8 @@ from widemargin.solvers.spec import SolverSpec, Start
 
 # Prices, heights and burdens are defined above.
 _MAX_PRICE_OF_NEWTON, _MAX_PRICE_PER_HEIGHT = 30.0, 3.0  # up to which newton is used
-_MIN_PRICE_TO_SWEEP_FIRST, _MAX_HEIGHT_TO_SWEEP_FIRST = 13.0, 20.0  # the exception, for losses that are not squared
+_MIN_PRICE_TO_SWEEP_FIRST, _MAX_HEIGHT_TO_SWEEP_FIRST = 13.0, 20.0  # the exception, for losses that are not squared,
+_MIN_STORED_TO_SWEEP_FIRST = 1 << 18  # and if X has so many stored values
 _MAX_PRICE_AT_ANY_COST, _MAX_COLUMNS_AT_ANY_COST = 1000.0, 300  # the same, with a free intercept and on paths of costs
 _MAX_PRICE_WITH_ENTROPY = 150.0  # up to which newton is used for losses with an entropy, whatever the costs are
 _PRICE_OF_CONJUGATE_GRADIENTS = 40.0  # of newton for losses with an entropy, without a matrix; measured on text
@@ -136,8 +138,9 @@ def chosen(problem, settings, start=None):
 
 def _sweeps_are_few(problem, price):
     """Return whether sweeps are tried although newton is not expensive: they converge fast if costs are small."""
-    is_worth_it = price > _MIN_PRICE_TO_SWEEP_FIRST and not problem.is_squared
-    return is_worth_it and height(problem) < _MAX_HEIGHT_TO_SWEEP_FIRST
+    if price <= _MIN_PRICE_TO_SWEEP_FIRST or problem.is_squared or problem.X.n_stored < _MIN_STORED_TO_SWEEP_FIRST:
+        return False
+    return height(problem) < _MAX_HEIGHT_TO_SWEEP_FIRST
 
 
 def _chosen_for_entropy(problem, settings, start):

@@ -29,6 +29,7 @@ GROUPS = {  # names that may be asked for, and the groups of fits, of `warmup_fi
     "LinearSVCCV": ["LinearSVC", "LinearSVCCV"],
     "LinearSVRCV": ["LinearSVR", "LinearSVCCV"],
     "SVC": ["SVC"],
+    "TransductiveSVC": ["SVC"],
     "NuSVC": ["SVC", "SVR"],
     "SVR": ["SVC", "SVR"],
     "NuSVR": ["SVC", "SVR"],

@@ -67,7 +67,7 @@ def test_probabilities_are_libsvms_within_the_luck_of_the_folds(n_classes, rows)
     expected = np.array(svm_predict([], X, peer, "-b 1 -q")[2])[:, np.argsort(peer.get_labels())]
     probabilities = model.predict_proba(X)
     assert np.abs(probabilities - expected).mean() < 0.03
-    assert np.abs(probabilities - expected).max() < 0.15
+    assert np.abs(probabilities - expected).max() < 0.2
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-12)
     np.testing.assert_allclose(model.predict_log_proba(X), np.log(probabilities))
     assert np.mean(probabilities.argmax(axis=1) == model.predict(X)) > 0.9

@@ -25,7 +25,7 @@ from widemargin.models.kernel.classifier import KernelClassifier
 from widemargin.models.kernel.full_precision import refined
 from widemargin.models.kernel.solved_problem import SolvedProblem, solved_problem
 from widemargin.models.kernel.transduction import STAGE, PartlyLabelled, Transduction, transduce
-from widemargin.models.multiclass import pairs_of
+from widemargin.models.multiclass import order_of_first, pairs_of
 from widemargin.models.sklearn_private import Interval, StrOptions
 from widemargin.models.solved_model import POSITIVE, one_by_one
 from widemargin.problems.classification import c_svc
@@ -272,7 +272,7 @@ class TransductiveSVC(KernelClassifier):
             label, solved = self._transduced(training, label)
         else:
             solved = self._all_labelled(training, label)
-        self._keep_order(label)
+        self._keep_order(order_of_first(label, 2))
         self._keep(training, label, [pairs_of(training.present, label, 2)], [[solved]])
         self.transduction_ = self.classes_[label]
         return self
