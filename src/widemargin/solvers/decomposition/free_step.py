@@ -7,7 +7,8 @@ as in `newton_on_free`, the change d of these is the solution of
 
 It is exact to rounding, and takes as long as a few dozen of the hundreds of pair steps that it saves. If the change
 would leave the bounds, it ends where the first dual variable reaches one, and the minimum over the others is sought. If
-the matrix is singular, nothing is changed, and pair steps go on.
+the matrix is singular, or so nearly that the change has large rounding errors, nothing is changed, and pair steps go
+on.
 """
 
 from typing import NamedTuple
@@ -22,6 +23,7 @@ from widemargin.solvers.decomposition.pair_step import entry_of, largest_violati
 _MAX_GROUPS = 2
 _MIN_PIVOT = 1e-10  # relative to the diagonal of K; if a pivot is smaller, K is too close to a singular matrix
 _MAX_WORK = 1e6  # cubes of the numbers of free dual variables, some ten microseconds, after which pair steps go on
+_MAX_DRIFT = 1e-7  # of the sum of a group by a step, relative to the sizes of the changes
 _FIRST_PAIR_STEPS = 16  # after a step that does not reach the goal; then twice as many each time
 
 
@@ -74,6 +76,8 @@ def _step_on_free(K, D, workspace):
         free, change = workspace.free[:n_free], workspace.change[:n_free]
         if not (_factorise(K, D, free, workspace.factor) and _solve(workspace.factor, n_free, D.ends.size - 1, change)):
             break
+        if not _balance(D, free, change):
+            break
         slope = 0.0
         for k in range(n_free):
             slope -= D.F[np.uint64(free[k])] * change[k]
@@ -92,6 +96,25 @@ def _step_on_free(K, D, workspace):
         work += float(n_free) ** 3
     set_penalties(D)
     return decrease
+
+
+@compiled
+def _balance(D, free, change):
+    """Correct rounding errors of the sums of the change, which are zero in each group; return whether they are small.
+
+    If K is nearly singular, the change is large, and so are its rounding errors.
+    """
+    first = 0
+    for group in range(D.ends.size - 1):
+        stop, total, size = first, 0.0, 0.0
+        while stop < free.size and free[stop] < D.ends[group + 1]:
+            total, size, stop = total + change[stop], size + abs(change[stop]), stop + 1
+        if not abs(total) <= _MAX_DRIFT * size:
+            return False
+        for k in range(first, stop):
+            change[k] -= total / size * abs(change[k]) if size > 0.0 else 0.0
+        first = stop
+    return True
 
 
 @compiled
