@@ -6,8 +6,8 @@ from widemargin.cli.messages import add_output_options, show_result, wants_progr
 from widemargin.cli.options.parsing import Parser, threads
 
 _NAMES = (
-    "LinearSVC", "LinearSVR", "LinearOneClassSVM", "LinearSVCCV", "LinearSVRCV", "SVC", "TransductiveSVC", "NuSVC", "SVR", "NuSVR",
-    "OneClassSVM", "RankSVM", "OrdinalSVC", "ROCAreaSVC", "MeasureSVC", "files",
+    "LinearSVC", "LinearSVR", "LinearOneClassSVM", "LinearSVCCV", "LinearSVRCV", "SVC", "TransductiveSVC", "NuSVC",
+    "SVR", "NuSVR", "OneClassSVM", "RankSVM", "OrdinalSVC", "ROCAreaSVC", "MeasureSVC", "files",
 )  # fmt: skip
 
 _DESCRIPTION = """\
