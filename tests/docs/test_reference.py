@@ -41,8 +41,9 @@ def test_every_help_text_is_in_the_docs(words, hooks, shell, monkeypatch):
 
 
 def examples_in(text):
-    """Return the commands under `examples:` of a help text, without what stands beside them."""
-    return [_COMMENT.sub("", line.strip()) for part in _EXAMPLES.findall(text) for line in part.splitlines()]
+    """Return the commands under `examples:` of a help text, without what stands beside them or below them."""
+    lines = [line for part in _EXAMPLES.findall(text) for line in part.splitlines() if not line.startswith("   ")]
+    return [_COMMENT.sub("", line.strip()) for line in lines]
 
 
 def test_every_example_of_the_help_texts_runs(hooks, shell, monkeypatch):

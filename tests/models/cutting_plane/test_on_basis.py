@@ -296,9 +296,3 @@ def test_a_model_file_gives_back_the_same_predictions_to_the_bit(kind, container
         assert_array_equal(loaded.history_[name], model.history_[name])
     assert not hasattr(loaded, "coef_")
     assert loaded.fit(X, y).objective_ == pytest.approx(model.objective_, rel=2e-3)
-
-
-def test_svmlights_text_is_refused(rings, tmp_path):
-    model = ROCAreaSVC(kernel="rbf", basis=5).fit(*rings)
-    with pytest.raises(TypeError, match="basis"):
-        save_model(model, tmp_path / "model", format="svmlight")
