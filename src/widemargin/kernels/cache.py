@@ -78,8 +78,13 @@ class RowCache:
 
     @property
     def n_slots(self):
-        """Number of rows that fit."""
+        """Number of rows that fit, with the columns that are currently stored."""
         return len(self.used)
+
+    @property
+    def n_whole_rows(self):
+        """Number of rows that fit with all columns."""
+        return min(self._memory.size // max(1, self.K.n_rows), self.K.n_rows)
 
     def tick(self):
         """Return the time of a new use."""
@@ -165,7 +170,8 @@ class HeldRows:
             self._memory = _memory_of(n_bytes)
             self.values = self._memory[:n_bytes].view(K.dtype).reshape(K.n_rows, K.n_rows)
         self.is_ready = (np.zeros if K.held is None else np.ones)(K.n_rows, np.bool_)
-        self.n_slots, self.n_computed, self._clock = K.n_rows, 0.0, 0
+        self.n_slots = self.n_whole_rows = K.n_rows
+        self.n_computed, self._clock = 0.0, 0
         self.n_fetched, self.n_found = 0, 0
 
     @cached_property

@@ -399,3 +399,18 @@ def test_weight_two_is_the_row_twice(formulation, solve, data):
     solutions = [solve(problem, KernelSettings(tol=1e-8)) for problem in problems]
     assert solutions[0].dual == pytest.approx(solutions[1].dual, rel=1e-7)
     np.testing.assert_allclose(solutions[0].offsets, solutions[1].offsets, atol=1e-5)
+
+
+def test_a_working_set_that_grew_with_few_columns_fits_the_cache_with_all_of_them(rng):
+    problem = rbf_problem("c_svc", make(rng, 4000), dtype=np.float32)
+    decomposition = svmlight.Decomposition(problem, KernelSettings(cache_size=1.0), None)  # 65 rows of all columns
+    decomposition.status()
+    decomposition.iterate()
+    few = np.zeros(len(decomposition.state.index), bool)
+    few[:300] = True
+    decomposition.state.shrink(few)
+    assert decomposition.state.cache.n_slots > 130
+    decomposition._n_unfinished = 1000  # pair steps do not converge, so that the working set grows at once
+    decomposition._grow()
+    decomposition.state.unshrink()
+    assert decomposition._size <= decomposition.state.cache.n_slots

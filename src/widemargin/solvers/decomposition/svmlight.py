@@ -17,8 +17,8 @@ Each iteration selects a working set of q dual variables, optimises them with al
 
 If pair steps do not converge, which is so with a large C, or violations are hardly smaller after some working sets, and
 the kernel matrix has a low rank, all dual variables are optimised at once (`low_rank`), before and in place of further
-working sets. If there are more free dual variables than a working set holds, and few bounds are still wrong, all free
-ones are optimised at once (`free_block`).
+working sets. If there are more free dual variables than a working set holds, few bounds are still wrong, and working
+sets would take long to the end, all free ones are optimised at once (`free_block`).
 
 A problem of some thousand rows is first solved roughly for a random eighth of them, the others being removed from the
 active set. Most of the way from zero to the solution is then made at an eighth of the cost. Problems of
@@ -35,6 +35,7 @@ from widemargin.kernels.single_rows import ready_rows
 from widemargin.solvers.contract import KernelSolution, Status, Watch
 from widemargin.solvers.decomposition.active_set import MAX_EXACT_PRODUCTS_AFTER_STALL, ActiveSet
 from widemargin.solvers.decomposition.conjugate_pairs import no_direction, optimise_block
+from widemargin.solvers.decomposition.forecast import Forecast
 from widemargin.solvers.decomposition.free_block import FreeBlock
 from widemargin.solvers.decomposition.kernel_block import KernelBlock
 from widemargin.solvers.decomposition.large_parts import LargeParts, takes_large_parts
@@ -61,6 +62,7 @@ _MAX_PAIR_STEPS = 20_000  # in one iteration, some ten milliseconds, so that cal
 _NS_PER_PAIR_STEP = 2.5  # nanoseconds, per dual variable of the working set
 _NS_PER_SQUARE = 20.0  # nanoseconds of an iteration, for the square of the size of its working set
 _FACTORISATIONS_BEFORE_ROUND = 5.0  # working sets take as long before all free dual variables are optimised at once
+_FACTORISATIONS_PER_END = 10.0  # about as many take the rounds from here to the solution
 _ROUND_VIOLATION_RATIO = 0.5  # after the second and later rounds / before it; if it is larger, working sets follow
 _ITERATIONS_BEFORE_SHRINKING = 30  # at a bound, of a dual variable
 _MIN_FRACTION_TO_SHRINK = 0.2  # of the active dual variables; if fewer can be removed, none is
@@ -192,6 +194,7 @@ class Decomposition:
         self._pair_nanoseconds, self._n_unfinished = 0.0, 0  # since the last Newton steps; iterations not converged
         self._set_nanoseconds = 0.0  # of working sets, since all free dual variables were optimised at once
         self._factorisations_before_round = _FACTORISATIONS_BEFORE_ROUND  # doubled after a round that was in vain
+        self._forecast = Forecast()
         if f is None and problem.K.kernel.positive_definite:
             self._free_block = FreeBlock(self.state, self._deadline.is_over)
         self._unfinished_before_whole = _UNFINISHED_BEFORE_WHOLE if f is None else _UNFINISHED_BEFORE_GROWTH
@@ -225,10 +228,13 @@ class Decomposition:
         self._block = KernelBlock(min(size, len(problem.start)), problem.K.n_rows, self.state.cache.values.dtype)
 
     def _grow(self):
-        """Double the working set at intervals, as far as the cache allows; at once, if pair steps do not converge."""
+        """Double the working set at intervals, as far as the cache allows; at once, if pair steps do not converge.
+
+        What the cache allows is counted in rows of all columns, to which it returns when all variables become active.
+        """
         slow = self._n_unfinished >= _UNFINISHED_BEFORE_GROWTH
         size = self._largest_size if slow else min(2 * self._size, self._largest_size)
-        size = min(size, self.state.cache.n_slots, len(self.state.problem.start))
+        size = min(size, self.state.cache.n_whole_rows, len(self.state.problem.start))
         if (slow or self.iteration % _ITERATIONS_BETWEEN_GROWTH == 0) and size > self._size:
             self._set_size(size)
 
@@ -294,7 +300,9 @@ class Decomposition:
         if len(chosen) < len(state.index):
             goal = max(goal, _INNER_VIOLATION * self.violation)
         self._step(chosen, slots, block, variables, goal)
-        self._set_nanoseconds += _NS_PER_SQUARE * len(chosen) ** 2
+        nanoseconds = _NS_PER_SQUARE * len(chosen) ** 2
+        self._set_nanoseconds += nanoseconds
+        self._forecast.add(nanoseconds, self.violation)
         self.iteration += 1
         self._grow()
 
@@ -387,6 +395,9 @@ class Decomposition:
         enough = self._factorisations_before_round * block.nanoseconds(n_free)
         is_due = block.is_settled or self._set_nanoseconds > enough
         if not is_due or (n_free <= self._largest_size and self._whole is None):
+            return False
+        rounds = _FACTORISATIONS_PER_END * block.nanoseconds(n_free)
+        if self._whole is None and not block.is_settled and self._forecast.nanoseconds_left(self.rule.goal) < rounds:
             return False
         chosen = block.chosen()
         if chosen is None:
