@@ -32,6 +32,7 @@ from widemargin._runtime.warning import warn_caller
 from widemargin.data.columns import scales_differ
 from widemargin.data.fingerprint import fingerprint
 from widemargin.errors import ConvergenceWarning
+from widemargin.models.sklearn_callbacks import CallbackSupportMixin, iteration_callbacks, with_callbacks
 from widemargin.models.sklearn_private import Interval, make_constraint
 from widemargin.solvers.checkpoint import CheckpointFile
 from widemargin.solvers.contract import Settings, Status, changed
@@ -52,7 +53,7 @@ _NOT_OF_THE_PROBLEM = {  # parameters that may change between a checkpoint and t
 }  # fmt: skip
 
 
-class SolvedModel(BaseEstimator):
+class SolvedModel(CallbackSupportMixin, BaseEstimator):
     """A model fitted by solvers with a certificate. Subclasses state the problems and keep their solutions.
 
     Sets after fit: `gap_`, `objective_`, `history_`, `solver_`, `status_`.
@@ -74,6 +75,13 @@ class SolvedModel(BaseEstimator):
     history_: NDArray[np.void] | list[NDArray[np.void]]
     solver_: str
     status_: str
+
+    def __init_subclass__(cls, **options):
+        """Make `fit` call the callbacks of scikit-learn, also one that a class has from a base class of its own."""
+        super().__init_subclass__(**options)
+        fit = getattr(cls, "fit", None)
+        if fit is not None and not hasattr(fit, "__wrapped__"):
+            cls.fit = with_callbacks(fit)
 
     def _validate_params(self):
         """Raise ValueError if a parameter violates its constraint, or is an integer beyond double precision."""
@@ -149,7 +157,15 @@ class SolvedModel(BaseEstimator):
     @property
     def _n_jobs_over_problems(self):
         """`n_jobs` of threads that solve a problem each; callbacks come from several threads only if asked for."""
-        return 1 if self.n_jobs is None and self.callbacks is not None else self.n_jobs
+        return 1 if self.n_jobs is None and self._callbacks else self.n_jobs
+
+    @property
+    def _callbacks(self):
+        """The functions that are called after an iteration: `callbacks`, and what calls those of scikit-learn."""
+        if self.callbacks is None:
+            return iteration_callbacks(self)
+        own = (self.callbacks,) if callable(self.callbacks) else tuple(self.callbacks)
+        return own + iteration_callbacks(self)
 
     def _checkpoint_of(self, rows):
         """Return where the state of the solver is kept, with the words that describe a fit of these rows, or None."""
@@ -170,10 +186,7 @@ class SolvedModel(BaseEstimator):
 
     def _limits(self, report, n_tasks):
         """Return the settings that every solver has, as keyword arguments of `Settings`."""
-        if self.callbacks is None:
-            callbacks = ()
-        else:
-            callbacks = (self.callbacks,) if callable(self.callbacks) else tuple(self.callbacks)
+        callbacks = self._callbacks
         return {
             "tol": self.tol,
             "stopping": self.stopping,

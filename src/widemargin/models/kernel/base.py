@@ -337,7 +337,7 @@ class KernelModel(SolvedModel):
     def _is_watched(self):
         """Whether limits, callbacks or reports ask for one problem after the other."""
         has_limits = self.max_seconds is not None or self.max_iter != -1
-        return has_limits or self.callbacks is not None or reporting(self.verbose) is not SILENCE
+        return has_limits or bool(self._callbacks) or reporting(self.verbose) is not SILENCE
 
     def _kernel_checkpoint(self, training):
         """Return where the state of the solver is kept, or None; an error if the rows cannot be recognised later."""

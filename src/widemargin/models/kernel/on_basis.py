@@ -49,7 +49,7 @@ class LinearOnBasis(LinearModel):
     def __init__(self, model):
         self._model = model
         self.tol, self.C, self.max_iter = model.tol, getattr(model, "C", 1.0), model.max_iter
-        self.max_seconds, self.n_jobs, self.callbacks = model.max_seconds, model.n_jobs, model.callbacks
+        self.max_seconds, self.n_jobs, self.callbacks = model.max_seconds, model.n_jobs, model._callbacks or None
         self.verbose, self.random_state, self.checkpoint = model.verbose, model.random_state, model.checkpoint
         self._refuse_what_does_not_apply()
 
