@@ -9,6 +9,7 @@ import pytest
 from widemargin.evaluation.retrieval import average_precision
 from widemargin.problems.average_precision import AveragePrecisionRisk
 from widemargin.problems.measures import MeasureRisk, measure_risk, parsed
+from widemargin.problems.rescaled_measures import RescaledMeasureRisk
 
 MEASURES = ["error", "f1", "prbep", "precision@1", "precision@4", "recall@3", "recall@7"]
 
@@ -47,6 +48,39 @@ def test_the_risk_is_the_maximum_over_all_labellings_and_c_a_subgradient(measure
     for scale in (0.1, 1.0, 10.0):
         other = s + scale * rng.standard_normal(n)
         assert risk.value(other) >= value + c @ (other - s) - 1e-12
+
+
+@pytest.mark.parametrize("measure", [*MEASURES, "zero_one"])
+@pytest.mark.parametrize("seed", range(15))
+def test_the_risk_with_slack_rescaling_is_the_maximum_over_all_labellings_and_c_a_subgradient(measure, seed):
+    rng = np.random.default_rng(seed)
+    n = rng.integers(7, 11)
+    s = rng.integers(-4, 5, n) / 4.0 if seed % 2 else 3.0 * rng.standard_normal(n)
+    y = np.where(np.arange(n) < rng.integers(1, n), 1.0, -1.0)
+    worst = 0.0
+    for z in itertools.product([-1.0, 1.0], repeat=int(n)):
+        z = np.array(z)
+        cost = float((z != y).any()) if measure == "zero_one" else loss(measure, y, z)
+        if cost is not None:
+            worst = max(worst, cost * (1.0 + (z - y) @ s / n))
+    risk = RescaledMeasureRisk(measure, y, 3.0)
+    value, c = risk.subgradient(s)
+    assert value == pytest.approx(3.0 * worst, abs=1e-12)
+    for scale in (0.1, 1.0, 10.0):
+        other = s + scale * rng.standard_normal(n)
+        assert risk.value(other) >= value + c @ (other - s) - 1e-12
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_slack_rescaling_of_a_function_of_counts_is_that_of_the_measure(seed):
+    def one_minus_f1(fn, fp, n_positive, n_negative):
+        return np.where(fn + fp == 13, -np.inf, (fn + fp) / (2.0 * n_positive - fn + fp))
+
+    rng = np.random.default_rng(seed)
+    y, s = np.where(np.arange(12) < rng.integers(1, 12), 1.0, -1.0), rng.standard_normal(12)
+    function, name = RescaledMeasureRisk(one_minus_f1, y, 2.0), RescaledMeasureRisk("f1", y, 2.0)
+    assert function.value(s) == pytest.approx(name.value(s), rel=1e-12)
+    np.testing.assert_allclose(function.subgradient(s)[1], name.subgradient(s)[1], rtol=1e-12)
 
 
 def value_of_ranking(ranking, positive, s):

@@ -22,6 +22,12 @@ number of positive rows and hits = p − fn:
 
 1 − F1 is concave in fp, so that the best fp for each fn is found by bisection. `average_precision` is a measure of
 rankings instead of labellings, with a risk of its own.
+
+All this is margin rescaling. With slack rescaling (Tsochantaridis et al., 2005), the loss multiplies instead:
+
+    R(s) = C max over labellings z of   Δ(z) (1 + 1/n Σ_i (z_i − y_i) s_i )
+
+which is `rescaled_measures`.
 """
 
 import re
@@ -74,11 +80,20 @@ class MeasureRisk(BracketedStep):
         name, k = (None, 0) if callable(measure) else parsed(measure)
         if k > len(sign):
             raise ValueError(f"{measure}: k must be at most the number of rows, {len(sign)}.")
-        self._search, self._k = search_of(measure) if name is None else _SEARCHES[name], k
+        self._search, self._k = self._search_of(measure, name), k
         self._positive, self._negative = np.flatnonzero(sign > 0), np.flatnonzero(sign < 0)
         self._sorters = Sorter(len(self._positive)), Sorter(len(self._negative))
         self._n = len(sign)
         self.scale = float(C)
+
+    @staticmethod
+    def _search_of(measure, name):
+        """Return the search for the best counts of a measure with a name, or of a function without one."""
+        return search_of(measure) if name is None else _SEARCHES[name]
+
+    def _best(self, fn_sums, fp_sums):
+        """Return the best counts, the value that they have, and the factor of the scores in it."""
+        return *self._search(fn_sums, fp_sums, self._n, self._k), 1.0
 
     def subgradient(self, s):
         """Return (R(s), c)."""
@@ -86,11 +101,11 @@ class MeasureRisk(BracketedStep):
         negative_order, minus_descending = self._sorters[1].sort(-s[self._negative])
         fn_sums = np.concatenate([[0.0], np.cumsum(-2.0 / self._n * ascending)])
         fp_sums = np.concatenate([[0.0], np.cumsum(-2.0 / self._n * minus_descending)])
-        fn, fp, value = self._search(fn_sums, fp_sums, self._n, self._k)
+        fn, fp, value, factor = self._best(fn_sums, fp_sums)
         c = np.zeros(self._n)
         if value <= 0.0:
             return 0.0, c
-        weight = 2.0 * self.scale / self._n
+        weight = 2.0 * factor * self.scale / self._n
         c[self._positive[positive_order[:fn]]] = -weight
         c[self._negative[negative_order[:fp]]] = weight
         return self.scale * value, c
@@ -153,7 +168,7 @@ def _search_recall(fn_sums, fp_sums, n, k):
     return _search_at_k(fn_sums, fp_sums, k, len(fn_sums) - 1)
 
 
-def _search_zero_one(fn_sums, fp_sums, n, _):
+def search_zero_one(fn_sums, fp_sums, n, _):
     """Search both counts separately; if no error is best, compare with the best single error."""
     fn, fp = int(np.argmax(fn_sums)), int(np.argmax(fp_sums))
     if fn or fp:
@@ -163,7 +178,7 @@ def _search_zero_one(fn_sums, fp_sums, n, _):
 
 
 _SEARCHES = {
-    "zero_one": _search_zero_one,
+    "zero_one": search_zero_one,
     "error": _search_error,
     "f1": _search_f1,
     "prbep": _search_prbep,
@@ -182,18 +197,18 @@ def _best_f1(fn_sums, fp_sums):
         low, high = 0, n_negative  # the value increases up to the best fp and decreases after it
         while low < high:
             middle = (low + high) // 2
-            loss_change = _f1_loss(n_positive, fn, middle + 1) - _f1_loss(n_positive, fn, middle)
+            loss_change = f1_loss(n_positive, fn, middle + 1) - f1_loss(n_positive, fn, middle)
             if loss_change + fp_sums[middle + 1] - fp_sums[middle] > 0.0:
                 low = middle + 1
             else:
                 high = middle
-        value = fn_sums[fn] + fp_sums[low] + _f1_loss(n_positive, fn, low)
+        value = fn_sums[fn] + fp_sums[low] + f1_loss(n_positive, fn, low)
         if value > best:
             best_fn, best_fp, best = fn, low, value
     return best_fn, best_fp, best
 
 
 @compiled
-def _f1_loss(n_positive, fn, fp):
+def f1_loss(n_positive, fn, fp):
     """Return 1 − F1 = 1 − 2 (p − fn) / (2 p − fn + fp)."""
     return (fn + fp) / (2.0 * n_positive - fn + fp)

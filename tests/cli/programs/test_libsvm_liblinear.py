@@ -121,7 +121,8 @@ def test_regression_and_one_class_are_trained(kind, call, slope, tmp_path):
 def test_the_search_for_C_prints_the_best(call, two):
     status, out, _ = call("as", "train", "-C", "-s", "2", "-c", "0.125", "-v", "3", two)
     assert status == 0
-    lines = out.splitlines()
+    first, *lines = out.splitlines()
+    assert first == "Doing parameter search with 3-fold cross validation."
     assert len(lines) == 15  # 2^-3 to 2^10, and the best
     assert lines[0].startswith("log2c=  -3.00\trate=")
     rates = [float(line.split("rate=")[1]) for line in lines[:-1]]
@@ -129,11 +130,38 @@ def test_the_search_for_C_prints_the_best(call, two):
     assert lines[-1] == f"Best C = {best:g}  CV accuracy = {max(rates):g}%"
 
 
+def test_the_search_for_C_and_p_begins_where_liblinear_begins_and_finds_its_error(call, slope, tmp_path):
+    _, theirs = original("liblinear-train", "-C", "-s", "11", slope, folder=tmp_path)
+    status, ours, _ = call("as", "train", "-C", "-s", "11", slope)
+    assert status == 0
+
+    def first_of_each_p(text):
+        lines = [line.split("\t")[:2] for line in text.splitlines() if line.startswith("log2c=")]
+        return {p: C for C, p in reversed(lines)}
+
+    assert first_of_each_p(ours) == first_of_each_p(theirs)
+    lowest = [float(text.split("CV MSE = ")[1]) for text in (ours, theirs)]
+    assert lowest[0] == pytest.approx(lowest[1], rel=0.1)  # other folds
+
+
+def test_the_search_for_p_begins_at_p_and_prints_the_best(call, slope):
+    status, out, _ = call("as", "train", "-C", "-s", "11", "-p", "0.2", "-c", "1024", "-v", "3", slope)
+    assert status == 0
+    lines = [line for line in out.splitlines() if line.startswith("log2c=")]
+    tubes = [float(line.split("p=")[1].split()[0]) for line in lines]
+    assert tubes == sorted(tubes, reverse=True)
+    assert max(tubes) <= 0.2
+    assert tubes[-1] == 0.0
+    errors = [float(line.split("error=")[1]) for line in lines]
+    assert len(lines) % 11 == 0  # 2^10 to 2^20
+    assert out.splitlines()[-1].endswith(f"CV MSE = {min(errors):g}")
+
+
 @pytest.mark.parametrize(
     ("letters", "rule"),
     [
         ("-R -s 1", "-R needs -B 1 and type -s 0, -s 2, -s 5, -s 6 or -s 11"),
-        ("-C -s 1", "-C needs type -s 0 or -s 2"),
+        ("-C -s 1", "-C needs type -s 0, -s 2 or -s 11"),
     ],
 )
 def test_what_cannot_be_had_is_refused(letters, rule, call, two):

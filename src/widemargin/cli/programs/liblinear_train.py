@@ -21,7 +21,7 @@ TYPES = {  # by -s: estimator, its parameters, default of -e, and whether -e is 
     21: ("LinearOneClassSVM", {}, _PRIMAL, False),
 }
 _WITH_FREE_INTERCEPT = (0, 2, 5, 6, 11)
-_WITH_SEARCH = (0, 2)
+_WITH_SEARCH = (0, 2, 11)
 
 OPTIONS = (
     Option("-s", "1", "type: 0 to 7 classification, 11 to 13 regression, 21 one-class",
@@ -30,7 +30,8 @@ OPTIONS = (
            "`LinearSVR` (11, 12 squared; 13), `LinearOneClassSVM` (21)",
            one_of("0", "1", "2", "3", "4", "5", "6", "7", "11", "12", "13", "21")),
     Option("-c", "1", "C", "`C`; with -C where the search begins", positive),
-    Option("-p", "0.1", "half the width of the tube of regression", "`epsilon`", non_negative),
+    Option("-p", "0.1", "half the width of the tube of regression", "`epsilon`; with -C where the search begins",
+           non_negative),
     Option("-n", "0.5", "nu of one-class", "`nu`", positive),
     Option("-e", "", "tolerance", 'of types 1, 3, 12, 13 `tol` with `solver="dcd"` and `stopping="kkt"`; of others a '
            "relative gap of e/100", positive, default_words="by type"),
@@ -41,14 +42,14 @@ OPTIONS = (
     Option("-wi", "1", "factor of C for class i", "`class_weight`", positive),
     Option("-v", "", "cross-validate with so many folds, and write no model",
            "the same; folds are stratified, and the same each time", whole(2)),
-    Option("-C", "", "search for C by cross-validation, with types 0 and 2",
-           "`c_path`, over powers of 2 up to 1024; that of type 11 for C and p is `widemargin grid`", None),
+    Option("-C", "", "search for C by cross-validation, with types 0 and 2; for C and p with type 11",
+           "`c_path`, over powers of 2 up to 1024, with type 11 up to 1048576 for each of 20 values of p", None),
     Option("-q", "", "print nothing", "the same", None),
 )  # fmt: skip
 
 
 def run(arguments):
-    """Train and write the model, cross-validate, or search for C; return the exit status."""
+    """Train and write the model, cross-validate, or search for C and p; return the exit status."""
     from widemargin.workflows.originals import liblinear
     from widemargin.workflows.originals.libsvm import cross_validated_lines
 
@@ -57,7 +58,8 @@ def run(arguments):
     folds = arguments["-v"]
     with working(quiet=quiet):
         if arguments["-C"]:
-            lines, quiet = liblinear.searched_lines(model, data, folds or 5, arguments.given.get("-c")), False
+            begin = arguments.given.get("-c"), arguments.given.get("-p")
+            lines, quiet = liblinear.searched_lines(model, data, folds or 5, *begin), False
         elif folds is not None:
             lines, quiet = cross_validated_lines(model, data, folds), False
         else:
@@ -76,7 +78,7 @@ def _estimator(arguments):
     if arguments["-R"] and (kind not in _WITH_FREE_INTERCEPT or bias != 1.0):
         raise UsageError("-R needs -B 1 and type -s 0, -s 2, -s 5, -s 6 or -s 11")
     if arguments["-C"] and kind not in _WITH_SEARCH:
-        raise UsageError("-C needs type -s 0 or -s 2; widemargin grid searches for other parameters")
+        raise UsageError("-C needs type -s 0, -s 2 or -s 11; widemargin grid searches for other parameters")
     tol = arguments["-e"] or default_tol
     criterion = {"solver": "dcd", "stopping": "kkt", "tol": tol} if is_kkt else {"tol": tol / 100.0}
     if name == "LinearOneClassSVM":

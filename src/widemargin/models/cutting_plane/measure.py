@@ -219,7 +219,7 @@ class MeasureSVC(BinaryPlaneModel):
 
     def _fit_labels(self, X, label):
         """Set the weights and the intercept for labels 0 and 1."""
-        risk = measure_risk(self.measure, np.where(label == 1, 1.0, -1.0), self.C)
+        risk = self._risk_of(np.where(label == 1, 1.0, -1.0))
         has_column = self.fit_intercept and risk.depends_on_intercept
         intercept = self._minimise(X, risk, self.intercept_scaling if has_column else 0.0)
         has_intercept = self.fit_intercept or self.scaling is not None
@@ -228,3 +228,7 @@ class MeasureSVC(BinaryPlaneModel):
             self.intercept_ = np.zeros(1)
             self.intercept_ = -thresholds(self._scores_of_checked(X).ravel(), label, 2)
         return self
+
+    def _risk_of(self, sign):
+        """Return the risk of the measure, for rows of these signs."""
+        return measure_risk(self.measure, sign, self.C)

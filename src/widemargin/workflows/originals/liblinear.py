@@ -1,14 +1,15 @@
 """What LIBLINEAR's train does: train with its model text, and search for C along powers of two.
 
 LIBLINEAR begins its search where C is so small that the weights hardly differ from zero: at the largest power of 2 that
-is at most 1 / (2 n max |x|²), and for regression with p = 0.1 at a bound of the same kind.
+is at most 1 / (2 n max |x|²), and for regression 0.01 Σ max(|y| − p, 0)² / (8 (Σ |y|)² max |x|²). For regression it
+searches for p, too, half the width of the tube: 20 values below the largest |y|, from the largest down to 0.
 """
 
 import math
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_regressor
+from sklearn.base import BaseEstimator, clone, is_regressor
 
 from widemargin.data.products import squared_norms
 from widemargin.selection.c_path import c_path
@@ -16,7 +17,8 @@ from widemargin.workflows.files import naming_the_file
 from widemargin.workflows.model_rows import ReadOptions, read_training_rows
 from widemargin.workflows.train import train_file
 
-_LARGEST_C = 1024.0
+_LARGEST_C, _LARGEST_C_OF_REGRESSION = 2.0**10, 2.0**20
+_N_TUBES = 20  # values of p
 
 
 def trained_lines(model: BaseEstimator, data: str, output: str | None, *, is_dual: bool) -> list[str]:
@@ -34,23 +36,66 @@ def trained_lines(model: BaseEstimator, data: str, output: str | None, *, is_dua
     return lines
 
 
-def searched_lines(model: Any, data: str, n_folds: int, start: float | None) -> list[str]:
-    """Return the score by cross-validation for each C, and the best, as train -C prints them."""
+def searched_lines(
+    model: Any, data: str, n_folds: int, first_C: float | None = None, first_p: float | None = None
+) -> list[str]:
+    """Return the score by cross-validation for each C, of regression for each p and C, and the best, as train -C does.
+
+    The search goes from `first_C` upwards and from `first_p` downwards; None is where LIBLINEAR begins.
+    """
     rows = read_training_rows(model, data, ReadOptions("liblinear", None, "auto", np.float64))
-    first = _first_C(rows.X) if start is None else start
-    Cs = first * 2.0 ** np.arange(max(1, math.floor(math.log2(_LARGEST_C / first)) + 1))
-    is_regression = is_regressor(model)
-    scoring = "neg_mean_squared_error" if is_regression else "accuracy"
-    path = naming_the_file(data, c_path, model, rows.X, rows.y, Cs, cv=n_folds, scoring=scoring)
-    means = path.scores.mean(axis=0)
-    word, values = ("MSE", -means) if is_regression else ("rate", 100.0 * means)
-    lines = [f"log2c={math.log2(C):7.2f}\t{word}={value:g}" for C, value in zip(path.Cs, values, strict=True)]
-    best = path.best
-    measure = f"CV MSE = {values[best]:g}" if is_regression else f"CV accuracy = {values[best]:g}%"
-    return [*lines, f"Best C = {path.Cs[best]:g}  {measure}"]
+    lines = [f"Doing parameter search with {n_folds}-fold cross validation."]
+    if not is_regressor(model):
+        path = _path(model, data, rows, n_folds, first_C or _first_C(rows.X), _LARGEST_C)
+        rates = 100.0 * path.scores.mean(axis=0)
+        lines += [f"{_log2(C)}\trate={rate:g}" for C, rate in zip(path.Cs, rates, strict=True)]
+        return [*lines, f"Best C = {path.Cs[path.best]:g}  CV accuracy = {rates[path.best]:g}%"]
+    best = (np.inf, 0.0, 0.0)
+    for p in _tubes(rows.y, first_p):
+        model = clone(model).set_params(epsilon=p)
+        first = min(first_C or _first_C_of_regression(rows.X, rows.y, p), _LARGEST_C_OF_REGRESSION)
+        path = _path(model, data, rows, n_folds, first, _LARGEST_C_OF_REGRESSION, "neg_mean_squared_error")
+        errors = -path.scores.mean(axis=0)
+        lines += [
+            f"{_log2(C)}\tp={p:7.2f}\tMean squared error={error:g}" for C, error in zip(path.Cs, errors, strict=True)
+        ]
+        best = min(best, (errors[path.best], path.Cs[path.best], p))
+    error, C, p = best
+    return [*lines, f"Best C = {C:g} Best p = {p:g}  CV MSE = {error:g}"]
+
+
+def _path(model, data, rows, n_folds, first, largest, scoring="accuracy"):
+    """Return the path over the powers of two from `first`, times these, to the largest."""
+    Cs = first * 2.0 ** np.arange(max(1, math.floor(math.log2(largest / first)) + 1))
+    return naming_the_file(data, c_path, model, rows.X, rows.y, Cs, cv=n_folds, scoring=scoring)
+
+
+def _log2(C):
+    return f"log2c={math.log2(C):7.2f}"
+
+
+def _tubes(y, first):
+    """Return the values of p, in descending order: multiples of a twentieth of the largest absolute target."""
+    step = float(np.abs(y).max()) / _N_TUBES
+    last = _N_TUBES - 1 if first is None or step == 0.0 else min(int(first / step), _N_TUBES - 1)
+    return step * np.arange(last, -1, -1) if step > 0.0 else np.zeros(1)
 
 
 def _first_C(X):
     """Return the power of two at which the search for C begins."""
     longest = float(squared_norms(X).max())
-    return 2.0 ** math.floor(math.log2(1.0 / (2.0 * X.shape[0] * longest))) if longest > 0.0 else 1.0
+    return _power_below(1.0 / (2.0 * X.shape[0] * longest)) if longest > 0.0 else 1.0
+
+
+def _first_C_of_regression(X, y, p):
+    """Return the power of two at which the search for C of squared epsilon-insensitive losses begins.
+
+    Targets within the tube have no loss; if all are, no C changes the weights, and the search has one value.
+    """
+    loss = float(np.sum(np.maximum(np.abs(y) - p, 0.0) ** 2))
+    scale = 8.0 * float(np.abs(y).sum()) ** 2 * float(squared_norms(X).max())
+    return _power_below(0.01 * loss / scale) if loss > 0.0 and scale > 0.0 else _LARGEST_C_OF_REGRESSION
+
+
+def _power_below(number):
+    return 2.0 ** math.floor(math.log2(number))

@@ -29,7 +29,7 @@ def rank(settings, X, y, qid):
         basis = basis_of(X, "ranking with a kernel")  # points that depend on others are left out
         options |= {"kernel": settings.kernel, "basis": basis, **settings.kernel_numbers}
     model = RankSVM(**options).fit(X, y, qid=qid)
-    length = _length(model)
+    length = length_of(model)
     facts = {
         "iterations": int(model.n_iter_),
         "pairs": n_pairs,
@@ -41,7 +41,7 @@ def rank(settings, X, y, qid):
     return model, facts | _facts_of_pairs(settings, X, y, query, model.decision_function(X))
 
 
-def _length(model):
+def length_of(model):
     """Return |w|, in the space of the kernel."""
     if not hasattr(model, "basis_"):
         return float(np.linalg.norm(model.coef_))

@@ -9,11 +9,18 @@ and C = 2500 c. The error rate is the mean hinge loss, LinearSVC with C = 100 c 
 C = 100 c. SVM-Perf's precision@k is that of labellings with at least k positive rows, and its recall@k that of
 labellings with at most k; MeasureSVC's are those of exactly k. The objective of SVM-Perf is at most 100 c, at w = 0, so
 that a relative gap of e/100 is an absolute one of at most e c.
+
+With slack rescaling (-o 1), ξ >= Δ(z) (1 + 100/n Σ_i ½ (z_i − y_i) <w, x_i>): w = v / 50, and C = 250,000 c, of the
+zero/one loss 2,500 c as before. Squared slacks (-p 2) are c ξ²: `squared_slack`.
+
+With a kernel, scores are those of a function of basis points: all rows, which is the exact machine, or so many. The
+constant feature is one of the rows' features, as in the original. It does not change the kernel exp(−g |a − b|²), and
+adds its square times s to r of the others.
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +32,7 @@ from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.cutting_plane.roc_area import ROCAreaSVC
 from widemargin.models.linear import LinearSVC
 from widemargin.persistence.model_file import save_model
+from widemargin.problems.rescaled_measures import RescaledMeasureRisk
 from widemargin.workflows.errors import FileError
 from widemargin.workflows.files import (
     check_target,
@@ -36,8 +44,34 @@ from widemargin.workflows.files import (
     write_lines,
 )
 from widemargin.workflows.model_rows import read_rows_for
+from widemargin.workflows.originals.squared_slack import minimise_squared
 from widemargin.workflows.originals.svm_light import scores_of
+from widemargin.workflows.originals.svm_light_ranking import length_of
+from widemargin.workflows.originals.svm_light_unbiased import basis_of
 from widemargin.workflows.originals.svm_struct_text import learned_lines, perf_lines, rank_lines
+
+
+@dataclass(frozen=True)
+class StructKernel:
+    """A kernel: its name, its numbers as MeasureSVC calls them, and the number of basis points; None is all rows."""
+
+    name: str = "linear"
+    numbers: dict = field(default_factory=dict)
+    n_points: int | None = None
+
+    def parameters(self, X, constant=0.0):
+        """Return the parameters of an estimator for rows X with a constant feature."""
+        if self.name == "linear":
+            return {}
+        numbers = dict(self.numbers)
+        if "coef0" in numbers:
+            numbers["coef0"] += numbers["gamma"] * constant**2
+        has_all = self.n_points is None or self.n_points >= X.shape[0]
+        basis = basis_of(X, "a kernel without --k") if has_all else self.n_points
+        return {"kernel": self.name, "basis": basis, **numbers}
+
+
+LINEAR = StructKernel()
 
 
 @dataclass(frozen=True)
@@ -58,6 +92,11 @@ class PerfSettings:
         Tolerance of the loss in percent.
     plain : bool
         Whether the cutting planes are SVM-Perf's, without line search.
+    squared : bool
+        Whether the slack is squared.
+    rescaled : bool
+        Whether the loss multiplies the slack instead of being added to the margin; not for ROC area.
+    kernel : StructKernel
     """
 
     C: float = 0.01
@@ -66,6 +105,9 @@ class PerfSettings:
     fraction: float = 0.0
     tol: float = 0.1
     plain: bool = False
+    squared: bool = False
+    rescaled: bool = False
+    kernel: StructKernel = LINEAR
 
 
 @dataclass(frozen=True)
@@ -76,6 +118,7 @@ class RankSettings:
     loss: int = 1
     tol: float = 0.001
     plain: bool = False
+    kernel: StructKernel = LINEAR
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +147,21 @@ def learn_measure_file(settings: PerfSettings, data: str, output: str) -> Learne
     sign = np.where(y > 0, 1, -1)
     if len(np.unique(sign)) < 2:
         raise FileError(f"{name_of(data)}: all rows are of one class; there must be positive and negative labels")
-    made = _LOSSES[settings.loss](settings, sign)
     n_features = X.shape[1] + (settings.constant != 0.0)
     n_positive = int(np.sum(sign > 0))
     properties = f"{n_features} features, {len(y)} examples ({n_positive} pos / {len(y) - n_positive} neg)"
-    return _learned(made, settings.C, data, output, properties, (X, sign))
+
+    def fit(C, tol):
+        made = _translation(replace(settings, C=C, tol=tol), sign)
+        made.estimator.set_params(**settings.kernel.parameters(X, settings.constant))
+        return _fitted(made, C, data, (X, sign))
+
+    started = time.process_time()
+    if settings.squared:
+        fitted = minimise_squared(partial(fit, tol=0.25 * settings.tol), settings.C, settings.tol / 100.0)
+    else:
+        fitted = fit(settings.C, settings.tol)
+    return _written(fitted, settings, output, properties, started)
 
 
 def learn_ranking_file(settings: RankSettings, data: str, output: str) -> LearnedStructure:
@@ -125,41 +178,66 @@ def learn_ranking_file(settings: RankSettings, data: str, output: str) -> Learne
         tol=settings.tol,
         solver=_solver(settings),
         max_iter=None,
+        **settings.kernel.parameters(X),
     )
     properties = f"{X.shape[1]} features, {len(pairs)} rankings, {len(y)} examples"
-    return _learned(_Translation(estimator), settings.C, data, output, properties, (X, y, qid))
+    started = time.process_time()
+    fitted = _fitted(_Translation(estimator), settings.C, data, (X, y, qid))
+    return _written(fitted, settings, output, properties, started)
 
 
-def _learned(made, C, data, output, properties, rows):
-    """Fit the estimator to the rows, give it the original's weights, write it, and return the LearnedStructure."""
-    started, model = time.process_time(), made.estimator
+@dataclass(frozen=True)
+class _Fitted:
+    """A machine with the weights of the original program, and facts about it."""
+
+    model: Any
+    facts: dict
+
+
+def _fitted(made, C, data, rows):
+    """Fit the estimator to the rows, give it the original's weights, and return it with its objectives."""
+    model = made.estimator
     naming_the_file(data, model.fit, *rows)
-    seconds = time.process_time() - started
     if made.measure is not None:
         model.measure = made.measure
-    model.coef_ = made.factor * model.coef_
+    if isinstance(model, _SlackRescaledSVC):
+        model.__class__ = MeasureSVC  # it is written and read as one
+    weights = "basis_coef_" if hasattr(model, "basis_") else "coef_"
+    setattr(model, weights, made.factor * getattr(model, weights))
     model.intercept_ = made.factor * model.intercept_ * made.has_constant
-    with naming(output):
-        save_model(model, output, format="svmlight")
     primal = made.factor**2 * model.objective_
     length = _length(model)
     facts = {
-        "properties": properties,
         "primal": primal,
         "dual": primal * (1.0 - max(model.gap_, 0.0)),
         "length": length,
         "slack": (primal - 0.5 * length**2) / C,
         "iterations": int(model.n_iter_),
-        "C": C,
-        "seconds": seconds,
     }
-    return LearnedStructure(model, facts, tuple(learned_lines(facts)))
+    return _Fitted(model, facts)
+
+
+def _written(fitted, settings, output, properties, started):
+    """Write the model, and return the LearnedStructure; the processor time since `started` was spent on training."""
+    seconds = time.process_time() - started
+    with naming(output):
+        save_model(fitted.model, output, format="svmlight")
+    is_linear = settings.kernel.name == "linear"
+    facts = fitted.facts | {"properties": properties, "C": settings.C, "seconds": seconds, "is_linear": is_linear}
+    return LearnedStructure(fitted.model, facts, tuple(learned_lines(facts)))
 
 
 def _length(model):
     """Return |w|, with the weight of the constant feature."""
     constant = float(np.ravel(model.intercept_)[0]) / getattr(model, "intercept_scaling", 1.0)
-    return float(np.hypot(np.linalg.norm(model.coef_), constant))
+    return float(np.hypot(length_of(model), constant))
+
+
+class _SlackRescaledSVC(MeasureSVC):
+    """A MeasureSVC with slack rescaling."""
+
+    def _risk_of(self, sign):
+        return RescaledMeasureRisk(self.measure, sign, self.C)
 
 
 def _solver(settings):
@@ -167,7 +245,9 @@ def _solver(settings):
 
 
 def _intercept(settings):
-    """Return the parameters of a constant feature."""
+    """Return the parameters of a constant feature; with a kernel, it is one of the features of the rows."""
+    if settings.kernel.name != "linear":
+        return {"fit_intercept": False}
     return {"fit_intercept": settings.constant != 0.0, "intercept_scaling": settings.constant or 1.0}
 
 
@@ -192,9 +272,12 @@ def _of_measure(name: str) -> Callable:
     def make(settings, sign):
         k = _k(settings, sign, name) if name in _OF_COUNTS else 0
         options = {"tol": settings.tol / 100.0, "solver": _solver(settings), "max_iter": None, **_intercept(settings)}
+        estimator, scale, factor = (
+            (_SlackRescaledSVC, 250_000.0, 0.02) if settings.rescaled else (MeasureSVC, 25.0, 2.0)
+        )
         measure = partial(_OF_COUNTS[name], k) if k else name
         return _Translation(
-            MeasureSVC(measure, C=25.0 * settings.C, **options), 2.0, measure=f"{name}{k}" if k else None
+            estimator(measure, C=scale * settings.C, **options), factor, measure=f"{name}{k}" if k else None
         )
 
     return make
@@ -225,10 +308,19 @@ def _k(settings, sign, name):
     return min(max(1, int(fraction * np.sum(sign > 0))), len(sign))
 
 
+def _translation(settings, sign):
+    """Return the estimator of a loss; the error rate is a LinearSVC unless it has a kernel or rescales the slack."""
+    is_linear = settings.kernel.name == "linear" and not settings.rescaled
+    if settings.loss == _ERROR_RATE and is_linear:
+        return _of_error(settings, sign)
+    return _LOSSES[settings.loss](settings, sign)
+
+
+_ERROR_RATE = 2
 _LOSSES = {
     0: _of_zero_one,
     1: _of_measure("f1"),
-    2: _of_error,
+    _ERROR_RATE: _of_measure("error"),
     3: _of_measure("prbep"),
     4: _of_measure("precision@"),
     5: _of_measure("recall@"),

@@ -22,7 +22,8 @@ def learned_lines(facts):
     yield f"Norm of weight vector: |w|={facts['length']:.5f}"
     yield f"Value of slack variable (global): xi={facts['slack']:.5f}"
     yield f"Runtime in cpu-seconds: {facts['seconds']:.2f}"
-    yield "Compacting linear model...done"
+    if facts["is_linear"]:
+        yield "Compacting linear model...done"
     yield "Writing learned model...done"
 
 
