@@ -11,12 +11,17 @@ import io
 import os
 import posixpath
 import re
+import sys
 from functools import cache
 from pathlib import Path, PurePosixPath
 from unittest.mock import patch
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
+
+sys.path.insert(0, str(Path(__file__).parent))  # hooks are loaded as a file, without their folder
+
+from gallery import gallery
 
 ROOT = Path(__file__).parents[2]
 HELP_TEXTS = "<!-- help texts -->"
@@ -57,11 +62,13 @@ def _heading(path):
 
 
 def on_files(files, config):
-    """Add the pages whose text stands outside `docs/`."""
+    """Add the pages whose text stands outside `docs/`, and the gallery of examples."""
     for path, place in _placed().items():
         text = (ROOT / path).read_text(encoding="utf-8")
         content = _as_source_page(path, text) if path.endswith(".py") else text
         files.append(File.generated(config, place, content=content))
+    for place, made in gallery().items():
+        files.append(File.generated(config, place, content=made))
     return files
 
 
@@ -74,6 +81,8 @@ def on_page_markdown(markdown, page, config, files):
     """Put help texts and tables of files in their places, and lead links that leave `docs/` to pages of the site."""
     placed = _placed()
     stands = {place: path for path, place in placed.items()}
+    if page.file.src_uri.startswith("examples/"):
+        return markdown  # links there are those of the site
     own = stands.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     if own.endswith(".py"):
         return markdown
