@@ -5,7 +5,7 @@ VENV   := .venv
 OLDEST := .venv-oldest
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-oldest test-nightly lint docs bench bench-quick clean
+.PHONY: help demo test test-oldest test-nightly lint docs dist bench bench-quick clean
 
 help:  ## list the targets; so does make without one
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,20 @@ lint: $(VENV)/.installed-test  ## check the style of the code, and change nothin
 # The theme's notice about its successor is no warning of ours.
 docs: $(VENV)/.installed-docs  ## the documentation site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# In environments of its own, from the sdist to a fit; a part of the tests from the unpacked sdist.
+DIST := build/dist
+dist:  ## sdist and wheel in build/dist/files, checked, installed into an empty environment and tried
+	rm -rf $(DIST) && mkdir -p $(DIST)
+	$(PYTHON) -m venv $(DIST)/tools && $(DIST)/tools/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	$(DIST)/tools/bin/python -m build --outdir $(DIST)/files
+	$(DIST)/tools/bin/python -m twine check --strict $(DIST)/files/*
+	$(PYTHON) -m venv $(DIST)/empty && $(DIST)/empty/bin/python -m pip install --quiet --disable-pip-version-check $(DIST)/files/*.whl
+	cd $(DIST) && empty/bin/widemargin --version && empty/bin/python -c "from widemargin import SVC; print(SVC().fit([[0.0], [1.0]], [0, 1]).gap_)"
+	tar -xzf $(DIST)/files/*.tar.gz -C $(DIST) && mv $(DIST)/widemargin-* $(DIST)/sources
+	$(DIST)/empty/bin/python -m pip install --quiet --disable-pip-version-check "$$(echo $(DIST)/files/*.whl)[test,demo]"
+	cd $(DIST) && empty/bin/widemargin demo --size 0.02 --limit 0 --output demo
+	cd $(DIST)/sources && ../empty/bin/python -m pytest -q -n 2 -p no:cacheprovider tests/models/test_html_repr.py tests/problems tests/kernels
 
 bench: $(VENV)/.installed-bench  ## every page of benchmarks/results, at most 3 hours; a run that was ended goes on
 	$(BIN)/python -m benchmarks run

@@ -14,7 +14,7 @@ X, y = load_digits(return_X_y=True)
 X, y = X / 16, y == 8
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 for solver in ("dcd", "newton", "ocas"):
-    settings = {"C": 10, "tol": 1e-6, "solver": solver, "max_iter": 5000, "random_state": 0}
+    settings = {"C": 0.1, "tol": 1e-5, "solver": solver, "max_iter": 5000, "random_state": 0}
     model = LinearSVC(loss="hinge", **settings).fit(X, y)
     history = model.history_
     axes.semilogy(history["passes"], history["gap"].clip(1e-7, 1), marker=".", label=solver)

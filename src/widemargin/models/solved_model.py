@@ -53,6 +53,18 @@ _NOT_OF_THE_PROBLEM = {  # parameters that may change between a checkpoint and t
 }  # fmt: skip
 
 
+_CERTIFICATE = ("gap_", "status_", "solver_", "objective_")  # in the order in which notebooks show them
+
+
+class _Words(str):
+    """A text that scikit-learn's tables show up to thirty characters, of other texts nine."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return str(self)
+
+
 class SolvedModel(CallbackSupportMixin, BaseEstimator):
     """A model fitted by solvers with a certificate. Subclasses state the problems and keep their solutions.
 
@@ -82,6 +94,16 @@ class SolvedModel(CallbackSupportMixin, BaseEstimator):
         fit = getattr(cls, "fit", None)
         if fit is not None and not hasattr(fit, "__wrapped__"):
             cls.fit = with_callbacks(fit)
+
+    def _get_fitted_attr_html(self, doc_link=""):
+        """Return the table of fitted attributes for notebooks, the certificate first (scikit-learn 1.9 and later)."""
+        table = super()._get_fitted_attr_html(doc_link)
+        first = {name: table.data.pop(name) for name in _CERTIFICATE if name in table.data}
+        for shown in first.values():
+            if isinstance(shown["value"], str):
+                shown["value"] = _Words(shown["value"])
+        table.data = first | table.data
+        return table
 
     def _validate_params(self):
         """Raise ValueError if a parameter violates its constraint, or is an integer beyond double precision."""
