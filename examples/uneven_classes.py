@@ -1,7 +1,7 @@
 """Uneven classes: minimise the measure itself.
 
-Three in a hundred rows are positive. A hinge loss is low if almost no row is called positive; `MeasureSVC`
-minimises an upper bound of 1 − F1 instead, a measure of all predictions together.
+Three in a hundred rows are positive. A hinge loss is low if almost no row is called positive, and with balanced
+weights too many are. `MeasureSVC` minimises an upper bound of 1 − F1 instead, a measure of all predictions together.
 """
 
 import matplotlib.pyplot as plt
@@ -11,12 +11,12 @@ from sklearn.model_selection import train_test_split
 
 from widemargin import LinearSVC, MeasureSVC
 
-X, y = make_classification(6000, 20, n_informative=4, weights=[0.97], flip_y=0.01, class_sep=0.7, random_state=1)
+X, y = make_classification(20_000, 20, n_informative=8, weights=[0.97], flip_y=0, random_state=2)
 X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
 machines = {
-    "hinge": LinearSVC(loss="hinge", C=0.01, random_state=0),
-    "hinge, balanced": LinearSVC(loss="hinge", C=0.01, class_weight="balanced", random_state=0),
-    "F1": MeasureSVC("f1", C=100),
+    "hinge": LinearSVC(loss="hinge", random_state=0),
+    "hinge, balanced": LinearSVC(loss="hinge", class_weight="balanced", random_state=0),
+    "F1": MeasureSVC("f1", C=1000),
 }
 measures = {"precision": precision_score, "recall": recall_score, "F1": f1_score}
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")

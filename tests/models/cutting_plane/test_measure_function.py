@@ -129,3 +129,13 @@ def test_cross_validation_of_a_file_names_the_function(tmp_path, cancer):
     validated = cross_validate_file(MeasureSVC(balanced_error, C=10.0), tmp_path / "rows", n_folds=2)
     assert validated.description == "MeasureSVC, balanced_error, linear"
     assert 0.0 <= validated.measures["value"] < 0.2
+
+
+@pytest.mark.parametrize("kernel", [{}, {"kernel": "rbf", "basis": 10}], ids=["linear", "basis"])
+def test_a_model_whose_weights_are_all_zero_says_so(kernel):
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((2000, 2)), random.random(2000) < 0.03  # labels that have nothing to do with X
+    with pytest.warns(UserWarning, match="All weights are zero: the classes overlap so much"):
+        model = MeasureSVC("f1", C=10.0, **kernel).fit(X, y)
+    assert not model.predict(X).any()
+    assert model.status_ == "converged"

@@ -15,6 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from widemargin._runtime.warning import warn_caller
 from widemargin.models.argument_types import (
     BasisChoice,
     BasisPoints,
@@ -32,6 +33,7 @@ from widemargin.models.cutting_plane.base import BinaryPlaneModel
 from widemargin.models.solved_model import POSITIVE
 from widemargin.problems.measures import measure_risk
 from widemargin.problems.ranking import thresholds
+from widemargin.solvers.contract import Status
 
 
 class MeasureSVC(BinaryPlaneModel):
@@ -227,7 +229,18 @@ class MeasureSVC(BinaryPlaneModel):
         if self.fit_intercept and not risk.depends_on_intercept:
             self.intercept_ = np.zeros(1)
             self.intercept_ = -thresholds(self._scores_of_checked(X).ravel(), label, 2)
+        self._warn_of_zero_weights()
         return self
+
+    def _warn_of_zero_weights(self):
+        """Warn if all weights are zero, which is the optimum where the classes overlap too much for the measure."""
+        weights = self.basis_coef_ if self._is_on_basis else self.coef_
+        if self.status_ == Status.CONVERGED.value and not np.any(weights):
+            warn_caller(
+                "All weights are zero: the classes overlap so much that no weights lower the bound of the loss of "
+                f"measure={self.measure!r}, and all rows have the same score. Use ROCAreaSVC, or LinearSVC with "
+                "class_weight='balanced', and choose a threshold; or other features, or a kernel."
+            )
 
     def _risk_of(self, sign):
         """Return the risk of the measure, for rows of these signs."""
