@@ -27,6 +27,7 @@ class Headline:
     is_ours_above: bool = False  # the column is ours / theirs
     over: str = ""  # column of our seconds, if the other column has theirs instead of ratios
     first: str = ""  # words for README.md, which has some of the headlines only
+    short: str = ""  # words for the picture
 
 
 _IMPORT = (("what", "import and name an estimator"),)
@@ -37,6 +38,7 @@ HEADLINES = [
         "sums",
         "LIBLINEAR / auto",
         first="`LinearSVC`, sums over C: LIBLINEAR",
+        short="linear:\nLIBLINEAR",
     ),
     Headline("linear, every C: LIBLINEAR", "linear", "grid", "LIBLINEAR / auto"),
     Headline(
@@ -45,6 +47,7 @@ HEADLINES = [
         "sums",
         "LIBLINEAR / widemargin",
         first='`LinearSVC(penalty="l1")`, sums over C: LIBLINEAR',
+        short="L1 penalty:\nLIBLINEAR",
     ),
     Headline(
         "log loss, sums over C: the best of LIBLINEAR and scikit-learn",
@@ -73,6 +76,7 @@ HEADLINES = [
         "training",
         "scikit-learn / ours, 1 thread",
         first="`SVC`, `SVR`, one thread: scikit-learn",
+        short="kernels:\nscikit-learn",
     ),
     Headline(
         "kernel, all threads: LIBSVM",
@@ -80,6 +84,7 @@ HEADLINES = [
         "training",
         "LIBSVM / ours, * threads",
         first="`SVC`, `SVR`, two threads: LIBSVM",
+        short="kernels:\nLIBSVM",
     ),
     Headline(
         "kernel, all threads: intelex",
@@ -87,6 +92,7 @@ HEADLINES = [
         "training",
         "intelex / ours, * threads",
         first="`SVC`, `SVR`, two threads: scikit-learn-intelex",
+        short="kernels:\nintelex",
     ),
     Headline("kernel, small sets, all threads: LIBSVM", "kernel", "small", "LIBSVM / ours, * threads"),
     Headline("kernel, small sets, all threads: intelex", "kernel", "small", "intelex / ours, * threads"),
@@ -111,6 +117,7 @@ HEADLINES = [
         "small",
         "scikit-learn / ours",
         first="50 to 4,435 rows, default calls: scikit-learn",
+        short="small sets:\nscikit-learn",
     ),
     Headline("50 to 4,435 rows, default calls: intelex", "small", "small", "intelex / ours"),
     Headline(
@@ -119,6 +126,7 @@ HEADLINES = [
         "grid",
         "GridSearchCV / grid_search",
         first="`grid_search`: scikit-learn's GridSearchCV",
+        short="grids:\nGridSearchCV",
     ),
     Headline(
         "cutting planes: the OCAS program",
@@ -126,6 +134,7 @@ HEADLINES = [
         "ocas-program",
         "2 threads: theirs / ours",
         first="cutting planes: the OCAS program",
+        short="cutting planes:\nOCAS",
     ),
     Headline("several classes at once: the MSVMOCAS program", "cutting-planes", "classes", "msvmocas / auto"),
     Headline(
@@ -175,6 +184,7 @@ EXCERPTS = {  # name of the marker: page, section, columns; all columns if there
     "reading": ("reading", "reading", ["file", "MB", "ours", "scikit-learn", "scikit-learn / ours", "ours, MB/s"]),
 }  # fmt: skip
 TARGETS = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
+PICTURE = ROOT / "docs" / "headlines.png"
 _NOT_MADE = "This page has not been made yet."
 
 
@@ -284,6 +294,27 @@ def path_of_results(target):
     return "benchmarks/results" if target.parent == ROOT else "../benchmarks/results"
 
 
+def draw(path, folder=RESULTS):
+    """Draw the medians and ranges of README.md's headlines, large enough for a telephone."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    chosen = [(one, row) for one in HEADLINES if one.short and (row := headline_row(one, folder)) is not None]
+    with mpl.rc_context({"font.size": 13, "axes.spines.top": False, "axes.spines.right": False}):
+        figure, axes = plt.subplots(figsize=(6, 0.62 * len(chosen) + 1.2), layout="constrained")
+        for place, (one, (_, *figures, _, _)) in enumerate(chosen):
+            median, smallest, largest = (read(text).value for text in figures)
+            axes.plot([smallest, largest], [place, place], color="#8fb8d8", linewidth=9, solid_capstyle="butt")
+            axes.plot(median, place, marker="o", markersize=10, color="#0b4a73")
+            axes.annotate(one.short, (0.22, place), va="center", annotation_clip=False, ha="right")
+        axes.axvline(1.0, color="0.3", linewidth=1)
+        axes.set(xscale="log", xlim=(0.3, 400), ylim=(len(chosen) - 0.4, -0.6), yticks=[])
+        axes.set_xticks([1, 3, 10, 30, 100, 300], labels=["1", "3", "10", "30", "100", "300"])
+        axes.set_xlabel("their seconds / ours: median and range")
+        figure.savefig(path, dpi=110)
+        plt.close(figure)
+
+
 def main(quick=False):
     """Write README.md and docs/benchmarks.md; after a quick run, a file beside its pages. Return the exit code."""
     if quick:
@@ -295,4 +326,6 @@ def main(quick=False):
     for target in TARGETS:
         target.write_text(made(target.read_text(encoding="utf-8"), RESULTS, path_of_results(target)), encoding="utf-8")
         print(f"written: {target}")
+    draw(PICTURE)
+    print(f"written: {PICTURE}")
     return 0

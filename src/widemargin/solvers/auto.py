@@ -36,7 +36,7 @@ coordinate step (a fifth for squared losses) from zero to the bound and a tolera
 sbm, or ocas if the intercept is not penalised. The speed of the disk does not enter: within these limits sbm needs
 fewer passes than newton and less time between them. Losses with an entropy, such as the log loss, are for newton and
 dcd only: newton up to a price of 150, or if the intercept is not penalised or rows are not in memory, otherwise dcd,
-which newton continues as above. If there are too many columns for a matrix, or fewer rows than columns, newton takes
+which newton continues as above; dcd comes first from a price of 13 on if the height is below 5. If there are too many columns for a matrix, or fewer rows than columns, newton takes
 its steps by conjugate gradients, and its price is 40. The measurements are in docs/which-solver.md.
 """
 
@@ -151,7 +151,10 @@ def _chosen_for_entropy(problem, settings, start):
         return newton, "the intercept is not penalised"
     if not problem.X.is_in_memory or settings.checkpoint is not None:
         return newton, "rows are not in memory" if settings.checkpoint is None else "it writes checkpoints"
-    if has_matrix(problem.X) and _price_of(problem) <= _MAX_PRICE_WITH_ENTROPY:
+    price = _price_of(problem) if has_matrix(problem.X) else np.inf
+    if start is None and _MIN_PRICE_TO_SWEEP_FIRST < price < np.inf and height(problem) < _MIN_HEIGHT_TO_CLIMB:
+        return _sweeps_then_newton, "small costs"
+    if price <= _MAX_PRICE_WITH_ENTROPY:
         return newton, "many rows for each column"
     if start is not None:
         return dcd, "a start"
