@@ -26,18 +26,19 @@ newton continues after sweeps if the gap decreases so slowly that newton is expe
 max_iter is used.
 
 Exceptions. One-class machines, whose dual variables have a fixed sum, are solved by pairs if their rows are in memory.
-Other problems of up to some hundred thousand entries are solved by newton with an active set, see
-`newton.active_set`. If the intercept is not penalised, newton is used up to a price of 1,000 or up to 300 columns,
-otherwise ocas. With stopping="kkt" or a start, only the lines of the table without newton apply, and climb is replaced
-by dcd, or by avsf if n < d. With a checkpoint, only solvers that write checkpoints are used: newton where it suits the
-problem whatever its costs are, otherwise ocas if the intercept is not penalised, and sbm if it is. With rows in blocks
-on disk, newton is used up to its number of columns, but sbm for a single problem with a price above 30, at most one
-coordinate step (a fifth for squared losses) from zero to the bound and a tolerance of 1e-4 or more; for more columns,
-sbm, or ocas if the intercept is not penalised. The speed of the disk does not enter: within these limits sbm needs
-fewer passes than newton and less time between them. Losses with an entropy, such as the log loss, are for newton and
-dcd only: newton up to a price of 150, or if the intercept is not penalised or rows are not in memory, otherwise dcd,
-which newton continues as above; dcd comes first from a price of 13 on if the height is below 5. If there are too many columns for a matrix, or fewer rows than columns, newton takes
-its steps by conjugate gradients, and its price is 40. The measurements are in docs/which-solver.md.
+Other problems of up to some hundred thousand entries are solved by newton with an active set, see `newton.active_set`.
+If the intercept is not penalised, newton is used up to a price of 1,000 or up to 300 columns, otherwise ocas. With
+stopping="kkt" or a start, only the lines of the table without newton apply, and climb is replaced by dcd, or by avsf if
+n < d. With a checkpoint, only solvers that write checkpoints are used: newton where it suits the problem whatever its
+costs are, otherwise ocas if the intercept is not penalised, and sbm if it is. With rows in blocks on disk, newton is
+used up to its number of columns, but sbm for a single problem with a price above 30, at most one coordinate step (a
+fifth for squared losses) from zero to the bound and a tolerance of 1e-4 or more; for more columns, sbm, or ocas if the
+intercept is not penalised. The speed of the disk does not enter: within these limits sbm needs fewer passes than newton
+and less time between them. Losses with an entropy, such as the log loss, are for newton and dcd only: newton up to a
+price of 150, or if the intercept is not penalised or rows are not in memory, otherwise dcd, which newton continues as
+above; dcd comes first from a price of 13 on if the height is below 5. If there are too many columns for a matrix, or
+fewer rows than columns, newton takes its steps by conjugate gradients, and its price is 40. The measurements are in
+docs/which-solver.md.
 """
 
 import numpy as np
