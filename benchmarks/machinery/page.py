@@ -17,6 +17,7 @@ from benchmarks.machinery.state import ROOT
 
 RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 _ATTEMPTS = 3  # at a unit in which others are busy
+_NOT_TOLD = ("quick", "folder")  # options that a page does not show; a folder is of this machine only
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,8 @@ class Page:
         head, units = self.records.head, [self.records.units[unit] for unit in self._units if self._is_there(unit)]
         packages = ", ".join(f"{name} {version}" for name, version in head["state"]["versions"].items())
         minutes = sum(one["seconds"] for one in units) / 60.0
-        settings = ", ".join(f"{name} {value}" for name, value in vars(self.options).items() if name != "quick")
+        told = {name: value for name, value in vars(self.options).items() if name not in _NOT_TOLD}
+        settings = ", ".join(f"{name} {value}" for name, value in told.items())
         words = [
             f"**This run.** Commit {head['commit']}; sources {head['state']['code']}.",
             f"{head['state']['machine']}; {packages}.",
