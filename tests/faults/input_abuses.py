@@ -6,6 +6,7 @@ with a line of JSON when it begins a case and another when it has judged it, so 
 ended the process.
 """
 
+import inspect
 import json
 import re
 import resource
@@ -454,7 +455,7 @@ def _applies(name, needs):
     if needs == "y":
         return name not in ("OneClassSVM", "LinearOneClassSVM")
     if needs in ("sample_weight", "qid"):
-        return needs in estimator.fit.__code__.co_varnames[: estimator.fit.__code__.co_argcount]
+        return needs in inspect.signature(estimator.fit).parameters
     return needs is None or needs in estimator._get_param_names()
 
 

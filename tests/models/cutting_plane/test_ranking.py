@@ -21,6 +21,7 @@ CHECKS = [pair for estimator in ESTIMATORS for pair in estimator_checks_generato
 
 @pytest.mark.filterwarnings("ignore::widemargin.errors.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.utils.estimator_checks.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:All weights are zero")  # scikit-learn's labels are random
 @pytest.mark.parametrize(
     ("estimator", "check"), CHECKS, ids=lambda part: getattr(getattr(part, "func", None), "__name__", repr(part))
 )
@@ -141,6 +142,7 @@ def test_two_ranks_are_the_roc_area(rng):
     np.testing.assert_allclose(area.decision_function(X), ordinal.decision_function(X))
 
 
+@pytest.mark.filterwarnings("ignore:All weights are zero")  # of F1, here
 @pytest.mark.parametrize("measure", ["f1", "prbep", "precision@40", "recall@80", "average_precision"])
 def test_no_weights_nearby_have_a_smaller_objective(measure, rng):
     y = rng.random(500) < 0.1

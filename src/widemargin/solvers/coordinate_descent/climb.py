@@ -63,7 +63,9 @@ def _height_sums(problem, norms):
     bound = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
     is_squared = problem.curvature > 0.0
     bound[is_squared] = 0.5 / problem.curvature[is_squared]
-    return np.array([(bound * norms).sum(), (np.abs(problem.target) + problem.entropy).sum()])
+    with np.errstate(over="ignore"):  # infinitely many steps are more than any limit; the solvers refuse such numbers
+        steps = (bound * norms).sum()
+    return np.array([steps, (np.abs(problem.target) + problem.entropy).sum()])
 
 
 class ClimbingSweeps(AdaptiveSweeps):

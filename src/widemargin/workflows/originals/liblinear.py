@@ -46,7 +46,7 @@ def searched_lines(
     rows = read_training_rows(model, data, ReadOptions("liblinear", None, "auto", np.float64))
     lines = [f"Doing parameter search with {n_folds}-fold cross validation."]
     if not is_regressor(model):
-        path = _path(model, data, rows, n_folds, first_C or _first_C(rows.X), _LARGEST_C)
+        path = _path(model, data, rows, n_folds, _powers_of_two(first_C or _first_C(rows.X), _LARGEST_C))
         rates = 100.0 * path.scores.mean(axis=0)
         lines += [f"{_log2(C)}\trate={rate:g}" for C, rate in zip(path.Cs, rates, strict=True)]
         return [*lines, f"Best C = {path.Cs[path.best]:g}  CV accuracy = {rates[path.best]:g}%"]
@@ -54,7 +54,7 @@ def searched_lines(
     for p in _tubes(rows.y, first_p):
         model = clone(model).set_params(epsilon=p)
         first = min(first_C or _first_C_of_regression(rows.X, rows.y, p), _LARGEST_C_OF_REGRESSION)
-        path = _path(model, data, rows, n_folds, first, _LARGEST_C_OF_REGRESSION, "neg_mean_squared_error")
+        path = _path(model, data, rows, n_folds, _powers_of_two(first, _LARGEST_C_OF_REGRESSION))
         errors = -path.scores.mean(axis=0)
         lines += [
             f"{_log2(C)}\tp={p:7.2f}\tMean squared error={error:g}" for C, error in zip(path.Cs, errors, strict=True)
@@ -64,10 +64,15 @@ def searched_lines(
     return [*lines, f"Best C = {C:g} Best p = {p:g}  CV MSE = {error:g}"]
 
 
-def _path(model, data, rows, n_folds, first, largest, scoring="accuracy"):
-    """Return the path over the powers of two from `first`, times these, to the largest."""
-    Cs = first * 2.0 ** np.arange(max(1, math.floor(math.log2(largest / first)) + 1))
+def _path(model, data, rows, n_folds, Cs):
+    """Return the path over these C, scored by the squared error of a regression or by the accuracy of a classifier."""
+    scoring = "neg_mean_squared_error" if is_regressor(model) else "accuracy"
     return naming_the_file(data, c_path, model, rows.X, rows.y, Cs, cv=n_folds, scoring=scoring)
+
+
+def _powers_of_two(first, largest):
+    """Return first, 2 first, 4 first, ..., up to the largest."""
+    return first * 2.0 ** np.arange(max(1, math.floor(math.log2(largest / first)) + 1))
 
 
 def _log2(C):
