@@ -1,5 +1,6 @@
 """Small data files, the command run in a process of its own, and LIBSVM to compare with."""
 
+import io
 import os
 import subprocess
 import sys
@@ -106,12 +107,17 @@ def run(tmp_path):
 
 @pytest.fixture
 def call(tmp_path, monkeypatch, capsys):
-    """Return a function that runs `widemargin` in this process, in tmp_path: (exit status, stdout, stderr)."""
+    """Return a function that runs `widemargin` in this process, in tmp_path: (exit status, stdout, stderr).
+
+    `stdin` are the bytes on its standard input.
+    """
     from widemargin.cli.main import main
 
     monkeypatch.chdir(tmp_path)
 
-    def call(*words):
+    def call(*words, stdin=None):
+        if stdin is not None:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         status = main([str(word) for word in words])
         return (status, *capsys.readouterr())
 

@@ -1,7 +1,7 @@
 """Every linear solver, kernel machine and cutting-plane model keeps its promises on problems that are hard on purpose.
 
-A few hundred problems; with WIDEMARGIN_NIGHTLY=1 tens of thousands, other ones each day. A failure prints its seed and
-the command that repeats it.
+A hundred and fifty problems; with WIDEMARGIN_NIGHTLY=1 tens of thousands, other ones each day. A failure prints its
+seed and the command that repeats it.
 """
 
 import os
@@ -15,7 +15,7 @@ from tests.certificates.campaign import Campaign
 
 IS_NIGHTLY = os.environ.get("WIDEMARGIN_NIGHTLY", "") not in ("", "0")
 # Seeds of each kind in one part, and the number of parts; few on each of the machines of tests/machines.
-PLAN = {"linear": (100, 2), "kernel": (60, 1), "planes": (40, 1)}
+PLAN = {"linear": (50, 2), "kernel": (30, 1), "planes": (20, 1)}
 if os.environ.get("WIDEMARGIN_CERTIFICATES") == "few":
     PLAN = {"linear": (25, 1), "kernel": (15, 1), "planes": (10, 1)}
 if IS_NIGHTLY:

@@ -133,14 +133,14 @@ def test_rows_of_a_precomputed_kernel_may_be_some_of_all_in_any_order(call, two,
         ("1 0:1 1:2 2:x\n-1 0:2 1:1 2:2\n", "bad:1:"),
     ],
 )
-def test_a_bad_row_of_a_precomputed_kernel_is_named_by_its_line(call, run, tmp_path, text, says):
+def test_a_bad_row_of_a_precomputed_kernel_is_named_by_its_line(call, tmp_path, text, says):
     (tmp_path / "bad").write_text(text)
     status, out, err = call("train", "-t", "4", "bad")
     assert (status, out) == (1, "")
     assert one_line(err).startswith(f"widemargin: error: {says}")
-    done = run("train", "-t", "4", "-", "model", input=text.encode())
-    assert done.returncode == 1
-    assert f"widemargin: error: {says}".replace("bad:", "<stdin>:").encode() in done.stderr
+    status, _, err = call("train", "-t", "4", "-", "model", stdin=text.encode())
+    assert status == 1
+    assert f"widemargin: error: {says}".replace("bad:", "<stdin>:") in err
 
 
 def test_rows_to_predict_need_the_kernel_with_every_training_row(call, precomputed, tmp_path):

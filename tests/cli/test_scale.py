@@ -318,12 +318,18 @@ def test_json_is_one_object(call, put):
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd.compress])
-def test_standard_input_is_read_and_may_be_compressed(compress, run, scaled, put):
+def test_standard_input_is_read_and_may_be_compressed(compress, call, scaled, put):
     put("data", TRAIN)
     expected = scaled("-s", "ranges", "data")
     for words in ([], ["-r", "ranges"]):
-        done = run("scale", "-q", *words, "-", input=compress(TRAIN.encode()))
-        assert (done.returncode, done.stdout.decode(), done.stderr) == (0, expected, b"")
+        assert call("scale", "-q", *words, "-", stdin=compress(TRAIN.encode())) == (0, expected, "")
+
+
+def test_standard_input_of_a_process_is_read(run, scaled, put):
+    put("data", TRAIN)
+    expected = scaled("-s", "ranges", "data")
+    done = run("scale", "-q", "-", input=gzip.compress(TRAIN.encode()))
+    assert (done.returncode, done.stdout.decode(), done.stderr) == (0, expected, b"")
 
 
 def test_a_pipe_named_as_a_file_is_read(scaled, put, tmp_path):
