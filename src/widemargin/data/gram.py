@@ -1,4 +1,6 @@
-"""The weighted Gram matrix X'diag(q)X over the rows with q > 0, which is the Hessian of a weighted sum of squares.
+"""The weighted Gram matrix X'diag(q)X over the rows with q ≠ 0, which is the Hessian of a weighted sum of squares.
+
+Weights may be negative, for the change of a Hessian: rows that have left it are subtracted.
 
 Rows with few stored values are added as sparse outer products q_i x_i x_i', lower half only. Rows with many stored
 values are cheaper as blocks of dense rows that BLAS multiplies, and rows whose stored values are all one by counting
@@ -19,7 +21,8 @@ from widemargin.data.rows import DenseRows, row_axpy
 _NANOSECONDS_PER_OUTER_PRODUCT_ENTRY = 0.7
 _NANOSECONDS_PER_BLOCK_COLUMN, _NANOSECONDS_PER_BLOCK_ENTRY = 9.0, 0.03
 _NANOSECONDS_PER_DENSE_BLOCK = 3e5  # for making a block of sparse rows dense
-ROWS_PER_BLOCK = 1 << 10  # rows that BLAS multiplies at a time
+_ROWS_PER_BLOCK, _MOST_ROWS_PER_BLOCK = 1 << 10, 1 << 12  # rows that BLAS multiplies at a time
+_ROWS_PER_BLOCK_AND_COLUMN = 2  # with fewer rows, adding the products would take as long as multiplying
 _ENTRIES_WORTH_PARTS = 1 << 20  # entries of outer products from which on the rows are divided into parts
 _NANOSECONDS_WORTH_THREADS = 3e5  # of work, from which on threads save time
 _COLUMNS_WORTH_SINGLE = 256  # columns from which on products of rows in single precision stay in it
@@ -27,7 +30,7 @@ _MAX_PARTS = 4  # parts of the rows that threads work on; each has a Gram matrix
 
 
 def gram(X, q, n_jobs=1):
-    """Return the lower half of X'diag(q)X for a Matrix; q must be nonnegative, and rows with q = 0 are not read."""
+    """Return the lower half of X'diag(q)X for a Matrix; rows with q = 0 are not read."""
     n_chosen = np.count_nonzero(q)
     add = adder(X, n_chosen)
     entries = X.n_rows * (X.squared_lengths if add is add_outer_products else X.n_columns**2)
@@ -39,7 +42,7 @@ def gram(X, q, n_jobs=1):
 
 
 def adder(X, n_chosen):
-    """Return the fastest function `add(rows, q, start, stop, out)` for so many rows with q > 0 of a matrix."""
+    """Return the fastest function `add(rows, q, start, stop, out)` for so many rows with q ≠ 0 of a matrix."""
     if _prefers_counts(X):
         return add_counts
     saved_by_blocks = n_chosen * (_outer_product_cost(X) - _block_cost(X))
@@ -47,7 +50,7 @@ def adder(X, n_chosen):
 
 
 def row_cost(X):
-    """Return the approximate time in nanoseconds that `gram` takes for a row with q > 0."""
+    """Return the approximate time in nanoseconds that `gram` takes for a row with q ≠ 0."""
     if _prefers_counts(X):
         return count_cost(X)
     return min(_outer_product_cost(X), _block_cost(X)) if X.is_sparse else _block_cost(X)
@@ -66,23 +69,46 @@ def _block_cost(X):
 
 
 def add_dense_products(rows, q, start, stop, out):
-    """Add the products B'B of dense blocks B of the rows from start to stop, each row multiplied by sqrt(q_i).
+    """Add the products B'B of dense blocks B of the rows from start to stop, each row multiplied by sqrt(|q_i|).
 
-    Blocks of many columns in single precision are multiplied in single precision, which takes half of the time: a
-    Newton step needs no more.
+    The products of rows with q < 0 are subtracted. Blocks of many columns in single precision are multiplied in single
+    precision, which takes half of the time: a Newton step needs no more.
     """
-    chosen = start + np.flatnonzero(q[start:stop])
-    is_single = len(out) >= _COLUMNS_WORTH_SINGLE and isinstance(rows, DenseRows) and rows.values.dtype == np.float32
-    block = np.empty((min(len(chosen), ROWS_PER_BLOCK), len(out)), np.float32 if is_single else np.float64)
-    for first in range(0, len(chosen), ROWS_PER_BLOCK):
-        here = chosen[first : first + ROWS_PER_BLOCK]
-        part = block[: len(here)]
+    is_single = isinstance(rows, DenseRows) and suits_single(len(out), rows.values.dtype)
+
+    def fill(here, factors, block):
         if is_single:
-            part[:, : rows.values.shape[1]], part[:, rows.values.shape[1] :] = rows.values[here], rows.constant
-            part *= np.sqrt(q[here], dtype=np.float32)[:, np.newaxis]
+            n_features = rows.values.shape[1]
+            block[:, :n_features], block[:, n_features:] = rows.values[here], rows.constant
+            block *= factors[:, np.newaxis]
         else:
-            _fill_dense(rows, here, np.sqrt(q[here]), part)
-        out += part.T @ part
+            _fill_dense(rows, here, factors, block)
+
+    add_blocks(fill, q, start, stop, np.float32 if is_single else np.float64, out)
+
+
+def suits_single(n_columns, dtype):
+    """Return whether products of rows of this type, and with so many columns, are made in single precision."""
+    return n_columns >= _COLUMNS_WORTH_SINGLE and dtype == np.float32
+
+
+def add_blocks(fill, q, start, stop, dtype, out):
+    """Add Σ q_i x_i x_i' over start <= i < stop by matrix products of blocks of rows, which all have q > 0 or q < 0.
+
+    `fill(numbers, factors, block)` writes the rows with these numbers to a block, each multiplied by its factor.
+    """
+    size = min(max(_ROWS_PER_BLOCK, _ROWS_PER_BLOCK_AND_COLUMN * len(out)), _MOST_ROWS_PER_BLOCK)
+    product = np.empty(out.shape, dtype)
+    for chosen, add in (
+        (np.flatnonzero(q[start:stop] > 0.0), np.add),
+        (np.flatnonzero(q[start:stop] < 0.0), np.subtract),
+    ):
+        block = np.empty((min(len(chosen), size), len(out)), dtype)
+        for first in range(0, len(chosen), size):
+            here = start + chosen[first : first + size]
+            part = block[: len(here)]
+            fill(here, np.sqrt(np.abs(q[here])).astype(dtype), part)
+            add(out, np.matmul(part.T, part, out=product), out=out)
 
 
 @compiled

@@ -208,7 +208,7 @@ class Matrix:
         return self.scores(w, n_jobs), self.combine(c, n_jobs)
 
     def gram(self, q: Floats, n_jobs: int | None = 1) -> Floats:
-        """Return the lower half of X'diag(q)X; q must be nonnegative, and rows with q = 0 are not read."""
+        """Return the lower half of X'diag(q)X; rows with q = 0 are not read."""
         return gram(self, q, n_jobs)
 
     def squared_norms(self, n_jobs: int | None = 1) -> Floats:

@@ -274,7 +274,7 @@ class DistributedQP(DualQP):
             return Matrix(values, constant)
         if not how.maps_rows:
             return scaled_matrix(values, constant, how)
-        return Matrix(how.features(values.astype(np.float64)), constant)
+        return Matrix(how.features(values), constant)
 
     def best_intercept(self, w):
         """Return the minimiser of the losses at scores X w + b over b, the midpoint if there is an interval of them."""

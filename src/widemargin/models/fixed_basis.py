@@ -178,7 +178,7 @@ def _features(blocks, how, n_jobs):
 
     def fill(k):
         start, stop = blocks.rows_of(k)
-        out[start:stop] = how.features(np.array(blocks.read(k).rows.values))
+        how.features(blocks.read(k).rows.values, out[start:stop])
         computing.advance(stop - start)
 
     with task("computing kernel values", max(1, len(blocks)), "rows") as computing, single_threaded_blas():

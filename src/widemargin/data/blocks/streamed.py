@@ -23,7 +23,7 @@ from widemargin.data.blocks.read_ahead import OrderedSum, ReadAhead
 from widemargin.data.blocks.row_blocks import Block, RowBlocks, part_of_block
 from widemargin.data.blocks.row_store import RowStore
 from widemargin.data.column_scaling import ColumnScaling
-from widemargin.data.gram import ROWS_PER_BLOCK, adder
+from widemargin.data.gram import add_blocks, adder, suits_single
 from widemargin.data.matrix import Matrix, add_combination, set_all_scores, set_scores
 from widemargin.data.rows import taken
 from widemargin.data.tables import add_combinations, panels_of, set_score_table
@@ -173,22 +173,23 @@ class StreamedMatrix:
         return out, self._scaled_combination(total.total)
 
     def gram(self, q: Floats, n_jobs: int | None = 1) -> Floats:
-        """Return the lower half of X'diag(q)X; q must be nonnegative, and rows with q = 0 are not read."""
+        """Return the lower half of X'diag(q)X; rows with q = 0 are not read."""
         if self.scaling is not None and self.scaling.maps_rows:
             return self._sum_over(q, (self.n_columns, self.n_columns), self._add_mapped_products, n_jobs)
         total = self._sum_over(q, (self._n_raw, self._n_raw), adder(self, np.count_nonzero(q)), n_jobs)
         return total if self.scaling is None else self.scaling.of_gram(total, self.constant)
 
     def _add_mapped_products(self, rows, q, start, stop, out):
-        """Add the products of rows that are mapped first, some at a time."""
-        chosen = start + np.flatnonzero(q[start:stop])
-        for first in range(0, len(chosen), ROWS_PER_BLOCK):
-            here = chosen[first : first + ROWS_PER_BLOCK]
-            part = self.scaling.features(taken(rows, here).values.astype(np.float64))
-            if self.constant:
-                part = np.column_stack([part, np.full(len(here), self.constant)])
-            part *= np.sqrt(q[here])[:, np.newaxis]
-            out += part.T @ part
+        """Add the products of rows that are mapped first, some at a time; see `add_dense_products`."""
+        dtype = np.float32 if suits_single(len(out), rows.values.dtype) else np.float64
+
+        def fill(here, factors, block):
+            n_features = len(out) - (self.constant != 0.0)
+            self.scaling.features(taken(rows, here).values.astype(dtype, copy=False), block[:, :n_features])
+            block[:, n_features:] = self.constant
+            block *= factors[:, np.newaxis]
+
+        add_blocks(fill, q, start, stop, dtype, out)
 
     def squared_norms(self, n_jobs: int | None = 1) -> Floats:
         """Return a bound of the squared norm of each row, the constant column included: the largest of all.

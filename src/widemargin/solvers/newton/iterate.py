@@ -135,10 +135,10 @@ class Iterate:
         """Return the Newton step d; the negative gradient if the matrix is not positive definite."""
         if not (has_matrix(self.X) if self._has_entropy else self.X.n_columns <= MAX_COLUMNS):
             return self._truncated_direction()
-        H, weighted_sum, self._intercept_curvature, n_in_band = self.rows.newton_system()
+        H, weighted_sum, self._intercept_curvature, n_read = self.rows.newton_system()
         if self._intercept_curvature > 0.0:
             H -= np.outer(weighted_sum, weighted_sum / self._intercept_curvature)
-        self.passes += n_in_band / max(1, self.X.n_rows)
+        self.passes += n_read / max(1, self.X.n_rows)
         H.flat[:: len(H) + 1] += 1.0 + self._damping * H.trace() / len(H)
         _, d, failed = dposv(H.T, -self._g, lower=False, overwrite_a=True)
         return -self._g if failed else d

@@ -14,6 +14,10 @@ import numpy as np
 from widemargin.problems.entropy_risk import risk_of
 from widemargin.problems.smoothed_risk import mean_distance
 from widemargin.solvers.combination import Combination
+from widemargin.solvers.updated_gram import UpdatedGram
+
+_COLUMNS_WORTH_UPDATES = 128  # from which on the matrix of a step takes longer than a pass
+_ROWS_PER_COLUMN_WORTH_UPDATES = 16  # with fewer rows, the kept matrix would be large compared with X
 
 
 class DualSums(NamedTuple):
@@ -26,7 +30,7 @@ class DualSums(NamedTuple):
 
 
 class NewtonSystem(NamedTuple):
-    """Sums over rows with their second derivatives q: the lower half of X'diag(q)X, X'q and Σ q, and how many q ≠ 0.
+    """Sums over rows with their second derivatives q: the lower half of X'diag(q)X, X'q and Σ q, and rows read.
 
     X'q and Σ q are 0 unless there is a free intercept.
     """
@@ -34,7 +38,7 @@ class NewtonSystem(NamedTuple):
     matrix: np.ndarray | float
     weighted_sum: np.ndarray | float
     intercept_curvature: float
-    n_in_band: int
+    n_read: int
 
 
 class CurvatureProduct(NamedTuple):
@@ -65,6 +69,9 @@ class RowState:
         self._dual_sum = problem.dual_sum
         self._risk, self._combination = risk_of(problem, n_jobs), Combination(self._X, n_jobs)
         self._s, self._b, self._q, self.best_b, self._t = np.zeros((5, self._X.n_rows))
+        enough_rows = self._X.n_rows >= _ROWS_PER_COLUMN_WORTH_UPDATES * self._X.n_columns
+        is_kept = self._X.n_columns >= _COLUMNS_WORTH_UPDATES and enough_rows
+        self._gram = UpdatedGram(self._X, n_jobs) if is_kept else None
 
     # --- Scores and losses --------------------------------------------------------------------------------------------
 
@@ -121,7 +128,10 @@ class RowState:
 
     def newton_system(self):
         """Return the NewtonSystem at the current scores."""
-        return self.intercept_system()._replace(matrix=self._X.gram(self._q, self._n_jobs))
+        if self._gram is None:
+            return self.intercept_system()._replace(matrix=self._X.gram(self._q, self._n_jobs))
+        matrix = self._gram.lower(self._q).copy()
+        return self.intercept_system()._replace(matrix=matrix, n_read=self._gram.n_read)
 
     def intercept_system(self):
         """Return the NewtonSystem without its matrix, which `curvature_product` stands for."""

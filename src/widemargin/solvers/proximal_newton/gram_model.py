@@ -13,13 +13,13 @@ from scipy.linalg.lapack import dposv
 
 from widemargin._runtime.compile import compiled
 from widemargin.solvers.proximal_newton.shrinkage import best_weight
+from widemargin.solvers.updated_gram import UpdatedGram
 
 _SWEEPS_PER_ROUND, _MAX_ROUNDS = 3, 50
 _MODEL_TOL = 1e-4  # relative to the largest violation at the beginning
 _RIDGE = 1e-12  # relative to the diagonal, by which it is made larger, since columns may be linearly dependent
 _TINY = float(np.finfo(np.float64).tiny)
 _SHORT_STEP = 0.1  # towards the minimum on the weights that are not zero, after which a damped step is made
-_CHANGED_ROWS_WORTH_UPDATE = 0.5  # fraction of the rows with a curvature up to which H is updated, not made anew
 
 
 class GramModel:
@@ -30,27 +30,14 @@ class GramModel:
 
     def __init__(self, X, free_intercept, n_jobs):
         self._X, self._free, self._n_jobs = X, free_intercept, n_jobs
-        self._curvature, self._lower = None, None
-
-    def _update(self, curvature):
-        """Set the lower half of X'diag(curvature)X."""
-        X = self._X
-        n_changed = None if self._lower is None else np.count_nonzero(curvature != self._curvature)
-        if n_changed is None or n_changed > _CHANGED_ROWS_WORTH_UPDATE * np.count_nonzero(curvature):
-            self._lower = X.gram(curvature, self._n_jobs)
-        elif n_changed:
-            change = curvature - self._curvature
-            self._lower += X.gram(np.maximum(change, 0.0), self._n_jobs)
-            self._lower -= X.gram(np.maximum(-change, 0.0), self._n_jobs)
-        self._curvature = curvature.copy()
+        self._gram = UpdatedGram(X, n_jobs)
 
     def _matrix(self, curvature):
         """Return H, both halves."""
-        self._update(curvature)
-        n = self._X.n_columns
+        n, lower = self._X.n_columns, self._gram.lower(curvature)
         H = np.empty((n + self._free, n + self._free))
-        H[:n, :n] = np.tril(self._lower)
-        H[:n, :n] += np.tril(self._lower, -1).T
+        H[:n, :n] = np.tril(lower)
+        H[:n, :n] += np.tril(lower, -1).T
         if self._free:
             H[n, :n] = H[:n, n] = self._X.combine(curvature, self._n_jobs)
             H[n, n] = curvature.sum()
