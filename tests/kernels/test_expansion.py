@@ -221,3 +221,15 @@ def test_a_function_is_asked_for_a_bounded_number_of_values():
     assert (found == 3000).all()
     assert sum(sizes) == 9_000_000
     assert max(sizes) <= 1 << 22
+
+
+def test_rows_that_are_centred_a_few_at_a_time_have_the_scores_of_the_formula():
+    random = np.random.default_rng(0)
+    Z, support = (100.0 + random.standard_normal((n, 400)) for n in (3000, 30))  # so many that threads share the norms
+    coefficients = random.standard_normal((2, 30))
+    expected = pairwise_kernels(Z, support, metric="rbf", gamma=1e-3) @ coefficients.T
+    one, two = (kernel_scores(Kernel("rbf", gamma=1e-3), support, coefficients, Z, n_jobs=n) for n in (1, 2))
+    np.testing.assert_allclose(one, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(one, two)
+    single = kernel_scores(Kernel("rbf", gamma=1e-3), support.astype(np.float32), coefficients, Z.astype(np.float32))
+    np.testing.assert_allclose(single, expected, rtol=0, atol=1e-4)

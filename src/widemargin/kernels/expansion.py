@@ -28,6 +28,7 @@ _NANOSECONDS_WITHOUT_BLAS_THREADS = 10_000.0  # work for which BLAS never starts
 _NANOSECONDS_PER_KERNEL_VALUE, _NANOSECONDS_PER_SPARSE_PRODUCT = 1.0, 3.0
 _NANOSECONDS_PER_LOOK_UP, _NANOSECONDS_PER_LINE = 0.4, 0.03
 _ROWS_OF_COLUMNS_PER_TASK = 2048  # of kernel values that are given by columns
+_ROWS_PER_NORM_TASK, _VALUES_WORTH_THREADS = 1024, 1 << 20  # of the squared norms of rows to score
 _LARGEST_GAMMA = 1e290  # for the unit of integer distances: the exponents of the table do not overflow
 
 
@@ -84,10 +85,33 @@ class _Expansion:
 
 
 class _Rows(NamedTuple):
-    """The support vectors or the rows to score: X, centred where that helps, and its squared norms."""
+    """The support vectors or the rows to score, their squared norms, and what is taken off them where that helps.
+
+    Rows to score are centred when they are needed, a few at a time: a centred copy of all would be new memory, which
+    takes longer than the subtraction.
+    """
 
     X: Any
     norms: np.ndarray
+    centre: np.ndarray | None = None
+
+    def part(self, begin, end):
+        """Return the rows from begin to end, centred."""
+        return _centred(self.X[begin:end], self.centre)
+
+
+def _centred(X, centre):
+    return X if centre is None else X - centre
+
+
+def _norms(X, centre, n_jobs):
+    """Return the squared norms of centred rows."""
+    ends = split(X.shape[0], -(-X.shape[0] // _ROWS_PER_NORM_TASK))
+    if issparse(X) or len(ends) <= 1:
+        return squared_norms(_centred(X, centre))
+    tasks = [(X[begin:end], centre) for begin, end in ends]
+    n_jobs = n_jobs if X.size >= _VALUES_WORTH_THREADS else 1
+    return np.concatenate(run(lambda *rows: squared_norms(_centred(*rows)), tasks, n_jobs))
 
 
 def _by_products(expansion, Z, out, n_jobs, advance):
@@ -96,23 +120,23 @@ def _by_products(expansion, Z, out, n_jobs, advance):
     if distances is not None and 0.0 <= expansion.kernel.gamma * distances.unit < _LARGEST_GAMMA:
         prepared = _by_table(expansion, distances, out)
     else:
-        prepared = _by_numbers(expansion, Z, out)
+        prepared = _by_numbers(expansion, Z, out, n_jobs)
     _score_in_tasks(*prepared, expansion.coefficients.shape[1], len(out), n_jobs, advance)
 
 
-def _by_numbers(expansion, Z, out):
+def _by_numbers(expansion, Z, out, n_jobs):
     """Return a function that scores a range of rows by floating point numbers, and the nanoseconds for one value."""
     kernel, support = expansion.kernel, expansion.support
-    if kernel.name == "rbf" and not issparse(support) and not issparse(Z):
-        centre = support.mean(axis=0, dtype=np.float64).astype(support.dtype)
-        support, Z = support - centre, Z - centre
-    norms, norms_of_Z = squared_norms(support), squared_norms(Z)
+    is_centred = kernel.name == "rbf" and not issparse(support) and not issparse(Z)
+    centre = support.mean(axis=0, dtype=np.float64).astype(support.dtype) if is_centred else None
+    support = _centred(support, centre)
+    norms, norms_of_Z = squared_norms(support), _norms(Z, centre, n_jobs)
     kernel.check(norms)
     kernel.check(norms_of_Z)
     single = support.dtype == np.float32 and Z.dtype == np.float32
     single = single and kernel.exact_in_single(norms) and kernel.exact_in_single(norms_of_Z)
     dtype = np.float32 if single else np.float64
-    support, Z = _Rows(support, norms.astype(dtype)), _Rows(Z, norms_of_Z.astype(dtype))
+    support, Z = _Rows(support, norms.astype(dtype)), _Rows(Z, norms_of_Z.astype(dtype), centre)
     return (_by_lists if is_sparse(support.X) else _by_tiles)(expansion, support, Z, out, dtype)
 
 
@@ -139,7 +163,7 @@ def _by_tiles(expansion, support, Z, out, dtype):
     def score(begin, end):
         with products.workspace() as workspace:
             values = np.empty(max(stop - start for start, stop in tiles))
-            for k, panel in enumerate(products.panels_of(Z.X[begin:end])):
+            for k, panel in enumerate(products.panels_of(Z.part(begin, end))):
                 here = slice(begin + k * products.panel_rows, min(begin + (k + 1) * products.panel_rows, end))
                 for (start, stop), part in zip(tiles, parts, strict=True):
                     inner = products.fill(panel, here.stop - here.start, None, start, stop, workspace)
@@ -155,7 +179,7 @@ def _by_lists(expansion, support, Z, out, dtype):
     numbers = ColumnNumbers(rows, support.X.shape[1])
     blocks = list_blocks(numbers.renumber(rows), numbers.n_columns)
     parts = [expansion.part(block.start, block.stop) for block in blocks]
-    rows_of_Z = numbers.renumber(csr_rows(csr_array(Z.X, dtype=dtype)))
+    rows_of_Z = numbers.renumber(csr_rows(csr_array(Z.part(0, len(out)), dtype=dtype)))
 
     def score(begin, end):
         products, values = np.empty(ROWS_PER_BLOCK, dtype), np.empty(ROWS_PER_BLOCK)
