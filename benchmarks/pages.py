@@ -19,7 +19,7 @@ class Entry:
 PAGES = {  # in the order in which they are made: the short ones first
     "reading": Entry("benchmarks.reading", 2, 0.4, "reading and writing text against scikit-learn, equal to the bit"),
     "first-seconds": Entry(
-        "benchmarks.first_seconds", 7, 0.9, "import, --version and first fits in new processes against scikit-learn"
+        "benchmarks.first_seconds", 6, 0.9, "import, --version and first fits in new processes against scikit-learn"
     ),
     "small": Entry(
         "benchmarks.small", 2, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
@@ -34,7 +34,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         "probabilities from one fit: Brier scores and times against those of six fits",
     ),
     "one-class": Entry(
-        "benchmarks.one_class", 3, 0.1, "linear one-class machines against LIBLINEAR's -s 21, to the same objective"
+        "benchmarks.one_class", 1, 0.1, "linear one-class machines against LIBLINEAR's -s 21, to the same objective"
     ),
     "linear": Entry(
         "benchmarks.linear.page",
@@ -43,7 +43,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         "all linear solvers over a grid of C against LIBLINEAR and svmocas; the grid with folds; sweeps; threads",
         _ONE_BLAS_THREAD,
     ),
-    "l1": Entry("benchmarks.l1", 8, 0.2, "L1 penalties over a grid of C against LIBLINEAR", _ONE_BLAS_THREAD),
+    "l1": Entry("benchmarks.l1", 7, 0.2, "L1 penalties over a grid of C against LIBLINEAR", _ONE_BLAS_THREAD),
     "logistic": Entry(
         "benchmarks.logistic",
         5,
@@ -61,7 +61,7 @@ PAGES = {  # in the order in which they are made: the short ones first
     "grid": Entry("benchmarks.grid", 10, 0.4, "grids of C and gamma with folds against GridSearchCV"),
     "cutting-planes": Entry(
         "benchmarks.planes.page",
-        14,
+        13,
         0.3,
         "cutting planes against the OCAS program and QP libraries; the figures of the papers",
         _ONE_BLAS_THREAD,
@@ -80,7 +80,7 @@ PAGES = {  # in the order in which they are made: the short ones first
     ),
     "kernels-at-scale": Entry(
         "benchmarks.kernels_at_scale",
-        20,
+        25,
         0.4,
         "kernel machines on a fixed basis against Nystroem and random features; ten million rows; compressed models",
     ),

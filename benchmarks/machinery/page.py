@@ -130,6 +130,12 @@ class Page:
         measured = sum(one["seconds"] for one in units if one["unit"].partition(":")[0] == table)
         return measured + self._lost.get(table, 0.0)
 
+    @property
+    def seconds_left(self):
+        """Seconds of the page's minutes that no unit of any table has taken; negative if they are used up."""
+        taken = sum(one["seconds"] for one in self.records.units.values()) + sum(self._lost.values())
+        return 60.0 * self.how.minutes - taken
+
     def _budget(self, table):
         tables = self.frame.tables
         shares = sum(one.share for one in tables.values() if one.chosen(self.how))
