@@ -56,8 +56,7 @@ def values_of_rows(X, begin, end, dtype):
     if issparse(X):
         return csr_rows(csr_array(X[begin:end], dtype=dtype))
     rows = np.ascontiguousarray(X[begin:end], dtype=dtype)
-    n_rows, n_features = rows.shape
-    found = CsrRows(np.empty(rows.size, dtype), np.empty(rows.size, np.uint32), np.zeros(n_rows + 1, np.uint64))
+    found = CsrRows(np.empty(rows.size, dtype), np.empty(rows.size, np.uint32), np.zeros(len(rows) + 1, np.uint64))
     _find_values(rows, found)
     return found
 

@@ -32,7 +32,6 @@ _NANOSECONDS_PER_KERNEL_VALUE, _NANOSECONDS_PER_SPARSE_PRODUCT = 1.0, 3.0
 _NANOSECONDS_PER_LOOK_UP, _NANOSECONDS_PER_LINE = 0.4, 0.03
 _ROWS_OF_COLUMNS_PER_TASK = 2048  # of kernel values that are given by columns
 _FEWEST_ROWS_BY_LINES = 16  # for which preparing the lines takes less time than they save
-_LARGEST_EXPONENT_UNCENTRED = 1e3  # gamma |x|² up to which the rbf exponent has an error of less than 1e-12
 _LARGEST_GAMMA = 1e290  # for the unit of integer distances: the exponents of the table do not overflow
 
 
@@ -129,10 +128,9 @@ def _can_use_lines(kernel, support, Z):
         return False
     if kernel.name != "rbf":
         return True
-    norms = max(squared_norms(support).max(initial=0.0), squared_norms(Z).max(initial=0.0))
-    if support.dtype == np.float32 and Z.dtype == np.float32 and not kernel.exact_in_single(np.array([norms])):
-        return False
-    return kernel.gamma * norms <= _LARGEST_EXPONENT_UNCENTRED
+    norms = np.array([squared_norms(support).max(initial=0.0), squared_norms(Z).max(initial=0.0)])
+    is_single = support.dtype == np.float32 and Z.dtype == np.float32
+    return kernel.exact_in_single(norms) if is_single else kernel.exact_uncentred(norms)
 
 
 def _score_in_tasks(score, nanoseconds, n_support, n_rows, n_jobs, advance):
