@@ -11,7 +11,7 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, split
 from widemargin.data.gram_of_ones import add_counts, count_cost
-from widemargin.data.outer_products import add_outer_products
+from widemargin.data.outer_products import add_outer_products, add_outer_products_of_ones
 from widemargin.data.rows import DenseRows, row_axpy
 
 # Measured times. A sparse outer product has as many entries as the square of the number of stored values of its row; a
@@ -30,7 +30,8 @@ def gram(X, q, n_jobs=1):
     """Return the lower half of X'diag(q)X for a Matrix; q must be nonnegative, and rows with q = 0 are not read."""
     n_chosen = np.count_nonzero(q)
     add = adder(X, n_chosen)
-    entries = X.n_rows * (X.squared_lengths if add is add_outer_products else X.n_columns**2)
+    is_sparse = add in (add_outer_products, add_outer_products_of_ones)
+    entries = X.n_rows * (X.squared_lengths if is_sparse else X.n_columns**2)
     parts = split(X.n_rows, _MAX_PARTS if entries >= _ENTRIES_WORTH_PARTS else 1)
     sums = np.zeros((len(parts), X.n_columns, X.n_columns))
     n_jobs = n_jobs if n_chosen * row_cost(X) >= _NANOSECONDS_WORTH_THREADS else 1
@@ -43,7 +44,9 @@ def adder(X, n_chosen):
     if _prefers_counts(X):
         return add_counts
     saved_by_blocks = n_chosen * (_outer_product_cost(X) - _block_cost(X))
-    return add_outer_products if X.is_sparse and saved_by_blocks < _NANOSECONDS_PER_DENSE_BLOCK else add_dense_products
+    if X.is_sparse and saved_by_blocks < _NANOSECONDS_PER_DENSE_BLOCK:
+        return add_outer_products_of_ones if X.stores_only_ones else add_outer_products
+    return add_dense_products
 
 
 def row_cost(X):

@@ -23,7 +23,7 @@ _MAX_ITERATIONS = 200
 
 
 def truncated_step(multiply, g, damping):
-    """Return about the solution d of (A + (1 + damping) I) d = −g, and the number of products with A.
+    """Return about the solution d of (A + (1 + damping) I) d = −g, A d, and the number of products with A.
 
     Parameters
     ----------
@@ -32,16 +32,18 @@ def truncated_step(multiply, g, damping):
     g : ndarray
     damping : float
     """
-    d, residual = np.zeros_like(g), -g
+    d, image, residual = np.zeros_like(g), np.zeros_like(g), -g
     direction, square = residual.copy(), float(g @ g)
     goal = RESIDUAL**2 * square
     for n_products in range(_MAX_ITERATIONS):
         if square <= goal:
-            return d, n_products
-        product = multiply(direction) + (1.0 + damping) * direction
-        k = square / float(direction @ product)
+            return d, image, n_products
+        product = multiply(direction)
+        total = product + (1.0 + damping) * direction
+        k = square / float(direction @ total)
         d += k * direction
-        residual = residual - k * product
+        image += k * product
+        residual = residual - k * total
         last, square = square, float(residual @ residual)
         direction = residual + (square / last) * direction
-    return d, _MAX_ITERATIONS
+    return d, image, _MAX_ITERATIONS

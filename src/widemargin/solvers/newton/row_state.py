@@ -65,6 +65,10 @@ class RowState:
         self._dual_sum = problem.dual_sum
         self._risk, self._combination = risk_of(problem, n_jobs), Combination(self._X, n_jobs)
         self._s, self._b, self._q, self.best_b, self._t = np.zeros((5, self._X.n_rows))
+        # With an entropy all dual variables change in every step, and predicted ones have an array of their own.
+        self._has_entropy = problem.entropy > 0.0
+        self._predicted = np.zeros(self._X.n_rows) if self._has_entropy else self._b
+        self._measured = self._b  # the dual variables whose sums were returned last
 
     # --- Scores and losses --------------------------------------------------------------------------------------------
 
@@ -99,8 +103,20 @@ class RowState:
             self._b[i] = self._risk.clipped(i, self._b[i] - imbalance)
         return self._combined(*self._risk.dual_sums(self._b))
 
+    def evaluate_losses(self):
+        """As `evaluate`, for losses with an entropy and no free intercept; return Σ losses, and `linear` of DualSums."""
+        loss, linear, _ = self._risk.evaluate(self._s, 1.0, self._b, self._q)
+        return loss, linear
+
+    def combined(self):
+        """Return X'b of the dual variables b of `evaluate_losses`."""
+        self._measured = self._b
+        return self._X.combine(self._b, self._n_jobs)
+
     def _combined(self, linear, quadratic):
         """Return the DualSums of the dual variables."""
+        if self._has_entropy:
+            return DualSums(linear, quadratic, self.combined(), float(self._X.n_rows))
         read_before = self._combination.n_read
         self._combination.update(self._b, self._s)
         return DualSums(linear, quadratic, self._combination.vector, self._combination.n_read - read_before)
@@ -158,9 +174,21 @@ class RowState:
         self._t += shift
 
     def predict(self):
-        """Change the dual variables to b − q t, clipped to their bounds; return DualSums."""
+        """Predict the dual variables b − q t, clipped to their bounds; return DualSums."""
+        if self._has_entropy:
+            linear, _ = self.predict_clipped()
+            return DualSums(linear, 0.0, self.predicted_vector(), float(self._X.n_rows))
         sums = self._risk.predict_dual(self._combination.c, self._q, self._t, self._b)
         return self._combined(*sums)
+
+    def predict_clipped(self):
+        """As `predict` with an entropy, without a pass over the rows; return `linear`, and how many were clipped."""
+        self._measured = self._predicted
+        return self._risk.predict_dual(self._b, self._q, self._t, self._predicted)
+
+    def predicted_vector(self):
+        """Return X'b of the predicted dual variables, by a pass over the rows."""
+        return self._X.combine(self._predicted, self._n_jobs)
 
     def line_search(self, h, *terms):
         """Return the step length, as `SmoothedRisk.line_search` does; `terms` are its last three arguments."""
@@ -212,7 +240,7 @@ class RowState:
 
     def keep_dual(self, factor):
         """Keep the dual variables, multiplied by a factor, as `best_b`."""
-        np.multiply(self._combination.c, factor, out=self.best_b)
+        np.multiply(self._measured if self._has_entropy else self._combination.c, factor, out=self.best_b)
 
     def kept_dual(self):
         """Return the dual variables that were kept, as an array of its own."""
