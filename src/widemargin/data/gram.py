@@ -21,6 +21,7 @@ _NANOSECONDS_PER_BLOCK_COLUMN, _NANOSECONDS_PER_BLOCK_ENTRY = 9.0, 0.03
 _NANOSECONDS_PER_DENSE_BLOCK = 3e5  # for making a block of sparse rows dense
 ROWS_PER_BLOCK = 1 << 10  # rows that BLAS multiplies at a time
 _ENTRIES_WORTH_PARTS = 1 << 20  # entries of outer products from which on the rows are divided into parts
+_MIN_ENTRIES_PER_SUM = 32  # of outer products in a part, for each entry of its sum, which is memory to be set and added
 _NANOSECONDS_WORTH_THREADS = 3e5  # of work, from which on threads save time
 _COLUMNS_WORTH_SINGLE = 256  # columns from which on products of rows in single precision stay in it
 _MAX_PARTS = 4  # parts of the rows that threads work on; each has a Gram matrix of its own
@@ -32,7 +33,9 @@ def gram(X, q, n_jobs=1):
     add = adder(X, n_chosen)
     is_sparse = add in (add_outer_products, add_outer_products_of_ones)
     entries = X.n_rows * (X.squared_lengths if is_sparse else X.n_columns**2)
-    parts = split(X.n_rows, _MAX_PARTS if entries >= _ENTRIES_WORTH_PARTS else 1)
+    most_parts = int(entries / (_MIN_ENTRIES_PER_SUM * max(1, X.n_columns) ** 2))
+    n_parts = max(1, min(_MAX_PARTS, most_parts)) if entries >= _ENTRIES_WORTH_PARTS else 1
+    parts = split(X.n_rows, n_parts)
     sums = np.zeros((len(parts), X.n_columns, X.n_columns))
     n_jobs = n_jobs if n_chosen * row_cost(X) >= _NANOSECONDS_WORTH_THREADS else 1
     run(add, [(X.rows, q, *ends, out) for ends, out in zip(parts, sums, strict=True)], n_jobs)

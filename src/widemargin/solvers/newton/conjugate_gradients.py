@@ -22,7 +22,7 @@ RESIDUAL = 0.3  # relative to the gradient, at which a step is truncated
 _MAX_ITERATIONS = 200
 
 
-def truncated_step(multiply, g, damping):
+def truncated_step(multiply, g, damping, take=None):
     """Return about the solution d of (A + (1 + damping) I) d = −g, A d, and the number of products with A.
 
     Parameters
@@ -31,6 +31,8 @@ def truncated_step(multiply, g, damping):
         Returns A v of a vector v, for a positive semidefinite A.
     g : ndarray
     damping : float
+    take : function or None
+        Called with the factor k of each vector v in d = Σ k v, after v was multiplied.
     """
     d, image, residual = np.zeros_like(g), np.zeros_like(g), -g
     direction, square = residual.copy(), float(g @ g)
@@ -43,6 +45,8 @@ def truncated_step(multiply, g, damping):
         k = square / float(direction @ total)
         d += k * direction
         image += k * product
+        if take is not None:
+            take(k)
         residual = residual - k * total
         last, square = square, float(residual @ residual)
         direction = residual + (square / last) * direction

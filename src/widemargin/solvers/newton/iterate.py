@@ -177,9 +177,10 @@ class Iterate:
             vector, weighted = self.rows.curvature_product(v)
             return vector - (weighted / curvature) * weighted_sum if curvature > 0.0 else vector
 
-        d, image, n_products = truncated_step(multiply, self._g, self._damping)
+        take = self.rows.begin_direction() if self._is_lazy else None
+        d, image, n_products = truncated_step(multiply, self._g, self._damping, take)
         self._predicted_vector = self._vector - image
-        self.passes += 2.0 * n_products
+        self.passes += 2.0 * n_products - self._is_lazy  # the scores of d are known
         return d
 
     def move(self, d):

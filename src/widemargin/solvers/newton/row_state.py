@@ -68,6 +68,7 @@ class RowState:
         # With an entropy all dual variables change in every step, and predicted ones have an array of their own.
         self._has_entropy = problem.entropy > 0.0
         self._predicted = np.zeros(self._X.n_rows) if self._has_entropy else self._b
+        self._product, self._has_direction = self._t, False  # see `begin_direction`
         self._measured = self._b  # the dual variables whose sums were returned last
 
     # --- Scores and losses --------------------------------------------------------------------------------------------
@@ -104,7 +105,7 @@ class RowState:
         return self._combined(*self._risk.dual_sums(self._b))
 
     def evaluate_losses(self):
-        """As `evaluate`, for losses with an entropy and no free intercept; return Σ losses, and `linear` of DualSums."""
+        """As `evaluate`, with an entropy and without a free intercept; return Σ losses, and `linear` of DualSums."""
         loss, linear, _ = self._risk.evaluate(self._s, 1.0, self._b, self._q)
         return loss, linear
 
@@ -147,9 +148,26 @@ class RowState:
 
     def curvature_product(self, v):
         """Return X'diag(q)X v and <q, X v>, by two passes over the rows."""
-        t = self._X.scores(v, self._n_jobs)
-        t *= self._q
+        self._product = self._X.scores(v, self._n_jobs)
+        t = self._q * self._product
         return CurvatureProduct(self._X.combine(t, self._n_jobs), float(t.sum()))
+
+    def begin_direction(self):
+        """Return a function that adds k times the scores of the last `curvature_product` to those of a step.
+
+        They are then known without a pass over the rows.
+        """
+        self._t[:], self._has_direction = 0.0, True
+
+        def take(k):
+            self._t += k * self._product
+
+        return take
+
+    def takes_known_direction(self):
+        """Return whether the scores of the step are known since `begin_direction`, which is forgotten."""
+        known, self._has_direction = self._has_direction, False
+        return known
 
     def set_direction(self, d, h):
         """Set the scores t = X d of a step d, by a pass over the rows."""
@@ -248,10 +266,19 @@ class RowState:
 
 
 def set_directions(states, directions, half_widths, n_jobs):
-    """Set the scores of one direction for each of several RowStates with the same X, by one pass over the rows."""
-    if len(states) == 1:
-        states[0].set_direction(directions[0], half_widths[0])
-        return
+    """Set the scores of one direction for each of several RowStates with the same X, by one pass over the rows.
+
+    Directions whose scores are known take no part in the pass.
+    """
+    unknown = [one for one in zip(states, directions, half_widths, strict=True) if not one[0].takes_known_direction()]
+    if len(unknown) == 1:
+        state, d, h = unknown[0]
+        state.set_direction(d, h)
+    elif unknown:
+        _set_several(*zip(*unknown, strict=True), n_jobs)
+
+
+def _set_several(states, directions, half_widths, n_jobs):
     X = states[0]._X
     scores = np.empty((len(states), X.n_rows))
     for state, own in zip(states, scores, strict=True):

@@ -17,10 +17,10 @@ columns: the step is found by conjugate gradients if there are many.
 With many rows, the method first solves the problem of a random sixteenth of the rows, recursively, as a warm start; few
 steps over all rows are then left. With an entropy this is a quarter, and only if there are so many rows for each
 column, or costs so small, that its solution is close to that of all rows: one step over all rows is then left, where
-four would be needed from zero (ijcnn1 at C = 1,000). A large C is reached by continuation, as in `climb`. If the classes are separable,
-the dual variables are far below their bounds and the band is made wider in proportion. These are the hardest problems,
-because the support vectors have to be found among many rows. The d x d matrix limits the method to a few thousand
-columns.
+four would be needed from zero (ijcnn1 at C = 1,000). A large C is reached by continuation, as in `climb`. If the
+classes are separable, the dual variables are far below their bounds and the band is made wider in proportion. These are
+the hardest problems, because the support vectors have to be found among many rows. The d x d matrix limits the method
+to a few thousand columns.
 
 If the intercept is not penalised, it is set to where Σ b = dual_sum after every step, and eliminated from the linear
 system.
