@@ -5,6 +5,7 @@ import pytest
 from scipy.sparse import csc_matrix, csr_array, csr_matrix
 
 from widemargin.data.matrix import Matrix
+from widemargin.data.outer_products import add_outer_products, add_outer_products_of_ones
 
 CONTAINERS = {
     "dense": np.asarray,
@@ -87,3 +88,26 @@ def test_more_columns_than_32_bits_can_count_are_refused():
     X = csr_array((np.ones(1), np.array([2**40], dtype=np.int64), np.array([0, 1], dtype=np.int64)), shape=(1, 2**41))
     with pytest.raises(ValueError, match="at most 2147483647"):
         Matrix(X)
+
+
+@pytest.mark.parametrize("constant", [0.0, 2.0])
+def test_outer_products_of_rows_of_ones_are_those_of_their_values(constant, rng):
+    X = csr_array((rng.random((300, 12)) < 0.3).astype(np.float64))
+    q = rng.random(300) * (rng.random(300) < 0.8)
+    matrix, n = Matrix(X, constant), 12 + (constant != 0.0)
+    expected, found = np.zeros((2, n, n))
+    add_outer_products(matrix.rows, q, 5, 290, expected)
+    add_outer_products_of_ones(matrix.rows, q, 5, 290, found)
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+    assert np.tril(found).any()
+
+
+def test_a_matrix_knows_whether_it_stores_only_ones(rng):
+    values = np.ones(20_000)
+    rows = csr_array((values, np.tile(np.arange(10), 2000), np.arange(0, 20_001, 10)), shape=(2000, 10))
+    assert Matrix(rows).stores_only_ones
+    for k in (0, 9999, -1):
+        other = rows.copy()
+        other.data[k] = np.nan
+        assert not Matrix(other).stores_only_ones
+    assert not Matrix(np.ones((3, 2))).stores_only_ones

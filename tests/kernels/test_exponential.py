@@ -1,10 +1,10 @@
-"""fast_exp: accurate over its whole range, clamped below, and the same compiled and plain."""
+"""fast_exp and fast_log: accurate over the whole range, clamped below, and the same compiled and plain."""
 
 import numpy as np
 import pytest
 
 from widemargin._runtime.compile import compiled
-from widemargin.kernels.exponential import fast_exp
+from widemargin.kernels.exponential import fast_exp, fast_log
 
 ACCURACY = {np.float32: 2e-7, np.float64: 1e-15}
 LOWEST = {np.float32: -87.0, np.float64: -708.0}
@@ -16,6 +16,12 @@ TYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32
 def _exponentials(x, out):
     for k in range(x.size):
         out[k] = fast_exp(x[k])
+
+
+@compiled
+def _logarithms(x, out):
+    for k in range(x.size):
+        out[k] = fast_log(x[k])
 
 
 def exponentials(x, *, plain=False):
@@ -79,3 +85,22 @@ def test_it_never_falls_by_more_than_its_accuracy_as_the_argument_rises(dtype):
     x = np.linspace(-20, 5, 100_001).astype(dtype)
     found = exponentials(x).astype(np.float64)
     assert (found[1:] >= found[:-1] * (1 - 2 * ACCURACY[dtype])).all()
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+def test_logarithms_are_accurate_over_the_whole_range_and_near_one(plain, rng):
+    near = 1.0 + rng.choice([-1.0, 1.0], 20_000) * 10.0 ** rng.uniform(-16, -0.4, 20_000)
+    edges = 2.0 ** np.arange(-1022.0, 1024.0)
+    roots = np.sqrt(0.5) * edges[1:-1]  # where m jumps from √2 to √½
+    edges = np.concatenate([edges, np.nextafter(edges[1:], 0.0), roots, np.nextafter(roots, 0.0)])
+    x = np.concatenate([10.0 ** rng.uniform(-307, 308, 20_000), near[near != 1.0], edges[edges != 1.0]])
+    out = np.empty_like(x)
+    (getattr(_logarithms, "py_func", _logarithms) if plain else _logarithms)(x, out)
+    exact = np.log(x.astype(np.longdouble))
+    assert np.abs((out - exact) / exact).max() <= 1e-15
+
+
+def test_the_logarithm_of_one_is_zero():
+    out = np.empty(1)
+    _logarithms(np.ones(1), out)
+    assert out[0] == 0.0

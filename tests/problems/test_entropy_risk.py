@@ -90,6 +90,20 @@ def test_the_dual_terms_at_the_scores_are_those_of_the_entropies(rng):
     np.testing.assert_allclose(compiled, certificates.entropies(problem, b), rtol=1e-13)
 
 
+@pytest.mark.parametrize("size", [1e-310, 1e-8, 1.0, 1e8, 1e300])
+def test_predicted_dual_variables_are_clipped_and_counted_and_their_terms_added(size, rng):
+    problem = general(rng, 0.7)
+    problem = problem.scaled(size) if size >= 1e-8 else problem
+    problem.lower[:3] = problem.upper[:3] = 0.0  # rows without cost
+    risk, b = EntropyRisk(problem), rng.uniform(problem.lower, problem.upper)
+    q, t, out = rng.random(N) * (problem.upper - problem.lower), 3.0 * rng.standard_normal(N), np.empty(N)
+    linear, n_clipped = risk.predict_dual(b, q, t, out)
+    np.testing.assert_array_equal(out, np.clip(b - q * t, problem.lower, problem.upper))
+    assert n_clipped == np.count_nonzero(out != b - q * t) > 0
+    expected = (problem.target * out + 0.7 * certificates.entropies(problem, out)).sum()
+    assert linear == pytest.approx(expected, rel=1e-12)
+
+
 def test_an_entropy_is_zero_at_the_ends_and_largest_in_the_middle():
     assert interval_entropy(-1.0, -1.0, 2.0) == interval_entropy(2.0, -1.0, 2.0) == 0.0
     assert interval_entropy(0.5, -1.0, 2.0) == pytest.approx(3.0 * np.log(2.0))
@@ -98,7 +112,7 @@ def test_an_entropy_is_zero_at_the_ends_and_largest_in_the_middle():
 
 
 def test_the_vectorised_logarithm_has_full_precision():
-    e = np.concatenate([[0.0, 1.0, 5e-324, 1e-308], np.logspace(-300, 0, 500), np.linspace(0.0, 1.0, 500)])
+    e = np.concatenate([[0.0, 1.0, 5e-324, 1e-308], np.logspace(-300, 0, 500), np.linspace(-0.5, 1.0, 500)])
     found = np.array([unit_log1p(one) for one in e])
     np.testing.assert_allclose(found, np.log1p(e), rtol=5e-16, atol=5e-324)
 

@@ -14,7 +14,7 @@ from widemargin.problems import classification
 from widemargin.problems.certificates import certify
 from widemargin.solvers import auto as module
 from widemargin.solvers.auto import AUTO, auto, chosen
-from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.contract import Progress, Settings, Status
 from widemargin.solvers.cutting_planes.methods import ocas
 from widemargin.solvers.newton.smoothed import newton
 
@@ -50,6 +50,34 @@ def test_costs_decide_if_the_price_is_moderate(rng, no_active_set):
 def test_sweeps_solve_problems_with_fewer_rows_than_columns(rng, no_active_set):
     assert auto(problem_of(rng, 100, 400, 0.01), Settings()).solver == "dcd"
     assert not AUTO.is_better_together(problem_of(rng, 100, 400, 100.0), Settings(), None)
+
+
+def test_log_losses_take_newton_or_sweeps_by_price_and_costs(rng):
+    def why(n, d, C, density=1.0):
+        container = csr_array if density < 1.0 else np.asarray
+        problem = problem_of(rng, n, d, C, loss=classification.log_loss)
+        kept = problem.X.values * (rng.random((n, d)) < density)
+        problem = classification.log_loss(
+            Matrix(container(kept)), np.sign(problem.upper + problem.lower), problem.upper
+        )
+        return module._chosen_for_entropy(problem, Settings(), None)
+
+    assert why(20_000, 20, 1e-4) == why(20_000, 20, 10.0) == (newton, "many rows for each column")
+    assert why(4000, 400, 1e-4) == (module._sweeps_then_newton, "small costs")
+    assert why(4000, 400, 10.0) == (newton, "many rows for each column")
+    assert why(200, 300, 1e-3) == (newton, "small costs")
+    assert why(200, 300, 1.0) == (module._sweeps_then_newton, "many columns or few rows")
+    assert why(200, 3000, 1e-3, density=0.02) == (module._sweeps_then_newton, "many columns or few rows")
+
+
+def test_the_forecast_takes_a_gap_as_of_the_pass_in_which_it_was_measured():
+    def asks_to_switch(measured):
+        forecast = module._SwitchForecast(10.0, Settings(tol=1e-3), by_last=True)
+        progress = [Progress("dcd", k, 0.0, float(k), 1.0, 0.0, gap, 1e-3, 0, 1) for k, gap in measured]
+        return [forecast(one) for one in progress]
+
+    assert asks_to_switch([(0, 1.0), (1, 0.64), (2, 0.64), (3, 0.64), (4, 0.64)]) == [False] * 5
+    assert asks_to_switch([(1, 0.64), (4, 0.63)]) == [False, True]
 
 
 def test_sweeps_solve_problems_with_a_start_or_the_kkt_rule(rng, no_active_set):

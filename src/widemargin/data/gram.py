@@ -13,7 +13,7 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, split
 from widemargin.data.gram_of_ones import add_counts, count_cost
-from widemargin.data.outer_products import add_outer_products
+from widemargin.data.outer_products import add_outer_products, add_outer_products_of_ones
 from widemargin.data.rows import DenseRows, row_axpy
 
 # Measured times. A sparse outer product has as many entries as the square of the number of stored values of its row; a
@@ -24,6 +24,7 @@ _NANOSECONDS_PER_DENSE_BLOCK = 3e5  # for making a block of sparse rows dense
 _ROWS_PER_BLOCK, _MOST_ROWS_PER_BLOCK = 1 << 10, 1 << 12  # rows that BLAS multiplies at a time
 _ROWS_PER_BLOCK_AND_COLUMN = 2  # with fewer rows, adding the products would take as long as multiplying
 _ENTRIES_WORTH_PARTS = 1 << 20  # entries of outer products from which on the rows are divided into parts
+_MIN_ENTRIES_PER_SUM = 32  # of outer products in a part, for each entry of its sum, which is memory to be set and added
 _NANOSECONDS_WORTH_THREADS = 3e5  # of work, from which on threads save time
 _COLUMNS_WORTH_SINGLE = 256  # columns from which on products of rows in single precision stay in it
 _MAX_PARTS = 4  # parts of the rows that threads work on; each has a Gram matrix of its own
@@ -33,8 +34,11 @@ def gram(X, q, n_jobs=1):
     """Return the lower half of X'diag(q)X for a Matrix; rows with q = 0 are not read."""
     n_chosen = np.count_nonzero(q)
     add = adder(X, n_chosen)
-    entries = X.n_rows * (X.squared_lengths if add is add_outer_products else X.n_columns**2)
-    parts = split(X.n_rows, _MAX_PARTS if entries >= _ENTRIES_WORTH_PARTS else 1)
+    is_sparse = add in (add_outer_products, add_outer_products_of_ones)
+    entries = X.n_rows * (X.squared_lengths if is_sparse else X.n_columns**2)
+    most_parts = int(entries / (_MIN_ENTRIES_PER_SUM * max(1, X.n_columns) ** 2))
+    n_parts = max(1, min(_MAX_PARTS, most_parts)) if entries >= _ENTRIES_WORTH_PARTS else 1
+    parts = split(X.n_rows, n_parts)
     sums = np.zeros((len(parts), X.n_columns, X.n_columns))
     n_jobs = n_jobs if n_chosen * row_cost(X) >= _NANOSECONDS_WORTH_THREADS else 1
     run(add, [(X.rows, q, *ends, out) for ends, out in zip(parts, sums, strict=True)], n_jobs)
@@ -46,7 +50,9 @@ def adder(X, n_chosen):
     if _prefers_counts(X):
         return add_counts
     saved_by_blocks = n_chosen * (_outer_product_cost(X) - _block_cost(X))
-    return add_outer_products if X.is_sparse and saved_by_blocks < _NANOSECONDS_PER_DENSE_BLOCK else add_dense_products
+    if X.is_sparse and saved_by_blocks < _NANOSECONDS_PER_DENSE_BLOCK:
+        return add_outer_products_of_ones if X.stores_only_ones else add_outer_products
+    return add_dense_products
 
 
 def row_cost(X):

@@ -35,6 +35,7 @@ _VALUES_WORTH_THREADS = 1 << 21  # stored values of X from which on threads save
 _MAX_SMALL_ENTRIES = 1 << 16  # entries up to which X is kept as an array, too, and NumPy makes the passes
 _MAX_ENTRIES_OF_ONE_BLAS_THREAD = 1 << 13  # of an array whose products with a vector no BLAS shares among threads
 _transposing = Lock()  # so that threads of several classes do not transpose X twice
+_VALUES_PER_CHECK = 1 << 12
 _ROWS_PER_BLOCK = 1 << 11  # rows among which `combine` selects those with a nonzero coefficient at a time
 
 
@@ -236,6 +237,11 @@ class Matrix:
         return self.n_rows * min(self.n_columns, self.n_stored + 1)
 
     @cached_property
+    def stores_only_ones(self) -> bool:
+        """Whether rows are sparse and every stored value is one, which is found by looking at them."""
+        return isinstance(self.rows, SparseRows) and bool(_are_all_ones(self.rows.data))
+
+    @cached_property
     def as_array(self) -> tuple[Floats, NDArray[np.intp]]:
         """X as a float64 array without empty columns, the constant column last, and the indices of its columns.
 
@@ -352,6 +358,18 @@ def _read_only(array):
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view
+
+
+@compiled
+def _are_all_ones(values):
+    """Return whether all values are one; the first blocks mostly tell."""
+    for first in range(0, values.size, _VALUES_PER_CHECK):
+        n_others = 0
+        for value in values[first : first + _VALUES_PER_CHECK]:
+            n_others += value != 1.0
+        if n_others > 0:
+            return False
+    return True
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""exp(x) in a form that the compiler can vectorise within loops, which it cannot do for calls of the C library.
+"""exp(x) and log(x) in a form that the compiler can vectorise within loops, unlike calls of the C library.
 
     exp(x) = 2ⁿ exp(r),   n = round(x / ln 2),   |r| <= ½ ln 2
 
@@ -6,6 +6,9 @@ exp(r) is computed by its Taylor series; the error is one or two units in the la
 so large that the last bit of the sum has the value 1, which rounds to an integer. The low bits of the sum are n;
 shifted into the exponent field of a floating point number they give 2ⁿ. Arguments below the logarithm of the smallest
 normal number, about −87 in single and −708 in double precision, are replaced by this logarithm.
+
+log(x) = n ln 2 + log(m) with x = 2ⁿ m and √½ <= m < √2, where log(m) = 2 artanh(z) for z = (m − 1)/(m + 1), z² < 0.03.
+It is for double precision only.
 """
 
 import math
@@ -17,6 +20,8 @@ from widemargin._runtime.compile import compiled_choice, instruction
 _LOG2E = 1.4426950408889634
 # The sum of the two is ln 2; the first has so few bits that its product with n is exact.
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440054690583e-4
+_BITS_OF_ONE, _BITS_OF_ROOT_HALF = 0x3FF0000000000000, 0x3FE6A09E667F3BCD
+_SHIFTER, _BITS_OF_SHIFTER = 6755399441055744.0, 0x4338000000000000  # 1.5 * 2⁵²
 
 
 def fast_exp(x):
@@ -92,3 +97,33 @@ def _exp64(x):
 @compiled_choice(fast_exp)
 def _typed_fast_exp(x):
     return _exp32 if x.bitwidth == 32 else _exp64
+
+
+def fast_log(x):
+    """Return log(x) for a positive normal float64."""
+    return math.log(x)
+
+
+@compiled_choice(fast_log)
+def _typed_fast_log(x):
+    return _log64
+
+
+def _log64(x):
+    bits = _bits(x)
+    biased = (bits + (_BITS_OF_ONE - _BITS_OF_ROOT_HALF)) >> 52
+    m = _from_bits(bits - ((biased - 1023) << 52))
+    n = _from_bits(biased - 1023 + _BITS_OF_SHIFTER) - _SHIFTER
+    z = (m - 1.0) / (m + 1.0)
+    y = z * z
+    tail = 1.0 / 21.0
+    tail = tail * y + 1.0 / 19.0
+    tail = tail * y + 1.0 / 17.0
+    tail = tail * y + 1.0 / 15.0
+    tail = tail * y + 1.0 / 13.0
+    tail = tail * y + 1.0 / 11.0
+    tail = tail * y + 1.0 / 9.0
+    tail = tail * y + 1.0 / 7.0
+    tail = tail * y + 1.0 / 5.0
+    tail = tail * y + 1.0 / 3.0
+    return n * _LN2_HIGH + (n * _LN2_LOW + 2.0 * z * (1.0 + tail * y))

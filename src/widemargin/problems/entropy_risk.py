@@ -17,10 +17,12 @@ import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run
-from widemargin.kernels.exponential import fast_exp
-from widemargin.problems.losses import interval_entropy, unit_log1p
+from widemargin.kernels.exponential import fast_exp, fast_log
+from widemargin.problems.losses import unit_log1p
 from widemargin.problems.row_risk import BLOCK_ROWS, ranges_of
 from widemargin.problems.smoothed_risk import RiskSums, SmoothedRisk
+
+_SMALLEST_FRACTION = 1e-300  # of an interval, whose logarithm is taken for smaller ones
 
 
 class SmoothRows(NamedTuple):
@@ -69,10 +71,9 @@ class EntropyRisk(SmoothedRisk):
     def predict_dual(self, b, q, t, out):
         """Set `out` to b − q t clipped to its bounds, the dual variables that a step t of the scores would give.
 
-        Returns (linear, quadratic) of these.
+        Returns `linear` of these, and how many were clipped.
         """
-        np.clip(b - q * t, self._problem.lower, self._problem.upper, out=out)
-        return self.dual_sums(out)
+        return self._sum(_predict, b, q, t, out)
 
     def changing_rows(self, s, t, h, start, stop):
         """Return all rows: every dual variable changes with the scores."""
@@ -180,9 +181,51 @@ def _derivatives(rows, start, stop, s, t, k):
 
 
 @compiled
+def _predict(rows, start, stop, b, q, t, out):
+    """Set out = b − q t clipped to its bounds; return Σ target out + entropy H(out), and how many were clipped."""
+    total, n_clipped = 0.0, 0
+    for first in range(start, stop, BLOCK_ROWS):
+        here = slice(first, min(first + BLOCK_ROWS, stop))
+        target, lower, upper = rows.target[here], rows.lower[here], rows.upper[here]
+        n_clipped += _clip_step(lower, upper, b[here], q[here], t[here], out[here])
+        total += sum_dual_terms(target, lower, upper, rows.entropy, out[here])[0]
+    return total, n_clipped
+
+
+@compiled
+def _clip_step(lower, upper, b, q, t, out):
+    """Set out = b − q t clipped to its bounds; return how many were clipped."""
+    n_clipped = 0
+    for i in range(b.size):
+        new = b[i] - q[i] * t[i]
+        clipped = lower[i] if new < lower[i] else (upper[i] if new > upper[i] else new)
+        n_clipped += clipped != new
+        out[i] = clipped
+    return n_clipped
+
+
+@compiled
 def _dual_sum(rows, start, stop, b):
     """Return Σ target b + entropy H(b) over start <= i < stop."""
-    total = 0.0
-    for i in range(start, stop):
-        total += rows.target[i] * b[i] + rows.entropy * interval_entropy(b[i], rows.lower[i], rows.upper[i])
-    return total
+    target, lower, upper = rows.target[start:stop], rows.lower[start:stop], rows.upper[start:stop]
+    return sum_dual_terms(target, lower, upper, rows.entropy, b[start:stop])[0]
+
+
+@compiled(fastmath=SUMS)
+def sum_dual_terms(target, lower, upper, entropy, b):
+    """Return Σ target b + entropy H(b), and the sum of the absolute values of both terms.
+
+    The formula is that of `interval_entropy`, which would not be vectorised if it were called here.
+    """
+    total, size = 0.0, 0.0
+    for i in range(b.size):
+        width, below, above = upper[i] - lower[i], b[i] - lower[i], upper[i] - b[i]
+        part = below if below < above else above
+        part = part if part > 0.0 else 0.0
+        fraction = part / width
+        fraction = fraction if fraction > 0.0 else 0.0  # also of an empty interval
+        logarithm = fast_log(fraction if fraction > _SMALLEST_FRACTION else _SMALLEST_FRACTION)
+        term = -entropy * (part * logarithm + (width - part) * unit_log1p(-fraction))
+        total += target[i] * b[i] + term
+        size += abs(target[i] * b[i]) + term
+    return total, size

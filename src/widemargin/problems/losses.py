@@ -8,8 +8,8 @@ With the excess of the residual over the tube, e = max(0, |r| − epsilon), the 
 the bound on the side of r if that is smaller, and equals |b| (e − ½ curvature |b|). `certificates.losses` is the same
 in plain NumPy.
 
-With an entropy the loss is smooth; `formulations` has its formulas. `unit_log1p` is log(1 + e) for 0 <= e <= 1 in a
-form that the compiler can vectorise: with z = e / (2 + e) <= 1/3, it is 2 artanh(z) = 2 (z + z³/3 + z⁵/5 + ...).
+With an entropy the loss is smooth; `formulations` has its formulas. `unit_log1p` is log(1 + e) for −½ <= e <= 1 in a
+form that the compiler can vectorise: with z = e / (2 + e), |z| <= 1/3, it is 2 artanh(z) = 2 (z + z³/3 + z⁵/5 + ...).
 """
 
 import math
@@ -49,7 +49,7 @@ def interval_entropy(b, lower, upper):
 
 @compiled
 def unit_log1p(e):
-    """Return log(1 + e) for 0 <= e <= 1."""
+    """Return log(1 + e) for −½ <= e <= 1."""
     z = e / (2.0 + e)
     y = z * z
     tail = 1.0 / 33.0

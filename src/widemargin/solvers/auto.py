@@ -36,8 +36,10 @@ fifth for squared losses) from zero to the bound and a tolerance of 1e-4 or more
 intercept is not penalised. The speed of the disk does not enter: within these limits sbm needs fewer passes than newton
 and less time between them. Losses with an entropy, such as the log loss, are for newton and dcd only: newton up to a
 price of 150, or if the intercept is not penalised or rows are not in memory, otherwise dcd, which newton continues as
-above; dcd comes first from a price of 13 on if the height is below 5. If there are too many columns for a matrix, or
-fewer rows than columns, newton takes its steps by conjugate gradients, and its price is 40. The measurements are in
+above; dcd comes first from a price of 50 on if the height is below 5. If there are too many columns for a matrix, or
+fewer rows than columns, newton takes its steps by conjugate gradients, and its price is 40; it is used without sweeps
+only if dual variables are at most 0.3 coordinate steps from zero to their bounds, and X has at least 8 stored values
+for each column, so that a pass takes longer than what is done with the columns. The measurements are in
 docs/which-solver.md.
 """
 
@@ -74,6 +76,9 @@ _MIN_PRICE_TO_SWEEP_FIRST, _MAX_HEIGHT_TO_SWEEP_FIRST = 13.0, 20.0  # the except
 _MIN_STORED_TO_SWEEP_FIRST = 1 << 18  # and if X has so many stored values
 _MAX_PRICE_AT_ANY_COST, _MAX_COLUMNS_AT_ANY_COST = 1000.0, 300  # the same, with a free intercept and on paths of costs
 _MAX_PRICE_WITH_ENTROPY = 150.0  # up to which newton is used for losses with an entropy, whatever the costs are
+_MIN_PRICE_TO_SWEEP_FIRST_WITH_ENTROPY = 50.0  # the same, from which dcd comes first if costs are small
+_MAX_STEPS_FOR_CONJUGATE_GRADIENTS, _MIN_VALUES_PER_COLUMN = 0.3, 8.0  # the same, without a matrix: coordinate steps
+# from zero to the bound, and stored values for each column, with which newton is used without sweeps
 _PRICE_OF_CONJUGATE_GRADIENTS = 40.0  # of newton for losses with an entropy, without a matrix; measured on text
 _MAX_PRICE_FOR_SMALL_COSTS = 150.0  # up to which small costs are given as the reason why newton is not used
 # For rows on disk: coordinate steps from zero to the bound, and tolerance, within which sbm was measured to be faster.
@@ -152,14 +157,23 @@ def _chosen_for_entropy(problem, settings, start):
         return newton, "the intercept is not penalised"
     if not problem.X.is_in_memory or settings.checkpoint is not None:
         return newton, "rows are not in memory" if settings.checkpoint is None else "it writes checkpoints"
-    price = _price_of(problem) if has_matrix(problem.X) else np.inf
-    if start is None and _MIN_PRICE_TO_SWEEP_FIRST < price < np.inf and height(problem) < _MIN_HEIGHT_TO_CLIMB:
+    if not has_matrix(problem.X):
+        if start is None and _suits_conjugate_gradients(problem):
+            return newton, "small costs"
+        return (_sweeps_then_newton, "many columns or few rows") if start is None else (dcd, "a start")
+    price = _price_of(problem)
+    if start is None and price > _MIN_PRICE_TO_SWEEP_FIRST_WITH_ENTROPY and height(problem) < _MIN_HEIGHT_TO_CLIMB:
         return _sweeps_then_newton, "small costs"
     if price <= _MAX_PRICE_WITH_ENTROPY:
         return newton, "many rows for each column"
-    if start is not None:
-        return dcd, "a start"
-    return _sweeps_then_newton, "many columns or few rows"
+    return (_sweeps_then_newton, "many columns or few rows") if start is None else (dcd, "a start")
+
+
+def _suits_conjugate_gradients(problem):
+    """Return whether newton takes a few products with vectors only, and less time than sweeps."""
+    if problem.X.n_stored < _MIN_VALUES_PER_COLUMN * problem.X.n_columns:
+        return False
+    return coordinate_steps(problem) <= _MAX_STEPS_FOR_CONJUGATE_GRADIENTS
 
 
 def _chosen_for_blocks(problem):
@@ -306,10 +320,12 @@ class _SwitchForecast:
         stop_requests = [callback(progress) for callback in self._callbacks]  # every one of them is called
         if any(stop_requests):
             return True
-        if progress.gap == self._gap or progress.passes < _PASSES_BEFORE_FORECAST:
+        if progress.gap == self._gap:
             return False
         last_gap, last_passes = self._gap, self._passes
         self._gap, self._passes = progress.gap, progress.passes  # a new measurement
+        if progress.passes < _PASSES_BEFORE_FORECAST:
+            return False
         if self._gap > self._tol and progress.iteration > self._max_iterations:
             self.has_switched = True
         elif self._tol < self._gap < 1.0:

@@ -25,13 +25,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from widemargin._runtime.compile import compiled
 from widemargin._runtime.place import HERE
 from widemargin._runtime.threads import run, split
 from widemargin.problems.certificates import losses, relative_gap
 from widemargin.problems.intercept import best_intercept
-from widemargin.problems.losses import error_of_imbalance, interval_entropy, loss_and_slope, smooth_loss_and_slope
+from widemargin.problems.losses import error_of_imbalance
 from widemargin.problems.row_risk import norms_of, product_of_sizes
+from widemargin.solvers.certificate_sums import (
+    ROWS_ADDED_PLAINLY,
+    sum_dual,
+    sum_losses,
+    sum_smooth_dual,
+    sum_smooth_losses,
+)
 from widemargin.solvers.contract import HISTORY, Solution, Status, changed
 from widemargin.solvers.exact_sums import MAX_FACTOR, exact_sum, precise_dual, precise_primal, precise_scores
 from widemargin.solvers.newton.active_set import is_small, is_small_matrix, solve_exactly
@@ -211,7 +217,7 @@ def _certified(problem, solution, settings, *, keeps_intercept=False):
     if solution.beta is None:
         dual, dual_error = solution.dual, plane_error
     else:
-        dual, dual_error = _dual(problem.X, sums)
+        dual, dual_error = _dual(problem, sums)
     needs_exact_sums = _is_significant(primal_error + dual_error, primal, dual, solution.scale, settings)
     if needs_exact_sums and is_small(problem) and _has_exact_products(problem, solution):
         primal = precise_primal(problem, solution.w, solution.intercept if problem.free_intercept else 0.0)
@@ -318,7 +324,7 @@ def _has_exact_products(problem, solution):
 
 
 class CertificateSums(NamedTuple):
-    """Sums over rows that a certificate is made of: those of `_sum_losses`, X'beta, those of `_sum_dual`, and of beta.
+    """Sums over rows that a certificate is made of: those of `sum_losses`, X'beta, those of `sum_dual`, and of beta.
 
     Those of beta are 0 if there are no dual variables; `beta_sum`, less `dual_sum`, and `beta_size` are 0 unless there
     is a free intercept. `intercept` is the best one, if it was asked for.
@@ -358,12 +364,12 @@ def _certificate_sums(problem, point, beta, n_jobs):
     scores, v = (X.scores(w, n_jobs), 0.0) if beta is None else X.scores_and_combination(w, beta, n_jobs)
     found = best_intercept(problem, scores) if intercept is None else 0.0
     intercept = found if intercept is None else intercept
-    sum_losses, sum_dual = (_sum_smooth_losses, _sum_smooth_dual) if problem.entropy else (_sum_losses, _sum_dual)
-    losses = _sums(sum_losses, problem, n_jobs, scores, norms, intercept, w_norm, score_error)
+    of_losses, of_dual = (sum_smooth_losses, sum_smooth_dual) if problem.entropy else (sum_losses, sum_dual)
+    losses = _sums(of_losses, problem, n_jobs, scores, norms, intercept, w_norm, score_error)
     if beta is None:
         return CertificateSums(*losses, intercept=found)
     of_beta = (_excess(problem, beta), float(np.abs(beta).sum())) if problem.free_intercept else (0.0, 0.0)
-    return CertificateSums(*losses, v, *_sums(sum_dual, problem, n_jobs, beta, norms), *of_beta, found)
+    return CertificateSums(*losses, v, *_sums(of_dual, problem, n_jobs, beta, norms), *of_beta, found)
 
 
 def _square(v):
@@ -389,23 +395,24 @@ def _primal(problem, solution, sums):
     """Return the primal objective, a bound on its rounding error, and one on that of a cutting plane at this point."""
     X, w = problem.X, solution.w
     half_norm, term = 0.5 * _square(w), problem.dual_sum * solution.intercept
-    sum_error = _sum_error(X) * (sums.loss + abs(term)) + (len(w) + 2) * _UNIT_ROUNDOFF * half_norm
+    sum_error = _sum_error(problem) * (sums.loss + abs(term)) + (len(w) + 2) * _UNIT_ROUNDOFF * half_norm
     plane_error = (X.longest_sum + 64) * _UNIT_ROUNDOFF * (sums.plane_size + abs(term))
     return half_norm + sums.loss + term, max(sums.worst - sums.loss, 0.0) + sum_error, plane_error
 
 
-def _dual(X, sums):
+def _dual(problem, sums):
     """Return the dual objective, and a bound on its rounding error."""
-    v = sums.vector
+    X, v = problem.X, sums.vector
     half_norm = 0.5 * _square(v)
     v_error = (X.longest_sum + 2) * _UNIT_ROUNDOFF * sums.vector_size
-    sum_error = _sum_error(X) * sums.value_size + (len(v) + 2) * _UNIT_ROUNDOFF * half_norm
+    sum_error = _sum_error(problem) * sums.value_size + (len(v) + 2) * _UNIT_ROUNDOFF * half_norm
     return sums.value - half_norm, math.sqrt(2.0 * half_norm) * v_error + 0.5 * v_error**2 + sum_error
 
 
-def _sum_error(X):
+def _sum_error(problem):
     """Return the relative error of a compensated sum over the rows, whose parts are added in a tree."""
-    return _COMPENSATED_SUM_ERROR + (X.n_parts - 1).bit_length() * _UNIT_ROUNDOFF
+    plain = ROWS_ADDED_PLAINLY if problem.entropy else 0
+    return _COMPENSATED_SUM_ERROR + (plain + (problem.X.n_parts - 1).bit_length()) * _UNIT_ROUNDOFF
 
 
 def _sums(function, problem, n_jobs, *arguments):
@@ -418,78 +425,3 @@ def _sums(function, problem, n_jobs, *arguments):
     ranges = split(len(problem.target), -(-len(problem.target) // _ROWS_PER_TASK))
     tasks = [(*numbers, *ends, *arguments) for ends in ranges]
     return tuple(exact_sum(part) for part in zip(*run(function, tasks, n_jobs), strict=True))
-
-
-@compiled
-def _sum_losses(target, lower, upper, curvature, epsilon, start, stop, scores, norms, intercept, w_norm, score_error):
-    """Return three sums over start <= i < stop: losses, losses at the worst score, and |c_i| (|target_i| + |x_i| |w|).
-
-    The worst score is the one with the largest loss within score_error (|x_i| |w| + |intercept|) of the given one. c_i
-    is the derivative of the loss; the last sum includes the tube.
-    """
-    loss, loss_rest, worst, worst_rest, plane_size = 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(start, stop):
-        residual, error = target[i] - (scores[i] + intercept), score_error * (norms[i] * w_norm + abs(intercept))
-        is_zero_above, is_zero_below = residual + error <= epsilon[i], residual - error >= -epsilon[i]
-        if (is_zero_above or upper[i] == 0.0) and (is_zero_below or lower[i] == 0.0):
-            continue  # no loss, at any of the three scores
-        here, slope = loss_and_slope(residual, lower[i], upper[i], curvature[i], epsilon[i])
-        above, _ = loss_and_slope(residual + error, lower[i], upper[i], curvature[i], epsilon[i])
-        below, _ = loss_and_slope(residual - error, lower[i], upper[i], curvature[i], epsilon[i])
-        loss, loss_rest = _compensated_sum(loss, loss_rest, here)
-        worst, worst_rest = _compensated_sum(worst, worst_rest, max(above, below))
-        plane_size += slope * (abs(target[i]) + epsilon[i] + norms[i] * w_norm)
-    return loss + loss_rest, worst + worst_rest, plane_size
-
-
-@compiled
-def _sum_dual(target, lower, upper, curvature, epsilon, start, stop, beta, norms):
-    """Return Σ target_i beta_i − epsilon_i |beta_i| − ½ curvature_i beta_i² over start <= i < stop.
-
-    The second result is the sum of the absolute values of these terms, the third is Σ |beta_i| |x_i|.
-    """
-    value, rest, size, v_size = 0.0, 0.0, 0.0, 0.0
-    for i in range(start, stop):
-        gain, cost = target[i] * beta[i], abs(beta[i]) * (epsilon[i] + 0.5 * curvature[i] * abs(beta[i]))
-        value, rest = _compensated_sum(value, rest, gain - cost)
-        size += abs(gain) + cost
-        v_size += abs(beta[i]) * norms[i]
-    return value + rest, size, v_size
-
-
-@compiled
-def _sum_smooth_losses(target, lower, upper, entropy, start, stop, scores, norms, intercept, w_norm, score_error):
-    """Return the sums of `_sum_losses` for losses with an entropy."""
-    loss, loss_rest, worst, worst_rest, plane_size = 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(start, stop):
-        residual, error = target[i] - (scores[i] + intercept), score_error * (norms[i] * w_norm + abs(intercept))
-        here, slope = smooth_loss_and_slope(residual, lower[i], upper[i], entropy)
-        above, _ = smooth_loss_and_slope(residual + error, lower[i], upper[i], entropy)
-        below, _ = smooth_loss_and_slope(residual - error, lower[i], upper[i], entropy)
-        loss, loss_rest = _compensated_sum(loss, loss_rest, here)
-        worst, worst_rest = _compensated_sum(worst, worst_rest, max(above, below))
-        plane_size += abs(slope) * (abs(target[i]) + norms[i] * w_norm)
-    return loss + loss_rest, worst + worst_rest, plane_size
-
-
-@compiled
-def _sum_smooth_dual(target, lower, upper, entropy, start, stop, beta, norms):
-    """Return the sums of `_sum_dual` for losses with an entropy, whose terms are target_i beta_i + entropy H_i."""
-    value, rest, size, v_size = 0.0, 0.0, 0.0, 0.0
-    for i in range(start, stop):
-        gain, term = target[i] * beta[i], entropy * interval_entropy(beta[i], lower[i], upper[i])
-        value, rest = _compensated_sum(value, rest, gain + term)
-        size += abs(gain) + term
-        v_size += abs(beta[i]) * norms[i]
-    return value + rest, size, v_size
-
-
-@compiled
-def _compensated_sum(total, rest, number):
-    """Return total + number, and the sum of all rounding errors so far, by the method of Neumaier (1974)."""
-    new_total = total + number
-    if abs(total) >= abs(number):
-        rest += (total - new_total) + number
-    else:
-        rest += (number - new_total) + total
-    return new_total, rest

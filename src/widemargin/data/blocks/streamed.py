@@ -214,6 +214,11 @@ class StreamedMatrix:
         """Return W as an array: no columns are left out."""
         return W.toarray() if hasattr(W, "toarray") else W
 
+    @property
+    def stores_only_ones(self) -> bool:
+        """Whether every stored value is known to be one."""
+        return self.has_only_ones
+
     def sample(self, n_rows: int, seed: Any) -> tuple[NDArray[np.intp], "StreamedMatrix"]:
         """Return a random sample of rows, ascending, and its matrix: the first rows if the file is in random order.
 

@@ -22,8 +22,8 @@ RESIDUAL = 0.3  # relative to the gradient, at which a step is truncated
 _MAX_ITERATIONS = 200
 
 
-def truncated_step(multiply, g, damping):
-    """Return about the solution d of (A + (1 + damping) I) d = −g, and the number of products with A.
+def truncated_step(multiply, g, damping, take=None):
+    """Return about the solution d of (A + (1 + damping) I) d = −g, A d, and the number of products with A.
 
     Parameters
     ----------
@@ -31,17 +31,23 @@ def truncated_step(multiply, g, damping):
         Returns A v of a vector v, for a positive semidefinite A.
     g : ndarray
     damping : float
+    take : function or None
+        Called with the factor k of each vector v in d = Σ k v, after v was multiplied.
     """
-    d, residual = np.zeros_like(g), -g
+    d, image, residual = np.zeros_like(g), np.zeros_like(g), -g
     direction, square = residual.copy(), float(g @ g)
     goal = RESIDUAL**2 * square
     for n_products in range(_MAX_ITERATIONS):
         if square <= goal:
-            return d, n_products
-        product = multiply(direction) + (1.0 + damping) * direction
-        k = square / float(direction @ product)
+            return d, image, n_products
+        product = multiply(direction)
+        total = product + (1.0 + damping) * direction
+        k = square / float(direction @ total)
         d += k * direction
-        residual = residual - k * product
+        image += k * product
+        if take is not None:
+            take(k)
+        residual = residual - k * total
         last, square = square, float(residual @ residual)
         direction = residual + (square / last) * direction
-    return d, _MAX_ITERATIONS
+    return d, image, _MAX_ITERATIONS

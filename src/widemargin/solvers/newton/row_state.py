@@ -69,8 +69,13 @@ class RowState:
         self._dual_sum = problem.dual_sum
         self._risk, self._combination = risk_of(problem, n_jobs), Combination(self._X, n_jobs)
         self._s, self._b, self._q, self.best_b, self._t = np.zeros((5, self._X.n_rows))
+        # With an entropy all dual variables change in every step, and predicted ones have an array of their own.
+        self._has_entropy = problem.entropy > 0.0
+        self._predicted = np.zeros(self._X.n_rows) if self._has_entropy else self._b
+        self._product, self._has_direction = self._t, False  # see `begin_direction`
+        self._measured = self._b  # the dual variables whose sums were returned last
         enough_rows = self._X.n_rows >= _ROWS_PER_COLUMN_WORTH_UPDATES * self._X.n_columns
-        is_kept = self._X.n_columns >= _COLUMNS_WORTH_UPDATES and enough_rows
+        is_kept = self._X.n_columns >= _COLUMNS_WORTH_UPDATES and enough_rows and not self._has_entropy
         self._gram = UpdatedGram(self._X, n_jobs) if is_kept else None
 
     # --- Scores and losses --------------------------------------------------------------------------------------------
@@ -106,8 +111,20 @@ class RowState:
             self._b[i] = self._risk.clipped(i, self._b[i] - imbalance)
         return self._combined(*self._risk.dual_sums(self._b))
 
+    def evaluate_losses(self):
+        """As `evaluate`, with an entropy and without a free intercept; return Σ losses, and `linear` of DualSums."""
+        loss, linear, _ = self._risk.evaluate(self._s, 1.0, self._b, self._q)
+        return loss, linear
+
+    def combined(self):
+        """Return X'b of the dual variables b of `evaluate_losses`."""
+        self._measured = self._b
+        return self._X.combine(self._b, self._n_jobs)
+
     def _combined(self, linear, quadratic):
         """Return the DualSums of the dual variables."""
+        if self._has_entropy:
+            return DualSums(linear, quadratic, self.combined(), float(self._X.n_rows))
         read_before = self._combination.n_read
         self._combination.update(self._b, self._s)
         return DualSums(linear, quadratic, self._combination.vector, self._combination.n_read - read_before)
@@ -141,9 +158,26 @@ class RowState:
 
     def curvature_product(self, v):
         """Return X'diag(q)X v and <q, X v>, by two passes over the rows."""
-        t = self._X.scores(v, self._n_jobs)
-        t *= self._q
+        self._product = self._X.scores(v, self._n_jobs)
+        t = self._q * self._product
         return CurvatureProduct(self._X.combine(t, self._n_jobs), float(t.sum()))
+
+    def begin_direction(self):
+        """Return a function that adds k times the scores of the last `curvature_product` to those of a step.
+
+        They are then known without a pass over the rows.
+        """
+        self._t[:], self._has_direction = 0.0, True
+
+        def take(k):
+            self._t += k * self._product
+
+        return take
+
+    def takes_known_direction(self):
+        """Return whether the scores of the step are known since `begin_direction`, which is forgotten."""
+        known, self._has_direction = self._has_direction, False
+        return known
 
     def set_direction(self, d, h):
         """Set the scores t = X d of a step d, by a pass over the rows."""
@@ -168,9 +202,21 @@ class RowState:
         self._t += shift
 
     def predict(self):
-        """Change the dual variables to b − q t, clipped to their bounds; return DualSums."""
+        """Predict the dual variables b − q t, clipped to their bounds; return DualSums."""
+        if self._has_entropy:
+            linear, _ = self.predict_clipped()
+            return DualSums(linear, 0.0, self.predicted_vector(), float(self._X.n_rows))
         sums = self._risk.predict_dual(self._combination.c, self._q, self._t, self._b)
         return self._combined(*sums)
+
+    def predict_clipped(self):
+        """As `predict` with an entropy, without a pass over the rows; return `linear`, and how many were clipped."""
+        self._measured = self._predicted
+        return self._risk.predict_dual(self._b, self._q, self._t, self._predicted)
+
+    def predicted_vector(self):
+        """Return X'b of the predicted dual variables, by a pass over the rows."""
+        return self._X.combine(self._predicted, self._n_jobs)
 
     def line_search(self, h, *terms):
         """Return the step length, as `SmoothedRisk.line_search` does; `terms` are its last three arguments."""
@@ -222,7 +268,7 @@ class RowState:
 
     def keep_dual(self, factor):
         """Keep the dual variables, multiplied by a factor, as `best_b`."""
-        np.multiply(self._combination.c, factor, out=self.best_b)
+        np.multiply(self._measured if self._has_entropy else self._combination.c, factor, out=self.best_b)
 
     def kept_dual(self):
         """Return the dual variables that were kept, as an array of its own."""
@@ -230,10 +276,19 @@ class RowState:
 
 
 def set_directions(states, directions, half_widths, n_jobs):
-    """Set the scores of one direction for each of several RowStates with the same X, by one pass over the rows."""
-    if len(states) == 1:
-        states[0].set_direction(directions[0], half_widths[0])
-        return
+    """Set the scores of one direction for each of several RowStates with the same X, by one pass over the rows.
+
+    Directions whose scores are known take no part in the pass.
+    """
+    unknown = [one for one in zip(states, directions, half_widths, strict=True) if not one[0].takes_known_direction()]
+    if len(unknown) == 1:
+        state, d, h = unknown[0]
+        state.set_direction(d, h)
+    elif unknown:
+        _set_several(*zip(*unknown, strict=True), n_jobs)
+
+
+def _set_several(states, directions, half_widths, n_jobs):
     X = states[0]._X
     scores = np.empty((len(states), X.n_rows))
     for state, own in zip(states, scores, strict=True):

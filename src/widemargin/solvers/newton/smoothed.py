@@ -15,10 +15,12 @@ losses with an entropy, such as the log loss, for which every row contributes (`
 columns: the step is found by conjugate gradients if there are many.
 
 With many rows, the method first solves the problem of a random sixteenth of the rows, recursively, as a warm start; few
-steps over all rows are then left. A large C is reached by continuation, as in `climb`. If the classes are separable,
-the dual variables are far below their bounds and the band is made wider in proportion. These are the hardest problems,
-because the support vectors have to be found among many rows. The d x d matrix limits the method to a few thousand
-columns.
+steps over all rows are then left. With an entropy this is a quarter, and only if there are so many rows for each
+column, or costs so small, that its solution is close to that of all rows: one step over all rows is then left, where
+four would be needed from zero (ijcnn1 at C = 1,000). A large C is reached by continuation, as in `climb`. If the
+classes are separable, the dual variables are far below their bounds and the band is made wider in proportion. These are
+the hardest problems, because the support vectors have to be found among many rows. The d x d matrix limits the method
+to a few thousand columns.
 
 If the intercept is not penalised, it is set to where Σ b = dual_sum after every step, and eliminated from the linear
 system.
@@ -34,14 +36,17 @@ from widemargin.solvers.contract import Solution, Status, Watch
 from widemargin.solvers.coordinate_descent.climb import MIN_BURDEN, height
 from widemargin.solvers.handover import joined, rest_of
 from widemargin.solvers.newton.active_set import active_set_newton, can_be_dense, suits_active_set, takes_problem
-from widemargin.solvers.newton.iterate import MAX_COLUMNS, Iterate
+from widemargin.solvers.newton.iterate import MAX_COLUMNS, Iterate, has_matrix
 from widemargin.solvers.newton.row_state import set_directions
 from widemargin.solvers.spec import Rows, SolverSpec, Start
 
 _FIRST_HEIGHT = 100.0  # `height` (see `climb`) of the costs at which continuation in C starts
 _SAMPLING_RATIO = 16  # rows per row of the sample that is solved first
 _MIN_SAMPLE_ROWS, _MIN_SAMPLE_ROWS_PER_COLUMN = 2000, 10
+_SAMPLING_RATIO_WITH_ENTROPY, _MIN_SAMPLE_ROWS_PER_COLUMN_WITH_ENTROPY = 4, 100  # if the rows are in memory
+_MAX_HEIGHT_OF_ANY_SAMPLE = 5.0  # `height` up to which, with an entropy, fewer rows per column are enough
 _WARM_START_GAP, _MAX_WARM_START_STEPS = 0.03, 50  # relative gap and number of steps at which a warm start ends
+_WARM_START_DECREASE = 0.1  # relative, of the objective in a step, with which a warm start ends if losses are smooth
 _VALUES_WORTH_THREADS = 1 << 17  # stored values from which on problems that are solved together use threads
 _MAX_STEPS_WITHOUT_PROGRESS = 100
 _STEPS_BEFORE_ACTIVE_SET = 100  # if the active-set method is possible
@@ -269,18 +274,31 @@ def starts_from_sample(X):
     return X.n_rows >= _SAMPLING_RATIO * max(_MIN_SAMPLE_ROWS, _MIN_SAMPLE_ROWS_PER_COLUMN * X.n_columns)
 
 
+def _sampling_ratio(problem):
+    """Return how many times fewer rows a sample has whose problem is solved first; None if all rows are taken."""
+    X = problem.X
+    if not (problem.entropy and X.is_in_memory):
+        return _SAMPLING_RATIO if starts_from_sample(X) else None
+    n_rows, n_columns = X.n_rows // _SAMPLING_RATIO_WITH_ENTROPY, X.n_columns
+    if not has_matrix(X) or n_rows < max(_MIN_SAMPLE_ROWS, _MIN_SAMPLE_ROWS_PER_COLUMN * n_columns):
+        return None
+    is_large = n_rows >= _MIN_SAMPLE_ROWS_PER_COLUMN_WITH_ENTROPY * n_columns
+    return _SAMPLING_RATIO_WITH_ENTROPY if is_large or height(problem) <= _MAX_HEIGHT_OF_ANY_SAMPLE else None
+
+
 def _first_iterates(problems, starts, settings, watch):
     """Return iterates at the starts, or, without starts, at solutions for a sample of the rows or for smaller costs."""
     X, n_jobs = problems[0].X, settings.n_jobs
     if starts[0] is not None:
         return [Iterate(*one, None, n_jobs) for one in zip(problems, starts, strict=True)]
-    if not starts_from_sample(X):
+    ratio = _sampling_ratio(problems[0])
+    if ratio is None:
         return _continuation_in_cost(problems, settings, watch)
-    rows, part = X.sample(X.n_rows // _SAMPLING_RATIO, settings.seed)
+    rows, part = X.sample(X.n_rows // ratio, settings.seed)
     samples = _first_iterates([one.of_rows(rows, part) for one in problems], starts, settings, watch)
     _approach(samples, settings, watch)
     return [
-        Iterate(problem, sample.best_w, sample.h, n_jobs, sample.passes / _SAMPLING_RATIO)
+        Iterate(problem, sample.best_w, sample.h, n_jobs, sample.passes / ratio)
         for problem, sample in zip(problems, samples, strict=True)
     ]
 
@@ -308,15 +326,27 @@ def _continuation_in_cost(problems, settings, watch):
 
 
 def _approach(iterates, settings, watch):
-    """Take Newton steps until all gaps are small enough for a warm start, or a limit is reached."""
+    """Take Newton steps until all gaps are small enough for a warm start, or a limit is reached.
+
+    If the losses are smooth, it is also enough that the objective hardly decreases: Newton's method is close then.
+    """
     max_seconds = np.inf if settings.max_seconds is None else settings.max_seconds
     max_steps = np.inf if settings.max_iter is None else settings.max_iter
     tol, unsolved = max(settings.tol, _WARM_START_GAP), iterates
+    for one in iterates:
+        one.goal = tol
     for _ in range(_MAX_WARM_START_STEPS):
         unsolved = [one for one in unsolved if one.gap > tol and one.iteration < max_steps]
         if not unsolved or watch.seconds_here >= max_seconds or settings.interrupt.is_set():
             return
+        last = [one.primal for one in unsolved]
         _step(unsolved, settings.n_jobs)
+        unsolved = [one for one, value in zip(unsolved, last, strict=True) if not _is_close(one, value)]
+
+
+def _is_close(iterate, last_value):
+    """Return whether a step with smooth losses has decreased the objective so little that a warm start may end."""
+    return iterate.has_entropy and last_value - iterate.primal <= _WARM_START_DECREASE * iterate.primal
 
 
 # --- Newton steps -----------------------------------------------------------------------------------------------------
@@ -338,6 +368,7 @@ class _Monitor:
     def __init__(self, iterate, settings, watch, max_steps):
         self.iterate, self._tol, self._watch = iterate, settings.tol, watch
         self._n_without_progress, self._smallest_gap, self._max_steps = 0, np.inf, max_steps
+        iterate.goal = settings.tol
         for gap in watch.gaps[: -1 if watch.last_iteration == iterate.iteration else None]:  # of a restored history
             self._compare(gap)
 
