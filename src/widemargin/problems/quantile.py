@@ -1,8 +1,8 @@
 """The weighted quantile of numbers, by quickselect.
 
 If there are many numbers, those of a small random sample that are next to its quantile are the ends of an interval
-which most probably contains the quantile of all. One pass without unpredictable branches brings the numbers of the
-interval together, and only these are left for quickselect (Floyd and Rivest, 1975).
+which most probably contains the quantile of all. One pass without unpredictable branches copies the numbers of the
+interval, and only these are left for quickselect (Floyd and Rivest, 1975).
 """
 
 import numpy as np

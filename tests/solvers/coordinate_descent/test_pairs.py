@@ -102,6 +102,23 @@ def test_the_dual_objective_never_decreases(rng):
         assert len(history) > 4
 
 
+@pytest.mark.parametrize("nu", [0.004, 0.03, 0.1])
+def test_few_passes_suffice_if_upper_bounds_do_not_bind(nu, rng):
+    found = pairs(text_like(rng, nu=nu), Settings(tol=1e-3))
+    assert found.status is Status.CONVERGED
+    assert found.history["passes"][-1] < 40.0
+
+
+def test_callbacks_do_not_change_the_run(rng):
+    problem, seen = text_like(rng), []
+    alone = pairs(problem, Settings(tol=1e-7))
+    watched = pairs(problem, Settings(tol=1e-7, callbacks=(lambda progress: seen.append(progress.iteration),)))
+    np.testing.assert_array_equal(alone.w, watched.w)
+    for name in ("iteration", "passes", "primal", "dual", "gap"):
+        np.testing.assert_array_equal(alone.history[name], watched.history[name])
+    assert len(seen) == alone.n_iter > 4
+
+
 def test_rows_in_another_order_give_the_same_model(rng):
     X, weight, order = rng.random((2000, 60)), rng.uniform(0.5, 1.0, 2000), rng.permutation(2000)
     one = pairs(linear_one_class(Matrix(X), weight, 0.1), Settings(tol=1e-9, max_iter=5000))
