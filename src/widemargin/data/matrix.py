@@ -157,9 +157,9 @@ class Matrix:
         out = np.empty(self.n_rows) if out is None else out
         if self.is_small:
             values, columns = self.as_array
-            if values.size > _MAX_ENTRIES_OF_ONE_BLAS_THREAD:
-                return np.einsum("ij,j->i", values, w[columns], out=out)
-            out[:] = np.dot(values, w[columns])
+            kept = w[columns]
+            for rows in self._small_parts:
+                np.dot(values[rows], kept, out=out[rows])
             return out
         run(set_scores, [(self.rows, w, start, stop, out) for start, stop in self.ranges()], self.threads(n_jobs))
         return out
@@ -174,8 +174,7 @@ class Matrix:
         """Return X'c in float64, one number per column; the same to the last bit for any number of threads."""
         if self.is_small:
             (values, columns), combined = self.as_array, np.zeros(self.n_columns)
-            is_tiny = values.size <= _MAX_ENTRIES_OF_ONE_BLAS_THREAD
-            combined[columns] = np.dot(c, values) if is_tiny else np.einsum("ij,i->j", values, c)
+            combined[columns] = sum(np.dot(c[rows], values[rows]) for rows in self._small_parts)
             return combined
         c = np.ascontiguousarray(c, dtype=np.float64)
         ranges = self._combine_ranges()
@@ -256,6 +255,12 @@ class Matrix:
         values = np.empty((self.n_rows, n_kept + (self.constant != 0.0)))
         values[:, :n_kept], values[:, n_kept:] = features, self.constant
         return values, np.append(columns, self.n_features) if self.constant else columns
+
+    @cached_property
+    def _small_parts(self) -> list[slice]:
+        """Ranges of the rows of `as_array`, each so small that no BLAS shares its products among threads."""
+        n_rows = max(1, _MAX_ENTRIES_OF_ONE_BLAS_THREAD // max(1, self.as_array[0].shape[1]))
+        return [slice(first, first + n_rows) for first in range(0, self.n_rows, n_rows)]
 
     @property
     def by_columns(self) -> Columns:

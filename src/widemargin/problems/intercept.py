@@ -44,7 +44,8 @@ def _best_threshold(scores, weights, total):
     The slope is −total below all scores, and increases by the weight at each of them.
     """
     zero = _ZERO_SLOPE * float(weights.sum())
-    left, _, _ = weighted_quantile(scores.copy(), weights.copy(), total - zero)
+    weights = np.ascontiguousarray(weights)
+    left, _, _ = weighted_quantile(scores, weights, total - zero, np.empty((2, len(scores))))
     level = total + zero - _weight_up_to(scores, weights, left)
     if level < 0.0:
         return float(left)
@@ -83,7 +84,7 @@ def _weighted_quantile(kinks, weights, level):
     """
     if level <= 0.0 or not len(kinks):
         return None
-    quantile, _, missing = weighted_quantile(kinks.copy(), weights.copy(), level)
+    quantile, _, missing = weighted_quantile(kinks, weights, level, np.empty((2, len(kinks))))
     return float(quantile) if missing <= 0.0 else None
 
 

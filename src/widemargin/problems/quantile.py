@@ -1,8 +1,8 @@
 """The weighted quantile of numbers, by quickselect.
 
 If there are many numbers, those of a small random sample that are next to its quantile are the ends of an interval
-which most probably contains the quantile of all. One pass without unpredictable branches brings the numbers of the
-interval together, and only these are left for quickselect (Floyd and Rivest, 1975).
+which most probably contains the quantile of all. One pass without unpredictable branches copies the numbers of the
+interval, and only these are left for quickselect (Floyd and Rivest, 1975).
 """
 
 import numpy as np
@@ -10,26 +10,30 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 
 _SEED = np.uint64(0x9E3779B97F4A7C15)  # of the random pivots, without which some orders of numbers take quadratic time
-_MANY_NUMBERS, _SAMPLE_SIZE = 8192, 256
+_SAMPLE_SIZES = (1024, 64), (8192, 256)  # numbers from which on a sample is taken, and its size
 _SAMPLE_DEVIATIONS = 3.0  # half width of the interval, in standard deviations of the sample
 
 
 @compiled
-def weighted_quantile(numbers, weights, total):
+def weighted_quantile(numbers, weights, total, memory):
     """Return the number at which the weights of the lowest numbers sum to `total`, or more, and two sums.
 
     The first sum is Σ weight number of the lowest numbers, with a part of the last weight, so that the weights sum to
-    `total`. The second is what is missing to `total` if all weights do not reach it, otherwise zero or less. Both
-    arrays are reordered.
+    `total`. The second is what is missing to `total` if all weights do not reach it, otherwise zero or less. `memory`
+    has two rows of the length of the arrays, or longer.
     """
-    n = numbers.size
-    if n >= _MANY_NUMBERS:
-        low, high = _probable_interval(numbers, weights, total)
-        count, inside, below, tail = _gather(numbers, weights, low, high)
+    size, n = 0, numbers.size
+    for smallest, larger in _SAMPLE_SIZES:
+        size = larger if n >= smallest else size
+    if size > 0:
+        low, high = _probable_interval(numbers, weights, total, size, memory)
+        count, inside, below, tail = _gather(numbers, weights, low, high, memory)
         if below < total <= below + inside:
-            level, more, rest = _selected(numbers[:count], weights[:count], total - below)
+            level, more, rest = _selected(memory[0, :count], memory[1, :count], total - below)
             return level, tail + more, rest
-    return _selected(numbers, weights, total)
+    for i in range(n):
+        memory[0, i], memory[1, i] = numbers[i], weights[i]
+    return _selected(memory[0, :n], memory[1, :n], total)
 
 
 @compiled
@@ -47,40 +51,40 @@ def _below(state, n):
 
 
 @compiled
-def _probable_interval(numbers, weights, total):
-    """Return the ends of an interval that most probably contains the quantile; an end may be infinite."""
+def _probable_interval(numbers, weights, total, size, memory):
+    """Return the ends of an interval that most probably contains the quantile; an end may be infinite.
+
+    A random sample of so many numbers is sorted in `memory`.
+    """
     random = _SEED
-    for k in range(_SAMPLE_SIZE):  # a random number comes to place k, and from there to its place among those before
+    for k in range(size):
         random = _next_random(random)
-        i = k + _below(random, numbers.size - k)
-        number, weight, numbers[i], weights[i] = numbers[i], weights[i], numbers[k], weights[k]
-        place = k
-        while place > 0 and numbers[place - 1] > number:
-            numbers[place], weights[place] = numbers[place - 1], weights[place - 1]
+        i, place = _below(random, numbers.size), k
+        while place > 0 and memory[0, place - 1] > numbers[i]:
+            memory[0, place], memory[1, place] = memory[0, place - 1], memory[1, place - 1]
             place -= 1
-        numbers[place], weights[place] = number, weight
-    wanted, reached, position = total * (_SAMPLE_SIZE / numbers.size), 0.0, 0
-    while position < _SAMPLE_SIZE and reached < wanted:
-        reached += weights[position]
+        memory[0, place], memory[1, place] = numbers[i], weights[i]
+    wanted, reached, position = total * (size / numbers.size), 0.0, 0
+    while position < size and reached < wanted:
+        reached += memory[1, position]
         position += 1
-    width = np.int64(_SAMPLE_DEVIATIONS * np.sqrt(position * (1.0 - position / _SAMPLE_SIZE))) + 2
-    low = numbers[position - width] if position >= width else -np.inf
-    return low, numbers[position + width] if position + width < _SAMPLE_SIZE else np.inf
+    width = np.int64(_SAMPLE_DEVIATIONS * np.sqrt(position * (1.0 - position / size))) + 2
+    low = memory[0, position - width] if position >= width else -np.inf
+    return low, memory[0, position + width] if position + width < size else np.inf
 
 
 @compiled
-def _gather(numbers, weights, low, high):
-    """Bring the numbers from low to high to the front; return how many they are, and three sums.
+def _gather(numbers, weights, low, high, memory):
+    """Copy the numbers from low to high, and their weights, to memory; return how many they are, and three sums.
 
     The sums are the weights of these numbers, those of the numbers below, and Σ weight number of the numbers below.
+    There are no branches, which could not be predicted.
     """
     count, inside, below, tail = 0, 0.0, 0.0, 0.0
     for k in range(numbers.size):
         number, weight = numbers[k], weights[k]
         is_below, is_inside = number < low, (number >= low) & (number <= high)
-        other, its_weight = numbers[count], weights[count]
-        numbers[k], weights[k] = (other if is_inside else number), (its_weight if is_inside else weight)
-        numbers[count], weights[count] = (number if is_inside else other), (weight if is_inside else its_weight)
+        memory[0, count], memory[1, count] = number, weight
         count += is_inside
         inside += weight if is_inside else 0.0
         below += weight if is_below else 0.0

@@ -12,8 +12,9 @@ from widemargin.problems.formulations import FixedSumQP
 from widemargin.problems.one_class import linear_one_class
 from widemargin.problems.quantile import weighted_quantile
 from widemargin.solvers.contract import Settings, Status
-from widemargin.solvers.coordinate_descent import pairs as module
-from widemargin.solvers.coordinate_descent.pairs import PAIRS, Duals, pairs
+from widemargin.solvers.coordinate_descent import pair_sweeps as module
+from widemargin.solvers.coordinate_descent.pair_sweeps import SIZE_OF_STATE, Duals
+from widemargin.solvers.coordinate_descent.pairs import PAIRS, pairs
 from widemargin.solvers.registry import check, specs_of
 
 TOL = 1e-5
@@ -41,7 +42,7 @@ def test_the_weighted_quantile_is_that_of_sorted_scores(part, rng):
     for n, decimals in ((1, 1), (2, 1), (50, 0), (1000, 8), (1000, 1), (20_000, 8), (20_000, 1)):
         scores, weights = np.round(rng.standard_normal(n), decimals), rng.uniform(0.1, 2.0, n)
         total = part * weights.sum()
-        *found, missing = weighted_quantile(scores.copy(), weights.copy(), total)
+        *found, missing = weighted_quantile(scores, weights, total, np.empty((2, n)))
         assert missing <= 1e-9
         np.testing.assert_allclose(found, fill_lowest(scores, weights, total), rtol=1e-9, atol=1e-9)
 
@@ -70,7 +71,8 @@ def test_a_pair_step_is_the_best_one_between_the_bounds(rng):
             wanted = 0.5 * np.sum(moved**2, axis=0).min()
             duals = Duals(beta, upper, np.sqrt((scale**2 * X**2).sum(axis=1)))
             lists = (np.array([one], np.uint32) for one in (up, down))
-            module._make_pair_steps(rows.rows, duals, *lists, w)
+            state = np.zeros(SIZE_OF_STATE)
+            module._make_pair_steps(rows.rows, duals, *lists, X @ w * scale, w, state)
             np.testing.assert_allclose(w, scale * X.T @ beta, atol=1e-12)
             assert beta.sum() == pytest.approx(sum(start), abs=1e-15)
             assert 0.5 * w @ w <= wanted + 1e-12
@@ -85,7 +87,8 @@ def test_the_solution_is_feasible_and_its_gap_is_that_of_the_judge(make, nu, rng
     assert (found.beta >= 0.0).all() & (found.beta <= problem.upper).all()
     assert found.beta.sum() == pytest.approx(problem.dual_sum, rel=1e-12)
     assert found.dual == pytest.approx(dual(problem, found.beta), rel=1e-9)
-    level = weighted_quantile(problem.X.scores(found.w), problem.upper.copy(), problem.dual_sum)[0]
+    scores = problem.X.scores(found.w)
+    level = weighted_quantile(scores, problem.upper, problem.dual_sum, np.empty((2, len(scores))))[0]
     judged = certify(problem, found.w, found.beta, -level)
     assert found.primal == pytest.approx(judged.primal, rel=1e-9)
     assert relative_gap(*judged, problem.objective_scale) <= 1.001 * TOL
@@ -97,6 +100,23 @@ def test_the_dual_objective_never_decreases(rng):
         assert (np.diff(history["dual"]) >= -1e-12 * abs(history["dual"][-1])).all()
         assert (np.diff(history["primal"]) <= 0.0).all()
         assert len(history) > 4
+
+
+@pytest.mark.parametrize("nu", [0.004, 0.03, 0.1])
+def test_few_passes_suffice_if_upper_bounds_do_not_bind(nu, rng):
+    found = pairs(text_like(rng, nu=nu), Settings(tol=1e-3))
+    assert found.status is Status.CONVERGED
+    assert found.history["passes"][-1] < 40.0
+
+
+def test_callbacks_do_not_change_the_run(rng):
+    problem, seen = text_like(rng), []
+    alone = pairs(problem, Settings(tol=1e-7))
+    watched = pairs(problem, Settings(tol=1e-7, callbacks=(lambda progress: seen.append(progress.iteration),)))
+    np.testing.assert_array_equal(alone.w, watched.w)
+    for name in ("iteration", "passes", "primal", "dual", "gap"):
+        np.testing.assert_array_equal(alone.history[name], watched.history[name])
+    assert len(seen) == alone.n_iter > 4
 
 
 def test_rows_in_another_order_give_the_same_model(rng):
