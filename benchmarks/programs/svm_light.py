@@ -181,7 +181,7 @@ SECTIONS = [
             "average loss": Figure(absolute=1e-4),
             "queries with swapped pairs, %": Figure(absolute=0.01),
         },
-        (_RANKING, _RANKING_WITH_KERNEL),
+        (_RANKING_WITH_KERNEL,),
         _swapped_in_recorded,
         _swapped_here,
     ),
