@@ -9,9 +9,9 @@ _TRAINED = {"objective": r" Q_P=([0-9.]+)", "training errors, %": r"Training err
 _CLASSIFIED = {"errors, %": r"Classification error: ([0-9.]+)%"}
 
 
-def _trained(run):
+def _trained(run, program):
     def figures(case, folder):
-        return numbers(run("svmocas", [*case.options.split(), data_file(case.data, folder), "model"], folder), _TRAINED)
+        return numbers(run(program, [*case.options.split(), data_file(case.data, folder), "model"], folder), _TRAINED)
 
     return figures
 
@@ -34,8 +34,19 @@ SECTIONS = [
         "Both train with the same options.",
         {"objective": Figure(relative=2e-5, shown=".8g"), "training errors, %": Figure(absolute=0.2)},
         tuple(Case(name, _OPTIONS) for name in ("ocas-riply_trn", "heart_scale", "a1a", "svmlight-example1")),
-        _trained(original),
-        _trained(here),
+        _trained(original, "svmocas"),
+        _trained(here, "svmocas"),
+    ),
+    Section(
+        "msvmocas",
+        "Both train with the same options; labels of the sets are 1, 2, ...",
+        {"objective": Figure(relative=2e-4, shown=".8g"), "training errors, %": Figure(absolute=0.2)},
+        (
+            Case("dna.scale", "-c 0.1 -r 1e-4"), Case("dna.scale", "-m 0 -c 0.001 -r 1e-4"),
+            Case("satimage.scale", "-c 0.1 -r 1e-3"),
+        ),
+        _trained(original, "msvmocas"),
+        _trained(here, "msvmocas"),
     ),
     Section(
         "linclassif",

@@ -10,10 +10,6 @@ from benchmarks.programs import liblinear, libsvm, ocas, svm_light
 
 PAGE = ROOT / "docs" / "from" / "programs.md"
 SECTIONS = [*libsvm.SECTIONS, *liblinear.SECTIONS, *svm_light.SECTIONS, *ocas.SECTIONS]
-NOT_COMPARED = {
-    "svm_rank_classify": "nothing of it is recorded",
-    "msvmocas": "the tests compare it with the program itself, where that is installed",
-}
 _PACKAGES = ("libsvm-tools", "liblinear-tools", "libocas-tools")
 _WHO, _MISSING = ("original", "here"), "–"
 
@@ -23,12 +19,11 @@ _TEXT = """# Programs side by side
 ([LIBSVM](libsvm.md#as-the-programs-themselves), [LIBLINEAR](liblinear.md#as-the-programs-themselves),
 [SVM-light](svmlight.md#as-the-programs-themselves), [OCAS](ocas.md)). On this page each program and its original have
 the same options and the same files. Of each run the first line has the figures of the original program, the second line
-ours; figures that a run does not have are left out, and – is what only the original prints.
+ours; figures that a run does not have are left out.
 
 The page is made by `python -m benchmarks programs`, which runs the programs of Debian's packages
 ({packages}); outputs of SVM-light and SVM-Perf were recorded
-before. Nothing is timed. A test compares every pair of lines, and runs the first line of each table again. There is no
-table of {not_compared}.
+before. Nothing is timed. A test compares every pair of lines, and runs the first line of each table again.
 """
 
 
@@ -46,8 +41,7 @@ def main():
 def _text():
     versions = [_version(package) for package in _PACKAGES]
     packages = ", ".join(f"{package} {version}" for package, version in zip(_PACKAGES, versions, strict=True))
-    not_compared = ", ".join(f"`{name}`, since {reason}" for name, reason in NOT_COMPARED.items())
-    return _TEXT.format(packages=packages, not_compared=not_compared)
+    return _TEXT.format(packages=packages)
 
 
 def _version(package):

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.datasets import FOLDER
@@ -55,7 +55,6 @@ class Section:
     cases: tuple[Case, ...]
     theirs: Callable
     ours: Callable
-    missing: Mapping[str, frozenset] = field(default_factory=dict)  # by options: figures that ours does not print
 
 
 def data_file(name, folder):

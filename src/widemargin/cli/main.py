@@ -12,7 +12,15 @@ from importlib import import_module
 from widemargin._runtime.interrupts import remembering_interrupts
 from widemargin._runtime.version import __version__
 from widemargin.cli.help_text import width, wrapped
-from widemargin.cli.messages import OPTIONS, CommandError, UsageError, explain_os_error, say, warnings_as_lines
+from widemargin.cli.messages import (
+    OPTIONS,
+    CommandError,
+    UsageError,
+    explain_os_error,
+    own_name,
+    say,
+    warnings_as_lines,
+)
 from widemargin.errors import ClusterError, FormatError
 from widemargin.workflows.errors import ArgumentError, FileError, spelling
 
@@ -91,19 +99,20 @@ def main(argv=None):
     argv : list of str or None
         The arguments after `widemargin`; None takes those of the process.
     """
-    try:
-        with warnings_as_lines(), spelling(OPTIONS):
-            status = _run(sys.argv[1:] if argv is None else list(argv))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _abandon_output()
-        return _BROKEN_PIPE
-    except OSError as error:
-        if error.filename is None:  # standard output: errors of other files have a name
+    with own_name():
+        try:
+            with warnings_as_lines(), spelling(OPTIONS):
+                status = _run(sys.argv[1:] if argv is None else list(argv))
+            sys.stdout.flush()
+        except BrokenPipeError:
             _abandon_output()
-        say("error", explain_os_error(error))
-        return _FAILED
-    return status
+            return _BROKEN_PIPE
+        except OSError as error:
+            if error.filename is None:  # standard output: errors of other files have a name
+                _abandon_output()
+            say("error", explain_os_error(error))
+            return _FAILED
+        return status
 
 
 def _run(words):

@@ -10,6 +10,7 @@ import math
 import sys
 import warnings
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 
 from widemargin._runtime.compile import announcing_compilation
 from widemargin._runtime.progress import ProgressReport
@@ -88,6 +89,9 @@ OPTIONS = {  # of the command line, by the arguments of the library that they st
 }
 
 
+_SPEAKER: ContextVar[str] = ContextVar("speaker", default="widemargin")
+
+
 class UsageError(Exception):
     """The command has wrong options or arguments; the exit status is 2."""
 
@@ -96,13 +100,28 @@ class CommandError(Exception):
     """The data are wrong, or the command failed; the exit status is 1."""
 
 
+@contextmanager
+def own_name():
+    """Within the block, messages begin with `widemargin`, or with what `speak_as` says from there on."""
+    token = _SPEAKER.set("widemargin")
+    try:
+        yield
+    finally:
+        _SPEAKER.reset(token)
+
+
+def speak_as(name):
+    """Have messages begin with the name of another program, until the block of `own_name` ends."""
+    _SPEAKER.set(name)
+
+
 def say(kind, message):
-    """Print `widemargin: kind: message` as one line on standard error.
+    """Print `widemargin: kind: message` as one line on standard error, or with the name that `speak_as` was given.
 
     If standard error cannot be written to, the message is lost, and only the exit status reports the failure.
     """
     with suppress(OSError):
-        print(f"widemargin: {kind}: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
+        print(f"{_SPEAKER.get()}: {kind}: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
 
 
 def explain_os_error(error):

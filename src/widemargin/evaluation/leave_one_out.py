@@ -15,12 +15,17 @@ least the second, since α is optimal with t and the other solution without it.
 
 Both D are at most max_j |φ(x_t) − φ(x_j)|² = 2 R_t², so that an error implies ξ_t + 2 α_t R_t² >= 1. The number of rows
 for which this holds bounds the number of leave-one-out errors. It assumes that there are free support vectors which can
-take what is moved, in either machine. Therefore rows with α_t > 0 also count as errors if the other free support
-vectors cannot take 2 α_t: once for t, and once more for the machine without it, in whose place they stand. With rho in
-place of 2 it is Joachims's family of estimates, of which SVM-light uses rho = 1; this is no bound any more if there is
-an intercept, but closer to the error. Rows with α_t = 0 are never errors. With a `depth`, D_t is made small by a greedy
-choice of d, in steps of 1 / depth; D'_t is 2 R_t² for rho = 2, is taken to be D_t for rho = 1, and is between them for
-numbers between these.
+take what is moved, in either machine, if the dual variables have a fixed sum: there is an intercept without penalty.
+Therefore rows with α_t > 0 also count as errors if the other free support vectors cannot take 2 α_t: once for t, and
+once more for the machine without it, in whose place they stand.
+
+So with rho = 2, whatever the depth, the bound is proved up to the tolerance of the fit if there is no intercept, or a
+penalised one. With an intercept without penalty it is proved for rows whose α_t the free support vectors of the machine
+without them can take; that the rule of 2 α_t finds the other rows is not proved, but tested: 200 random problems have
+no exception. With rho in place of 2 it is Joachims's family of estimates, of which SVM-light uses rho = 1; this is no
+bound any more if there is an intercept, but closer to the error. Rows with α_t = 0 are never errors. With a `depth`,
+D_t is made small by a greedy choice of d, in steps of 1 / depth; D'_t is 2 R_t² for rho = 2, is taken to be D_t for rho
+= 1, and is between them for numbers between these.
 
 T. Joachims, Estimating the generalization performance of an SVM efficiently, ICML 2000.
 """
@@ -102,8 +107,10 @@ def leave_one_out_estimates(
         Their labels.
     rho : float, default=2.0
         A row counts as an error if ξ + rho α R² >= 1, where R² is half the largest squared distance from the row to
-        another one in the space of the kernel, or if too few support vectors are free. 2 gives bounds.
-        SVM-light's 1 gives estimates that are closer to the error, and may be too small.
+        another one in the space of the kernel, or if too few support vectors are free. 2 gives bounds, which are proved
+        without an intercept or with a penalised one; of SVC, which has one without penalty, they are proved if the
+        machines without one row have free support vectors enough, and otherwise only tested. SVM-light's 1 gives
+        estimates that are closer to the error, and may be too small.
     depth : int, default=0
         With a depth above 0, rows that would count are tried again with a sharper condition, whose cost is in
         proportion to the depth and to the number of free support vectors; SVM-light suggests 100.

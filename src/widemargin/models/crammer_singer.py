@@ -21,6 +21,15 @@ class AllClassesAtOnce(LinearModel):
         """Whether the problem is that of Crammer and Singer, which for two classes is that of one weight vector."""
         return self.multi_class == "crammer_singer" and len(self.classes_) > 2
 
+    @property
+    def _halves_one_vector(self):
+        """Whether it is the problem of Crammer and Singer for two classes, whose weights are w/2 and −w/2.
+
+        Its objective is half of ½|w|² + 2 Σ C_i max(0, 1 − y_i (<w, x_i> + b)).
+        """
+        is_joint = self.multi_class == "crammer_singer" and len(self.classes_) == 2
+        return is_joint and self.penalty == "l2" and not isinstance(self.loss, RowLoss) and self.loss not in ENTROPIES
+
     def _matrix(self, X, n_problems, n_vectors=VECTORS_OF_ROW_LOSSES):
         """Return X as a Matrix; the problem of all classes at once has vectors over rows and classes."""
         if self._solves_all_classes_at_once:

@@ -66,7 +66,8 @@ class LinearSVC(LogisticProbabilities, SparseWeights, ScoresRowBlocks, Classifie
         Weight of the losses against ½|w|².
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         With three classes or more: one problem per class against the rest, solved in parallel, or all at once, by dual
-        coordinate descent or, with `solver="ocas"` and `"svmperf"`, by cutting planes.
+        coordinate descent or, with `solver="ocas"` and `"svmperf"`, by cutting planes. With two classes, all at once is
+        hinge loss with 2 C; weights are the difference of those of the two classes, as in scikit-learn.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float, default=1.0
@@ -272,7 +273,10 @@ class LinearSVC(LogisticProbabilities, SparseWeights, ScoresRowBlocks, Classifie
         positives = [1] if n_classes == 2 else range(n_classes)
         if has_sparse_penalty(self):
             return elastic_nets(self, X, label, cost, positives)
-        state = self.loss.classification if isinstance(self.loss, RowLoss) else classification.LOSSES[self.loss]
+        if self._halves_one_vector:
+            cost, state = 2.0 * cost, classification.LOSSES["hinge"]
+        else:
+            state = self.loss.classification if isinstance(self.loss, RowLoss) else classification.LOSSES[self.loss]
         free = self._intercept is Intercept.FREE
         return [lambda k=k: state(X, np.where(label == k, 1.0, -1.0), cost, free_intercept=free) for k in positives]
 

@@ -13,7 +13,8 @@
 The predicted class is the one with the largest score. With two classes there is one score, and LIBLINEAR predicts
 label[0] if it is positive. Here a positive score means classes_[1], the larger label, so that the weights change their
 sign if the file lists the smaller label first. MCSVM_CS has two columns even for two classes, and LIBLINEAR uses the
-first. For regression and one-class models nr_class is 2 and there are no labels.
+first; the second is its negative, and our weights are their difference, twice the first. For regression and one-class
+models nr_class is 2 and there are no labels.
 """
 
 import re
@@ -73,7 +74,10 @@ def write(model):
     if (intercept.ndim or intercept) and not is_one_class:
         bias = float(model.intercept_scaling) if model.penalize_intercept else 1.0
         W = np.vstack([W, _weights_of_constant(np.broadcast_to(intercept, len(coef)), bias)])
-    lines = [f"solver_type {_solver_type(model)}", f"nr_class {max(len(coef), 2)}"]
+    solver = _solver_type(model)
+    if solver == _CRAMMER_SINGER and len(coef) == 1:
+        W = W * np.array([0.5, -0.5])
+    lines = [f"solver_type {solver}", f"nr_class {max(len(coef), 2)}"]
     if is_classifier(model):
         lines.append("label " + " ".join(map(str, _labels_of(model))))
     lines += [f"nr_feature {coef.shape[1]}", f"bias {bias:.17g}"]
@@ -101,7 +105,7 @@ def _solver_type(model):
     if isinstance(model, LinearOneClassSVM):
         return _ONE_CLASS
     known = _CLASSIFIERS if is_classifier(model) else _REGRESSORS
-    if is_classifier(model) and model.multi_class == "crammer_singer" and len(model.classes_) > 2:
+    if is_classifier(model) and model.multi_class == "crammer_singer" and _has_own_loss(model):
         return _CRAMMER_SINGER
     wanted = {name: getattr(model, name) for name in ("penalty", "loss") if hasattr(model, name)}
     wanted["dual"] = model.dual is not False and not has_sparse_penalty(model)
@@ -109,6 +113,11 @@ def _solver_type(model):
         if settings == wanted:
             return name
     raise ValueError(f"LIBLINEAR has no solver for {', '.join(f'{key}={value!r}' for key, value in wanted.items())}.")
+
+
+def _has_own_loss(model):
+    """Return whether a model of Crammer and Singer's kind was fitted with their loss, whatever its `loss` says."""
+    return len(model.classes_) > 2 or (model.penalty == "l2" and model.loss in ("hinge", "squared_hinge"))
 
 
 def _labels_of(model):
@@ -141,9 +150,11 @@ def read(content, path):
     model = LinearSVC(**_CLASSIFIERS[solver], **settings)
     order = np.argsort(labels)
     model.classes_ = labels[order]
+    model._class_order = np.argsort(order)
     if n_classes > 2:
         return _keep(model, W[:, order], n_features)
-    return _keep(model, W[:, :1] if order[0] == 1 else -W[:, :1], n_features)
+    factor = 2.0 if solver == _CRAMMER_SINGER else 1.0
+    return _keep(model, (factor if order[0] == 1 else -factor) * W[:, :1], n_features)
 
 
 def _one_class_model(header, W, n_features, bias):

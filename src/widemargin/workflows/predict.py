@@ -70,6 +70,7 @@ def predict_file(
     probability: bool = False,
     task: str | None = None,
     zero_based: str | bool = "auto",
+    digits: int | None = None,
 ) -> FilePrediction:
     """Predict the rows of a file with a model, and compare the predictions with the labels of the file.
 
@@ -95,6 +96,9 @@ def predict_file(
         classification.
     zero_based : {"auto", True, False}, default="auto"
         Whether indices count from 0; "auto" is True if index 0 occurs.
+    digits : int, default=None
+        Number of significant digits of decision values and probabilities in the file; svm-predict writes 6. None writes
+        as many as it takes to read the same number.
 
     Returns
     -------
@@ -137,7 +141,8 @@ def predict_file(
         refuse_options_of_text(paths, {spelled("zero_based"): zero_based != "auto"})
         rows = blocks_for(fitted, paths, path)
     found: list[Prediction] = []
-    lines_of_file = _predict_parts(fitted, rows.parts, found, scores=scores, probability=probability)
+    form = repr if digits is None else f"{{:.{digits}g}}".format
+    lines_of_file = _predict_parts(fitted, rows.parts, found, form, scores=scores, probability=probability)
     if target is None:
         deque(lines_of_file, maxlen=0)
     else:
@@ -166,17 +171,17 @@ def _check_abilities(model, path, *, scores, probability):
         warn_caller(f"{path} has probability estimates; {asked} would use them", FileNote)
 
 
-def _predict_parts(model, parts, found, *, scores, probability):
-    """Yield the lines of the output file; append the Prediction of each part of the rows to `found`."""
+def _predict_parts(model, parts, found, form, *, scores, probability):
+    """Yield the lines of the output file, numbers written by `form`; append the Prediction of each part to `found`."""
     for X in parts:
-        predicted, heading, lines = _predict(model, X, scores=scores, probability=probability)
+        predicted, heading, lines = _predict(model, X, form, scores=scores, probability=probability)
         if heading is not None and not found:
             yield heading
         found.append(Prediction(predicted, model.decision_function(X) if has_scores(model) else None))
         yield from lines
 
 
-def _predict(model, X, *, scores, probability):
+def _predict(model, X, form, *, scores, probability):
     """Return predictions, the heading of the output file or None if it has one column, and its lines."""
     if probability and not is_regressor(model):
         predicted, heading, columns = _predict_probabilities(model, X)
@@ -185,7 +190,7 @@ def _predict(model, X, *, scores, probability):
     else:
         predicted = model.predict(X)
         return predicted, None, _number_texts(predicted)
-    rows = [" ".join(map(repr, row)) for row in columns.tolist()]
+    rows = [" ".join(map(form, row)) for row in columns.tolist()]
     return predicted, heading, map(" ".join, zip(_number_texts(predicted), rows, strict=True))
 
 

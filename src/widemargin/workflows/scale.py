@@ -31,6 +31,8 @@ _MAX_GROWTH_WITHOUT_WARNING = 1.5  # of the number of nonzero entries
 _MAX_ENTRIES_AT_A_TIME = 1 << 21  # of the scaled rows
 _MAX_FEATURES_SHOWN = 5
 _ROWS_TO_RECOGNISE_A_KERNEL = 1000
+_MOST_DIGITS = 17  # that distinguish any two numbers
+_EXACT_POWERS = np.array([float(10**k) for k in range(23)])  # of ten
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ def scale_file(
     method: str | None = None,
     center: bool = False,
     keep_zeros: bool = False,
+    digits: int | None = None,
 ) -> ScaledFile:
     """Scale each feature of a file to a range or to unit variance, and write the rows to another file.
 
@@ -129,6 +132,9 @@ def scale_file(
         With method "variance", whether to subtract the mean, which makes sparse data dense.
     keep_zeros : bool, default=False
         With method "range", whether to multiply only, so that the largest absolute value becomes `upper`.
+    digits : int, default=None
+        Number of significant digits to which scaled values are rounded, 1 to 17; svm-scale writes 6. None does not
+        round.
 
     Returns
     -------
@@ -156,15 +162,17 @@ def scale_file(
     """
     files = _Files(as_path(data), as_path(output), as_path(save), as_path(restore))
     _check_files(files)
+    if digits is not None and not 1 <= digits <= _MOST_DIGITS:
+        raise ArgumentError(f"digits must be from 1 to {_MOST_DIGITS} or None, got {digits}")
     started = time.perf_counter()
     if restore is not None:
         _check_restoring(labels, method, center, keep_zeros)
         with _errors_name_the_data(files.data), _open_blocks(files) as blocks:
-            facts = _restore(blocks, files, lower, upper)
+            facts = _restore(blocks, files, lower, upper, digits)
     else:
         plan = _plan(lower, upper, labels, method, center, keep_zeros)
         with _errors_name_the_data(files.data), _open_blocks(files) as blocks:
-            facts = _learn(blocks, files, plan)
+            facts = _learn(blocks, files, plan, digits)
     return ScaledFile(**facts, seconds=time.perf_counter() - started, output=files.output)
 
 
@@ -288,7 +296,7 @@ def _open_blocks(files):
             yield SvmlightBlocks(copy, zero_based=True, name="<stdin>" if data == "-" else data)
 
 
-def _learn(blocks, files, plan):
+def _learn(blocks, files, plan, digits):
     """Learn ranges from the rows, save them if requested, and write the scaled rows; return the facts."""
     if plan.labels is not None and getattr(blocks, "names", None) is not None:
         raise ArgumentError(f"{spelled('labels')} is for numbers, the labels of {blocks.name} are words; leave it out")
@@ -302,11 +310,11 @@ def _learn(blocks, files, plan):
     if files.save is not None:
         with naming(files.save):
             write_ranges(sys.stdout if files.save == "-" else files.save, ranges, zero_based=_first_index(blocks) == 0)
-    n_scaled = _write(_scale(_blocks_of(blocks), ranges), files.output, blocks)
+    n_scaled = _write(_scale(_blocks_of(blocks), ranges, digits=digits), files.output, blocks)
     return _facts(statistics, ranges, n_scaled, files.save)
 
 
-def _restore(blocks, files, lower, upper):
+def _restore(blocks, files, lower, upper, digits):
     """Write the rows scaled by saved ranges; return the facts."""
     with naming("standard input" if files.restore == "-" else files.restore):
         source = sys.stdin if files.restore == "-" else files.restore
@@ -317,7 +325,7 @@ def _restore(blocks, files, lower, upper):
                 f"{spelled(name)} {asked:g}: the ranges of {files.restore} are for {saved:g}; leave it out"
             )
     statistics = FeatureStatistics()
-    n_scaled = _write(_scale(_features_of(blocks), ranges, statistics), files.output, blocks)
+    n_scaled = _write(_scale(_features_of(blocks), ranges, statistics, digits=digits), files.output, blocks)
     unknown = np.setdiff1d(statistics.varying(), ranges.kept) + _first_index(blocks)
     _warn_of_unknown(unknown.tolist(), files.restore)
     _warn_of_growth(statistics, n_scaled, ranges, f"learn the ranges with {_either('or')}")
@@ -357,8 +365,11 @@ def _features_of(blocks):
         yield block
 
 
-def _scale(blocks, ranges, statistics=None):
-    """Yield the blocks scaled, in smaller blocks if they become dense; update `statistics` unless it is None."""
+def _scale(blocks, ranges, statistics=None, digits=None):
+    """Yield the blocks scaled, in smaller blocks if they become dense; update `statistics` unless it is None.
+
+    Values are rounded to so many significant digits, unless `digits` is None.
+    """
     n_rows = max(1, _MAX_ENTRIES_AT_A_TIME // max(1, len(ranges.filled)))
     for X, y, qid in blocks:
         if statistics is not None:
@@ -368,7 +379,28 @@ def _scale(blocks, ranges, statistics=None):
         labels = ranges.apply_to_labels(y)
         for start in range(0, len(y), n_rows):
             part = slice(start, start + n_rows)
-            yield ranges.apply(X[part]), labels[part], None if qid is None else qid[part]
+            scaled = ranges.apply(X[part])
+            if digits is not None:
+                scaled.data = _rounded(scaled.data, digits)
+            yield scaled, labels[part], None if qid is None else qid[part]
+
+
+def _rounded(values, digits):
+    """Return values rounded to so many significant digits: the numbers that are nearest to these decimals.
+
+    A value times a power of ten is rounded to an integer, and divided by that power, both of which are exact numbers up
+    to 10^22; values for which they are larger are left as they are.
+    """
+    rounded = values.copy()
+    with np.errstate(divide="ignore"):
+        places = digits - 1 - np.floor(np.log10(np.abs(values)))
+    fractions = np.flatnonzero((places > 0.0) & (places < len(_EXACT_POWERS)))
+    power = _EXACT_POWERS[places[fractions].astype(int)]
+    rounded[fractions] = np.rint(values[fractions] * power) / power
+    wholes = np.flatnonzero((places <= 0.0) & (places > -len(_EXACT_POWERS)))
+    power = _EXACT_POWERS[-places[wholes].astype(int)]
+    rounded[wholes] = np.rint(values[wholes] / power) * power
+    return rounded
 
 
 def _first_index(blocks):

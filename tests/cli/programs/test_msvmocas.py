@@ -89,7 +89,7 @@ def test_it_stops_where_it_is_told(letters, reason, call, classes, tmp_path):
 def test_a_limit_of_planes_is_told(call, classes):
     status, out, err = call("as", "msvmocas", "-s", "2", "-r", "1e-9", classes, "model")
     assert status == 0
-    assert "Stopping condition: max_iter reached." in out
+    assert "Stopping condition: Has not converged!" in out
     assert "msvmocas has not converged: max_iter reached" in err
 
 

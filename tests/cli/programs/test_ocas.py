@@ -78,6 +78,16 @@ def test_it_stops_where_it_is_told(letters, reason, call, two):
     assert "warning" not in err
 
 
+def test_lines_about_the_file_and_the_end_are_those_of_svmocas(call, two, tmp_path):
+    words = ["-n", "40", "-m", "0", "-s", "3"]
+    theirs = original("svmocas", *words, two, "theirs", folder=tmp_path).splitlines()
+    _, out, _ = call("as", "svmocas", *words, two, "ours")
+    ours = out.splitlines()
+    for line in ("   # of examples  : 60", "   # of examples  : 40", "Stopping condition: Has not converged!"):
+        assert line in theirs
+        assert line in ours
+
+
 def test_models_are_read_to_the_bit_and_checked(tmp_path, rng):
     w = rng.standard_normal(5)
     write_weights(tmp_path / "model", w, 0.3)

@@ -178,6 +178,7 @@ def test_rows_that_are_inconsistent_are_taken_out(call, tmp_path):
     assert "(plus 1 inconsistent examples)" in out
     assert figures(out)["Dual objective value"] == pytest.approx(0.5, abs=1e-3)
     np.testing.assert_allclose(load_model(tmp_path / "model").decision_function(X[[0, 4]]), [-1.0, 1.0], atol=1e-3)
+    assert float(re.search(r"maxdiff=([0-9.]+)", out)[1]) <= 1e-3  # conditions of the rows that are left
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.cli.programs.originals import recorded
 
+import widemargin
 from widemargin.cli.messages import UsageError
 from widemargin.cli.programs.registry import MODULES, program
 from widemargin.cli.programs.table import ANY_VALUE, markdown
@@ -142,7 +143,13 @@ def test_wrong_usage_ends_with_the_programs_status(call):
 def test_an_option_without_effect_is_noted(call, two):
     status, _, err = call("as", "svm_learn", "-n", "5", two, "model")
     assert status == 0
-    assert "svm_learn: -n has no effect here: the solver chooses the working set by itself" in err
+    assert err == "svm_learn: note: -n has no effect here: the solver chooses the working set by itself\n"
+
+
+def test_messages_begin_with_the_name_of_the_program(call, two):
+    assert call("as", "svm-train", "absent")[2] == "svm-train: error: absent: no such file; check the path\n"
+    assert call("as", "svmocas", "-c", "0", two, "model")[2] == "svmocas: error: -c 0: must be > 0\n"
+    assert call("train", "absent")[2].startswith("widemargin: error: ")
 
 
 def test_installed_scripts_run_the_programs(call, two, tmp_path):
@@ -152,11 +159,14 @@ def test_installed_scripts_run_the_programs(call, two, tmp_path):
     status, out, _ = call("as", "--install", "bin")
     assert status == 0
     assert [Path(line).name for line in out.splitlines()] == list(MODULES)
-    done = subprocess.run(
-        [tmp_path / "bin" / "svm-train", "-q", two, tmp_path / "script.model"], check=True, capture_output=True
-    )
+    (tmp_path / "elsewhere").mkdir()
+    script, there = tmp_path / "bin" / "svm-train", {"cwd": tmp_path / "elsewhere", "capture_output": True}
+    bare = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path(widemargin.__file__).parents[1])}
+    done = subprocess.run([script, "-q", two, "script.model"], check=True, env=bare, **there)
     assert done.stdout == b""
-    assert (tmp_path / "script.model").read_bytes().startswith(b"svm_type c_svc")
+    failed = subprocess.run([script, "absent"], check=False, env=bare, **there)
+    assert (failed.returncode, failed.stderr) == (1, b"svm-train: error: absent: no such file; check the path\n")
+    assert (tmp_path / "elsewhere" / "script.model").read_bytes().startswith(b"svm_type c_svc")
 
 
 def test_install_does_not_replace_other_programs(call, tmp_path):

@@ -4,7 +4,7 @@ import difflib
 import textwrap
 
 from widemargin.cli.help_text import width, wrapped
-from widemargin.cli.messages import UsageError, say
+from widemargin.cli.messages import UsageError, say, speak_as
 from widemargin.cli.programs.install import install
 from widemargin.cli.programs.output import note_options
 from widemargin.cli.programs.registry import MODULES, program
@@ -56,6 +56,7 @@ def _run(chosen, tokens):
     if len(tokens) == 1 and tokens[0] in asks:
         print(chosen.help())
         return 0
+    speak_as(chosen.name)
     try:
         arguments = chosen.parse(tokens)
         note_options(chosen, arguments)

@@ -1,6 +1,7 @@
 """`predict` of LIBLINEAR."""
 
 from widemargin.cli.programs.output import print_lines, working
+from widemargin.cli.programs.svm_predict import DIGITS
 from widemargin.cli.programs.table import Option, Program
 from widemargin.cli.programs.values import one_of
 
@@ -15,7 +16,7 @@ def run(arguments):
     from widemargin.workflows.predict import predict_file
 
     with working(quiet=arguments["-q"]):
-        predicted = predict_file(*arguments.files, probability=arguments["-b"] == 1)
+        predicted = predict_file(*arguments.files, probability=arguments["-b"] == 1, digits=DIGITS)
     print_lines((line.removesuffix(" (classification)") for line in predicted.lines), quiet=arguments["-q"])
     return 0
 

@@ -1,6 +1,6 @@
 """`train` of LIBLINEAR: linear machines, cross-validation, and the search for C."""
 
-from widemargin.cli.messages import UsageError
+from widemargin.cli.messages import UsageError, say
 from widemargin.cli.programs.output import print_lines, working
 from widemargin.cli.programs.table import Option, Program
 from widemargin.cli.programs.values import non_negative, number, one_of, positive, whole
@@ -35,14 +35,14 @@ OPTIONS = (
     Option("-n", "0.5", "nu of one-class", "`nu`", positive),
     Option("-e", "", "tolerance", 'of types 1, 3, 12, 13 `tol` with `solver="dcd"` and `stopping="kkt"`; of others a '
            "relative gap of e/100", positive, default_words="by type"),
-    Option("-B", "-1", "value of the constant feature whose weight is the intercept; none if below 0",
+    Option("-B", "-1", "value of the constant feature whose weight is the intercept; none if 0 or below",
            "`intercept_scaling`", number),
     Option("-R", "", "the intercept is not penalised, with -B 1 and types 0, 2, 5, 6 and 11",
            "`penalize_intercept=False`", None),
     Option("-wi", "1", "factor of C for class i", "`class_weight`", positive),
     Option("-v", "", "cross-validate with so many folds, and write no model",
            "the same; folds are stratified, and the same each time", whole(2)),
-    Option("-C", "", "search for C by cross-validation, with types 0 and 2; for C and p with type 11",
+    Option("-C", "", "search for C by cross-validation, with types 0 and 2, 2 without -s; for C and p with type 11",
            "`c_path`, over powers of 2 up to 1024, with type 11 up to 1048576 for each of 20 values of p", None),
     Option("-q", "", "print nothing", "the same", None),
 )  # fmt: skip
@@ -63,9 +63,17 @@ def run(arguments):
         elif folds is not None:
             lines, quiet = cross_validated_lines(model, data, folds), False
         else:
-            lines = liblinear.trained_lines(model, data, output, is_dual=TYPES[arguments["-s"]][3])
+            lines = liblinear.trained_lines(model, data, output, arguments["-s"])
     print_lines(lines, quiet=quiet)
     return 0
+
+
+def _kind(arguments):
+    """Return the type; the search for C has type 2 if none is given, as in LIBLINEAR."""
+    if arguments["-C"] and "-s" not in arguments.given:
+        say("note", "-C without -s searches with type -s 2")
+        return 2
+    return arguments["-s"]
 
 
 def _estimator(arguments):
@@ -73,7 +81,7 @@ def _estimator(arguments):
     from widemargin.models.linear import LinearSVC, LinearSVR
     from widemargin.models.linear_one_class import LinearOneClassSVM
 
-    kind, bias = arguments["-s"], arguments["-B"]
+    kind, bias = _kind(arguments), arguments["-B"]
     name, options, default_tol, is_kkt = TYPES[kind]
     if arguments["-R"] and (kind not in _WITH_FREE_INTERCEPT or bias != 1.0):
         raise UsageError("-R needs -B 1 and type -s 0, -s 2, -s 5, -s 6 or -s 11")
@@ -83,7 +91,7 @@ def _estimator(arguments):
     criterion = {"solver": "dcd", "stopping": "kkt", "tol": tol} if is_kkt else {"tol": tol / 100.0}
     if name == "LinearOneClassSVM":
         return LinearOneClassSVM(nu=arguments["-n"], **criterion)
-    options = {**options, **criterion, "C": arguments["-c"], "random_state": 0, "fit_intercept": bias >= 0.0}
+    options = {**options, **criterion, "C": arguments["-c"], "random_state": 0, "fit_intercept": bias > 0.0}
     options["intercept_scaling"] = bias if bias > 0.0 else 1.0
     if arguments["-R"]:
         options["penalize_intercept"] = False

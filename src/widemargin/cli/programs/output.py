@@ -20,7 +20,7 @@ def note_options(program, arguments):
     """Print a note for each option that was given and has no effect here."""
     for letter, reason in program.notes.items():
         if letter in arguments.given:
-            say("note", f"{program.name}: {letter} has no effect here: {reason}")
+            say("note", f"{letter} has no effect here: {reason}")
 
 
 @contextmanager

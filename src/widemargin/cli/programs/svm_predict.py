@@ -4,8 +4,10 @@ from widemargin.cli.programs.output import print_lines, working
 from widemargin.cli.programs.table import Option, Program
 from widemargin.cli.programs.values import one_of
 
+DIGITS = 6  # of probabilities
+
 OPTIONS = (
-    Option("-b", "0", "1: write probabilities", "the same, with all their digits", one_of("0", "1")),
+    Option("-b", "0", "1: write probabilities", "the same, with six digits", one_of("0", "1")),
     Option("-q", "", "print nothing", "the same", None),
 )
 
@@ -15,7 +17,7 @@ def run(arguments):
     from widemargin.workflows.predict import predict_file
 
     with working(quiet=arguments["-q"]):
-        predicted = predict_file(*arguments.files, probability=arguments["-b"] == 1)
+        predicted = predict_file(*arguments.files, probability=arguments["-b"] == 1, digits=DIGITS)
     print_lines(predicted.lines, quiet=arguments["-q"])
     return 0
 

@@ -1,9 +1,11 @@
 """`svm-scale` of LIBSVM: features scaled to a range, on standard output."""
 
-from widemargin.cli.messages import UsageError
+from widemargin.cli.messages import UsageError, say
 from widemargin.cli.programs.output import working
 from widemargin.cli.programs.table import Option, Program
 from widemargin.cli.programs.values import number, numbers
+
+_DIGITS = 6  # of the values that svm-scale writes
 
 OPTIONS = (
     Option("-l", "-1", "lower limit of the scaled features", "`lower` of `scale_file`", number),
@@ -18,7 +20,7 @@ OPTIONS = (
         n_words=2,
     ),
     Option("-s", "", "file in which the ranges are saved", "`save`"),
-    Option("-r", "", "file of ranges that are applied", "`restore`"),
+    Option("-r", "", "file of ranges that are applied, with the limits in it", "`restore`"),
 )
 
 
@@ -28,10 +30,13 @@ def run(arguments):
 
     restore = arguments["-r"]
     limits = {} if restore else {"lower": arguments["-l"], "upper": arguments["-u"], "labels": arguments["-y"]}
-    if restore and {"-l", "-u", "-y", "-s"} & arguments.given.keys():
-        raise UsageError("-r applies the ranges and limits of a file; leave -l, -u, -y and -s out")
+    if restore and arguments["-s"]:
+        raise UsageError("-r applies the ranges of a file and -s saves those of the rows; leave one of them out")
+    for letter in ("-l", "-u", "-y"):
+        if restore and letter in arguments.given:
+            say("note", f"{letter} has no effect with -r: the limits are those of {restore}")
     with working():
-        scale_file(arguments.files[0], "-", save=arguments["-s"], restore=restore, **limits)
+        scale_file(arguments.files[0], "-", save=arguments["-s"], restore=restore, digits=_DIGITS, **limits)
     return 0
 
 

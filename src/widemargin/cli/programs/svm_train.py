@@ -1,8 +1,11 @@
 """`svm-train` of LIBSVM: the five kernel machines, and cross-validation."""
 
+from widemargin.cli.messages import say
 from widemargin.cli.programs.output import print_lines, working
 from widemargin.cli.programs.table import Option, Program
 from widemargin.cli.programs.values import non_negative, number, one_of, positive, whole
+
+_C_SVC = 0
 
 OPTIONS = (
     Option("-s", "0", "type: 0 C-SVC, 1 nu-SVC, 2 one-class, 3 epsilon-SVR, 4 nu-SVR",
@@ -19,7 +22,7 @@ OPTIONS = (
     Option("-e", "0.001", "tolerance of the optimality conditions", "`tol`", positive),
     Option("-h", "1", "shrinking, 0 or 1", "`shrinking`", one_of("0", "1")),
     Option("-b", "0", "1: fit probabilities", '`probability="libsvm"`', one_of("0", "1")),
-    Option("-wi", "1", "factor of C for class i", "`class_weight`", positive),
+    Option("-wi", "1", "factor of C for class i, of C-SVC", "`class_weight` of `SVC`", positive),
     Option("-v", "", "cross-validate with so many folds, and write no model",
            "the same; folds are stratified, and the same each time", whole(2)),
     Option("-q", "", "print nothing", "the same", None),
@@ -48,7 +51,11 @@ def _estimator(arguments):
     machine, kernel = MACHINES[arguments["-s"]], list(KERNELS)[arguments["-t"]]
     numbers = {"degree": arguments["-d"], "gamma": arguments["-g"] or "auto", "coef0": arguments["-r"]}
     of_machine = {"C": arguments["-c"], "nu": arguments["-n"], "epsilon": arguments["-p"]}
-    of_machine["class_weight"] = arguments.by_label or None
+    if arguments["-s"] == _C_SVC:
+        of_machine["class_weight"] = arguments.by_label or None
+    else:
+        for label in arguments.by_label:
+            say("note", f"-w{label} has no effect with -s {arguments['-s']}: weights of classes are for C-SVC")
     options = {name: numbers[name] for name in KERNELS[kernel]}
     options |= {name: value for name, value in of_machine.items() if name in machine.takes}
     if arguments["-b"]:

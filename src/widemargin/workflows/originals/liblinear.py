@@ -1,8 +1,9 @@
 """What LIBLINEAR's train does: train with its model text, and search for C along powers of two.
 
 LIBLINEAR begins its search where C is so small that the weights hardly differ from zero: at the largest power of 2 that
-is at most 1 / (2 n max |x|²), and for regression 0.01 Σ max(|y| − p, 0)² / (8 (Σ |y|)² max |x|²). For regression it
-searches for p, too, half the width of the tube: 20 values below the largest |y|, from the largest down to 0.
+is at most 1 / (2 n max |x|²), with logistic losses 1 / (n max |x|²), and for regression
+0.01 Σ max(|y| − p, 0)² / (8 (Σ |y|)² max |x|²). For regression it searches for p, too, half the width of the tube: 20
+values below the largest |y|, from the largest down to 0.
 """
 
 import math
@@ -15,24 +16,34 @@ from widemargin.data.products import squared_norms
 from widemargin.selection.c_path import c_path
 from widemargin.workflows.files import naming_the_file
 from widemargin.workflows.model_rows import ReadOptions, read_training_rows
+from widemargin.workflows.originals.libsvm import without_absent_weights
 from widemargin.workflows.train import train_file
 
 _LARGEST_C, _LARGEST_C_OF_REGRESSION = 2.0**10, 2.0**20
 _N_TUBES = 20  # values of p
+_DUAL_TYPES = (1, 3, 4, 7, 12, 13, 21)  # of -s, whose dual objective is printed
+_LOGISTIC_DUAL, _ONE_CLASS, _SPARSE_TYPES = 7, 21, (5, 6)
 
 
-def trained_lines(model: BaseEstimator, data: str, output: str | None, *, is_dual: bool) -> list[str]:
-    """Train, write LIBLINEAR's model text, and return the lines that train prints.
+def trained_lines(model: BaseEstimator, data: str, output: str | None, kind: int) -> list[str]:
+    """Train, write LIBLINEAR's model text, and return the lines that train prints for a type of -s.
 
-    A dual solver prints its dual objective as one to be minimised, and the number of dual variables above zero.
+    Dual types print the dual objective as one to be minimised and, where LIBLINEAR does, the number of dual variables
+    other than zero. L1 types print how many weights are not zero.
     """
-    trained = train_file(model, data, output, format="liblinear")
+    trained = train_file(without_absent_weights(model, data), data, output, format="liblinear")
     fitted = trained.model
     lines = [f"optimization finished, #iter = {int(np.max(fitted.n_iter_))}"]
-    dual = fitted.objective_ - abs(fitted.objective_) * max(float(fitted.gap_), 0.0)
-    lines.append(f"Objective value = {-dual if is_dual else fitted.objective_:f}")
-    if is_dual:
-        lines.append(f"nSV = {np.count_nonzero(fitted.dual_coef_)}")
+    is_halved = getattr(fitted, "multi_class", "") == "crammer_singer" and len(fitted.classes_) == 2
+    primal = fitted.objective_ * (0.5 if is_halved else 1.0)
+    dual = primal - abs(primal) * max(float(fitted.gap_), 0.0)
+    lines.append(f"Objective value = {-dual if kind in _DUAL_TYPES else primal:f}")
+    if kind in _DUAL_TYPES and kind != _LOGISTIC_DUAL and hasattr(fitted, "dual_coef_"):
+        lines.append(f"nSV = {np.count_nonzero(fitted.dual_coef_) * (2 if is_halved else 1)}")
+    if kind in _SPARSE_TYPES:
+        lines.append(f"#nonzeros/#features = {np.count_nonzero(fitted.coef_)}/{fitted.coef_.shape[1]}")
+    if kind == _ONE_CLASS:
+        lines.append(f"rho = {fitted.offset_[0]:f}")
     return lines
 
 
@@ -43,10 +54,11 @@ def searched_lines(
 
     The search goes from `first_C` upwards and from `first_p` downwards; None is where LIBLINEAR begins.
     """
+    model = without_absent_weights(model, data)
     rows = read_training_rows(model, data, ReadOptions("liblinear", None, "auto", np.float64))
     lines = [f"Doing parameter search with {n_folds}-fold cross validation."]
     if not is_regressor(model):
-        path = _path(model, data, rows, n_folds, _powers_of_two(first_C or _first_C(rows.X), _LARGEST_C))
+        path = _path(model, data, rows, n_folds, _powers_of_two(first_C or _first_C(rows.X, model.loss), _LARGEST_C))
         rates = 100.0 * path.scores.mean(axis=0)
         lines += [f"{_log2(C)}\trate={rate:g}" for C, rate in zip(path.Cs, rates, strict=True)]
         return [*lines, f"Best C = {path.Cs[path.best]:g}  CV accuracy = {rates[path.best]:g}%"]
@@ -86,10 +98,10 @@ def _tubes(y, first):
     return step * np.arange(last, -1, -1) if step > 0.0 else np.zeros(1)
 
 
-def _first_C(X):
-    """Return the power of two at which the search for C begins."""
-    longest = float(squared_norms(X).max())
-    return _power_below(1.0 / (2.0 * X.shape[0] * longest)) if longest > 0.0 else 1.0
+def _first_C(X, loss):
+    """Return the power of two at which the search for C of a loss begins."""
+    longest, factor = float(squared_norms(X).max()), 1.0 if loss == "log_loss" else 2.0
+    return _power_below(1.0 / (factor * X.shape[0] * longest)) if longest > 0.0 else 1.0
 
 
 def _first_C_of_regression(X, y, p):

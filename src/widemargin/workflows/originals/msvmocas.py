@@ -18,14 +18,14 @@ from widemargin.solvers.cutting_planes.methods import OCAS, SVMPERF
 from widemargin.workflows.errors import FileError
 from widemargin.workflows.files import check_target, name_of, naming, naming_the_file, read_rows
 from widemargin.workflows.originals.ocas import OcasSettings, first_rows, stops_by_values
-from widemargin.workflows.originals.ocas_text import Outcome, outcome_lines, setting_lines
+from widemargin.workflows.originals.ocas_text import Outcome, file_lines, outcome_lines, setting_lines
 
 
 def learn_classes_file(settings: OcasSettings, data: str, output: str) -> list[str]:
     """Train on a file of rows, write the model of msvmocas, and return what it prints."""
     check_target(output, data)
     X, y, _ = read_rows(data, zero_based=False)
-    n_all = len(y)
+    file = X
     X, y = first_rows(settings, X, y, data)
     label = _class_numbers(y, data)
     problem = CrammerSinger(Matrix(X), label, np.full(len(label), settings.C), int(label.max()) + 1)
@@ -36,7 +36,7 @@ def learn_classes_file(settings: OcasSettings, data: str, output: str) -> list[s
         write_classes(output, solution.w)
     wrong = (X @ solution.w).argmax(axis=1) != label
     outcome = Outcome(solution.history, solution.status.value, float(np.mean(wrong)))
-    return [*_facts(settings, X, problem, n_all), *outcome_lines(settings, outcome, output)]
+    return [*_facts(settings, X, problem, file), *outcome_lines(settings, outcome, output)]
 
 
 def _class_numbers(y, data):
@@ -58,10 +58,8 @@ def _limits(settings):
     )
 
 
-def _facts(settings, X, problem, n_all):
-    """Return the lines about the file and the setting."""
-    density = 100.0 * X.nnz / max(1, X.shape[0] * X.shape[1])
-    lines = ["Input file statistics:", f"   # of examples  : {n_all}", f"   # of classes   : {problem.n_classes}"]
-    lines += [f"   dimensionality : {X.shape[1]}", f"   density        : {density:.2f}%"]
+def _facts(settings, X, problem, file):
+    """Return the lines about the rows of the file, of which X are used, and about the setting."""
+    lines = file_lines(file, problem.n_classes)
     given = {"C": format(settings.C, "f"), "before": [f"   # of examples  : {X.shape[0]}"], "after": []}
     return lines + setting_lines(settings, given)

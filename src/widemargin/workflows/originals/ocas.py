@@ -16,7 +16,7 @@ from widemargin.persistence.alpha_file import read_alphas
 from widemargin.persistence.ocas import read_weights, write_weights
 from widemargin.workflows.errors import FileError
 from widemargin.workflows.files import check_target, name_of, naming, naming_the_file, read_rows, write_lines
-from widemargin.workflows.originals.ocas_text import Outcome, outcome_lines, setting_lines
+from widemargin.workflows.originals.ocas_text import Outcome, file_lines, outcome_lines, setting_lines
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ def learn_file(settings: OcasSettings, data: str, output: str) -> list[str]:
     """Train on a file of rows, write the model of svmocas, and return what it prints."""
     check_target(output, data)
     X, y, _ = read_rows(data, zero_based=False)
+    about_file = file_lines(X)
     X, y = first_rows(settings, X, y, data)
     sign = np.where(y > 0, 1, -1)
     if len(np.unique(sign)) < 2:
@@ -74,7 +75,7 @@ def learn_file(settings: OcasSettings, data: str, output: str) -> list[str]:
         naming_the_file(data, model.fit, X, sign, weight)
     with naming(output):
         write_weights(output, model.coef_, np.ravel(model.intercept_)[0])
-    return _lines(settings, X, sign, model, output)
+    return about_file + _lines(settings, X, sign, model, output)
 
 
 def first_rows(settings, X, y, data):
@@ -110,15 +111,14 @@ def _estimator(settings):
 
 
 def _lines(settings, X, sign, model, output):
-    """Return what svmocas prints about the file, the setting, each plane, and the result."""
-    lines = ["Input file statistics:", f"   # of examples  : {X.shape[0]}", f"   dimensionality : {X.shape[1]}"]
+    """Return what svmocas prints about the setting, each plane, and the result."""
     given = {
         "C": settings.costs or format(settings.C, "f"),
         "before": [f"   bias           : {settings.constant:g}", f"   # of examples  : {X.shape[0]}"],
         "after": [f"   # of threads   : {settings.n_jobs}"],
     }
     outcome = Outcome(model.history_, model.status_, float(np.mean(model.predict(X) != sign)))
-    return lines + setting_lines(settings, given) + outcome_lines(settings, outcome, output)
+    return setting_lines(settings, given) + outcome_lines(settings, outcome, output)
 
 
 def classify_file(data: str, model: str, output: str, *, with_scores: bool = False) -> list[str]:

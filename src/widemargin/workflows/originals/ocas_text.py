@@ -13,6 +13,14 @@ class Outcome(NamedTuple):
     error: float
 
 
+def file_lines(X, n_classes=None):
+    """Return the lines about a file with the rows X, and of msvmocas about its classes."""
+    lines = ["Input file statistics:", f"   # of examples  : {X.shape[0]}"]
+    lines += [] if n_classes is None else [f"   # of classes   : {n_classes}"]
+    density = 100.0 * X.nnz / max(1, X.shape[0] * X.shape[1])
+    return [*lines, f"   dimensionality : {X.shape[1]}", f"   density        : {density:.2f}%"]
+
+
 def setting_lines(settings, given):
     """Return the lines of a setting; `given` are those between C and the solver, and after the planes, by their words.
 
@@ -62,4 +70,6 @@ def _reason(settings, outcome):
         return f"Q_P-Q_D <= TolAbs(={settings.absolute:f}) satisfied."
     if outcome.status == Status.MAX_SECONDS.value:
         return f"Optimization time (={last['seconds']:f}) >= MaxTime(={settings.max_seconds:f})."
+    if outcome.status == Status.MAX_ITER.value:
+        return "Has not converged!"
     return f"{outcome.status}."

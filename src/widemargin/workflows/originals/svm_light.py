@@ -225,7 +225,10 @@ def _learn(settings, X, y):
         kept = np.setdiff1d(kept, np.flatnonzero(at_bound))
         if len(np.unique(y[kept])) < 2:
             raise ValueError("all rows of a class are inconsistent: raise C, or do not remove them.")
-    facts = facts_of(settings, X, y, scores_of(model, features), beta, costs_of(settings, y))
+    f, cost = scores_of(model, features), costs_of(settings, y)
+    facts = facts_of(settings, X, y, f, beta, cost)
+    if len(kept) < len(y):  # rows that were taken out have a loss, but no optimality condition
+        facts["violation"] = facts_of(settings, X[kept], y[kept], f[kept], beta[kept], cost[kept])["violation"]
     facts |= {"iterations": n_iter, "inconsistent": len(y) - len(kept), "alphas": beta}
     if settings.task == "classification" and not settings.remove_inconsistent:
         facts |= _estimates(settings, X, features, y, model)
