@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 _ASKED = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
 _SECONDS_OF_A_BUILD = 900
-_WIDTHS = (1280, 375)
+_VIEWS = ((1280, "light"), (1280, "dark"), (375, "dark"), (375, "light"))
 _NOT_REACHED = """() => [...document.querySelectorAll("main *")].filter((box) =>
   /auto|scroll/.test(getComputedStyle(box).overflowX) && box.scrollWidth > box.clientWidth + 1
   && box.clientWidth > 100 && box.checkVisibility() && box.tabIndex < 0 && !box.querySelector("a, button, [tabindex]")
@@ -83,12 +83,11 @@ def test_no_page_overflows_or_complains_on_desks_and_phones_light_and_dark(opene
     found = []
     for path in (*(path for path in pages if path not in sources), sources[0]):
         page.goto(f"{address}/{path.as_posix()}")
-        for width in _WIDTHS:
+        for width, scheme in _VIEWS:
+            page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 800})
-            for scheme in ("light", "dark"):
-                page.emulate_media(color_scheme=scheme)
-                if page.evaluate("document.documentElement.scrollWidth") > width:
-                    found.append((str(path), width, scheme))
+            if page.evaluate("document.documentElement.scrollWidth") > width:
+                found.append((str(path), width, scheme))
         boxes = page.evaluate(
             f"new Promise(done => requestAnimationFrame(() => setTimeout(() => done(({_NOT_REACHED})()))))"
         )

@@ -40,7 +40,7 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
     """
     if isinstance(X, RowBlocks):
         return _checked_blocks(model, X, *y, y_numeric=y_numeric, reset=options.get("reset", True))
-    X, *y = as_numpy(X, "X"), *(as_numpy(targets, "y") for targets in y)
+    X, y = as_numpy(X, "X"), tuple(as_numpy(targets, "y") for targets in y)
     for targets in y:
         refuse_missing(targets, "y")
     if issparse(X):
