@@ -18,7 +18,7 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
-pytest_plugins = ["tests.shell"]
+pytest_plugins = ["tests.shell", "tests.browser"]
 
 # Compiling happens inside the first examples: no deadline. CI must not depend on luck: the same examples each time.
 # Nightly, luck is wanted: other examples each time, and ten times as many.

@@ -28,6 +28,7 @@ HELP_TEXTS = "<!-- help texts -->"
 _FILES = re.compile(r"<!-- files of (?P<floor>[\w/]+) -->")
 _LINK = re.compile(r"\[(?P<text>[^]]*)\]\((?![a-z]+:|#)(?P<path>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
 HELP_WIDTH = "100"
+_SEARCH = 'data-md-component="search" role="dialog"'
 
 
 @cache
@@ -101,6 +102,16 @@ def on_page_markdown(markdown, page, config, files):
         return f"[{link['text']}]({path}{link['anchor'] or ''})"
 
     return _LINK.sub(lead, markdown)
+
+
+def on_post_template(output_content, template_name, config):
+    """Give the theme's dialog of the search a name, which screen readers say, on the page "not found"."""
+    return output_content.replace(_SEARCH, f'{_SEARCH} aria-label="Search"')
+
+
+def on_post_page(output, page, config):
+    """Do so on a page."""
+    return on_post_template(output, page, config)
 
 
 def _table_of_files(floor, page):

@@ -47,6 +47,16 @@ class FormatError(ValueError):
         The rule that is broken, with the text that breaks it.
     line, column : int or None, default=None
         Position of the error, counted from 1, the column in bytes. None if the error has no single position.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> from widemargin import FormatError, read_svmlight
+    >>> try:
+    ...     read_svmlight(BytesIO(b"1 1:0.5\\n-1 2:x\\n"))
+    ... except FormatError as error:
+    ...     print(error.line, error.column)
+    2 4
     """
 
     def __init__(self, path: object, rule: str, line: int | None = None, column: int | None = None) -> None:

@@ -51,9 +51,7 @@ class LabelRange(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FeatureRanges:
-    """The range of each feature, and the limits to which the ranges are mapped.
-
-    Created by `learn_ranges` or `read_ranges`.
+    """The range of each feature, and the limits to which ranges are mapped; from `learn_ranges` or `read_ranges`.
 
     Parameters
     ----------
@@ -63,6 +61,13 @@ class FeatureRanges:
         The ranges. A feature with low = high is removed: its values become 0.
     labels : LabelRange, default=None
         The scaling of the labels; None if they are not scaled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import FeatureRanges
+    >>> FeatureRanges(-1.0, 1.0, low=np.array([0.0]), high=np.array([4.0])).apply(np.array([[1.0]]))
+    array([[-0.5]])
     """
 
     lower: float
@@ -361,12 +366,10 @@ def learn_ranges(
 
     Examples
     --------
-    >>> from widemargin.data.scaling import learn_ranges
     >>> import numpy as np
-    >>> ranges = learn_ranges(np.array([[0.0, 10.0], [4.0, 30.0]]))
-    >>> ranges.apply(np.array([[1.0, 30.0], [6.0, 15.0]]))
-    array([[-0.5,  1. ],
-           [ 2. , -0.5]])
+    >>> from widemargin import learn_ranges
+    >>> learn_ranges(np.array([[0.0, 10.0], [4.0, 30.0]])).apply(np.array([[1.0, 30.0]]))
+    array([[-0.5,  1. ]])
     """
     _check_method(method, lower, upper, label_limits)
     statistics = FeatureStatistics(moments=method in NEED_MOMENTS)

@@ -38,6 +38,12 @@ class BlockFiles:
     ----------
     paths : tuple of str
         The files, in the order of their rows.
+
+    Examples
+    --------
+    >>> from widemargin.dask import from_blocks
+    >>> len(from_blocks("part-*.arrow").paths)
+    2
     """
 
     paths: tuple[str, ...]
@@ -60,6 +66,13 @@ def from_blocks(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> Block
     ------
     FileNotFoundError
         If a pattern matches no file that the client sees.
+
+    Examples
+    --------
+    >>> from widemargin.dask import from_blocks
+    >>> rows = from_blocks(["part-1.arrow", "part-2.arrow"])
+    >>> len(rows.paths)
+    2
     """
     found: list[str] = []
     for path in [paths] if isinstance(paths, str | os.PathLike) else list(paths):

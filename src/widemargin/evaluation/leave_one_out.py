@@ -70,6 +70,15 @@ class LeaveOneOutEstimates:
         With `exact=True`: the measures by fits without each of those rows.
     n_fits : int
         Number of these fits.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from widemargin import SVC, leave_one_out_estimates
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> estimates = leave_one_out_estimates(SVC(gamma=1e-5).fit(X, y), X, y)
+    >>> bool(estimates.rows.mean() == estimates.error), estimates.exact_error is None
+    (True, True)
     """
 
     error: float

@@ -40,6 +40,7 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
     """
     if isinstance(X, RowBlocks):
         return _checked_blocks(model, X, *y, y_numeric=y_numeric, reset=options.get("reset", True))
+    X, y = as_numpy(X, "X"), tuple(as_numpy(targets, "y") for targets in y)
     for targets in y:
         refuse_missing(targets, "y")
     if issparse(X):
@@ -56,6 +57,22 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
         return validate_data(model, X, **options)
     X, targets = validate_data(model, X, *y, y_numeric=y_numeric, **options)
     return X, finite_targets(targets) if y_numeric else targets
+
+
+def as_numpy(array, name):
+    """Return an array that speaks DLPack and not NumPy's own protocol as an ndarray; others as they are.
+
+    TypeError if its memory is not the CPU's.
+    """
+    if not hasattr(array, "__dlpack__") or hasattr(array, "__array__"):
+        return array
+    try:
+        return np.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(
+            f"{name} must be in the memory of the CPU, got a {type(array).__name__} that NumPy cannot read ({error}). "
+            "Copy it to the CPU first."
+        ) from error
 
 
 def _is_plain(model, X, *y, y_numeric, reset=True, order=None, accept_sparse="csr"):

@@ -25,6 +25,15 @@ def write_alphas(path: FilePath, alphas: ArrayLike) -> None:
     alphas : array-like of shape (n_rows,)
         The dual variables times the labels; for a SVC with two classes,
         `a = numpy.zeros(n_rows); a[model.support_] = model.dual_coef_[0]`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import SVC, write_alphas
+    >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([-1, 1, 1])
+    >>> model, alphas = SVC(kernel="linear").fit(X, y), np.zeros(3)
+    >>> alphas[model.support_] = model.dual_coef_[0]
+    >>> write_alphas("alphas", alphas)
     """
     values = np.asarray(alphas, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
@@ -43,10 +52,22 @@ def read_alphas(path: FilePath, n_rows: int | None = None) -> Floats:
     n_rows : int, default=None
         The number of lines that the file must have; None is any.
 
+    Returns
+    -------
+    alphas : ndarray of shape (n_rows,)
+        The dual variables times the labels.
+
     Raises
     ------
     FormatError
         If a line is not a number, or the number of lines is another one.
+
+    Examples
+    --------
+    >>> from widemargin import read_alphas, write_alphas
+    >>> write_alphas("alphas", [0.5, -0.5, 0.0])
+    >>> read_alphas("alphas", n_rows=3)
+    array([ 0.5, -0.5,  0. ])
     """
     name = os.fsdecode(path)
     with open(name, "rb") as file:

@@ -86,6 +86,14 @@ def save_model(
         If `format` is unknown, or the model is not valid: weights that are not finite, or shapes that do not match.
     OSError
         If the file cannot be written; an existing file is then unchanged.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import LinearSVC, load_model, save_model
+    >>> save_model(LinearSVC(C=0.5).fit(*load_iris(return_X_y=True)), "iris.model")
+    >>> load_model("iris.model").C
+    0.5
     """
     model = plain_model(model)
     if format not in _FORMATS:
@@ -155,6 +163,16 @@ def load_model(path: FilePath, *, task: Literal["classification", "regression", 
         If the file cannot be read.
     ValueError
         If `task` is unknown.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVC, load_model, save_model
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVC().fit(X, y)
+    >>> save_model(model, "iris.model", format="libsvm")
+    >>> bool((load_model("iris.model").predict(X) == model.predict(X)).all())
+    True
     """
     if task is not None and task not in svmlight.TASKS:
         raise ValueError(f"task must be one of {', '.join(map(repr, svmlight.TASKS))} or None, got {task!r}.")

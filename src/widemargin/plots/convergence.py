@@ -48,6 +48,13 @@ def plot_convergence(
     ------
     ImportError
         If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from widemargin import SVC, plot_convergence
+    >>> model = SVC().fit(*load_breast_cancer(return_X_y=True))
+    >>> figure = plot_convergence({"C = 1": model}, path="convergence.png")
     """
     runs = _label(models, labels)
     figure = None

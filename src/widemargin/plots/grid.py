@@ -70,6 +70,13 @@ def plot_grid(result: SearchResult, path: FilePath | None = None, axes: Any = No
         If matplotlib is not installed.
     ValueError
         If the result has no point.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVC, grid_search, plot_grid
+    >>> result = grid_search(SVC(), *load_iris(return_X_y=True), {"C": [1, 10], "gamma": [0.1, 1.0]})
+    >>> figure = plot_grid(result, "grid.png")
     """
     layout = lay_out(result)
     if axes is None:

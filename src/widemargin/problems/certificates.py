@@ -3,6 +3,12 @@
 By weak duality, dual(beta) <= optimum <= primal(w) for every w and every feasible beta, so that the gap between the two
 values proves how accurate a solution is. Solvers compute both values in compiled loops; the functions here check them,
 and use none of those loops.
+
+Examples
+--------
+>>> from widemargin import certificates
+>>> certificates.relative_gap(primal=2.0, dual=1.5)
+0.25
 """
 
 from collections.abc import Callable

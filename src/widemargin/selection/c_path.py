@@ -85,6 +85,13 @@ class CPath:
         For each C and output, the convergence history of the model fitted to all rows, as `history_` of a `LinearSVC`.
     scaling : ColumnScaling or None
         How features were scaled for the solver; coefs and intercepts are those of the features as they are.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import LinearSVC, c_path
+    >>> c_path(LinearSVC(), *load_iris(return_X_y=True), [0.01, 0.1]).coefs.shape
+    (2, 3, 4)
     """
 
     Cs: Floats

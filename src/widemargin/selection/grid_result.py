@@ -28,6 +28,14 @@ class GridResult:
         Time of fitting and scoring, all folds together.
     best_model : estimator or None
         The model fitted to all rows with the best parameters; None if `refit` was False.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVC, grid_search
+    >>> result = grid_search(SVC(), *load_iris(return_X_y=True), {"C": [1, 10]}, cv=3)
+    >>> result.names, result.scores.shape, result.best_model.C == result.best_params["C"]
+    (('C',), (2, 3), True)
     """
 
     names: tuple[str, ...]

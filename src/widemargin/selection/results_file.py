@@ -34,10 +34,28 @@ _FORMAT_VERSION = 1
 def read_grid(path: FilePath) -> GridResult:
     """Return the GridResult of a results file, with the points that have a score for every fold.
 
+    Parameters
+    ----------
+    path : str or path
+        A file written by `grid_search(results=...)` or `widemargin grid`.
+
+    Returns
+    -------
+    GridResult
+        `best_model` is None: models are not in the file.
+
     Raises
     ------
     FormatError
         If the file is not a results file, or one of its lines is damaged.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVC, grid_search, read_grid
+    >>> result = grid_search(SVC(), *load_iris(return_X_y=True), {"C": [1, 10]}, results="iris.grid")
+    >>> read_grid("iris.grid").best_params == result.best_params
+    True
     """
     header, records, _ = _read(path)
     return result_of(header["names"], header["n_folds"], header["scoring"], records)

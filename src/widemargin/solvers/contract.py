@@ -63,6 +63,16 @@ class Progress(NamedTuple):
         The part of the kernel rows asked for that was in the cache, between 0 and 1; NaN if none was asked for.
     seconds_left : float
         The solver's own estimate of the time left; NaN if it has none.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from widemargin import LinearSVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LinearSVC(callbacks=[lambda progress: progress.gap < 0.5], tol=0.1).fit(scale(X), y)
+    >>> model.gap_ < 0.5
+    True
     """
 
     solver: str

@@ -93,6 +93,13 @@ def test_the_time_of_scikit_learn_is_a_number_a_bound_or_a_dash(changes, words):
     assert line(**changes).peer_time(10.0) == words
 
 
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(12.0, "> 10  (> 0.8x)"), (1.01, "> 10  (> 9.9x)"), (0.9, "> 10  (> 11x)")]
+)
+def test_a_bound_of_a_ratio_is_rounded_down(seconds, words):
+    assert line(seconds=seconds, peer_seconds=None).peer_time(10.0) == words
+
+
 def test_names_are_escaped_on_the_page_and_bounds_are_told():
     ended = line(machine="<b>", peer_seconds=None, peer_score=None)
     page = demo_page((ended, line(machine="from disk", peer="")), 10.0, "a machine")

@@ -69,6 +69,15 @@ class RowBlocks:
     columns : dict of ndarrays
         Arrays `mean`, `deviation` and `max_abs` with a number per column; empty if the files have none, and for a range
         of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import open_blocks, write_blocks
+    >>> written = write_blocks("rows.arrow", [(np.eye(4), [0, 1, 0, 1])])
+    >>> rows = open_blocks("rows.arrow")
+    >>> rows.shape, rows[1:3].shape
+    ((4, 4), (2, 4))
     """
 
     def __init__(self, pieces: Sequence[Piece], summary: Any, layout: Any) -> None:

@@ -40,6 +40,14 @@ class WrittenBlocks:
         Size of the file.
     seconds : float
         Time that it took.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import write_blocks
+    >>> written = write_blocks("rows.arrow", [(np.eye(4), [0, 1, 0, 1])])
+    >>> written.rows, written.features, written.blocks
+    (4, 4, 1)
     """
 
     rows: int

@@ -225,5 +225,14 @@ def write_svmlight_blocks(
         Rows, labels, and queries or None, as from `SvmlightBlocks`.
     zero_based : bool, default=False
         Whether indices count from 0 rather than from 1.
+
+    Examples
+    --------
+    >>> import sys
+    >>> import numpy as np
+    >>> from widemargin import write_svmlight_blocks
+    >>> write_svmlight_blocks(sys.stdout, ((k * np.eye(2)[k - 1 : k], [k], None) for k in (1, 2)))
+    1 1:1
+    2 2:2
     """
     write_text(path_or_file, (text for X, y, qid in blocks for text in format_text(X, y, qid, zero_based)))

@@ -91,6 +91,13 @@ def read_ranges(path_or_file: PathOrFile, *, zero_based: bool = False) -> Featur
     ------
     FormatError
         At the first line that breaks a rule of the format.
+
+    Examples
+    --------
+    >>> from io import StringIO
+    >>> from widemargin import read_ranges
+    >>> read_ranges(StringIO("x\\n-1 1\\n1 0 4\\n2 10 30\\n")).high.tolist()
+    [4.0, 30.0]
     """
     if not hasattr(path_or_file, "read"):
         with open(path_or_file, "rb") as file:

@@ -85,7 +85,15 @@ def read_svmlight(
     Raises
     ------
     FormatError
-        At the first out where the file breaks a rule of the format.
+        At the first place where the file breaks a rule of the format.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> from widemargin import read_svmlight
+    >>> X, y, qid = read_svmlight(BytesIO(b"1 1:0.5 3:2\\n-1 2:1\\n"))
+    >>> X.shape, y.tolist(), qid is None
+    ((2, 3), [1.0, -1.0], True)
     """
     X, y, qid, _ = read_with_base(path_or_file, n_features=n_features, dtype=dtype, zero_based=zero_based)
     return X, y, qid

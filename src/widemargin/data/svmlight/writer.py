@@ -54,6 +54,15 @@ def write_svmlight(
     ------
     ValueError
         If a number is not finite, or if lengths differ; then nothing is written.
+
+    Examples
+    --------
+    >>> import sys
+    >>> import numpy as np
+    >>> from widemargin import write_svmlight
+    >>> write_svmlight(sys.stdout, np.array([[0.5, 0.0], [0.0, 2.0]]), [1, -1])
+    1 1:0.5
+    -1 2:2
     """
     blocks = format_text(X, y, qid, zero_based)
     if comment is not None:

@@ -58,8 +58,13 @@ class DemoResult(NamedTuple):
         if not self.peer:
             return "–"
         if self.peer_seconds is None:
-            return f"> {limit:g}  (> {limit / self.seconds:.0f}x)"
+            return f"> {limit:g}  (> {_rounded_down(limit / self.seconds)}x)"
         return f"{self.peer_seconds:.2f}  ({self.peer_seconds / self.seconds:.1f}x)"
+
+
+def _rounded_down(ratio):
+    """Return a lower bound in words, with one digit after the point if it is below 10; rounded up it would be none."""
+    return f"{int(ratio)}" if ratio >= 10.0 else f"{int(10.0 * ratio) / 10.0:.1f}"
 
 
 @dataclass(frozen=True)
