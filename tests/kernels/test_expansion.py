@@ -182,6 +182,20 @@ def test_rbf_scores_far_from_the_origin_keep_their_digits(container, dtype, rng)
     np.testing.assert_allclose(found, values_of(KERNELS["rbf"], Z, X) @ coefficients.T, rtol=1e-4, atol=1e-3)
 
 
+@TYPES
+@pytest.mark.parametrize("distance", [1.0, 1e6], ids=["near-the-origin", "far-away"])
+def test_rbf_scores_of_rows_half_of_whose_values_are_zero_keep_their_digits(distance, dtype, rng):
+    X, Z = rng.standard_normal((150, 12)), rng.standard_normal((300, 12))
+    for part in (X, Z):
+        part[rng.random(part.shape) < 0.5] = 0.0
+        part[:, 0] = distance
+    X, Z = X.astype(dtype), Z.astype(dtype)
+    found = kernel_scores(KERNELS["rbf"], X, np.eye(150), Z)
+    distances = ((Z[:, np.newaxis].astype(np.float64) - X) ** 2).sum(axis=2)
+    accuracy = {"atol": 1e-5} if dtype == np.float32 else {"rtol": 1e-11}
+    np.testing.assert_allclose(found, np.exp(-0.3 * distances), **accuracy)
+
+
 def test_steep_rbf_scores_of_single_precision_data_keep_their_digits(rng):
     kernel = Kernel("rbf", gamma=2e3)
     Z = rng.standard_normal((200, 5)).astype(np.float32)

@@ -19,9 +19,13 @@ TYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32
 ACCURACY = {np.float32: 1e-4, np.float64: 1e-12}
 
 
+def numbers_of(kernel):
+    return {"gamma": kernel.gamma, "coef0": kernel.coef0, "degree": kernel.degree}
+
+
 def matrix_of(kernel, X):
-    numbers = {"gamma": kernel.gamma, "coef0": kernel.coef0, "degree": kernel.degree}
-    return pairwise_kernels(np.asarray(X, dtype=np.float64), metric=kernel.name, filter_params=True, **numbers)
+    X = np.asarray(X, dtype=np.float64)
+    return pairwise_kernels(X, metric=kernel.name, filter_params=True, **numbers_of(kernel))
 
 
 def block(K, rows, chosen=None):
@@ -234,3 +238,27 @@ def test_a_part_of_a_matrix_is_the_kernel_of_those_rows_and_copied_when_it_is_ne
 def test_one_row_is_a_kernel_matrix_too():
     K = KernelRows(KERNELS["rbf"], np.array([[3.0, 4.0]]), dtype=np.float64)
     assert block(K, [0]).tolist() == [[1.0]]
+
+
+@TYPES
+@pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("kernel", [KERNELS["poly"], KERNELS["rbf"]], ids=["poly", "rbf"])
+def test_many_rows_with_many_zeros_are_the_kernel_matrix(kernel, container, dtype, rng):
+    X = np.where(rng.random((2600, 20)) < 0.2, rng.standard_normal((2600, 20)), 0.0)
+    K, rows = KernelRows(kernel, container(X), dtype=dtype), np.array([3, 2599, 40])
+    assert not K.has_single_rows  # they are in CSR format
+    expected = pairwise_kernels(X[rows], X, metric=kernel.name, filter_params=True, **numbers_of(kernel))
+    np.testing.assert_allclose(block(K, rows), expected, rtol=ACCURACY[dtype], atol=ACCURACY[dtype])
+    sums = np.zeros(2600)
+    K.add(rows, np.array([1.0, -2.0, 3.0]), K.columns(), sums)
+    np.testing.assert_allclose(sums, np.array([1.0, -2.0, 3.0]) @ expected, rtol=1e-3, atol=10 * ACCURACY[dtype])
+
+
+@TYPES
+@pytest.mark.parametrize("distance", [30.0, 1e5], ids=["beyond-single-precision", "beyond-double-precision"])
+def test_many_rows_with_many_zeros_keep_their_digits_far_from_the_origin(distance, dtype, rng):
+    X = np.where(rng.random((2600, 20)) < 0.2, rng.standard_normal((2600, 20)), 0.0)
+    X[:, 0] = distance
+    distances = ((X[:2, np.newaxis] - X) ** 2).sum(axis=2)
+    K = KernelRows(KERNELS["rbf"], X, dtype=dtype)
+    np.testing.assert_allclose(block(K, [0, 1]), np.exp(-0.3 * distances), atol=3e-6 if dtype == np.float32 else 1e-12)

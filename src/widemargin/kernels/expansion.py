@@ -3,7 +3,8 @@
 Kernel values are computed in tiles, and each tile is multiplied by the coefficients as soon as it is computed. Memory
 is therefore bounded for any number of rows and support vectors, and all outputs use the same tile. The linear kernel
 needs no kernel values: its scores are <Σ_i coef_i x_i, z>. If the squared distances are small integers, the values of
-the rbf kernel are read from a table (see `integer_rows`).
+the rbf kernel are read from a table (see `integer_rows`). If many values of dense rows are zero, these are skipped (see
+`feature_lines`).
 """
 
 from contextlib import nullcontext
@@ -14,8 +15,10 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.compile import SUMS, compiled
+from widemargin._runtime.lanes import LANES
 from widemargin._runtime.threads import run, single_threaded_blas, split
 from widemargin.data.column_lists import ROWS_PER_BLOCK, ColumnNumbers, csr_rows, list_blocks, row_with_lists
+from widemargin.data.feature_lines import line_blocks, row_with_lines, suits_lines, values_of_rows
 from widemargin.data.integer_rows import integer_distances, put_distances
 from widemargin.data.products import InnerProducts, is_sparse, squared_norms
 from widemargin.kernels.functions import finish_row
@@ -29,6 +32,7 @@ _NANOSECONDS_PER_KERNEL_VALUE, _NANOSECONDS_PER_SPARSE_PRODUCT = 1.0, 3.0
 _NANOSECONDS_PER_LOOK_UP, _NANOSECONDS_PER_LINE = 0.4, 0.03
 _ROWS_OF_COLUMNS_PER_TASK = 2048  # of kernel values that are given by columns
 _ROWS_PER_NORM_TASK, _VALUES_WORTH_THREADS = 1024, 1 << 20  # of the squared norms of rows to score
+_FEWEST_ROWS_BY_LINES = 16  # for which preparing the lines takes less time than they save
 _LARGEST_GAMMA = 1e290  # for the unit of integer distances: the exponents of the table do not overflow
 
 
@@ -127,7 +131,8 @@ def _by_products(expansion, Z, out, n_jobs, advance):
 def _by_numbers(expansion, Z, out, n_jobs):
     """Return a function that scores a range of rows by floating point numbers, and the nanoseconds for one value."""
     kernel, support = expansion.kernel, expansion.support
-    is_centred = kernel.name == "rbf" and not issparse(support) and not issparse(Z)
+    by_lines = _can_use_lines(kernel, support, Z)
+    is_centred = kernel.name == "rbf" and not (by_lines or issparse(support) or issparse(Z))
     centre = support.mean(axis=0, dtype=np.float64).astype(support.dtype) if is_centred else None
     support = _centred(support, centre)
     norms, norms_of_Z = squared_norms(support), _norms(Z, centre, n_jobs)
@@ -136,8 +141,20 @@ def _by_numbers(expansion, Z, out, n_jobs):
     single = support.dtype == np.float32 and Z.dtype == np.float32
     single = single and kernel.exact_in_single(norms) and kernel.exact_in_single(norms_of_Z)
     dtype = np.float32 if single else np.float64
+    prepare = _by_lines if by_lines else _by_lists if is_sparse(support) else _by_tiles
     support, Z = _Rows(support, norms.astype(dtype)), _Rows(Z, norms_of_Z.astype(dtype), centre)
-    return (_by_lists if is_sparse(support.X) else _by_tiles)(expansion, support, Z, out, dtype)
+    return prepare(expansion, support, Z, out, dtype)
+
+
+def _can_use_lines(kernel, support, Z):
+    """Return whether inner products by lines of features are faster, and as accurate without a centre."""
+    if Z.shape[0] < _FEWEST_ROWS_BY_LINES or is_sparse(support) or not suits_lines(support):
+        return False
+    if kernel.name != "rbf":
+        return True
+    norms = np.array([squared_norms(support).max(initial=0.0), squared_norms(Z).max(initial=0.0)])
+    is_single = support.dtype == np.float32 and Z.dtype == np.float32
+    return kernel.exact_in_single(norms) if is_single else kernel.exact_uncentred(norms)
 
 
 def _score_in_tasks(score, nanoseconds, n_support, n_rows, n_jobs, advance):
@@ -192,6 +209,24 @@ def _by_lists(expansion, support, Z, out, dtype):
     return score, _NANOSECONDS_PER_KERNEL_VALUE + _NANOSECONDS_PER_SPARSE_PRODUCT
 
 
+def _by_lines(expansion, support, Z, out, dtype):
+    """Return a function that scores a range of rows by lines of features, and the nanoseconds for one kernel value."""
+    blocks = line_blocks(support.X, dtype)
+    parts = [expansion.part(block.start, block.stop) for block in blocks]
+
+    def score(begin, end):
+        rows = values_of_rows(Z.X, begin, end, dtype)
+        own, here = Z.norms[begin:end], out[begin:end]
+        memory = np.empty(len(blocks[0].lines) * LANES, dtype)
+        values = np.empty(memory.size)
+        for (start, stop, lines), part in zip(blocks, parts, strict=True):
+            products = memory[: len(lines) * LANES].reshape(len(lines), LANES)
+            numbers = expansion.kernel.numbers
+            _add_by_lines(numbers, rows, own, lines, support.norms[start:stop], part, products, values, here)
+
+    return score, _NANOSECONDS_PER_KERNEL_VALUE
+
+
 def _by_table(expansion, distances, out):
     """Return a function that scores a range of rows by integer distances, and the nanoseconds for one kernel value."""
     exponents = expansion.kernel.gamma * distances.unit * np.arange(distances.largest + 1)
@@ -240,6 +275,15 @@ def _add_rows(numbers, rows, own, ends, lists, norms, part, products, values, ou
     for b in range(ends[0], ends[1]):
         row_with_lists(rows, np.uint64(b), lists, products)
         _add_row(numbers, products, own[b], norms, part, values, out[b])
+
+
+@compiled
+def _add_by_lines(numbers, rows, own, lines, norms, part, products, values, out):
+    """Add the contributions of the support vectors of some lines to out[b], for all rows b."""
+    inner = products.reshape(products.size)[: norms.size]
+    for b in range(own.size):
+        row_with_lines(rows, np.uint64(b), lines, products)
+        _add_row(numbers, inner, own[b], norms, part, values, out[b])
 
 
 @compiled

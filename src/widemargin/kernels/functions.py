@@ -19,6 +19,8 @@ _LARGEST_SINGLE = 1e30  # limit for numbers in single precision, with a margin b
 _LARGEST_DOUBLE = 1e300  # the same in double precision
 _LARGEST_EXPONENT_IN_SINGLE = 16.0  # for gamma |x|² up to this, the rbf exponent has an error of about 1e-5
 
+_LARGEST_EXPONENT_UNCENTRED = 1e3  # the same in double precision, for an error of less than 1e-12
+
 _LINEAR, _POLY, _RBF, _SIGMOID = range(4)
 _KINDS = {"linear": _LINEAR, "poly": _POLY, "rbf": _RBF, "sigmoid": _SIGMOID}
 
@@ -95,6 +97,10 @@ class Kernel:
             inner = np.float64(abs(self.gamma)) * product + abs(self.coef0) if self.name != "linear" else product
             inner = inner**self.degree if self.name == "poly" else inner
         return float(max(product, inner))
+
+    def exact_uncentred(self, squared_norms):
+        """Return whether the rbf exponent of rows that are not centred is accurate in double precision."""
+        return self.name != "rbf" or self.gamma * squared_norms.max(initial=0.0) <= _LARGEST_EXPONENT_UNCENTRED
 
     def exact_in_single(self, squared_norms):
         """Return whether inner products in single precision suffice: no overflow, and an accurate rbf exponent."""

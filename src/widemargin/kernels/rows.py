@@ -13,11 +13,11 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, single_threaded_blas
-from widemargin.data.products import InnerProducts, is_sparse, squared_norms
+from widemargin.data.products import InnerProducts, squared_norms, suits_csr
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.single_rows import SingleRows, ready_rows
 
@@ -316,6 +316,8 @@ class _WeightedPanel(NamedTuple):
 class PreparedRows:
     """Rows centred and converted once, for all kernel problems on subsets of the same rows.
 
+    Many rows of an array with many zeros are not centred, but converted to CSR, if the rbf exponent is accurate so.
+
     Attributes
     ----------
     X : ndarray or csr_array
@@ -327,17 +329,29 @@ class PreparedRows:
     """
 
     def __init__(self, kernel, X, dtype):
-        if issparse(X) and not is_sparse(X):  # most values are stored: they are computed as those of an array are
+        if issparse(X) and not suits_csr(X):  # most values are stored: they are computed as those of an array are
             X = X.toarray()
-        centre = X.sum(axis=0, dtype=np.float64) / len(X) if kernel.name == "rbf" and not issparse(X) else None
         self.dtype = np.dtype(dtype)
-        self.X = _centred(X, centre, self.dtype)
-        self.norms = squared_norms(self.X)
+        uncentred = X if issparse(X) or kernel.name != "rbf" else None
+        if not issparse(X) and suits_csr(X) and kernel.exact_uncentred(squared_norms(X)):
+            uncentred = csr_array(X)
+        self._take(kernel, X, uncentred, self.dtype)
         if self.dtype == np.float32 and not kernel.exact_in_single(self.norms):
-            self.X = _centred(X, centre, np.float64)
-            self.norms = squared_norms(self.X)
+            self._take(kernel, X, uncentred, np.float64)
             if not kernel.largest(self.norms) < float(np.finfo(np.float32).max):
                 self.dtype = np.dtype(np.float64)
+
+    def _take(self, kernel, X, uncentred, dtype):
+        """Set X and its norms: those of `uncentred` where it is accurate enough, else of X centred."""
+        if uncentred is not None:
+            with np.errstate(over="ignore"):
+                self.X = uncentred.astype(dtype, copy=False)
+            self.norms = squared_norms(self.X)
+            is_exact = dtype == np.float64 or kernel.exact_in_single(self.norms)
+            if is_exact or issparse(X) or kernel.name != "rbf":
+                return
+        self.X = _centred(X, X.sum(axis=0, dtype=np.float64) / len(X), dtype)
+        self.norms = squared_norms(self.X)
 
     @property
     def shape(self):
@@ -346,13 +360,8 @@ class PreparedRows:
 
 
 def _centred(X, centre, dtype):
-    """Return X − centre in the given precision; values that overflow become infinite.
-
-    If `centre` is None and the precision is right, X itself is returned.
-    """
+    """Return X − centre in the given precision; values that overflow become infinite."""
     with np.errstate(over="ignore"):
-        if centre is None:
-            return X.astype(dtype, copy=False)
         return np.subtract(X, centre, out=np.empty(X.shape, dtype), casting="same_kind")
 
 

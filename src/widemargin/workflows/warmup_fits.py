@@ -126,6 +126,8 @@ def _svc(rows, more):
     SVC(kernel="linear", max_iter=300).fit(more.X, more.two).predict(more.X)
     grid_search(SVC(), rows.X, rows.two, {"C": [1.0, 10.0], "gamma": [0.1, 1.0]}, cv=3)
     SVC(calibration="sigmoid").fit(rows.X, rows.three).predict_proba(rows.X)
+    if not issparse(rows.X):  # others have many zeros: see `feature_lines`
+        SVC().fit(rows.X + 1.0, rows.two).predict(rows.X + 1.0)
     if issparse(more.X):  # rows with few columns in common: see `column_lists`
         scattered = random_matrix(*more.X.shape, _DENSITY_OF_TEXT, "csr", more.X.dtype, random_state=0)
         SVC(max_iter=20, tol=0.1).fit(scattered, more.two).predict(scattered)
@@ -138,6 +140,8 @@ def _other_kernel_machines(rows, more):
         NuSVR(solver=solver).fit(rows.X, rows.targets).predict(rows.X)
         OneClassSVM(solver=solver).fit(rows.X).predict(rows.X)
     SVR(max_iter=300).fit(rows.X, rows.targets)
+    if not issparse(rows.X):  # others have many zeros: see `feature_lines`
+        SVR().fit(rows.X + 1.0, rows.targets).predict(rows.X + 1.0)
     SVR(max_iter=300).fit(more.X, more.targets).predict(more.X)
 
 

@@ -1,0 +1,83 @@
+"""Inner products of rows with half of their values zero, or more, that are stored as an array: categories as 0 and 1.
+
+The rows x_j of a block are divided into panels of as many as a SIMD vector has numbers. A panel has a line for each
+feature, which holds this feature of all of its rows. The products of a row z with a panel are then the sum of the lines
+of the features that z has, each multiplied by its value; zeros cost nothing. A matrix product by BLAS takes longer if
+two fifths of the values are zero (measured), and `column_lists` are for rows with fewer values still.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from widemargin._runtime.compile import compiled
+from widemargin._runtime.simd import LANES, add_line, no_lanes, put_lanes
+from widemargin.data.column_lists import CsrRows, csr_rows
+
+_LARGEST_DENSITY = 0.62  # of the values that are not zero; above, BLAS is faster
+_MAX_PANELS_OF_BLOCK, _MAX_BYTES_OF_BLOCK = 4, 1 << 18  # of lines, which stay in the processor's first or second cache
+_MAX_FEATURES = 1024
+
+
+class LineBlock(NamedTuple):
+    """The rows from start to stop: lines[p, k, b] is feature k of row start + LANES p + b; missing rows are zero."""
+
+    start: int
+    stop: int
+    lines: np.ndarray
+
+
+def suits_lines(X):
+    """Return whether inner products with the rows of X are computed fastest by lines, if it is not sparse."""
+    n_rows, n_features = X.shape
+    n_values = X.nnz if issparse(X) else np.count_nonzero(X)
+    return n_features <= _MAX_FEATURES and n_values <= _LARGEST_DENSITY * n_rows * n_features
+
+
+def line_blocks(X, dtype):
+    """Return the LineBlocks of the rows of X."""
+    X = X.toarray() if issparse(X) else X
+    n_rows, n_features = X.shape
+    panel_bytes = np.dtype(dtype).itemsize * LANES * max(1, n_features)
+    step = LANES * max(1, min(_MAX_PANELS_OF_BLOCK, _MAX_BYTES_OF_BLOCK // panel_bytes))
+    blocks = []
+    for start in range(0, n_rows, step):
+        stop = min(start + step, n_rows)
+        rows = np.zeros((-(-(stop - start) // LANES) * LANES, n_features), dtype)
+        rows[: stop - start] = X[start:stop]
+        panels = rows.reshape(-1, LANES, n_features)
+        blocks.append(LineBlock(start, stop, np.ascontiguousarray(panels.transpose(0, 2, 1))))
+    return blocks
+
+
+def values_of_rows(X, begin, end, dtype):
+    """Return the values that are not zero of the rows from begin to end as CsrRows."""
+    if issparse(X):
+        return csr_rows(csr_array(X[begin:end], dtype=dtype))
+    rows = np.ascontiguousarray(X[begin:end], dtype=dtype)
+    found = CsrRows(np.empty(rows.size, dtype), np.empty(rows.size, np.uint32), np.zeros(len(rows) + 1, np.uint64))
+    _find_values(rows, found)
+    return found
+
+
+@compiled
+def _find_values(X, found):
+    """Put the values of X that are not zero into CsrRows with room for all, whose first `indptr` is zero."""
+    n_found = 0
+    for b in range(X.shape[0]):
+        row = X[np.uint64(b)]
+        for k in range(row.size):  # without a branch: the next value overwrites a zero
+            found.data[np.uint64(n_found)], found.indices[np.uint64(n_found)] = row[k], np.uint32(k)
+            n_found += np.int64(row[k] != 0)
+        found.indptr[np.uint64(b + 1)] = np.uint64(n_found)
+
+
+@compiled
+def row_with_lines(rows, b, lines, products):
+    """Set products[p] to the inner products of row b of CsrRows with all rows of panel p, for every p."""
+    for p in range(lines.shape[0]):
+        sums, panel = no_lanes(products), lines[np.uint64(p)]
+        for k in range(rows.indptr[b], rows.indptr[b + np.uint64(1)]):
+            sums = add_line(sums, rows.data[k], panel, rows.indices[k])
+        put_lanes(sums, products, p)

@@ -1,0 +1,48 @@
+"""Inner products by lines of features, against NumPy."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from widemargin._runtime.lanes import LANES
+from widemargin.data.feature_lines import line_blocks, row_with_lines, suits_lines, values_of_rows
+
+CONTAINERS = pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "csr"])
+
+
+def rows_with_zeros(rng, n_rows, n_features):
+    X = rng.standard_normal((n_rows, n_features))
+    X[rng.random(X.shape) < 0.5] = 0.0
+    return X
+
+
+@CONTAINERS
+@pytest.mark.parametrize("n_features", [1, 9, 1000], ids=lambda n: f"{n}-features")
+@pytest.mark.parametrize("n_rows", [1, LANES, 4 * LANES + 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+def test_products_by_lines_are_inner_products(dtype, n_rows, n_features, container, rng):
+    X, Z = rows_with_zeros(rng, n_rows, n_features), rows_with_zeros(rng, 20, n_features)
+    rows, found = values_of_rows(container(Z), 2, 19, dtype), np.full((17, n_rows), np.nan)
+    for start, stop, lines in line_blocks(container(X), dtype):
+        products = np.empty((len(lines), LANES), dtype)
+        for b in range(17):
+            row_with_lines(rows, np.uint64(b), lines, products)
+            found[b, start:stop] = products.reshape(-1)[: stop - start]
+    np.testing.assert_allclose(found, Z[2:19] @ X.T, rtol=1e-4, atol=1e-4 if dtype == np.float32 else 1e-12)
+
+
+@CONTAINERS
+def test_values_of_rows_are_those_that_are_not_zero(container):
+    X = np.array([[9.0, 9.0, 9.0], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [3.0, 0.0, np.inf]])
+    data, indices, indptr = values_of_rows(container(X), 1, 4, np.float64)
+    assert indptr.tolist() == [0, 1, 1, 3]
+    assert data[:3].tolist() == [2.0, 3.0, np.inf]
+    assert indices[:3].tolist() == [1, 0, 2]
+
+
+@CONTAINERS
+def test_lines_suit_rows_with_few_features_and_many_zeros(container):
+    half = np.tile([1.0, 0.0], (30, 5))
+    assert suits_lines(container(half))
+    assert not suits_lines(container(np.ones((30, 10))))
+    assert not suits_lines(container(np.tile(half, (1, 200))))
