@@ -31,6 +31,7 @@ from widemargin.models.kernel.nu_svr import NuSVR
 from widemargin.models.kernel.one_class import RELATIVE_ROUNDING, RELATIVE_ROUNDING_OF_TERMS, OneClassSVM
 from widemargin.models.kernel.svc import SVC
 from widemargin.models.kernel.svr import SVR
+from widemargin.models.kernel.transductive import TransductiveSVC
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linear_one_class import RELATIVE_ROUNDING as RELATIVE_ROUNDING_OF_LINEAR
 from widemargin.models.linear_one_class import LinearOneClassSVM
@@ -339,6 +340,7 @@ _SCORERS = {
     MeasureSVC: _plane_classifier,
     SVC: _machine_classifier,
     NuSVC: _machine_classifier,
+    TransductiveSVC: _machine_classifier,
     SVR: _machine_number,
     NuSVR: _machine_number,
     OneClassSVM: _machine_one_class,
