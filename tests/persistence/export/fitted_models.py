@@ -56,7 +56,6 @@ KERNEL = {
     "SVC, linear": (wm.SVC(kernel="linear"), "four words"),
     "SVC, basis": (wm.SVC(basis=15, random_state=0), "three"),
     "NuSVC": (wm.NuSVC(nu=0.2), "three"),
-    "TransductiveSVC": (wm.TransductiveSVC(unlabeled=-3), "three"),
     "SVC, sigmoids of two": (wm.SVC(calibration="sigmoid", random_state=0), "words of objects"),
     "SVC, sigmoids": (wm.SVC(calibration="sigmoid", random_state=0), "four words"),
     "SVC, isotonic of two": (wm.SVC(calibration="isotonic", random_state=0), "two"),

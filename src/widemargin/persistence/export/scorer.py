@@ -31,7 +31,6 @@ from widemargin.models.kernel.nu_svr import NuSVR
 from widemargin.models.kernel.one_class import RELATIVE_ROUNDING, RELATIVE_ROUNDING_OF_TERMS, OneClassSVM
 from widemargin.models.kernel.svc import SVC
 from widemargin.models.kernel.svr import SVR
-from widemargin.models.kernel.transductive import TransductiveSVC
 from widemargin.models.linear import LinearSVC, LinearSVR
 from widemargin.models.linear_one_class import RELATIVE_ROUNDING as RELATIVE_ROUNDING_OF_LINEAR
 from widemargin.models.linear_one_class import LinearOneClassSVM
@@ -164,6 +163,10 @@ def scorer_of(model):
         If it is not valid: weights that are not finite, or shapes that do not match.
     """
     model = plain_model(model)
+    if type(model) not in _SCORERS:
+        raise TypeError(
+            f"{type(model).__name__} cannot be exported: use save_model, or fit an SVC to the labels it chose."
+        )
     check_is_fitted(model, "intercept_")
     function, outcome = _SCORERS[type(model)](model)
     if getattr(outcome, "classes", None) is not None:
@@ -340,7 +343,6 @@ _SCORERS = {
     MeasureSVC: _plane_classifier,
     SVC: _machine_classifier,
     NuSVC: _machine_classifier,
-    TransductiveSVC: _machine_classifier,
     SVR: _machine_number,
     NuSVR: _machine_number,
     OneClassSVM: _machine_one_class,
