@@ -140,3 +140,9 @@ def test_where_files_cannot_be_locked_they_are_written_all_the_same(tmp_path, mo
         monkeypatch.setattr(atomic_file, "_lock", lambda descriptor: None)
     write(tmp_path / "model", b"new")
     assert os.listdir(tmp_path) == ["model"]
+
+
+def test_an_error_names_the_file_that_was_asked_for_and_not_the_temporary_one(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        write(tmp_path / "missing" / "model", b"new")
+    assert caught.value.filename == str(tmp_path / "missing" / "model")

@@ -378,3 +378,20 @@ def test_every_command_has_help_with_examples(call, command):
     assert status == 0
     assert f"usage: widemargin {command}" in out
     assert "examples:" in out
+
+
+def test_labels_that_are_no_classes_of_the_model_are_noted(call, two):
+    call("train", "-q", two, "m")
+    with open("other", "w", encoding="ascii") as file:
+        file.write("5 1:1\n0 2:1\n")
+    status, out, err = call("predict", "other", "m", "out")
+    assert (status, out.split(" (")[0]) == (0, "Accuracy = 0%")
+    assert "no label of other (0, 5) is a class of the model (-1, 1): the accuracy has no meaning" in err
+    assert "no label" not in call("predict", two, "m", "out")[2]
+
+
+def test_fractional_labels_are_refused_in_words_of_the_program_that_runs(call):
+    with open("lengths", "w", encoding="ascii") as file:
+        file.write("1.5 1:1\n2.5 1:2\n")
+    assert "for regression add --task regression" in call("train", "lengths", "m")[2]
+    assert "for regression choose a type of regression" in call("as", "svm-train", "lengths", "m")[2]

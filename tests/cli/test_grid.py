@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -310,3 +311,13 @@ class TestEasy:
         status, _, err = call("easy", "-")
         assert (status, err.count("\n")) == (2, 1)
         assert "TRAIN and TEST must be files" in err
+
+
+def test_a_picture_that_cannot_be_drawn_is_refused_before_the_search(call, two, tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "widemargin.plots.figure", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    status, out, err = call("grid", *FEW, "--plot", "scores.png", "two")
+    assert (status, out) == (2, "")
+    assert 'pip install "widemargin[plot]"' in err
+    assert "or name a file that ends with .html" in err
+    assert not (tmp_path / "two.grid").exists()

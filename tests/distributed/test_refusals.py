@@ -1,5 +1,8 @@
 """What the estimators on a cluster do not take is refused by name, with the way out; nothing is left on the cluster."""
 
+import subprocess
+import sys
+
 import dask
 import dask.array as da
 import numpy as np
@@ -125,3 +128,10 @@ def test_rankings_without_pairs_are_refused(client, rows):
     X, _ = rows
     with pytest.raises(ValueError, match="within any query"):
         RankSVM(client=client).fit(*blocks(X, np.zeros(300), np.repeat([1, 2, 3], 100), n_rows=100))
+
+
+def test_without_dask_the_error_says_how_to_get_it():
+    code = "import sys; sys.modules['dask'] = None; import widemargin.dask"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert 'widemargin.dask needs dask, which is not installed: pip install "widemargin[dask]"' in ended.stderr

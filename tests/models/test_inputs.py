@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 
-from widemargin import LinearSVC, LinearSVR
+from widemargin import SVC, LinearSVC, LinearSVR, RankSVM
 from widemargin.models import inputs
 
 X = np.random.default_rng(0).normal(size=(30, 3))
@@ -83,3 +83,15 @@ def test_a_default_that_is_not_valid_is_refused():
 def test_an_integer_beyond_double_precision_is_refused():
     with pytest.raises(ValueError, match="C must be a number within double precision"):
         LinearSVC(C=10**400).fit(X, LABELS)
+
+
+@pytest.mark.parametrize("kind", [LinearSVC, SVC, RankSVM])
+def test_n_jobs_of_0_is_refused_even_where_one_thread_does_the_work(kind):
+    with pytest.raises(ValueError, match=r"The 'n_jobs' parameter of \w+ must be .* or None. Got 0 instead"):
+        kind(n_jobs=0).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+
+
+@pytest.mark.parametrize("kind", [LinearSVC, RankSVM])
+def test_a_wrong_max_memory_is_refused_for_rows_in_memory_too(kind):
+    with pytest.raises(ValueError, match=r'max_memory must be a number of bytes, or a text such as "3GB".*got \'3X\''):
+        kind(max_memory="3X").fit([[0.0], [1.0], [2.0]], [0, 1, 1])

@@ -118,3 +118,11 @@ def test_the_same_place_warns_once_under_the_default_filter():
         for _ in range(3):
             warn_caller("the same words")
     assert [str(one.message) for one in caught] == ["the same words"]
+
+
+@pytest.mark.parametrize("model", [widemargin.LinearSVC(loss="hinge"), widemargin.ROCAreaSVC()])
+def test_a_large_gap_that_rounding_leaves_is_not_to_be_met_by_raising_tol(rows, model):
+    X, y = rows
+    with pytest.warns(ConvergenceWarning, match=r"gap \S+, gap asked .*: scale the features or lower C\.$"):
+        model.fit(X * 1e100, y)
+    assert model.gap_ > 0.01

@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from widemargin import LinearSVC, LinearSVCCV, LinearSVR, LinearSVRCV, c_path
+from widemargin import LinearSVC, LinearSVCCV, LinearSVR, LinearSVRCV, NuSVC, c_path, grid_search
 from widemargin.data.blocks import placement
 from widemargin.data.blocks.reader import open_blocks
 from widemargin.data.blocks.row_blocks import RowBlocks
@@ -232,3 +232,15 @@ def test_max_seconds_ends_a_path_in_several_rounds_with_at_least_one_C(streaming
         path = c_path(estimator, blocks, Cs=CS, cv=3)
     assert path.scores.shape == (3, 1)
     assert path.coefs.shape == (1, 1, 4)
+
+
+def test_a_grid_search_refuses_row_blocks_and_names_the_way_out(tmp_path):
+    X, y, _ = data()
+    with pytest.raises(TypeError, match=r"grid_search needs all rows in memory: pass X.to_memory.*c_path"):
+        grid_search(LinearSVC(), blocks_of(tmp_path, X, y), y, {"C": [1.0]})
+
+
+def test_a_machine_without_a_basis_does_not_advise_to_set_one(tmp_path):
+    X, y, _ = data()
+    with pytest.raises(TypeError, match="NuSVC has no basis, and needs all rows in memory"):
+        NuSVC().fit(blocks_of(tmp_path, X, y))

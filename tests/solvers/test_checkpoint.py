@@ -324,3 +324,12 @@ def test_the_check_is_that_of_the_specs(clouds, tmp_path):
         else:
             with pytest.raises(ValueError, match="writes no checkpoints"):
                 check(spec, problem, with_file)
+
+
+def test_a_file_of_another_kind_is_refused_without_advice_to_load_pickles(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("hello", encoding="ascii")
+    model = LinearSVC(loss="hinge", solver="ocas", checkpoint=path)
+    with pytest.raises(FormatError, match=r"\(it is damaged or of another kind\)\. Remove it to start anew"):
+        model.fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+    assert path.read_text(encoding="ascii") == "hello"

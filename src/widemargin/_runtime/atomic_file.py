@@ -93,7 +93,11 @@ def _create(path):
     while True:
         unique = f".{os.getpid()}-{uuid.uuid4().hex[:12]}{SUFFIX}"
         temporary = os.path.join(os.path.dirname(path), os.fsdecode(_stem(path)) + unique)
-        file = open(temporary, "xb")  # noqa: SIM115 (the caller closes it)
+        try:
+            file = open(temporary, "xb")  # noqa: SIM115 (the caller closes it)
+        except OSError as error:
+            error.filename = path  # the name that people know
+            raise
         if _lock(file.fileno()) is not False and os.path.exists(temporary):
             return temporary, file
         file.close()

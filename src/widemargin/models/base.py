@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin.data.blocks.memory import bytes_of
 from widemargin.data.blocks.placement import VECTORS_OF_ROW_LOSSES, matrix_of_arrays, matrix_of_blocks
 from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.blocks.streamed import StreamedMatrix
@@ -77,6 +78,7 @@ class WeightedModel(SolvedModel):
         if isinstance(X, RowBlocks):
             options = {"max_memory": self.max_memory, "scaling": self.scaling}
             return matrix_of_blocks(X, constant, **options, n_problems=n_problems, n_vectors=n_vectors)
+        bytes_of(self.max_memory)  # is for row blocks, but a wrong text is refused whatever the rows are
         return matrix_of_arrays(X, constant, self.scaling)
 
     def _checkpoint_file(self, X):

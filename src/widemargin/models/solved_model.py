@@ -43,6 +43,7 @@ _ADVICE = {
     Status.INTERRUPTED: "Interrupted by Ctrl-C; the model is the best point so far.",
     Status.STALLED: "This is as exact as double precision gets; raise tol.",
 }
+_LARGE_GAP = 0.01  # of a solver that stalled: to raise tol to it would not be a way out
 POSITIVE = Interval(Real, 0.0, np.finfo(np.float64).max, closed="right")
 """A parameter that must be positive and finite, such as C."""
 _MAX_INTEGER_BITS = 1023  # of an integer parameter; any such integer is less than the largest double
@@ -76,7 +77,7 @@ class SolvedModel(CallbackSupportMixin, BaseEstimator):
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
         "max_seconds": [Interval(Real, 0.0, None, closed="left"), None],
-        "n_jobs": [Integral, None],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
         "callbacks": [callable, "array-like", None],
     }
 
@@ -241,16 +242,19 @@ class SolvedModel(CallbackSupportMixin, BaseEstimator):
         warn_caller(
             f"{worst.solver} stopped after {worst.n_iter} {worst.counts} "
             f"({worst.status.value}){which}: "
-            f"gap {worst.gap:.1e}, {asked}. {self._advice(worst.status, X)}",
+            f"gap {worst.gap:.1e}, {asked}. {self._advice(worst, X)}",
             ConvergenceWarning,
         )
 
-    def _advice(self, status, X):
-        """Return a sentence on what to do about a solver that stopped with this status."""
+    def _advice(self, solution, X):
+        """Return a sentence on what to do about a solver that stopped short of the tolerance with this solution."""
+        status, or_lower_C = solution.status, " or lower C" if hasattr(self, "C") else ""
+        if status is Status.STALLED and solution.gap > _LARGE_GAP:
+            return f"Rounding errors are larger than the steps that are left: scale the features{or_lower_C}."
         if status not in _LIMITS:
             return _ADVICE[status]
         ways = ["scale the features"] if X is not None and scales_differ(X) else []
-        ways += ["lower C"] if hasattr(self, "C") else []
+        ways += ["lower C"] if or_lower_C else []
         text = ", ".join([*ways, f"raise tol or {_LIMITS[status]}."])
         return text[0].upper() + text[1:]
 

@@ -27,6 +27,7 @@ from sklearn.utils import assert_all_finite
 from widemargin._runtime.argument_types import FilePath, Folds, Rows, Scoring
 from widemargin._runtime.threads import n_threads, run, single_threaded_blas
 from widemargin._runtime.warning import warn_caller
+from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.structure import check_structure
 from widemargin.errors import ConvergenceWarning, InfeasibleNuError
 from widemargin.models.cutting_plane.ranking import RankSVM
@@ -429,6 +430,11 @@ class _Search:
 
 def _indexable(X):
     """Return X in a form that can be indexed by row numbers: CSR if it is sparse, otherwise an array."""
+    if isinstance(X, RowBlocks):
+        raise TypeError(
+            "grid_search needs all rows in memory: pass X.to_memory() and X.labels, or a part such as X[:50000]. "
+            "c_path chooses C of a linear machine for row blocks."
+        )
     if issparse(X):
         check_structure(X)
         return X.tocsr()

@@ -70,9 +70,10 @@ class Checkpoints:
                     _restore(target, arrays, f"{name}.")
         except MemoryError:
             raise
-        except Exception as error:  # damaged bytes may stand for anything
+        except Exception as error:  # damaged bytes may stand for anything, and NumPy's words suggest to load pickles
+            why = error if isinstance(error, _OtherFitError | OSError) else "it is damaged or of another kind"
             raise FormatError(
-                self._file.path, f"this is not a checkpoint of the fit ({error}). Remove it to start anew."
+                self._file.path, f"this is not a checkpoint of the fit ({why}). Remove it to start anew."
             ) from None
         return True
 
@@ -94,7 +95,11 @@ class Checkpoints:
         differences = [key for key in wanted if found.get(key) != wanted[key]]
         if differences:
             text = ", ".join(f"{key} was {found.get(key)!r}, is {wanted[key]!r}" for key in differences)
-            raise ValueError(f"it was written by another one: {text}")
+            raise _OtherFitError(f"it was written by another one: {text}")
+
+
+class _OtherFitError(ValueError):
+    """The checkpoint is one of another fit."""
 
 
 def _collect(target, arrays, prefix):

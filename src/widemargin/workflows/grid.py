@@ -16,6 +16,7 @@ from widemargin.models.cutting_plane.ranking import RankSVM
 from widemargin.models.kernel.base import KernelModel
 from widemargin.models.kernel.one_class import OneClassSVM
 from widemargin.models.linear_one_class import LinearOneClassSVM
+from widemargin.plots.convergence import make_figure
 from widemargin.plots.grid import grid_page, plot_grid
 from widemargin.selection.grid_result import GridResult
 from widemargin.selection.grid_search import grid_search
@@ -44,7 +45,8 @@ from widemargin.workflows.model_rows import (
 )
 from widemargin.workflows.result_text import columns, model_words
 
-_PICTURE_SUFFIXES = (".png", ".svg", ".pdf", ".html")
+_PAGE_SUFFIX = ".html"  # drawn without matplotlib
+_PICTURE_SUFFIXES = (".png", ".svg", ".pdf", _PAGE_SUFFIX)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,6 +316,18 @@ def _check_targets(data, target, results, plots):
     for path in plots:
         if not path.endswith(_PICTURE_SUFFIXES):
             raise ArgumentError(f"{spelled('plots')} {path}: the name must end with {', '.join(_PICTURE_SUFFIXES)}")
+        if not path.endswith(_PAGE_SUFFIX):
+            _check_matplotlib(path)
+
+
+def _check_matplotlib(path):
+    """Raise an ArgumentError, before the search, if this picture cannot be drawn."""
+    try:
+        make_figure(n_rows=1)
+    except ImportError as error:
+        raise ArgumentError(
+            f"{spelled('plots')} {path}: {error}; or name a file that ends with {_PAGE_SUFFIX}"
+        ) from error
 
 
 def check_results(results, *, resume, overwrite):
@@ -363,7 +377,7 @@ def _folds(model, rows, options):
 
 def _draw(result, path):
     with naming(path):
-        if path.endswith(".html"):
+        if path.endswith(_PAGE_SUFFIX):
             write_lines([grid_page(result)], path)
         else:
             plot_grid(result, path=path)

@@ -24,6 +24,7 @@ from widemargin.workflows.files import (
     as_source,
     check_one_input,
     check_target,
+    name_of,
     read_model,
     write_lines,
 )
@@ -151,6 +152,8 @@ def predict_file(
     values = np.concatenate([part.scores for part in found]) if has_scores(fitted) else None
     query = np.zeros(len(rows.y), int) if rows.qid is None else rows.qid
     measures = measure(fitted, rows.y, Prediction(predicted, values, query))
+    if measures.get("accuracy") == 0.0:
+        _note_other_labels(fitted, rows.y, name_of(source))
     lines = prediction_lines(fitted, measures)
     if probability and is_regressor(fitted):
         scale = float(fitted.laplace_scale_)
@@ -169,6 +172,18 @@ def _check_abilities(model, path, *, scores, probability):
         raise ArgumentError(f"{asked}: {path} has no probability estimates; leave it out or train with {way}")
     if not probability and has_probabilities(model) and not has_logistic_scores(model):  # there no fit is spent on them
         warn_caller(f"{path} has probability estimates; {asked} would use them", FileNote)
+
+
+def _note_other_labels(model, y, name):
+    """Note that no label of the rows is a class of the model, so that all predictions count as wrong."""
+    labels = np.unique(y)
+    if not np.isin(labels, model.classes_).any():
+        found, known = (
+            ", ".join([f"{one:g}" for one in some[:3]] + ["..."] * (len(some) > 3)) for some in (labels, model.classes_)
+        )
+        warn_caller(
+            f"no label of {name} ({found}) is a class of the model ({known}): the accuracy has no meaning", FileNote
+        )
 
 
 def _predict_parts(model, parts, found, form, *, scores, probability):

@@ -5,6 +5,9 @@ import gzip
 import io
 import lzma
 import os
+import subprocess
+import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -417,3 +420,22 @@ def test_what_cannot_be_written_is_refused_before_writing(X, y, qid, message, tm
     with pytest.raises(ValueError, match=message):
         write_svmlight(tmp_path / "rows.svm", X, y, qid=qid)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["lzma", "bz2"])
+def test_a_python_without_a_compression_module_reads_all_but_that_format(name, tmp_path):
+    """Python can be built without the libraries of these modules, and of zstandard's from 3.14 on."""
+    plain, packed = tmp_path / "rows", tmp_path / "rows.packed"
+    plain.write_bytes(b"1 1:2\n")
+    packed.write_bytes(import_module(name).compress(b"1 1:2\n"))
+    code = (
+        f"import sys; sys.modules[{name!r}] = None\n"
+        "from widemargin import FormatError, read_svmlight\n"
+        f"assert read_svmlight({str(plain)!r})[1].tolist() == [1.0]\n"
+        "try:\n"
+        f"    read_svmlight({str(packed)!r})\n"
+        "except FormatError as error:\n"
+        "    print(error)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert f"this Python was built without the module {name}" in ended.stdout

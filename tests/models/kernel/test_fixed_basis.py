@@ -162,7 +162,7 @@ class TestParameters:
             ({"solver": "smo"}, "With a basis, solver is for the exact machine"),
             ({"working_set": 10}, "With a basis, working_set"),
             ({"warm_start": True}, "With a basis, warm_start"),
-            ({"kernel": "precomputed", "basis": 5}, "With a basis, kernel is 'precomputed'"),
+            ({"kernel": "precomputed", "basis": 5}, "With a basis, kernel must compute values of any two rows"),
             ({"basis": np.ones((3, 5))}, r"of shape \(n_points, 2\), got \(3, 5\)"),
             ({"basis": np.full((3, 2), np.nan)}, "NaN or infinite"),
             ({"basis": 0}, "basis"),

@@ -118,6 +118,7 @@ def test_nu_svc_without_a_margin_says_so_and_its_objective_is_that_of_the_model(
     first, second = (str(one.message) for one in told)
     assert first.startswith("nu=0.05 is too small for classes -1 and 1, which overlap by more")
     assert model.status_ in second
+    assert second.endswith("raise nu.")
     w = model.coef_.ravel()
     margin = 1.0 / model.facts_[0]["C"] if "C" in model.facts_[0] else 0.0
     size = margin if margin else 1.0

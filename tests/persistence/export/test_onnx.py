@@ -14,7 +14,7 @@ from tests.persistence.export.fitted_models import MODELS, NEW, TARGETS, X, fitt
 
 import widemargin.persistence.export.onnx_file as onnx_file
 import widemargin.persistence.export.scorer as scorer
-from widemargin import SVC, SVR, LinearSVC, LinearSVCCV, export_onnx, load_model, save_model
+from widemargin import SVC, SVR, LinearSVC, LinearSVCCV, TransductiveSVC, export_onnx, load_model, save_model
 from widemargin.models.calibration import couple, isotonic
 from widemargin.models.multiclass import pairwise_probabilities, votes
 from widemargin.persistence.export.onnx_graph import IR_VERSION, OPSET, TYPES, Graph
@@ -271,3 +271,8 @@ def test_without_onnx_the_way_to_install_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r'export_onnx needs onnx, which is not installed: pip install "widemargin'):
         export_onnx(SVR().fit(X, TARGETS["number"]))
+
+
+def test_a_machine_that_has_no_export_is_refused_by_name():
+    with pytest.raises(TypeError, match="TransductiveSVC cannot be exported: use save_model"):
+        scorer.scorer_of(TransductiveSVC())

@@ -4,11 +4,11 @@ import difflib
 import textwrap
 
 from widemargin.cli.help_text import width, wrapped
-from widemargin.cli.messages import UsageError, say, speak_as
+from widemargin.cli.messages import OPTIONS, UsageError, say, speak_as
 from widemargin.cli.programs.install import install
 from widemargin.cli.programs.output import note_options
 from widemargin.cli.programs.registry import MODULES, program
-from widemargin.workflows.errors import ArgumentError
+from widemargin.workflows.errors import ArgumentError, spelling
 
 _WRONG_USAGE_OF_A_PROGRAM = 1  # exit status of LIBSVM's and LIBLINEAR's programs
 _HELP = f"""\
@@ -60,7 +60,8 @@ def _run(chosen, tokens):
     try:
         arguments = chosen.parse(tokens)
         note_options(chosen, arguments)
-        return chosen.run(arguments)
+        with spelling({**OPTIONS, "take SVR or LinearSVR": "choose a type of regression"}):
+            return chosen.run(arguments)
     except (UsageError, ArgumentError) as error:
         say("error", error)
         return _WRONG_USAGE_OF_A_PROGRAM

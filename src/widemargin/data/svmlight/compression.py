@@ -5,19 +5,45 @@ A few kilobytes can be crafted to expand to any size (a decompression bomb). The
 size. The environment variable WIDEMARGIN_MAX_DECOMPRESSED, a number of bytes, replaces the 256 MB.
 """
 
-import bz2
 import gzip
 import io
-import lzma
 import os
 import sys
 import zlib
 from contextlib import nullcontext
+from importlib import import_module
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+
+class MissingModuleError(ValueError):
+    """This Python was built without a module that reads or writes a compressed file."""
+
+
+class MissingModule:
+    """In place of a module of a Python that was built without its library: all but opening files works."""
+
+    class NeverRaised(Exception):
+        """Stands for the errors of the module."""
+
+    LZMAError = ZstdError = NeverRaised
+
+    def __init__(self, name):
+        self.name = name
+
+    def open(self, *_arguments, **_options):
+        """Raise a MissingModuleError, a ValueError, that names the way out."""
+        raise MissingModuleError(f"this Python was built without the module {self.name}; take another format, as gzip")
+
+
+def _module(name):
+    """Return a module, or what stands for it if this Python has none."""
+    try:
+        return import_module(name)
+    except ImportError:
+        return MissingModule(name)
+
+
+bz2, lzma = _module("bz2"), _module("lzma")
+zstd = _module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 _FORMATS = {  # first bytes of a file: name, module
     b"\x1f\x8b": ("gzip", gzip),
@@ -123,5 +149,6 @@ def open_compressed(file, path):
     if module is None:
         return nullcontext(file)
     # The other formats contain a checksum by default.
-    options = {"options": {zstd.CompressionParameter.checksum_flag: True}} if module is zstd else {}
+    is_zstd = module is zstd and not isinstance(zstd, MissingModule)
+    options = {"options": {zstd.CompressionParameter.checksum_flag: True}} if is_zstd else {}
     return module.open(file, "wb", **options)

@@ -25,6 +25,7 @@ from widemargin._runtime.threads import run
 from widemargin.data.svmlight.compression import (
     LONGEST_MAGIC,
     ExpansionError,
+    MissingModuleError,
     compression_of,
     decompress,
 )
@@ -211,7 +212,7 @@ def damage_as_format_error(name, method):
     """Turn a ValueError within the block, which is about damaged or too large compressed data, into a FormatError."""
     try:
         yield
-    except ExpansionError as error:
+    except (ExpansionError, MissingModuleError) as error:
         raise FormatError(name, f"{method} data: {error}") from error
     except ValueError as error:
         raise FormatError(name, f"the {method} data are damaged or cut short ({error})") from error

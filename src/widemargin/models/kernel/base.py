@@ -200,8 +200,9 @@ class KernelModel(SolvedModel):
         """
         self._validate_params()
         if isinstance(X, RowBlocks) and not self._wants_basis:
+            with_basis = "takes row blocks with a basis only, for instance basis=1000; without one it "
             raise TypeError(
-                f"{type(self).__name__} takes row blocks with a basis only, for instance basis=1000; without one it "
+                f"{type(self).__name__} {with_basis if hasattr(self, 'basis') else 'has no basis, and '}"
                 "needs all rows in memory: pass X.to_memory() and X.labels, or a part such as X[:50000]."
             )
         if issparse(X) and self.kernel == "precomputed":

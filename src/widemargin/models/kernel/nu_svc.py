@@ -284,6 +284,12 @@ class NuSVC(KernelClassifier):
         )
         return trained
 
+    def _advice(self, solution, X):
+        """Return a sentence on what to do; without a margin, rounding is not what is to be mended."""
+        if solution.status is Status.STALLED and solution.primal >= 0.0:
+            return "Without a margin there is no progress to be made: raise nu."
+        return super()._advice(solution, X)
+
     def _warn_of_zero_margin(self, pairs, trained):
         """Warn if the margin of a pair is 0, so that f = 0 is optimal."""
         without = [pair for pair, model in zip(pairs, trained, strict=True) if pair.has_both and _has_no_margin(model)]

@@ -60,7 +60,10 @@ class LinearOnBasis(LinearModel):
             "solver": (model.solver != "auto", "is for the exact machine; a basis has the linear solvers: use 'auto'"),
             "working_set": (model.working_set is not None, "is for the exact machine: use None"),
             "warm_start": (model.warm_start, "is for the exact machine: use False"),
-            "kernel": (model.kernel == "precomputed", "is 'precomputed', of which no new values can be computed"),
+            "kernel": (
+                model.kernel == "precomputed",
+                "must compute values of any two rows: use another one, or basis=None",
+            ),
             "checkpoint": (
                 model.checkpoint is not None and isinstance(model.basis, str),
                 "is for a basis of a fixed number of points, or None",

@@ -163,6 +163,10 @@ def scorer_of(model):
         If it is not valid: weights that are not finite, or shapes that do not match.
     """
     model = plain_model(model)
+    if type(model) not in _SCORERS:
+        raise TypeError(
+            f"{type(model).__name__} cannot be exported: use save_model, or fit an SVC to the labels it chose."
+        )
     check_is_fitted(model, "intercept_")
     function, outcome = _SCORERS[type(model)](model)
     if getattr(outcome, "classes", None) is not None:
