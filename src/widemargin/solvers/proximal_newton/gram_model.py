@@ -16,7 +16,8 @@ from widemargin.solvers.proximal_newton.shrinkage import best_weight
 from widemargin.solvers.updated_gram import UpdatedGram
 
 _SWEEPS_PER_ROUND, _MAX_ROUNDS = 6, 50
-_MODEL_TOL = 0.1  # relative to the largest violation at the beginning; with 1e-4, w8a takes up to twice the time
+_MODEL_TOL, _ROUGH_MODEL_TOL = 1e-4, 0.1  # relative to the largest violation at the beginning; the second while that is
+_LARGE_VIOLATION = 1e-3  # more than this, relative to the largest l1
 _RIDGE = 1e-12  # relative to the diagonal, by which it is made larger, since columns may be linearly dependent
 _TINY = float(np.finfo(np.float64).tiny)
 _SHORT_STEP = 0.1  # towards the minimum on the weights that are not zero, after which a damped step is made
@@ -49,7 +50,9 @@ class GramModel:
         target = None
         for _ in range(_MAX_ROUNDS):
             first, last = _sweeps(H, l1, l2, theta, gradient, _SWEEPS_PER_ROUND)
-            target = _MODEL_TOL * first if target is None else target
+            if target is None:
+                is_rough = first > _LARGE_VIOLATION * l1.max(initial=0.0)
+                target = (_ROUGH_MODEL_TOL if is_rough else _MODEL_TOL) * first
             if last <= target:
                 break
             _solve_on_support(H, l1, l2, theta, gradient)
