@@ -22,11 +22,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._runtime.compile import SUMS, compiled
+from widemargin._runtime.compile import compiled
 from widemargin.data.matrix import set_scores
 from widemargin.data.rows import row_axpy, row_distance, row_dot, row_prefetch
 from widemargin.problems.quantile import weighted_quantile
 from widemargin.solvers.coordinate_descent.state import half_square
+from widemargin.solvers.newton.active_set_state import dot
 
 _SWEEPS_PER_PASS = 9  # over the active rows, at most
 _LARGEST_ACTIVE_PART = 0.5  # of the rows; if more are active, the next sweep follows on a pass over all rows
@@ -93,7 +94,7 @@ def _size(state, goal):
 def measure(duals, w, work, dual_sum, state):
     """Set the state from the scores of all rows, and the best weights."""
     level, tail, _ = weighted_quantile(work.scores, duals.upper, dual_sum, work.memory)
-    state[LEVEL], state[TAIL], state[VALUE] = level, tail, _inner_product(duals.beta, work.scores)
+    state[LEVEL], state[TAIL], state[VALUE] = level, tail, dot(duals.beta, work.scores)
     state[N_VISITS] += work.scores.size
     square = 2.0 * half_square(w)
     # Along multiples of w, the primal objective is smallest at this one.
@@ -104,15 +105,6 @@ def measure(duals, w, work, dual_sum, state):
         state[PRIMAL], state[BEST_FACTOR] = primal, factor
         for j in range(w.size):
             work.best_w[j] = w[j]
-
-
-@compiled(fastmath=SUMS)
-def _inner_product(a, b):
-    """Return Σ a_i b_i."""
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
 
 
 @compiled
