@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array, csr_matrix, issparse, isspmatrix
+from sklearn import config_context, get_config
 
 from widemargin import SVC, LinearSVC, LinearSVR, RankSVM
 from widemargin.models import inputs
@@ -95,3 +96,19 @@ def test_n_jobs_of_0_is_refused_even_where_one_thread_does_the_work(kind):
 def test_a_wrong_max_memory_is_refused_for_rows_in_memory_too(kind):
     with pytest.raises(ValueError, match=r'max_memory must be a number of bytes, or a text such as "3GB".*got \'3X\''):
         kind(max_memory="3X").fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+
+
+@pytest.mark.parametrize("container", [csr_array, csr_matrix])
+def test_sparse_attributes_are_of_the_kind_of_the_rows(container):
+    model = SVC(kernel="linear").fit(container(X), LABELS)
+    for attribute in (model.support_vectors_, model.dual_coef_, model.coef_):
+        assert isspmatrix(attribute) == (container is csr_matrix)
+
+
+@pytest.mark.skipif("sparse_interface" not in get_config(), reason="scikit-learn before 1.9")
+def test_sparse_attributes_are_arrays_where_scikit_learn_is_told_so():
+    with config_context(sparse_interface="sparray"):
+        model = SVC(kernel="linear").fit(csr_matrix(X), LABELS)
+    for attribute in (model.support_vectors_, model.dual_coef_, model.coef_):
+        assert issparse(attribute)
+        assert not isspmatrix(attribute)

@@ -7,7 +7,7 @@ or NaN in arrays of objects. Class labels become integers here. Messages name th
 from numbers import Real
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse, isspmatrix
 from sklearn import get_config
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -25,6 +25,9 @@ _OPTIONS_OF_PLAIN_ARRAYS = {"accept_sparse", "order", "reset"}  # of `checked_ro
 
 def checked_rows(model, X, *y, y_numeric=False, **options):
     """Return X as an array or as CSR in canonical format, float32 or float64 and finite; and y, if given, checked.
+
+    Sparse matrices stay matrices and sparse arrays stay arrays, and so do the fitted attributes made from them; with
+    scikit-learn's configuration `sparse_interface="sparray"`, all become arrays.
 
     Parameters
     ----------
@@ -45,6 +48,8 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
         refuse_missing(targets, "y")
     if issparse(X):
         X = checked_csr(X, finite=not get_config()["assume_finite"])
+        if isspmatrix(X) and get_config().get("sparse_interface") == "sparray":  # scikit-learn 1.9 and later
+            X = csr_array(X)
     if options.keys() <= _OPTIONS_OF_PLAIN_ARRAYS and _is_plain(model, X, *y, y_numeric=y_numeric, **options):
         if options.get("reset", True):
             vars(model).pop("feature_names_in_", None)
