@@ -173,7 +173,7 @@ def test_ctrl_c_while_predicting_leaves_one_line_and_status_130(tmp_path):
     head = "svm_type c_svc\nkernel_type rbf\ngamma 1\nnr_class 2\ntotal_sv 20000\nrho 0\nlabel 1 -1\nnr_sv 10000 10000"
     vectors = [f"{1 if k < 10000 else -1} 1:{k % 97} 2:{k % 89}\n" for k in range(20000)]
     (tmp_path / "model").write_text(f"{head}\nSV\n{''.join(vectors)}")
-    (tmp_path / "data").write_text("".join(f"1 1:{k % 83} 2:{k % 79}\n" for k in range(100000)))
+    (tmp_path / "data").write_text("".join(f"1 1:{k % 83} 2:{k % 79}\n" for k in range(400000)))
     running = OnTerminal(["predict", "data", "model", "out"], tmp_path)
     running.read(until="predicting: ")
     running.process.send_signal(signal.SIGINT)

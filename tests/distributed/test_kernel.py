@@ -240,7 +240,7 @@ def test_a_checkpoint_goes_on_at_another_client(client, rows, tmp_path, monkeypa
     [
         ({"basis": None}, r"on a cluster needs a basis, for instance basis=1000 or basis='auto': the exact kernel"),
         ({"kernel": lambda A, B: A @ B.T}, "kernel is a function, which is not for rows on a cluster: use 'rbf'"),
-        ({"kernel": "precomputed"}, "With a basis, kernel is 'precomputed'"),
+        ({"kernel": "precomputed"}, "kernel must compute values of any two rows"),
         ({"probability": True}, "fitted to rows that are left out, all in one process: leave out calibration"),
         ({"solver": "smo"}, "With a basis, solver is for the exact machine"),
         ({"warm_start": True}, "With a basis, warm_start"),

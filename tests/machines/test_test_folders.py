@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.report.browser.conftest import _may_install
+from tests.browser import _may_install
 
 TESTS = Path(__file__).parents[1]
 
