@@ -20,7 +20,7 @@ from benchmarks.larger.memory_limit import MemoryGroup, drop_from_cache
 from benchmarks.machinery.figures import read, seconds_of
 from benchmarks.machinery.page import RESULTS, Frame, Table, sections_of
 from benchmarks.machinery.records import BUILD
-from benchmarks.machinery.worker import Worker
+from benchmarks.machinery.worker import ProcessDied, Worker
 from benchmarks.planes.pictures import COLOURS, MARKERS, save
 
 SIZES = [500, 1000, 2000]
@@ -126,7 +126,11 @@ def peers_table(page, cases, options):
         ours = page.fact(str(Case(case.points, OURS)))["seconds"]
         share = page.seconds_left / (len(cases) - cases.index(case)) - _SECONDS_BESIDES_FIT
         limit = min(TIMES_OURS * ours, max(ours, share))
-        found = _fitted(case, options.rows, limit)
+        try:
+            found = _fitted(case, options.rows, limit)
+        except ProcessDied:  # the system ends processes when memory is used up
+            page.put("basis", _BASIS_COLUMNS, [case.points, case.who, "out of memory", *["–"] * 5])
+            continue
         if found is None:
             cells = [f">{limit:.3g}", *["–"] * 4, f">{limit / ours:.3g}"]
         else:

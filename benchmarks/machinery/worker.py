@@ -6,6 +6,10 @@ import warnings
 from contextlib import contextmanager
 
 
+class ProcessDied(RuntimeError):
+    """The process of a Worker ended without an answer."""
+
+
 class Worker:
     """A process that answers questions; if an answer takes too long it is ended and started anew.
 
@@ -56,7 +60,7 @@ class Worker:
             answer = self._pipe.recv()
         except EOFError:
             self.close()
-            answer = RuntimeError(f"its process died, exit code {self._process.exitcode}")
+            answer = ProcessDied(f"its process died, exit code {self._process.exitcode}")
             self._start()
         if isinstance(answer, Exception):
             raise answer
