@@ -208,7 +208,7 @@ def mnist_table(page, cases, options):
             models[f"basis={m}"] = seconds, model, len(model.basis_)
             for refit in (None, "coefficients", "vectors"):
                 seconds, model = seconds_of(compress, exact, X, n_vectors=m, refit=refit)
-                name = f"compress(exact, {m}" + (f", refit={refit!r})" if refit else ")")
+                name = f"compress(exact, X, n_vectors={m}" + (f", refit={refit!r})" if refit else ")")
                 models[name] = seconds, model, model.compression_.n_after
         base = None
         for name, (seconds, model, n_vectors) in models.items():

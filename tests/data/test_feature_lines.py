@@ -46,3 +46,9 @@ def test_lines_suit_rows_with_few_features_and_many_zeros(container):
     assert suits_lines(container(half))
     assert not suits_lines(container(np.ones((30, 10))))
     assert not suits_lines(container(np.tile(half, (1, 200))))
+
+
+def test_rows_looked_at_are_of_all_parts():
+    halves = np.concatenate([np.zeros((3000, 10)), np.ones((7000, 10))])
+    assert not suits_lines(halves)
+    assert suits_lines(halves[:6000])

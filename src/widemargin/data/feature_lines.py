@@ -1,8 +1,8 @@
-"""Inner products of rows with half of their values zero, or more, that are stored as an array: categories as 0 and 1.
+"""Inner products with rows half of whose values are zero, or more, in an array: categories as 0 and 1, or pictures.
 
 The rows x_j of a block are divided into panels of as many as a SIMD vector has numbers. A panel has a line for each
 feature, which holds this feature of all of its rows. The products of a row z with a panel are then the sum of the lines
-of the features that z has, each multiplied by its value; zeros cost nothing. A matrix product by BLAS takes longer if
+of the features that z has, each multiplied by its value; zeros of z cost nothing. A matrix product by BLAS takes longer if
 two fifths of the values are zero (measured), and `column_lists` are for rows with fewer values still.
 """
 
@@ -18,6 +18,7 @@ from widemargin.data.column_lists import CsrRows, csr_rows
 _LARGEST_DENSITY = 0.62  # of the values that are not zero; above, BLAS is faster
 _MAX_PANELS_OF_BLOCK, _MAX_BYTES_OF_BLOCK = 4, 1 << 18  # of lines, which stay in the processor's first or second cache
 _MAX_FEATURES = 1024
+_ROWS_LOOKED_AT = 512  # by `suits_lines`, at least, if there are as many
 
 
 class LineBlock(NamedTuple):
@@ -28,10 +29,11 @@ class LineBlock(NamedTuple):
     lines: np.ndarray
 
 
-def suits_lines(X):
-    """Return whether inner products with the rows of X are computed fastest by lines, if it is not sparse."""
-    n_rows, n_features = X.shape
-    n_values = X.nnz if issparse(X) else np.count_nonzero(X)
+def suits_lines(Z):
+    """Return whether inner products of the rows of Z with others, which need not have zeros, are fastest by lines."""
+    some = Z if issparse(Z) else Z[:: max(1, len(Z) // _ROWS_LOOKED_AT)]
+    n_rows, n_features = some.shape
+    n_values = some.nnz if issparse(some) else np.count_nonzero(some)
     return n_features <= _MAX_FEATURES and n_values <= _LARGEST_DENSITY * n_rows * n_features
 
 

@@ -148,7 +148,7 @@ def _by_numbers(expansion, Z, out, n_jobs):
 
 def _can_use_lines(kernel, support, Z):
     """Return whether inner products by lines of features are faster, and as accurate without a centre."""
-    if Z.shape[0] < _FEWEST_ROWS_BY_LINES or is_sparse(support) or not suits_lines(support):
+    if Z.shape[0] < _FEWEST_ROWS_BY_LINES or is_sparse(support) or not suits_lines(Z):
         return False
     if kernel.name != "rbf":
         return True
