@@ -2,8 +2,8 @@
 
 The rows x_j of a block are divided into panels of as many as a SIMD vector has numbers. A panel has a line for each
 feature, which holds this feature of all of its rows. The products of a row z with a panel are then the sum of the lines
-of the features that z has, each multiplied by its value; zeros of z cost nothing. A matrix product by BLAS takes longer if
-two fifths of the values are zero (measured), and `column_lists` are for rows with fewer values still.
+of the features that z has, each multiplied by its value; zeros of z cost nothing. A matrix product by BLAS takes longer
+if two fifths of the values are zero (measured), and `column_lists` are for rows with fewer values still.
 """
 
 from typing import NamedTuple
