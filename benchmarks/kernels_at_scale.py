@@ -261,7 +261,7 @@ PAGE = Frame(
         "mnist": Table(mnist_table, [60_000], [3_000], share=4.0),
         "peers": Table(peers_table, _PEERS, _PEERS[:2], share=16.0),
     },
-    options={"rows": ALL_ROWS, "disk_points": DISK_POINTS, "mnist_points": (1000, 2000)},
+    options={"rows": ALL_ROWS, "disk_points": DISK_POINTS, "mnist_points": (1200, 2000)},
     quick_options={"rows": 30_000, "disk_points": 100, "mnist_points": (200,)},
     finish=finish,
 )
