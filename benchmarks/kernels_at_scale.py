@@ -208,7 +208,7 @@ def mnist_table(page, cases, options):
             models[f"basis={m}"] = seconds, model, len(model.basis_)
             for refit in (None, "coefficients", "vectors"):
                 seconds, model = seconds_of(compress, exact, X, n_vectors=m, refit=refit)
-                name = f"compress(exact, {m}" + (f", refit={refit!r})" if refit else ")")
+                name = f"compress(exact, X, n_vectors={m}" + (f", refit={refit!r})" if refit else ")")
                 models[name] = seconds, model, model.compression_.n_after
         base = None
         for name, (seconds, model, n_vectors) in models.items():
@@ -261,7 +261,7 @@ PAGE = Frame(
         "mnist": Table(mnist_table, [60_000], [3_000], share=4.0),
         "peers": Table(peers_table, _PEERS, _PEERS[:2], share=16.0),
     },
-    options={"rows": ALL_ROWS, "disk_points": DISK_POINTS, "mnist_points": (1000, 2000)},
+    options={"rows": ALL_ROWS, "disk_points": DISK_POINTS, "mnist_points": (1200, 2000)},
     quick_options={"rows": 30_000, "disk_points": 100, "mnist_points": (200,)},
     finish=finish,
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from widemargin._runtime.compile import compiled
-from widemargin._runtime.simd import LANES, SHORT_LANES, add_line, no_lanes, no_short_lanes, put_lanes
+from widemargin._runtime.simd import LANES, SHORT_LANES, add_line, aligned_zeros, no_lanes, no_short_lanes, put_lanes
 
 TYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 
@@ -81,3 +81,14 @@ def test_infinities_and_nans_stay_in_their_lane():
     assert np.flatnonzero(np.isposinf(out[0])).tolist() == [3]
     assert np.flatnonzero(np.isnan(out[0])).tolist() == [7]
     assert not out[0, [0, 1, 2, 4, 31]].any()
+
+
+@TYPES
+@pytest.mark.parametrize("shape", [(0,), (1,), (3, 5), (40, 7, 32), (1 << 18,)])
+def test_aligned_zeros_begin_with_a_cache_line(dtype, shape):
+    zeros = aligned_zeros(shape, dtype)
+    assert zeros.shape == shape
+    assert zeros.dtype == dtype
+    assert zeros.ctypes.data % 64 == 0 or zeros.size == 0
+    assert zeros.flags.c_contiguous
+    assert not zeros.any()

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from widemargin._runtime.lanes import LANES
-from widemargin.data.feature_lines import line_blocks, row_with_lines, suits_lines, values_of_rows
+from widemargin.data.feature_lines import lines_of, panels_together, row_with_lines, suits_lines, values_of_rows
 
 CONTAINERS = pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "csr"])
 
@@ -22,13 +22,19 @@ def rows_with_zeros(rng, n_rows, n_features):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 def test_products_by_lines_are_inner_products(dtype, n_rows, n_features, container, rng):
     X, Z = rows_with_zeros(rng, n_rows, n_features), rows_with_zeros(rng, 20, n_features)
-    rows, found = values_of_rows(container(Z), 2, 19, dtype), np.full((17, n_rows), np.nan)
-    for start, stop, lines in line_blocks(container(X), dtype):
-        products = np.empty((len(lines), LANES), dtype)
-        for b in range(17):
-            row_with_lines(rows, np.uint64(b), lines, products)
-            found[b, start:stop] = products.reshape(-1)[: stop - start]
-    np.testing.assert_allclose(found, Z[2:19] @ X.T, rtol=1e-4, atol=1e-4 if dtype == np.float32 else 1e-12)
+    rows, lines = values_of_rows(container(Z), 2, 19, dtype), lines_of(container(X), dtype)
+    assert lines.ctypes.data % 64 == 0
+    found = np.full((17, lines.shape[0], LANES), np.nan, dtype)
+    for b in range(17):
+        row_with_lines(rows, np.uint64(b), lines, found[b])
+    found = found.reshape(17, -1)
+    assert not found[:, n_rows:].any()
+    np.testing.assert_allclose(found[:, :n_rows], Z[2:19] @ X.T, rtol=1e-4, atol=1e-4 if dtype == np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize(("n_features", "n_panels"), [(1, 4), (22, 4), (1000, 1)])
+def test_few_panels_are_multiplied_together_if_they_are_large(n_features, n_panels):
+    assert panels_together(np.empty((9, n_features, LANES))) == n_panels
 
 
 @CONTAINERS
@@ -46,3 +52,9 @@ def test_lines_suit_rows_with_few_features_and_many_zeros(container):
     assert suits_lines(container(half))
     assert not suits_lines(container(np.ones((30, 10))))
     assert not suits_lines(container(np.tile(half, (1, 200))))
+
+
+def test_rows_looked_at_are_of_all_parts():
+    halves = np.concatenate([np.zeros((3000, 10)), np.ones((7000, 10))])
+    assert not suits_lines(halves)
+    assert suits_lines(halves[:6000])

@@ -7,6 +7,8 @@ from numba.extending import intrinsic
 
 from widemargin._runtime.lanes import LANES, SHORT_LANES
 
+_FUSED = ("contract",)  # LLVM may fuse a product and a sum, which rounds once
+
 
 class _LaneType(types.Type):
     """The Numba type of a vector of so many numbers of a type."""
@@ -36,6 +38,13 @@ def _line_pointer(context, builder, array_type, array, index, vector):
     bytes_pointer = builder.bitcast(data.data, ir.IntType(8).as_pointer())
     address = builder.gep(bytes_pointer, [builder.mul(index, line_bytes)])
     return builder.bitcast(address, vector.as_pointer())
+
+
+def _spread(builder, number, vector):
+    """Return an LLVM vector of equal numbers."""
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
+    places = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), None)
+    return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), places)
 
 
 def _zeros(panel, width):
@@ -70,11 +79,8 @@ def add(typing_context, sums, x, panel, k):
         vector = _vector(sums)
         line = builder.load(_line_pointer(context, builder, panel, arguments[2], index, vector))
         line.align = panel.dtype.bitwidth // 8
-        first = builder.insert_element(ir.Constant(vector, ir.Undefined), factor, ir.Constant(ir.IntType(32), 0))
-        places = ir.Constant(ir.VectorType(ir.IntType(32), sums.width), None)
-        spread = builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), places)
-        product = builder.fmul(spread, line, flags=("contract",))
-        return builder.fadd(total, product, flags=("contract",))
+        product = builder.fmul(_spread(builder, factor, vector), line, flags=_FUSED)
+        return builder.fadd(total, product, flags=_FUSED)
 
     return sums(sums, sums.number, panel, k), generate
 
@@ -90,3 +96,78 @@ def put(typing_context, sums, out, j):
         return context.get_dummy_value()
 
     return types.void(sums, out, j), generate
+
+
+class Vectors:
+    """Emits arithmetic with vectors of so many numbers of a type; products and sums may be fused.
+
+    Parameters
+    ----------
+    builder : llvmlite.ir.IRBuilder
+    number : Numba type, float32 or float64
+    width : int
+        How many numbers a vector has.
+    """
+
+    def __init__(self, builder, number, width):
+        self.builder, self.number, self._type = builder, number, _vector(_LaneType(number, width))
+
+    def constant(self, value):
+        """Return a vector of equal numbers that are known now."""
+        return ir.Constant(self._type, [value] * self._type.count)
+
+    def spread(self, number):
+        """Return a vector of equal numbers."""
+        return _spread(self.builder, number, self._type)
+
+    def load(self, context, array_type, array, place):
+        """Return the numbers of a contiguous array from a place on."""
+        numbers = self.builder.load(self._address(context, array_type, array, place, self._type))
+        numbers.align = array_type.dtype.bitwidth // 8
+        return numbers
+
+    def store(self, context, array_type, array, place, numbers):
+        """Put a vector into a contiguous array, converted to its type."""
+        wanted = _vector(_LaneType(array_type.dtype, self._type.count))
+        if array_type.dtype.bitwidth > self.number.bitwidth:
+            numbers = self.builder.fpext(numbers, wanted)
+        elif array_type.dtype.bitwidth < self.number.bitwidth:
+            numbers = self.builder.fptrunc(numbers, wanted)
+        stored = self.builder.store(numbers, self._address(context, array_type, array, place, wanted))
+        stored.align = array_type.dtype.bitwidth // 8
+
+    def _address(self, context, array_type, array, place, vector):
+        if array_type.layout != "C":
+            raise TypeError(f"Only contiguous arrays are read and written by vectors, got {array_type}.")
+        data = context.make_array(array_type)(context, self.builder, array).data
+        return self.builder.bitcast(self.builder.gep(data, [place]), vector.as_pointer())
+
+    def add(self, a, b):
+        """Return a + b."""
+        return self.builder.fadd(a, b, flags=_FUSED)
+
+    def subtract(self, a, b):
+        """Return a − b."""
+        return self.builder.fsub(a, b, flags=_FUSED)
+
+    def multiply(self, a, b):
+        """Return a b."""
+        return self.builder.fmul(a, b, flags=_FUSED)
+
+    def multiply_add(self, a, b, c):
+        """Return a b + c."""
+        return self.add(self.multiply(a, b), c)
+
+    def smaller(self, a, b):
+        """Return a where it is less than b, else b."""
+        return self.builder.select(self.builder.fcmp_ordered("<", a, b), a, b)
+
+    def larger(self, a, b):
+        """Return b where a is less than b, else a."""
+        return self.builder.select(self.builder.fcmp_ordered("<", a, b), b, a)
+
+    def shifted_bits(self, a, n_bits):
+        """Return the numbers whose bits are those of a shifted left by n_bits."""
+        integers = ir.VectorType(ir.IntType(self.number.bitwidth), self._type.count)
+        count = ir.Constant(integers, [n_bits] * self._type.count)
+        return self.builder.bitcast(self.builder.shl(self.builder.bitcast(a, integers), count), self._type)

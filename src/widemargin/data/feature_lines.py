@@ -1,54 +1,47 @@
-"""Inner products of rows with half of their values zero, or more, that are stored as an array: categories as 0 and 1.
+"""Inner products with rows half of whose values are zero, or more, in an array: categories as 0 and 1, or pictures.
 
 The rows x_j of a block are divided into panels of as many as a SIMD vector has numbers. A panel has a line for each
 feature, which holds this feature of all of its rows. The products of a row z with a panel are then the sum of the lines
-of the features that z has, each multiplied by its value; zeros cost nothing. A matrix product by BLAS takes longer if
-two fifths of the values are zero (measured), and `column_lists` are for rows with fewer values still.
+of the features that z has, each multiplied by its value; zeros of z cost nothing. A matrix product by BLAS takes longer
+if two fifths of the values are zero (measured), and `column_lists` are for rows with fewer values still.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.compile import compiled
-from widemargin._runtime.simd import LANES, add_line, no_lanes, put_lanes
+from widemargin._runtime.simd import LANES, add_line, aligned_zeros, no_lanes, put_lanes
 from widemargin.data.column_lists import CsrRows, csr_rows
 
 _LARGEST_DENSITY = 0.62  # of the values that are not zero; above, BLAS is faster
 _MAX_PANELS_OF_BLOCK, _MAX_BYTES_OF_BLOCK = 4, 1 << 18  # of lines, which stay in the processor's first or second cache
 _MAX_FEATURES = 1024
+_ROWS_LOOKED_AT = 512  # by `suits_lines`, at least, if there are as many
 
 
-class LineBlock(NamedTuple):
-    """The rows from start to stop: lines[p, k, b] is feature k of row start + LANES p + b; missing rows are zero."""
-
-    start: int
-    stop: int
-    lines: np.ndarray
-
-
-def suits_lines(X):
-    """Return whether inner products with the rows of X are computed fastest by lines, if it is not sparse."""
-    n_rows, n_features = X.shape
-    n_values = X.nnz if issparse(X) else np.count_nonzero(X)
+def suits_lines(Z):
+    """Return whether inner products of the rows of Z with others, which need not have zeros, are fastest by lines."""
+    some = Z if issparse(Z) else Z[:: max(1, len(Z) // _ROWS_LOOKED_AT)]
+    n_rows, n_features = some.shape
+    n_values = some.nnz if issparse(some) else np.count_nonzero(some)
     return n_features <= _MAX_FEATURES and n_values <= _LARGEST_DENSITY * n_rows * n_features
 
 
-def line_blocks(X, dtype):
-    """Return the LineBlocks of the rows of X."""
+def lines_of(X, dtype):
+    """Return lines[p, k, b], feature k of row LANES p + b of X; missing rows of the last panel are zero."""
     X = X.toarray() if issparse(X) else X
     n_rows, n_features = X.shape
-    panel_bytes = np.dtype(dtype).itemsize * LANES * max(1, n_features)
-    step = LANES * max(1, min(_MAX_PANELS_OF_BLOCK, _MAX_BYTES_OF_BLOCK // panel_bytes))
-    blocks = []
-    for start in range(0, n_rows, step):
-        stop = min(start + step, n_rows)
-        rows = np.zeros((-(-(stop - start) // LANES) * LANES, n_features), dtype)
-        rows[: stop - start] = X[start:stop]
-        panels = rows.reshape(-1, LANES, n_features)
-        blocks.append(LineBlock(start, stop, np.ascontiguousarray(panels.transpose(0, 2, 1))))
-    return blocks
+    lines = aligned_zeros((-(-n_rows // LANES), max(1, n_features), LANES), dtype)
+    n_full = n_rows // LANES
+    lines[:n_full, :n_features] = X[: n_full * LANES].reshape(n_full, LANES, n_features).transpose(0, 2, 1)
+    if n_full < len(lines):
+        lines[n_full, :n_features, : n_rows - n_full * LANES] = X[n_full * LANES :].T
+    return lines
+
+
+def panels_together(lines):
+    """Return how many panels to multiply with one row before the next row."""
+    return max(1, min(_MAX_PANELS_OF_BLOCK, _MAX_BYTES_OF_BLOCK // (lines.itemsize * lines.shape[1] * LANES)))
 
 
 def values_of_rows(X, begin, end, dtype):

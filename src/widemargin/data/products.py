@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.compile import compiled
-from widemargin._runtime.simd import LANES, add_line, no_lanes, put_lanes
+from widemargin._runtime.simd import LANES, add_line, aligned_zeros, no_lanes, put_lanes
 from widemargin._runtime.threads import split
 from widemargin.data.column_lists import (
     ROWS_PER_BLOCK,
@@ -246,7 +246,7 @@ def _array_of(X, dtype):
 
 def _make_panel(rows, chosen, n_columns):
     """Return the chosen rows as a panel of LANES rows: column k is line k, and missing rows are zero."""
-    panel = np.zeros((max(1, n_columns), LANES), rows.data.dtype)
+    panel = aligned_zeros((max(1, n_columns), LANES), rows.data.dtype)
     _fill_panel(rows, chosen, panel)
     return panel
 

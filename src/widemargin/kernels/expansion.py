@@ -15,10 +15,10 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.compile import SUMS, compiled
-from widemargin._runtime.lanes import LANES
+from widemargin._runtime.simd import LANES, aligned_zeros
 from widemargin._runtime.threads import run, single_threaded_blas, split
 from widemargin.data.column_lists import ROWS_PER_BLOCK, ColumnNumbers, csr_rows, list_blocks, row_with_lists
-from widemargin.data.feature_lines import line_blocks, row_with_lines, suits_lines, values_of_rows
+from widemargin.data.feature_lines import lines_of, panels_together, row_with_lines, suits_lines, values_of_rows
 from widemargin.data.integer_rows import integer_distances, put_distances
 from widemargin.data.products import InnerProducts, is_sparse, squared_norms
 from widemargin.kernels.functions import finish_row
@@ -79,7 +79,7 @@ class _Expansion:
 
     def part(self, start, stop):
         """Return the coefficients of the support vectors from start to stop, and the ends counted from start."""
-        return np.ascontiguousarray(self.coefficients[:, start:stop]), np.clip(self.ends - start, 0, stop - start)
+        return np.ascontiguousarray(self.coefficients[:, start:stop]), np.clip(self.ends - start, 0, stop - start), 0
 
     def add(self, values, out):
         """Add the contributions of all support vectors, with kernel values (n_rows, n_support), to `out`."""
@@ -148,7 +148,7 @@ def _by_numbers(expansion, Z, out, n_jobs):
 
 def _can_use_lines(kernel, support, Z):
     """Return whether inner products by lines of features are faster, and as accurate without a centre."""
-    if Z.shape[0] < _FEWEST_ROWS_BY_LINES or is_sparse(support) or not suits_lines(support):
+    if Z.shape[0] < _FEWEST_ROWS_BY_LINES or is_sparse(support) or not suits_lines(Z):
         return False
     if kernel.name != "rbf":
         return True
@@ -211,18 +211,13 @@ def _by_lists(expansion, support, Z, out, dtype):
 
 def _by_lines(expansion, support, Z, out, dtype):
     """Return a function that scores a range of rows by lines of features, and the nanoseconds for one kernel value."""
-    blocks = line_blocks(support.X, dtype)
-    parts = [expansion.part(block.start, block.stop) for block in blocks]
+    lines, part, numbers = lines_of(support.X, dtype), expansion.part(0, len(support.norms)), expansion.kernel.numbers
+    n_together = panels_together(lines)
 
     def score(begin, end):
         rows = values_of_rows(Z.X, begin, end, dtype)
-        own, here = Z.norms[begin:end], out[begin:end]
-        memory = np.empty(len(blocks[0].lines) * LANES, dtype)
-        values = np.empty(memory.size)
-        for (start, stop, lines), part in zip(blocks, parts, strict=True):
-            products = memory[: len(lines) * LANES].reshape(len(lines), LANES)
-            numbers = expansion.kernel.numbers
-            _add_by_lines(numbers, rows, own, lines, support.norms[start:stop], part, products, values, here)
+        memory = aligned_zeros((n_together, LANES), dtype), aligned_zeros((n_together * LANES,), np.float64)
+        _add_by_lines(numbers, rows, Z.norms[begin:end], lines, support.norms, part, memory, out[begin:end])
 
     return score, _NANOSECONDS_PER_KERNEL_VALUE
 
@@ -278,12 +273,21 @@ def _add_rows(numbers, rows, own, ends, lists, norms, part, products, values, ou
 
 
 @compiled
-def _add_by_lines(numbers, rows, own, lines, norms, part, products, values, out):
-    """Add the contributions of the support vectors of some lines to out[b], for all rows b."""
-    inner = products.reshape(products.size)[: norms.size]
-    for b in range(own.size):
-        row_with_lines(rows, np.uint64(b), lines, products)
-        _add_row(numbers, inner, own[b], norms, part, values, out[b])
+def _add_by_lines(numbers, rows, own, lines, norms, part, memory, out):
+    """Add the contributions of all support vectors to out[b], for all rows b: some panels with all rows, and so on.
+
+    One call does the work of a task, because threads wait for each other where a call returns to Python.
+    """
+    coefficients, ends, _ = part
+    products, values = memory
+    inner = products.reshape(products.size)
+    for first in range(0, lines.shape[0], products.shape[0]):
+        panels, begin = lines[first : first + products.shape[0]], first * LANES
+        here = norms[begin : begin + values.size]
+        for b in range(own.size):
+            row_with_lines(rows, np.uint64(b), panels, products)
+            part = coefficients, ends, begin
+            _add_row(numbers, inner[: here.size], own[b], here, part, values, out[b])
 
 
 @compiled
@@ -297,14 +301,17 @@ def _add_row(numbers, products, own, norms, part, values, out):
 
 @compiled(fastmath=SUMS)
 def _add_sums(values, part, out):
-    """Add the sums over each block of support vectors and each output to out, from the kernel values of one row."""
-    coefficients, ends = part
+    """Add the sums over each block of support vectors and each output to out, from the kernel values of one row.
+
+    `part` has the coefficients and ends of `_Expansion.part`, and the support vector to which the first value belongs.
+    """
+    coefficients, ends, start = part
     for block in range(out.shape[0]):
-        begin, end = ends[block], ends[block + 1]
+        begin, end = max(ends[block] - start, 0), min(ends[block + 1] - start, values.size)
         if begin < end:
             row = values[begin:end]
             for output in range(out.shape[1]):
-                total, weights = 0.0, coefficients[output][begin:end]
+                total, weights = 0.0, coefficients[output][start + begin : start + end]
                 for j in range(row.size):
                     total += weights[j] * row[j]
                 out[block, output] += total

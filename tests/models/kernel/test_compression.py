@@ -300,6 +300,7 @@ def test_the_report_reads_well(models):
         ({}, "give either n_vectors or max_change, got n_vectors=None and max_change=None"),
         ({"n_vectors": 3, "max_change": 0.1}, "give either n_vectors or max_change"),
         ({"n_vectors": 0}, "n_vectors must be an integer >= 1, got 0"),
+        ({"X": 5}, "X must be rows, got 5: for so many vectors, write n_vectors=5"),
         ({"n_vectors": 2.5}, "n_vectors must be an integer >= 1, got 2.5"),
         ({"n_vectors": True}, "n_vectors must be an integer >= 1, got True"),
         ({"max_change": 0.0}, "max_change must be a positive number, got 0.0"),

@@ -128,6 +128,8 @@ def compress(
     True
     """
     _check_model(model)
+    if isinstance(X, Integral):
+        raise ValueError(f"X must be rows, got {X}: for so many vectors, write n_vectors={X}.")
     X = None if X is None else model._check_new_rows(X)
     _check_arguments(model, X, n_vectors, max_change, refit)
     with reporting(model.verbose):
