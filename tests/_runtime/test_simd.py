@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from widemargin._runtime.compile import compiled
-from widemargin._runtime.simd import LANES, SHORT_LANES, add_line, aligned_zeros, no_lanes, no_short_lanes, put_lanes
+from widemargin._runtime.simd import (
+    BLOCK,
+    LANES,
+    SHORT_LANES,
+    add_line,
+    aligned_zeros,
+    no_lanes,
+    no_short_lanes,
+    put_lanes,
+    put_transposed,
+)
 
 TYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 
@@ -92,3 +102,21 @@ def test_aligned_zeros_begin_with_a_cache_line(dtype, shape):
     assert zeros.ctypes.data % 64 == 0 or zeros.size == 0
     assert zeros.flags.c_contiguous
     assert not zeros.any()
+
+
+@compiled
+def _put_block(source, j, b, out, slots, place):
+    put_transposed(source, (j, b), out, slots, place)
+
+
+@TYPES
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+def test_a_block_is_transposed_into_the_lines_of_its_slots(dtype, plain, rng):
+    source, out = rng.standard_normal((11, LANES)).astype(dtype), np.full((40, 13), np.nan, dtype)
+    slots = rng.permutation(40)[:LANES].astype(np.int64)
+    put = getattr(_put_block, "py_func", _put_block) if plain else _put_block
+    put(source, 2, 16, out, slots, 3)
+    here = slots[16 : 16 + BLOCK]
+    assert np.array_equal(out[here, 3 : 3 + BLOCK], source[2 : 2 + BLOCK, 16 : 16 + BLOCK].T)
+    out[here, 3 : 3 + BLOCK] = np.nan
+    assert np.isnan(out).all()

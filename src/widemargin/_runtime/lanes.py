@@ -2,3 +2,4 @@
 
 LANES = 32  # numbers in a vector
 SHORT_LANES = 16  # in a short one
+BLOCK = 8  # rows and columns of a block that is transposed in registers

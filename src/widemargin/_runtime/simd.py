@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from widemargin._runtime.compile import compiled_choice
+from widemargin._runtime.lanes import BLOCK as BLOCK
 from widemargin._runtime.lanes import LANES as LANES
 from widemargin._runtime.lanes import SHORT_LANES as SHORT_LANES
 
@@ -51,6 +52,16 @@ def put_lanes(sums, out, j):
     out[j] = sums
 
 
+def put_transposed(source, corner, out, slots, place):
+    """Set out[slots[b + i], place + k] = source[j + k, b + i] for i and k below BLOCK, with (j, b) = corner.
+
+    The arrays are contiguous.
+    """
+    j, b = corner
+    block = source[j : j + BLOCK, b : b + BLOCK]
+    out[slots[b : b + BLOCK], place : place + BLOCK] = block.T
+
+
 @compiled_choice(no_lanes)
 def _compiled_no_lanes(panel):
     from widemargin._runtime.simd_instructions import zero
@@ -77,3 +88,10 @@ def _compiled_put_lanes(sums, out, j):
     from widemargin._runtime.simd_instructions import put
 
     return lambda sums, out, j: put(sums, out, j)
+
+
+@compiled_choice(put_transposed)
+def _compiled_put_transposed(source, corner, out, slots, place):
+    from widemargin._runtime.simd_instructions import transpose
+
+    return lambda source, corner, out, slots, place: transpose(source, corner, out, slots, place)

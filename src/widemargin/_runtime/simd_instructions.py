@@ -5,7 +5,7 @@ from numba.core import types
 from numba.core.datamodel import models, register_default
 from numba.extending import intrinsic
 
-from widemargin._runtime.lanes import LANES, SHORT_LANES
+from widemargin._runtime.lanes import BLOCK, LANES, SHORT_LANES
 
 _FUSED = ("contract",)  # LLVM may fuse a product and a sum, which rounds once
 
@@ -98,6 +98,53 @@ def put(typing_context, sums, out, j):
     return types.void(sums, out, j), generate
 
 
+@intrinsic
+def transpose(typing_context, source, corner, out, slots, place):
+    """Emit out[slots[b + i], place + k] = source[j + k, b + i] for i and k below BLOCK, with (j, b) = corner."""
+
+    def generate(context, builder, signature, arguments):
+        vectors = Vectors(builder, source.dtype, BLOCK)
+        row, column = (
+            context.cast(builder, builder.extract_value(arguments[1], k), corner.types[k], types.intp) for k in range(2)
+        )
+        at = context.cast(builder, arguments[4], place, types.intp)
+        slot_data = context.make_array(slots)(context, builder, arguments[3]).data
+        lines = [
+            vectors.load_line(context, source, arguments[0], builder.add(row, _index_of(k)), column)
+            for k in range(BLOCK)
+        ]
+        for i, line in enumerate(_transposed(builder, lines)):
+            slot = builder.load(builder.gep(slot_data, [builder.add(column, _index_of(i))]))
+            vectors.store_line(context, out, arguments[2], slot, at, line)
+        return context.get_dummy_value()
+
+    if source.dtype != out.dtype or slots.dtype != types.int64:
+        raise TypeError(f"Blocks are transposed to arrays of the same type, with slots of int64, got {out}, {slots}.")
+    return types.void(source, corner, out, slots, place), generate
+
+
+def _index_of(number):
+    """Return an index that is known now."""
+    return ir.Constant(ir.IntType(64), number)
+
+
+def _transposed(builder, lines):
+    """Return the columns of a square block whose lines are LLVM vectors: halves, quarters, ... change their places."""
+    lines, width = list(lines), len(lines)
+    step = width // 2
+    while step:
+        masks = [
+            [place if not place & step else place - step + width for place in range(width)],
+            [place + step if not place & step else place + width for place in range(width)],
+        ]
+        masks = [ir.Constant(ir.VectorType(ir.IntType(32), width), mask) for mask in masks]
+        for i in [i for i in range(width) if not i & step]:
+            pair = lines[i], lines[i + step]
+            lines[i], lines[i + step] = (builder.shuffle_vector(*pair, mask) for mask in masks)
+        step //= 2
+    return lines
+
+
 class Vectors:
     """Emits arithmetic with vectors of so many numbers of a type; products and sums may be fused.
 
@@ -122,25 +169,43 @@ class Vectors:
 
     def load(self, context, array_type, array, place):
         """Return the numbers of a contiguous array from a place on."""
-        numbers = self.builder.load(self._address(context, array_type, array, place, self._type))
+        numbers = self.builder.load(self._address(context, array_type, array, place))
         numbers.align = array_type.dtype.bitwidth // 8
         return numbers
 
     def store(self, context, array_type, array, place, numbers):
-        """Put a vector into a contiguous array, converted to its type."""
-        wanted = _vector(_LaneType(array_type.dtype, self._type.count))
-        if array_type.dtype.bitwidth > self.number.bitwidth:
-            numbers = self.builder.fpext(numbers, wanted)
-        elif array_type.dtype.bitwidth < self.number.bitwidth:
-            numbers = self.builder.fptrunc(numbers, wanted)
-        stored = self.builder.store(numbers, self._address(context, array_type, array, place, wanted))
+        """Put a vector into a contiguous array from a place on."""
+        stored = self.builder.store(numbers, self._address(context, array_type, array, place))
         stored.align = array_type.dtype.bitwidth // 8
 
-    def _address(self, context, array_type, array, place, vector):
+    def converted(self, numbers, number):
+        """Return a vector as one of another type of numbers."""
+        wanted = _vector(_LaneType(number, self._type.count))
+        if number.bitwidth > self.number.bitwidth:
+            return self.builder.fpext(numbers, wanted)
+        return self.builder.fptrunc(numbers, wanted) if number.bitwidth < self.number.bitwidth else numbers
+
+    def load_line(self, context, array_type, array, row, place):
+        """Return the numbers of a row of a contiguous array from a place on."""
+        numbers = self.builder.load(self._address_in_row(context, array_type, array, row, place))
+        numbers.align = array_type.dtype.bitwidth // 8
+        return numbers
+
+    def store_line(self, context, array_type, array, row, place, numbers):
+        """Put a vector into a row of a contiguous array from a place on."""
+        stored = self.builder.store(numbers, self._address_in_row(context, array_type, array, row, place))
+        stored.align = array_type.dtype.bitwidth // 8
+
+    def _address_in_row(self, context, array_type, array, row, place):
+        n_columns = self.builder.extract_value(context.make_array(array_type)(context, self.builder, array).shape, 1)
+        place = self.builder.add(self.builder.mul(row, n_columns), place)
+        return self._address(context, array_type, array, place)
+
+    def _address(self, context, array_type, array, place):
         if array_type.layout != "C":
             raise TypeError(f"Only contiguous arrays are read and written by vectors, got {array_type}.")
         data = context.make_array(array_type)(context, self.builder, array).data
-        return self.builder.bitcast(self.builder.gep(data, [place]), vector.as_pointer())
+        return self.builder.bitcast(self.builder.gep(data, [place]), self._type.as_pointer())
 
     def add(self, a, b):
         """Return a + b."""

@@ -8,7 +8,8 @@
 
 The storage of the inner products does not depend on that of X: rows of which less than the fraction
 `_SPARSE_BELOW_DENSITY` of the values is not zero are converted to CSR, others to an array. With few features, rows of
-up to `_PANELS_BELOW_DENSITY` are multiplied by panels: a stored value costs 2 to 4 times as much as one of BLAS.
+up to `_PANELS_BELOW_DENSITY` are multiplied by panels: a stored value costs 2 to 4 times as much as one of BLAS, less
+if a panel stays in the first cache.
 """
 
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ from widemargin.data.column_lists import (
 
 _SPARSE_BELOW_DENSITY = 0.15  # fraction of nonzero values; rows with fewer are sparse
 _PANELS_BELOW_DENSITY, _MAX_FEATURES_OF_PANELS = 0.3, 1024  # denser rows of few features for which panels are faster
+_DENSITY_WITH_SMALL_PANELS, _FEATURES_OF_SMALL_PANELS = 0.62, 64
 _MIN_ROWS_BY_PANELS = 2500  # of such rows
 _NANOSECONDS_PER_SPARSE_VALUE, _NANOSECONDS_PER_DENSE_VALUE = 0.1, 0.016  # of a row x_j
 _NANOSECONDS_PER_MATCH = 0.7  # of a column that two rows have in common
@@ -127,6 +129,11 @@ class InnerProducts:
     def is_dense(self):
         """Whether the rows are an array."""
         return not self._sparse
+
+    @property
+    def rows_for_panels(self):
+        """The rows x_j as CsrRows if products are computed by panels, else None."""
+        return self._rows if self._sparse and not self._by_lists else None
 
     @property
     def features(self):
@@ -232,7 +239,9 @@ def suits_csr(X):
 
 def _suits_panels(X):
     """Return whether panels are faster than BLAS, for rows that are not sparse."""
-    return X.shape[1] <= _MAX_FEATURES_OF_PANELS and _density(X) < _PANELS_BELOW_DENSITY
+    is_small = X.shape[1] <= _FEATURES_OF_SMALL_PANELS
+    largest = _DENSITY_WITH_SMALL_PANELS if is_small else _PANELS_BELOW_DENSITY
+    return X.shape[1] <= _MAX_FEATURES_OF_PANELS and _density(X) < largest
 
 
 def _density(X):
@@ -260,7 +269,7 @@ def _fill_panel(rows, chosen, panel):
 
 
 @compiled
-def _row_with_panel(rows, j, panel):
+def row_with_panel(rows, j, panel):
     """Return the inner products of x_j with all rows of the panel: Σ_k x_jk times the line of column k."""
     sums = no_lanes(panel)
     for k in range(rows.indptr[j], rows.indptr[j + np.uint64(1)]):
@@ -284,7 +293,7 @@ def _sparse_range(rows, start, stop, panel, transposed, products):
     for begin in range(start, stop, height):
         end = min(begin + height, stop)
         for j in range(begin, end):
-            put_lanes(_row_with_panel(rows, np.uint64(j), panel), transposed, j - begin)
+            put_lanes(row_with_panel(rows, np.uint64(j), panel), transposed, j - begin)
         _transpose(transposed, end - begin, products, begin - start)
 
 
@@ -295,5 +304,5 @@ def _sparse_chosen(rows, columns, panel, transposed, products):
     for begin in range(0, columns.size, height):
         end = min(begin + height, columns.size)
         for k in range(begin, end):
-            put_lanes(_row_with_panel(rows, np.uint64(columns[k]), panel), transposed, k - begin)
+            put_lanes(row_with_panel(rows, np.uint64(columns[k]), panel), transposed, k - begin)
         _transpose(transposed, end - begin, products, begin)

@@ -14,7 +14,7 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled
 from widemargin.kernels.exponential import fast_exp
-from widemargin.kernels.gaussians import numbers_per_vector, put_gaussians
+from widemargin.kernels.gaussians import exp_for, numbers_per_vector, put_gaussians
 
 _LARGEST_SINGLE = 1e30  # limit for numbers in single precision, with a margin before they overflow
 _LARGEST_DOUBLE = 1e300  # the same in double precision
@@ -151,13 +151,13 @@ def finish_row(kind, gamma, coef0, degree, products, own, others, target):
 def _rbf(products, gamma, own, others, target):
     """Set target = exp(−gamma (|x|² + |z|² − 2 <x, z>)); an exponent that rounding makes positive becomes 0."""
     # Constants of the type of the products: an integer constant would make the expression float64.
-    zero, double_gamma, width = gamma - gamma, gamma + gamma, numbers_per_vector(products)
+    zero, double_gamma, width = gamma - gamma, gamma + gamma, numbers_per_vector(products, target)
     n_by_vectors = products.size // width * width
     for j in range(0, n_by_vectors, width):
-        put_gaussians(products, gamma, own, others, target, j)
+        put_gaussians(products, gamma, (own, others), target, j)
     for j in range(n_by_vectors, products.size):
         exponent = double_gamma * products[j] - gamma * (own + others[j])
-        target[j] = fast_exp(exponent if exponent < zero else zero)
+        target[j] = exp_for(exponent if exponent < zero else zero, products, target)
 
 
 @compiled(fastmath=frozenset({"contract"}))

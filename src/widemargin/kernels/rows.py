@@ -19,6 +19,7 @@ from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, single_threaded_blas
 from widemargin.data.products import InnerProducts, squared_norms, suits_csr
 from widemargin.kernels.functions import Kernel
+from widemargin.kernels.panel_values import PanelValues
 from widemargin.kernels.single_rows import SingleRows, ready_rows
 
 _CHEAP_NANOSECONDS = 4.0  # a kernel is cheap if an inner product takes less
@@ -128,6 +129,8 @@ class KernelRows:
         self._norms = norms.astype(rows.X.dtype)
         self.kernel.check(norms)
         self.diagonal, self.bound, self.dtype = self.kernel.diagonal(norms), self.kernel.bound(norms), rows.dtype
+        sparse_rows = self._products.rows_for_panels if self.kernel.name == "rbf" else None
+        self._panel_values = None if sparse_rows is None else PanelValues(self.kernel.gamma, sparse_rows)
 
     def _chosen(self, rows):
         return rows if self._subset is None else self._subset[rows]
@@ -138,9 +141,10 @@ class KernelRows:
             chosen = np.ascontiguousarray(chosen, dtype=np.uint32)
         if not self.kernel.from_products:
             some = self._every if chosen is None else self._chosen(chosen)
-            return Columns(len(some), some, None)
+            return Columns(len(some), some, None, some)
         norms = self._norms if chosen is None else self._norms[chosen]
-        return Columns(self.n_rows if chosen is None else len(chosen), chosen, norms)
+        every = np.arange(self.n_rows, dtype=np.uint32) if chosen is None and self._panel_values else chosen
+        return Columns(len(norms), chosen, norms, every)
 
     def whole(self):
         """Return the complete kernel matrix."""
@@ -231,9 +235,13 @@ class KernelRows:
                 norms, part = columns.norms[begin:end], np.zeros(end - begin)
                 for panel in panels:
                     n_panel = len(panel.norms)
-                    products = self._products.fill(panel.values, n_panel, columns.chosen, begin, end, workspace)
-                    self.kernel.finish(products, panel.norms, norms, slots[:n_panel], values, 0)
-                    add_weighted_rows(values, slots[:n_panel], panel.weights, 0, end - begin, part)
+                    some = slots[:n_panel]
+                    if self._panel_values:
+                        self._panel_values.fill(panel.values, panel.norms, columns.rows[begin:end], norms, values, some)
+                    else:
+                        products = self._products.fill(panel.values, n_panel, columns.chosen, begin, end, workspace)
+                        self.kernel.finish(products, panel.norms, norms, some, values, 0)
+                    add_weighted_rows(values, some, panel.weights, 0, end - begin, part)
                 sums[begin:end] += part
 
     @contextmanager
@@ -248,6 +256,10 @@ class KernelRows:
 
     def _fill_panel(self, panel, columns, out, start, stop):
         """Fill the columns from start to stop of the rows of a panel."""
+        if self._panel_values:
+            here, norms = columns.rows[start:stop], columns.norms[start:stop]
+            self._panel_values.fill(panel.values, panel.norms, here, norms, out, panel.slots, origin=start)
+            return
         with self._products.workspace() as workspace:
             for begin, end in self._products.tiles(start, stop):
                 products = self._products.fill(panel.values, len(panel.norms), columns.chosen, begin, end, workspace)
@@ -366,10 +378,13 @@ def _centred(X, centre, dtype):
 
 
 class Columns:
-    """The columns of a block of the kernel matrix, and the squared norms of the rows that they belong to."""
+    """The columns of a block of the kernel matrix: the rows that they belong to, and the squared norms of these.
 
-    def __init__(self, n_columns, chosen, norms):
-        self.n_columns, self.chosen, self.norms = n_columns, chosen, norms
+    `chosen` is None for all rows; `rows` are their indices all the same, if values are computed by panels.
+    """
+
+    def __init__(self, n_columns, chosen, norms, rows):
+        self.n_columns, self.chosen, self.norms, self.rows = n_columns, chosen, norms, rows
 
 
 class _PrecomputedBlock:

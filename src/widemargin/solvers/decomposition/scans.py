@@ -4,6 +4,8 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled
 
+_FRACTION_BY_VIOLATION = 0.25  # of the violations that are chosen: they are the largest, whatever their weights
+
 
 @compiled
 def scan(f, position, linear, beta, lower, upper, ends, F, rising, falling, extremes):
@@ -57,3 +59,28 @@ def set_offsets(F, beta, lower, upper, ends, extremes, order, offsets):
         offsets[g] = total / n_free if n_free else 0.0
     if order * (offsets[offsets.size - 1] - offsets[0]) > 0.0:
         offsets[0] = offsets[1] = (offsets[0] + offsets[1]) / 2.0
+
+
+def largest_violations(gradients, limit, weights, count):
+    """Return the indices of at most `count` violations, limit − gradient > 0: the largest of them.
+
+    With weights, only a part are the largest violations; the others are those that are largest when weighted.
+    """
+    if weights is None:
+        largest = _smallest(gradients, count)
+        return largest[gradients[largest] < limit]
+    n_largest = max(1, round(_FRACTION_BY_VIOLATION * count))
+    largest = _smallest(gradients, n_largest)
+    largest = largest[gradients[largest] < limit]
+    with np.errstate(over="ignore"):
+        weighted = weights * (gradients - limit)
+    weighted[largest] = 0.0
+    others = _smallest(weighted, count - n_largest)
+    return np.concatenate([largest, others[weighted[others] < 0.0]])
+
+
+def _smallest(values, count):
+    """Return the indices of the `count` smallest values, in no order."""
+    if count >= len(values):
+        return np.arange(len(values))
+    return np.argpartition(values, count)[:count]
