@@ -12,8 +12,8 @@ and b_m = t_m: its slope increases at the kinks of their upper envelope. From th
 
 leads from kink to kink in ascending order, with n_classes operations for each. A row has few of them, and none in a
 short interval if the same line is largest at both of its ends. From there on the search is that of `row_risk`: all
-kinks of a sample of the rows give a short interval, and quickselect finds the one where the slope of φ changes its
-sign.
+kinks of a sample of the rows, or with few rows the step of the last search, give a short interval, and quickselect
+finds the one where the slope of φ changes its sign.
 """
 
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from widemargin.problems.line_search import SampledKinks, stride_of_sample, zero
 from widemargin.problems.row_risk import BLOCK_ROWS, Step, axpby, joined_kinks
 
 _SCORES_PER_SAMPLED_ROW = 8  # with more classes, a sample for the line search has fewer rows
+_LIKELY_STEPS = 4.0  # times the last step of a line search, up to which kinks are collected first
 _SCORES_PER_TASK = 1 << 17  # a few tenths of a millisecond of work
 
 
@@ -54,6 +55,7 @@ class ClassRisk:
         The factor of a mean loss: the sum of all costs.
     """
 
+    STATE = ("_last_step",)
     slopes_per_scale = 2.0  # upper bound of Σ |c_ik| of every subgradient, relative to `scale`
 
     def __init__(self, label, cost, n_classes, n_jobs=1):
@@ -64,7 +66,7 @@ class ClassRisk:
         self._kinks = np.empty((2, self._n * (n_classes - 1)))
         self._c, *self._memory = np.empty((3, self._n * n_classes))
         self._stride = stride_of_sample(self._n * n_classes // _SCORES_PER_SAMPLED_ROW)
-        self.scale = float(cost.sum())
+        self.scale, self._last_step = float(cost.sum()), np.inf
 
     def _table(self, scores):
         return scores.reshape(self._n, self._n_classes)
@@ -86,7 +88,9 @@ class ClassRisk:
     def step(self, s, t, curvature, slope):
         """Return the Step to the best k >= 0; its scores are valid until a step that does not start from them."""
         sample = None if self._stride == 1 else self.sampled_kinks(s, t, 0.0, self._stride)
-        k, _ = zero_by_kinks(lambda *ends: self.kinks_in(s, t, *ends), sample, curvature, slope, 0.0)
+        likely = _LIKELY_STEPS * self._last_step if sample is None else np.inf
+        k, _ = zero_by_kinks(lambda *ends: self.kinks_in(s, t, *ends), sample, curvature, slope, 0.0, likely)
+        self._last_step = k if k > 0.0 else np.inf
         return Step(k, *self.along(s, t, k, self._memory[1 if s is self._memory[0] else 0]), None)
 
     def kinks_in(self, s, t, low, high):
@@ -115,8 +119,9 @@ def _slopes(rows, start, stop, S, C):
             own, cost = np.uint64(rows.label[i]), rows.cost[i]
             worst, largest = _largest_loss(S[np.uint64(i)], own)
             of_block += cost * largest
-            if worst != own:
-                C[np.uint64(i), worst], C[np.uint64(i), own] = cost, -cost
+            slopes = C[np.uint64(i)]
+            slopes[worst] = cost
+            slopes[own] -= cost  # zero if both are the same class; a branch could not be predicted
         total += of_block
     return total
 
@@ -148,8 +153,8 @@ def _collect_kinks(rows, start, stop, S, T, low, high, kinks):
         of_block = 0.0
         for i in range(first, min(first + BLOCK_ROWS, stop)):
             s, t, own = S[np.uint64(i)], T[np.uint64(i)], np.uint64(rows.label[i])
-            active = _largest_line(s, t, own, low)
-            if high < np.inf and _largest_line(s, t, own, high) == active:
+            active, at_high = _largest_lines(s, t, own, low, high)
+            if active == at_high and high < np.inf:
                 of_block += rows.cost[i] * (t[active] - t[own])
             else:
                 rise, n = _walk(s, t, own, rows.cost[i], active, low, high, kinks, n)
@@ -159,15 +164,23 @@ def _collect_kinks(rows, start, stop, S, T, low, high, kinks):
 
 
 @compiled
-def _largest_line(s, t, own, k):
-    """Return the class whose line is largest at k, one of them if several are."""
-    best, largest = own, s[own] + k * t[own]
+def _largest_lines(s, t, own, low, high):
+    """Return the classes whose lines are largest at k = low and at k = high, one of them if several are.
+
+    If high is not finite, the second one means nothing.
+    """
+    at_low, at_high = own, own
+    largest_low, largest_high = s[own] + low * t[own], s[own] + high * t[own]
     for m in range(s.size):
-        value = 1.0 + (s[np.uint64(m)] + k * t[np.uint64(m)])
-        is_larger = (value > largest) & (np.uint64(m) != own)
-        best = np.uint64(m) if is_larger else best
-        largest = value if is_larger else largest
-    return best
+        score, change, is_other = 1.0 + s[np.uint64(m)], t[np.uint64(m)], np.uint64(m) != own
+        value_low, value_high = score + low * change, score + high * change
+        is_larger = (value_low > largest_low) & is_other
+        at_low = np.uint64(m) if is_larger else at_low
+        largest_low = value_low if is_larger else largest_low
+        is_larger = (value_high > largest_high) & is_other
+        at_high = np.uint64(m) if is_larger else at_high
+        largest_high = value_high if is_larger else largest_high
+    return at_low, at_high
 
 
 @compiled
