@@ -14,7 +14,7 @@ EACH_SIZE = pytest.mark.parametrize(("n", "n_classes"), [(40, 2), (40, 3), (25, 
 
 def losses(label, cost, scores):
     """Return the loss of each row, as the formula says it."""
-    S = scores.reshape(len(label), -1)
+    S = scores.reshape(-1, len(label)).T
     own = S[np.arange(len(label)), label][:, None]
     margin = (np.arange(S.shape[1]) != label[:, None]) + S - own
     return cost * margin.max(axis=1)
@@ -32,7 +32,7 @@ def stated(rng, n, n_classes, *, ties=False):
 def all_kinks(label, s, t):
     """Return every k > 0 at which two lines of a row cross: the kinks of a row are among them."""
     n_classes = len(s) // len(label)
-    S, T = s.reshape(-1, n_classes), t.reshape(-1, n_classes)
+    S, T = (scores.reshape(n_classes, -1).T for scores in (s, t))
     a = (np.arange(n_classes) != label[:, None]) + S
     with np.errstate(divide="ignore", invalid="ignore"):
         places = [(a[:, i] - a[:, j]) / (T[:, j] - T[:, i]) for i, j in combinations(range(n_classes), 2)]
@@ -52,7 +52,7 @@ def test_the_value_is_the_sum_of_the_losses_and_planes_lie_below(n, n_classes, t
     for scale in (1e-3, 0.1, 1.0, 10.0):
         other = s + scale * rng.standard_normal(len(s))
         assert losses(label, cost, other).sum() >= value + c @ (other - s) - 1e-10
-    np.testing.assert_allclose(c.reshape(n, n_classes).sum(axis=1), 0.0)
+    np.testing.assert_allclose(c.reshape(n_classes, n).sum(axis=0), 0.0)
 
 
 @EACH_SIZE

@@ -184,15 +184,15 @@ class Matrix:
         return parts.sum(axis=0) if len(parts) > 1 else parts[0]
 
     def score_table(self, W: Floats, n_jobs: int | None = 1, out: Floats | None = None) -> Floats:
-        """Return X W', a line of scores for each row of X; it is written to `out` if given."""
-        out, panels = np.empty((self.n_rows, len(W))) if out is None else out, panels_of(W)
+        """Return W X', a line of scores for each row of W; it is written to `out` if given."""
+        out, panels = np.empty((len(W), self.n_rows)) if out is None else out, panels_of(W)
         tasks = [(self.rows, panels, *ends, out) for ends in self.ranges()]
         run(set_score_table, tasks, threads_for(n_jobs, len(W) * self.n_stored))
         return out
 
     def combine_table(self, C: Floats, n_jobs: int | None = 1) -> Floats:
-        """Return C'X in float64, a line for each column of C; the same to the last bit for any number of threads."""
-        ranges, n_outputs = self._table_ranges(C.shape[1]), C.shape[1]
+        """Return C X in float64, a line for each line of C; the same to the last bit for any number of threads."""
+        ranges, n_outputs = self._table_ranges(len(C)), len(C)
         parts = np.zeros((len(ranges), n_outputs, self.n_columns))
         tasks = [(self.rows, C, *ends, part) for ends, part in zip(ranges, parts, strict=True)]
         run(add_combinations, tasks, threads_for(n_jobs, n_outputs * self.n_stored))
