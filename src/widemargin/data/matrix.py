@@ -10,7 +10,7 @@ second compilation. Indices are viewed as unsigned integers, so that compiled co
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from threading import Lock
 from typing import Any, Self
 
@@ -340,7 +340,7 @@ class Matrix:
         """Return n_jobs, or 1 if a pass over the rows takes so little time that threads are not worth it."""
         return threads_for(n_jobs, self.n_stored)
 
-    def ranges(self, max_ranges: int = _MAX_RANGES) -> list[tuple[int, int]]:
+    def ranges(self, max_ranges: int = _MAX_RANGES) -> tuple[tuple[int, int], ...]:
         """Divide the rows into (start, stop) ranges for threads; their number depends on the data only."""
         return ranges_of_rows(self.n_rows, self.n_stored, max_ranges)
 
@@ -350,9 +350,10 @@ def threads_for(n_jobs: int | None, n_stored: int) -> int | None:
     return n_jobs if n_stored >= _VALUES_WORTH_THREADS else 1
 
 
-def ranges_of_rows(n_rows: int, n_stored: int, max_ranges: int = _MAX_RANGES) -> list[tuple[int, int]]:
+@lru_cache(maxsize=64)
+def ranges_of_rows(n_rows: int, n_stored: int, max_ranges: int = _MAX_RANGES) -> tuple[tuple[int, int], ...]:
     """Divide rows with so many stored values into (start, stop) ranges for threads."""
-    return split(n_rows, min(max_ranges, -(-(n_stored + n_rows) // _VALUES_PER_RANGE)))
+    return tuple(split(n_rows, min(max_ranges, -(-(n_stored + n_rows) // _VALUES_PER_RANGE))))
 
 
 def _real_type(dtype):

@@ -5,6 +5,7 @@ first output, then those by the second, and so on: n_rows and n_columns are m ti
 `scores(w)` and `combine(c)` fits several outputs together, and makes one pass over X for all of them.
 """
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class StackedMatrix:
         """Number of terms of a score, at most."""
         return self.X.longest_row
 
-    @property
+    @cached_property
     def longest_sum(self) -> int:
         """Largest number of terms added sequentially in an entry of `combine`."""
         return self.X.longest_table_sum(self.n_outputs)

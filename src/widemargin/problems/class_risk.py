@@ -76,7 +76,7 @@ class ClassRisk:
     def subgradient(self, s):
         """Return (R(s), c)."""
         tasks = [(self._rows, *ends, self._table(s), self._table(self._c)) for ends in self._ranges]
-        return float(np.sum(run(_slopes, tasks, self._n_jobs))), self._c
+        return float(sum(run(_slopes, tasks, self._n_jobs))), self._c
 
     def value(self, s):
         """Return R(s)."""

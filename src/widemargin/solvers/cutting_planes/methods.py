@@ -7,10 +7,11 @@
 `svmperf` (Joachims): the next plane is taken at w_t.
 
 `ocas` (Franc and Sonnenburg) keeps the best point so far, w_b. A line search moves it towards w_t, so that F(w_b)
-never increases, and the next plane is taken close to it, at w_b + 0.1 (w_t − w_b). If there are more rows than columns,
-we take a second plane at w_b itself: the two bound the minimum of the line search from both sides. This halves the
-number of iterations (a9a, C = 100: 304 to 130), and costs little, since few coefficients c differ between the two. With
-fewer rows than columns it does not save time.
+never increases, and the next plane is taken close to it, at w_b + 0.1 (w_t − w_b); up to three times as far away if
+½|w_b|² is most of F, as it is where classes can be separated (dna, C = 10: 450 to 340 iterations). If there are more
+rows than columns, we take a second plane at w_b itself: the two bound the minimum of the line search from both sides.
+This halves the number of iterations (a9a, C = 100: 304 to 130), and costs little, since few coefficients c differ
+between the two. With fewer rows than columns it does not save time.
 
 Rounding errors could make the lower bound too large. The error of a plane is at most m u Σ |c_i| |x_i| in |a|, where m
 is the number of terms of the longest sum and u = 2⁻⁵³, plus the rounding of R(s) and <c, s> in b. The lower bound is
@@ -36,7 +37,8 @@ from widemargin.solvers.cutting_planes.plane_store import plane_store_for
 from widemargin.solvers.cutting_planes.reduced_qp import ReducedProblem
 from widemargin.solvers.spec import Losses, Rows, SolverSpec, Start, always
 
-_CUT_FRACTION = 0.1  # of the way from w_b to w_t, at which ocas takes the next plane
+_LEAST_CUT_FRACTION = 0.1  # of the way from w_b to w_t, at which ocas takes the next plane
+_CUT_FRACTION_OF_NORM = 0.3  # the same, if F is all ½|w|²
 _ITERATIONS_WITH_ONE_PLANE = 4  # of ocas, at the beginning
 _ITERATIONS_PER_REMOVAL = 4  # of idle planes
 _REDUCED_ACCURACY = 0.01  # of the reduced problem, as a fraction of the gap
@@ -109,13 +111,18 @@ def _solve(method, settings):
 
 
 class Point:
-    """Weights, and the objective F."""
+    """Weights, ½|w|², and the objective F."""
 
-    STATE = ("w", "objective")
+    STATE = ("w", "half_norm", "objective")
 
     def __init__(self, w, risk):
-        self.w = w
-        self.objective = 0.5 * float(w @ w) + risk
+        self.w, self.half_norm = w, 0.5 * float(w @ w)
+        self.objective = self.half_norm + risk
+
+    @property
+    def share_of_norm(self):
+        """½|w|² / F, at most 1."""
+        return self.half_norm / self.objective if self.objective > self.half_norm else 1.0
 
 
 class _Planes:
@@ -306,4 +313,5 @@ class _OptimisedPlanes(_Planes):
         is_tall = self._X.n_rows > self._X.n_columns
         if has_moved and is_exact and is_tall and self.iteration >= _ITERATIONS_WITH_ONE_PLANE:
             yield self.rows.plane_at_step()
-        yield self.rows.plane_along(k + _CUT_FRACTION * (1.0 - k)) if is_exact else self.rows.plane_at_cut()
+        fraction = max(_LEAST_CUT_FRACTION, _CUT_FRACTION_OF_NORM * self.best.share_of_norm)
+        yield self.rows.plane_along(k + fraction * (1.0 - k)) if is_exact else self.rows.plane_at_cut()

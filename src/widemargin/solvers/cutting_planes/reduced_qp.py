@@ -147,11 +147,9 @@ class ReducedProblem:
         While a zero plane has all the weight, v'Gv after the next step is about the smaller of G_kk and b_k. Weights
         are differences of numbers of the size b/σ: if σ is much smaller than b, they suffer from cancellation.
         """
-        m = self.n_planes
-        squares = self._G.diagonal()[:m]
-        likely = min(float(squares.max()), float(self._b[:m].max()))
-        sigma = float(squares @ self.v) or max(likely, 0.0) or float(squares.max()) or 1.0
-        return max(sigma, _MIN_SIGMA_PER_OFFSET * float(np.abs(self._b[:m]).max()), _SMALLEST_SIGMA)
+        mean_square, largest_square, lowest, highest = _sizes(self._G, self._b, self._v, self.n_planes)
+        sigma = mean_square or max(min(largest_square, highest), 0.0) or largest_square or 1.0
+        return max(sigma, _MIN_SIGMA_PER_OFFSET * max(highest, -lowest), _SMALLEST_SIGMA)
 
     def count_use(self):
         """Note which planes have weight; return b'v, and the sums of the planes' errors in |a| and in b, by weight."""
@@ -219,6 +217,16 @@ def _optimise(G, b, v, support, n_support, sigma, accuracy, L, workspace, progre
         best = max(best, value)
         n_support = _add_to_support(G, v, support, n_support, sigma, L, workspace, k)
     return n_support, value, end if end < 20 * m + 50 else -1, best
+
+
+@compiled
+def _sizes(G, b, v, m):
+    """Return the mean of G_kk weighted by v and the largest one, and the smallest and the largest b, of m planes."""
+    mean, largest, lowest, highest = 0.0, -np.inf, np.inf, -np.inf
+    for k in range(m):
+        mean += v[k] * G[k, k]
+        largest, lowest, highest = max(largest, G[k, k]), min(lowest, b[k]), max(highest, b[k])
+    return mean, largest, lowest, highest
 
 
 @compiled
@@ -306,8 +314,14 @@ def _backward(L, n, x):
     """Solve L'y = x in place."""
     for s in range(n - 1, -1, -1):
         x[s] /= L[s, s]
-        for t in range(s):
-            x[t] -= L[s, t] * x[s]
+        _subtract(x[s], L[s, :s], x[:s])
+
+
+@compiled
+def _subtract(a, x, y):
+    """Subtract a x from y in place."""
+    for t in range(y.size):
+        y[t] -= a * x[t]
 
 
 @compiled
