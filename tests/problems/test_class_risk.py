@@ -104,6 +104,18 @@ def test_a_step_is_the_best_of_all_breakpoints_and_of_a_fine_grid(n, n_classes, 
         assert height(step.k) <= lowest + 1e-9 * max(1.0, abs(lowest))
 
 
+@pytest.mark.parametrize("factor", [1e-3, 0.1, 10.0, 1e3])
+def test_a_step_much_shorter_or_longer_than_the_last_one_is_found(factor, rng):
+    label, cost, s, t = stated(rng, 40, 4)
+    risk = ClassRisk(label, cost, 4)
+    risk.step(s, t, 5.0, -3.0)
+    again, fresh = (
+        one.step(s, t / factor, 5.0 / factor**2, -3.0 / factor) for one in (risk, ClassRisk(label, cost, 4))
+    )
+    assert fresh.k > 0.0
+    assert again.k == pytest.approx(fresh.k, rel=1e-12)
+
+
 def test_a_line_search_by_sampling_is_exact_and_does_not_depend_on_threads(rng):
     label, cost, s, t = stated(rng, 30_000, 5)
     for curvature, slope in ((1e3, -10.0), (1e5, 1.0), (1.0, 0.0)):
