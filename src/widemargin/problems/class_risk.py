@@ -97,16 +97,16 @@ class ClassRisk:
 
     def kinks_in(self, s, t, low, high):
         """Return the slope of R just after k = low, and the places and jumps of the kinks in (low, high]."""
-        S, T = self._table(s), self._table(t)
-        tasks = [(self._rows, *ends, S, T, low, high, self._kinks) for ends in self._ranges]
+        lines = self._table(s), self._table(t)
+        tasks = [(self._rows, *ends, lines, (low, high), self._kinks) for ends in self._ranges]
         firsts = [(self._n_classes - 1) * start for start, _ in self._ranges]
         return joined_kinks(self._kinks, firsts, run(_collect_kinks, tasks, self._n_jobs))
 
     def sampled_kinks(self, s, t, k_min, stride):
         """Return the SampledKinks of every `stride`-th row."""
         sample = LabelledRows(*(np.ascontiguousarray(array[::stride]) for array in self._rows))
-        S, T = (np.ascontiguousarray(self._table(scores)[:, ::stride]) for scores in (s, t))
-        slope, count = _collect_kinks(sample, 0, S.shape[1], S, T, k_min, np.inf, self._kinks)
+        lines = tuple(np.ascontiguousarray(self._table(scores)[:, ::stride]) for scores in (s, t))
+        slope, count = _collect_kinks(sample, 0, len(sample.label), lines, (k_min, np.inf), self._kinks)
         return SampledKinks(slope, *self._kinks[:, :count].copy(), stride)
 
 
@@ -154,13 +154,14 @@ def _dot(a, b):
     return total
 
 
-def _collect_kinks(rows, start, stop, S, T, low, high, kinks):
-    """Return the slope of the losses just after k = low, and the number of kinks in (low, high].
+def _collect_kinks(rows, start, stop, lines, interval, kinks):
+    """Return the slope of the losses just after k = low, and the number of kinks in the interval (low, high].
 
-    The places and jumps of these kinks are written to kinks[0] and kinks[1], from (n_classes − 1) start on.
+    `lines` are the scores S and the direction T. The places and jumps of these kinks are written to kinks[0] and
+    kinks[1], from (n_classes − 1) start on.
     """
     work = np.empty(_ROWS_PER_BLOCK), np.empty((2, _ROWS_PER_BLOCK), np.intp)
-    return _set_kinks(rows, start, stop, S, T, low, high, kinks, *work)
+    return _set_kinks(rows, start, stop, *lines, *interval, kinks, *work)
 
 
 @compiled
