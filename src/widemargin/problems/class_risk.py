@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._runtime.compile import SUMS, compiled
+from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, split
 from widemargin.problems.line_search import SampledKinks, stride_of_sample, zero_by_kinks
-from widemargin.problems.row_risk import Step, axpby, joined_kinks
+from widemargin.problems.row_risk import Step, axpby, dot, joined_kinks
 
 _SCORES_PER_SAMPLED_ROW = 8  # with more classes, a sample for the line search has fewer rows
 _LIKELY_STEPS = 4.0  # times the last step of a line search, up to which kinks are collected first
@@ -128,7 +128,7 @@ def _set_slopes(rows, start, stop, S, C, numbers, classes):
         for m in range(S.shape[0]):
             C[m, first : first + n] = 0.0
             _compare_losses(m, S[m, first : first + n], label, own, largest, worst)
-        total += _dot(cost, largest)
+        total += dot(cost, largest)
         for i in range(n):  # adds zero if both are the same class; a branch could not be predicted
             C[np.uint64(worst[i]), np.uint64(first + i)] += cost[i]
             C[np.uint64(label[i]), np.uint64(first + i)] -= cost[i]
@@ -143,15 +143,6 @@ def _compare_losses(m, scores, label, own, largest, worst):
         is_larger = (loss > largest[i]) & (label[i] != m)
         largest[i] = loss if is_larger else largest[i]
         worst[i] = m if is_larger else worst[i]
-
-
-@compiled(fastmath=SUMS)
-def _dot(a, b):
-    """Return <a, b>."""
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
 
 
 def _collect_kinks(rows, start, stop, lines, interval, kinks):

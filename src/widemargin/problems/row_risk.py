@@ -281,6 +281,15 @@ def product_of_sizes(a, b):
 
 
 @compiled(fastmath=SUMS)
+def dot(a, b):
+    """Return <a, b>."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@compiled(fastmath=SUMS)
 def _sum_of_sizes(a, b):
     """Return Σ |a_i b_i|."""
     total = 0.0
