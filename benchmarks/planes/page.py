@@ -24,7 +24,8 @@ fit_intercept=False, tol=1e-3)`. *Best*: the better number of threads of each.""
         "Several classes at once, against msvmocas",
         """Crammer and Singer's problem: seconds to a certified relative gap of 0.01, one thread. Theirs:
 `msvmocas -r 0.01 -c C`, version 0.97, its ocas_time. Ours: `LinearSVC(multi_class="crammer_singer",
-fit_intercept=False, tol=0.01)` with `solver="ocas"` and `"auto"`. C is given as a multiple of 1 / mean |x|².""",
+fit_intercept=False, tol=0.01)` with `solver="ocas"`, with `"dcd"`, sweeps over the dual variables of Crammer and
+Singer's problem, and with `"auto"`. C is given as a multiple of 1 / mean |x|².""",
     ),
     "plain": (
         "OCAS against plain cutting planes (OCAS, Table 2)",

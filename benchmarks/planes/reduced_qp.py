@@ -57,8 +57,10 @@ def record(name, C, solver, sizes, limit):
                 kept.append(Recorded(G, b, self.v[1:].copy(), before, pending.pop(0)))
             return super().solve(accuracy)
 
-    before = methods.ReducedProblem, methods._MAX_IDLE_ITERATIONS, methods._MAX_IDLE_PLANES
-    methods.ReducedProblem, methods._MAX_IDLE_ITERATIONS, methods._MAX_IDLE_PLANES = Recorder, 10**9, 10**9
+        def in_use(self):
+            return np.ones(self.n_planes, bool)  # no plane is dropped
+
+    before, methods.ReducedProblem = methods.ReducedProblem, Recorder
     model = LinearSVC(
         loss="hinge", C=C, fit_intercept=False, solver=solver, tol=1e-9,
         max_iter=max(sizes), max_seconds=limit, n_jobs=2,
@@ -66,7 +68,7 @@ def record(name, C, solver, sizes, limit):
     try:
         model.fit(*part(name))
     finally:
-        methods.ReducedProblem, methods._MAX_IDLE_ITERATIONS, methods._MAX_IDLE_PLANES = before
+        methods.ReducedProblem = before
     return kept
 
 

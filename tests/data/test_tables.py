@@ -38,19 +38,19 @@ def with_constant(X, constant):
 def test_tables_are_the_products(container, constant, n_outputs, X, rng):
     matrix, full = Matrix(container(X), constant), with_constant(X, constant)
     W = rng.standard_normal((n_outputs, full.shape[1]))
-    C = rng.standard_normal((len(X), n_outputs)) * (rng.random((len(X), n_outputs)) < 0.3)
-    assert_allclose(matrix.score_table(W), full @ W.T, atol=1e-12)
-    assert_allclose(matrix.combine_table(C), C.T @ full, atol=1e-12)
+    C = rng.standard_normal((n_outputs, len(X))) * (rng.random((n_outputs, len(X))) < 0.3)
+    assert_allclose(matrix.score_table(W), W @ full.T, atol=1e-12)
+    assert_allclose(matrix.combine_table(C), C @ full, atol=1e-12)
 
 
 def test_more_outputs_than_entries_of_a_block_are_summed(X, rng):
-    C = rng.standard_normal((len(X), 5000)) * (rng.random((len(X), 5000)) < 0.01)
-    assert_allclose(Matrix(X).combine_table(C), C.T @ X, atol=1e-12)
+    C = rng.standard_normal((5000, len(X))) * (rng.random((5000, len(X))) < 0.01)
+    assert_allclose(Matrix(X).combine_table(C), C @ X, atol=1e-12)
 
 
 def test_tables_do_not_depend_on_threads(rng):
     X = rng.standard_normal((20_000, 20))
-    W, C = rng.standard_normal((8, 21)), rng.standard_normal((20_000, 8)) * (rng.random((20_000, 8)) < 0.3)
+    W, C = rng.standard_normal((8, 21)), rng.standard_normal((8, 20_000)) * (rng.random((8, 20_000)) < 0.3)
     one, two = Matrix(X, 1.0), Matrix(X, 1.0)
     assert len(one._table_ranges(8)) > 1
     assert_array_equal(one.score_table(W, 1), two.score_table(W, 2))
@@ -65,16 +65,15 @@ def test_tables_of_blocks_are_those_of_memory(container, memory, X, rng, tmp_pat
     assert streamed.blocks.n_blocks > 2
     W = rng.standard_normal((4, 10))
     for share in (0.05, 0.5, 0.0):
-        C = rng.standard_normal((70, 4)) * (rng.random((70, 4)) < share)
-        assert_allclose(streamed.combine_table(C, 2), C.T @ with_constant(X, 2.0), atol=1e-12)
-    assert_allclose(streamed.score_table(W, 2), with_constant(X, 2.0) @ W.T, atol=1e-12)
+        C = rng.standard_normal((4, 70)) * (rng.random((4, 70)) < share)
+        assert_allclose(streamed.combine_table(C, 2), C @ with_constant(X, 2.0), atol=1e-12)
+    assert_allclose(streamed.score_table(W, 2), W @ with_constant(X, 2.0).T, atol=1e-12)
 
 
 @EACH_CONTAINER
 def test_a_stacked_matrix_is_the_matrix_of_all_scores(container, X, rng):
     stacked = StackedMatrix(Matrix(container(X), 2.0), 3)
-    whole = np.kron(with_constant(X, 2.0), np.eye(3))  # weights by column, then by output
-    whole = whole.reshape(len(whole), 10, 3).transpose(0, 2, 1).reshape(len(whole), 30)
+    whole = np.kron(np.eye(3), with_constant(X, 2.0))
     w, c = rng.standard_normal(30), rng.standard_normal(210)
     assert (stacked.n_rows, stacked.n_columns) == whole.shape
     assert_allclose(stacked.scores(w), whole @ w, atol=1e-12)

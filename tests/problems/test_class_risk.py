@@ -14,7 +14,7 @@ EACH_SIZE = pytest.mark.parametrize(("n", "n_classes"), [(40, 2), (40, 3), (25, 
 
 def losses(label, cost, scores):
     """Return the loss of each row, as the formula says it."""
-    S = scores.reshape(len(label), -1)
+    S = scores.reshape(-1, len(label)).T
     own = S[np.arange(len(label)), label][:, None]
     margin = (np.arange(S.shape[1]) != label[:, None]) + S - own
     return cost * margin.max(axis=1)
@@ -32,7 +32,7 @@ def stated(rng, n, n_classes, *, ties=False):
 def all_kinks(label, s, t):
     """Return every k > 0 at which two lines of a row cross: the kinks of a row are among them."""
     n_classes = len(s) // len(label)
-    S, T = s.reshape(-1, n_classes), t.reshape(-1, n_classes)
+    S, T = (scores.reshape(n_classes, -1).T for scores in (s, t))
     a = (np.arange(n_classes) != label[:, None]) + S
     with np.errstate(divide="ignore", invalid="ignore"):
         places = [(a[:, i] - a[:, j]) / (T[:, j] - T[:, i]) for i, j in combinations(range(n_classes), 2)]
@@ -52,7 +52,7 @@ def test_the_value_is_the_sum_of_the_losses_and_planes_lie_below(n, n_classes, t
     for scale in (1e-3, 0.1, 1.0, 10.0):
         other = s + scale * rng.standard_normal(len(s))
         assert losses(label, cost, other).sum() >= value + c @ (other - s) - 1e-10
-    np.testing.assert_allclose(c.reshape(n, n_classes).sum(axis=1), 0.0)
+    np.testing.assert_allclose(c.reshape(n_classes, n).sum(axis=0), 0.0)
 
 
 @EACH_SIZE
@@ -102,6 +102,18 @@ def test_a_step_is_the_best_of_all_breakpoints_and_of_a_fine_grid(n, n_classes, 
         np.testing.assert_allclose(step.scores, s + step.k * t)
         assert step.risk == pytest.approx(losses(label, cost, step.scores).sum(), rel=1e-12, abs=1e-12)
         assert height(step.k) <= lowest + 1e-9 * max(1.0, abs(lowest))
+
+
+@pytest.mark.parametrize("factor", [1e-3, 0.1, 10.0, 1e3])
+def test_a_step_much_shorter_or_longer_than_the_last_one_is_found(factor, rng):
+    label, cost, s, t = stated(rng, 40, 4)
+    risk = ClassRisk(label, cost, 4)
+    risk.step(s, t, 5.0, -3.0)
+    again, fresh = (
+        one.step(s, t / factor, 5.0 / factor**2, -3.0 / factor) for one in (risk, ClassRisk(label, cost, 4))
+    )
+    assert fresh.k > 0.0
+    assert again.k == pytest.approx(fresh.k, rel=1e-12)
 
 
 def test_a_line_search_by_sampling_is_exact_and_does_not_depend_on_threads(rng):

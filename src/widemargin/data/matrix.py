@@ -10,7 +10,7 @@ second compilation. Indices are viewed as unsigned integers, so that compiled co
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from threading import Lock
 from typing import Any, Self
 
@@ -184,15 +184,15 @@ class Matrix:
         return parts.sum(axis=0) if len(parts) > 1 else parts[0]
 
     def score_table(self, W: Floats, n_jobs: int | None = 1, out: Floats | None = None) -> Floats:
-        """Return X W', a line of scores for each row of X; it is written to `out` if given."""
-        out, panels = np.empty((self.n_rows, len(W))) if out is None else out, panels_of(W)
+        """Return W X', a line of scores for each row of W; it is written to `out` if given."""
+        out, panels = np.empty((len(W), self.n_rows)) if out is None else out, panels_of(W)
         tasks = [(self.rows, panels, *ends, out) for ends in self.ranges()]
         run(set_score_table, tasks, threads_for(n_jobs, len(W) * self.n_stored))
         return out
 
     def combine_table(self, C: Floats, n_jobs: int | None = 1) -> Floats:
-        """Return C'X in float64, a line for each column of C; the same to the last bit for any number of threads."""
-        ranges, n_outputs = self._table_ranges(C.shape[1]), C.shape[1]
+        """Return C X in float64, a line for each line of C; the same to the last bit for any number of threads."""
+        ranges, n_outputs = self._table_ranges(len(C)), len(C)
         parts = np.zeros((len(ranges), n_outputs, self.n_columns))
         tasks = [(self.rows, C, *ends, part) for ends, part in zip(ranges, parts, strict=True)]
         run(add_combinations, tasks, threads_for(n_jobs, n_outputs * self.n_stored))
@@ -340,7 +340,7 @@ class Matrix:
         """Return n_jobs, or 1 if a pass over the rows takes so little time that threads are not worth it."""
         return threads_for(n_jobs, self.n_stored)
 
-    def ranges(self, max_ranges: int = _MAX_RANGES) -> list[tuple[int, int]]:
+    def ranges(self, max_ranges: int = _MAX_RANGES) -> tuple[tuple[int, int], ...]:
         """Divide the rows into (start, stop) ranges for threads; their number depends on the data only."""
         return ranges_of_rows(self.n_rows, self.n_stored, max_ranges)
 
@@ -350,9 +350,10 @@ def threads_for(n_jobs: int | None, n_stored: int) -> int | None:
     return n_jobs if n_stored >= _VALUES_WORTH_THREADS else 1
 
 
-def ranges_of_rows(n_rows: int, n_stored: int, max_ranges: int = _MAX_RANGES) -> list[tuple[int, int]]:
+@lru_cache(maxsize=64)
+def ranges_of_rows(n_rows: int, n_stored: int, max_ranges: int = _MAX_RANGES) -> tuple[tuple[int, int], ...]:
     """Divide rows with so many stored values into (start, stop) ranges for threads."""
-    return split(n_rows, min(max_ranges, -(-(n_stored + n_rows) // _VALUES_PER_RANGE)))
+    return tuple(split(n_rows, min(max_ranges, -(-(n_stored + n_rows) // _VALUES_PER_RANGE))))
 
 
 def _real_type(dtype):

@@ -1,10 +1,11 @@
 """`StackedMatrix`: X for several weight vectors at once, as one matrix of all scores and all weights.
 
-With m outputs, w are m weight vectors one after the other, and the scores of X w are those of the first row of X by all
-outputs, then those of the second row, and so on: n_rows and n_columns are m times those of X. So a method that knows
+With m outputs, w are m weight vectors one after the other, and the scores of X w are those of all rows of X by the
+first output, then those by the second, and so on: n_rows and n_columns are m times those of X. So a method that knows
 `scores(w)` and `combine(c)` fits several outputs together, and makes one pass over X for all of them.
 """
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class StackedMatrix:
         """Number of terms of a score, at most."""
         return self.X.longest_row
 
-    @property
+    @cached_property
     def longest_sum(self) -> int:
         """Largest number of terms added sequentially in an entry of `combine`."""
         return self.X.longest_table_sum(self.n_outputs)
@@ -69,11 +70,11 @@ class StackedMatrix:
             return None
         if norms.strides == (0,) and len(norms):
             return np.broadcast_to(norms[0], self.n_rows)
-        return np.repeat(norms, self.n_outputs)
+        return np.tile(norms, self.n_outputs)
 
     def weights(self, w: Floats) -> Floats:
         """Return the weight vectors as the rows of an array."""
         return np.ascontiguousarray(w, dtype=np.float64).reshape(self.n_outputs, self.X.n_columns)
 
     def _table(self, scores):
-        return scores.reshape(self.X.n_rows, self.n_outputs)
+        return scores.reshape(self.n_outputs, self.X.n_rows)

@@ -19,7 +19,7 @@ from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.threads import run
 from widemargin.kernels.exponential import fast_exp, fast_log
 from widemargin.problems.losses import unit_log1p
-from widemargin.problems.row_risk import BLOCK_ROWS, ranges_of
+from widemargin.problems.row_risk import BLOCK_ROWS, dot, ranges_of
 from widemargin.problems.smoothed_risk import RiskSums, SmoothedRisk
 
 _SMALLEST_FRACTION = 1e-300  # of an interval, whose logarithm is taken for smaller ones
@@ -124,7 +124,7 @@ def _evaluate(rows, start, stop, s, b, q):
         part = _sum_losses(target, lower, upper, rows.entropy, s[here], q[here])
         _set_slopes(target, lower, upper, rows.entropy, s[here], b[here], q[here])
         loss += part
-        linear += part + _dot(b[here], s[here])
+        linear += part + dot(b[here], s[here])
     return loss, linear
 
 
@@ -153,15 +153,6 @@ def _set_slopes(target, lower, upper, entropy, s, b, q):
         width, fraction = upper[i] - lower[i], q[i] / (1.0 + q[i])
         b[i] = upper[i] - width * fraction if target[i] - s[i] > 0.0 else lower[i] + width * fraction
         q[i] = width / entropy * fraction * (1.0 - fraction)
-
-
-@compiled(fastmath=SUMS)
-def _dot(a, b):
-    """Return <a, b>."""
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
 
 
 @compiled(fastmath=SUMS)

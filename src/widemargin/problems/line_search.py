@@ -38,13 +38,14 @@ class SampledKinks(NamedTuple):
     stride: int
 
 
-def zero_by_kinks(kinks_in, sample, curvature, slope, k_min):
+def zero_by_kinks(kinks_in, sample, curvature, slope, k_min, likely=np.inf):
     """Return (k, fraction): the k >= k_min where the slope of φ changes its sign, for hinges that are not squared.
 
     `kinks_in(low, high)` returns what `RowRisk.kinks_in` does. `sample` are SampledKinks beyond k_min, or None if there
-    are few rows. If k is a kink, `fraction` is the fraction of its jump that lies below zero.
+    are few rows; k is then looked for up to `likely` first. If k is a kink, `fraction` is the fraction of its jump that
+    lies below zero.
     """
-    low, high = (k_min, np.inf) if sample is None else sampled_interval(sample, curvature, slope, k_min)
+    low, high = (k_min, likely) if sample is None else sampled_interval(sample, curvature, slope, k_min)
 
     def search(*interval):
         slope_before, places, jumps = kinks_in(*interval)

@@ -23,6 +23,7 @@ kink, we choose the subgradient whose entries sum to −dual_sum, which is 0 but
 subgradient for every intercept. The minimum may be negative if dual_sum is not 0.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +78,8 @@ class RowRisk:
         Its losses must be sums of hinges, or sums of squared hinges; X is not used.
     n_jobs : int or None
     """
+
+    STATE = ()  # what a checkpoint keeps: nothing that cannot be computed again
 
     def __init__(self, problem, n_jobs=1):
         self.squared, self.dual_sum = problem.is_squared, problem.dual_sum
@@ -161,7 +164,8 @@ def joined_kinks(kinks, firsts, found):
     """
     n = 0
     for first, (_, count) in zip(firsts, found, strict=True):
-        kinks[:, n : n + count] = kinks[:, first : first + count]
+        if n < first:
+            kinks[:, n : n + count] = kinks[:, first : first + count]
         n += count
     return sum(slope for slope, _ in found), *kinks[:, :n]
 
@@ -200,6 +204,7 @@ class BracketedStep:
     """
 
     slopes_per_scale = 2.0  # upper bound of Σ |c_i| of every subgradient, relative to `scale`
+    STATE = ()  # what a checkpoint keeps: nothing that cannot be computed again
     depends_on_intercept = True  # whether adding a number to all scores changes R
 
     _last = (None, 0.0, None)  # scores, R, c
@@ -254,9 +259,10 @@ class FreeInterceptRisk(BracketedStep):
         return self._risk.minimise_over_intercept(s)[0]
 
 
+@lru_cache(maxsize=64)
 def ranges_of(n_rows):
     """Return (start, stop) ranges of rows for threads that do little work per row: one range, or an even number."""
-    return split(n_rows, 2 * -(-n_rows // (2 * _ROWS_PER_TASK)) if n_rows > _ROWS_PER_TASK else 1)
+    return tuple(split(n_rows, 2 * -(-n_rows // (2 * _ROWS_PER_TASK)) if n_rows > _ROWS_PER_TASK else 1))
 
 
 def _moved(s, t, k, out=None):
@@ -272,6 +278,15 @@ def product_of_sizes(a, b):
         parts = [slice(first, first + _ROWS_OF_SIZES) for first in range(0, len(a), _ROWS_OF_SIZES)]
         return abs(float(b[0])) * float(sum(np.abs(a[part]).sum() for part in parts))
     return float(_sum_of_sizes(a, b))
+
+
+@compiled(fastmath=SUMS)
+def dot(a, b):
+    """Return <a, b>."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
 
 
 @compiled(fastmath=SUMS)

@@ -6,13 +6,16 @@ classes, and rows may be in memory, in blocks on disk or on a cluster. Dual coor
 `chosen` takes cutting planes for rows that are not in memory, for checkpoints, and where they were measured to be
 faster: if the mean of cost_i |x_i|², about the number of coordinate steps from zero to the bound of a dual variable, is
 1 or more, there are more rows than columns, and X is not small. Seconds of processor time to a gap of 1e-4, without
-intercept, as planes / sweeps, one run each on a busy machine; at > a limit ended the fit:
+intercept, as planes / sweeps, one run each on a busy machine; at > a limit of 5 s ended the fit:
 
-    | data           | mean 0.02 .. 0.2 | 1.3 .. 2.3  | 13 .. 23    | 130 .. 230  |
-    |----------------|------------------|-------------|-------------|-------------|
-    | dna.scale      |                  | 0.30 / 0.23 | 0.71 / 1.01 | 0.82 / 2.73 |
-    | satimage.scale | 0.05 / 0.07      | 0.10 / 0.31 | 0.18 / 1.61 | 0.46 / >2.3 |
-    | letter.scale   | 1.32 / 0.71      | 1.74 / >2.0 |             |             |
+    | data           | mean 0.01     | 0.1           | 1             | 10            | 100          |
+    |----------------|---------------|---------------|---------------|---------------|--------------|
+    | dna.scale      | 0.004 / 0.004 | 0.006 / 0.009 | 0.024 / 0.049 | 0.098 / 0.282 | 0.16 / 1.31  |
+    | satimage.scale | 0.008 / 0.007 | 0.012 / 0.017 | 0.020 / 0.093 | 0.036 / 0.645 | 0.07 / >5    |
+    | pendigits      | 0.033 / 0.012 | 0.046 / 0.043 | 0.071 / 0.267 | 0.115 / 1.912 | 0.20 / >5    |
+    | letter.scale   | 0.239 / 0.075 | 0.284 / 0.234 | 0.399 / 1.043 | 0.582 / >5    | 1.09 / >5    |
+
+To a gap of 1e-2 sweeps take up to half the time of planes at a mean of 1, and planes half the time of sweeps at 10.
 """
 
 import numpy as np

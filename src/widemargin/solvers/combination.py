@@ -38,12 +38,12 @@ class Combination:
         self.vector, self._n_updates, self.n_read, self.size = np.zeros(X.n_columns), 0, 0.0, 0.0
 
     def update(self, c, scores):
-        """Set the coefficients and X'c; return the inner product <c, scores>.
+        """Set the coefficients and X'c; return <c, scores> and Σ |c_i scores_i|.
 
         X'c is computed from the changes or from c itself, whichever has fewer nonzero entries.
         """
         tasks = [(c, self.c, scores, *ends, self._change) for ends in self._ranges]
-        n_changed, n_nonzero, inner = np.sum(run(_compare, tasks, self._n_jobs), axis=0)
+        n_changed, n_nonzero, inner, magnitude = map(sum, zip(*run(_compare, tasks, self._n_jobs), strict=True))
         if n_changed < n_nonzero and self._n_updates < _UPDATES_BEFORE_RECOMPUTING:
             self.vector = self.vector + self._X.combine(self._change, self._n_jobs)
             self.size += self._size_of(self._change)
@@ -52,7 +52,7 @@ class Combination:
             self.vector, self._n_updates = self._X.combine(c, self._n_jobs), 0
             self.size = self._size_of(c)
         self.n_read += min(n_changed, n_nonzero)
-        return inner
+        return inner, magnitude
 
     def _size_of(self, c):
         return 0.0 if self._norms is None else product_of_sizes(c, self._norms)
@@ -62,24 +62,27 @@ class Combination:
 def _compare(c, last, scores, start, stop, change):
     """Set change = c − last and last = c for start <= i < stop.
 
-    Returns the number of entries that have changed, the number of nonzero entries of c, and <c, scores>.
+    Returns the number of entries that have changed, the number of nonzero entries of c, <c, scores>, and the sum of the
+    sizes of its terms.
     """
-    n_changed, n_nonzero, inner = 0, 0, 0.0
+    n_changed, n_nonzero, inner, magnitude = 0, 0, 0.0, 0.0
     for first in range(start, stop, BLOCK_ROWS):
         here = slice(first, min(first + BLOCK_ROWS, stop))
-        inner += _dot(c[here], scores[here])
+        dot = _dot(c[here], scores[here])
+        inner, magnitude = inner + dot[0], magnitude + dot[1]
         counts = _replace(c[here], last[here], change[here])
         n_changed, n_nonzero = n_changed + counts[0], n_nonzero + counts[1]
-    return n_changed, n_nonzero, inner
+    return n_changed, n_nonzero, inner, magnitude
 
 
 @compiled(fastmath=SUMS)
 def _dot(a, b):
-    """Return <a, b>."""
-    total = 0.0
+    """Return <a, b>, and the sum of the sizes of its terms."""
+    total, size = 0.0, 0.0
     for i in range(a.size):
         total += a[i] * b[i]
-    return total
+        size += abs(a[i] * b[i])
+    return total, size
 
 
 @compiled

@@ -16,7 +16,7 @@ from widemargin.problems.measures import MeasureRisk
 from widemargin.problems.ranking import PairRisk
 from widemargin.problems.row_risk import FreeInterceptRisk, RowRisk
 from widemargin.solvers.contract import Settings, Status
-from widemargin.solvers.cutting_planes import methods
+from widemargin.solvers.cutting_planes import methods, reduced_qp
 from widemargin.solvers.cutting_planes.plane_store import RowPlanes, SparsePlanes
 from widemargin.solvers.registry import LINEAR_SOLVERS, RISK_SOLVERS
 
@@ -164,8 +164,8 @@ def test_removing_planes_changes_neither_bounds_nor_solution(solve, clouds, monk
     X, sign, cost = clouds
     problem = classification.hinge(Matrix(X), sign, 10 * cost)
     all_kept = solve(problem, Settings(tol=1e-4, max_iter=None))
-    monkeypatch.setattr(methods, "_MAX_IDLE_ITERATIONS", 5)
-    monkeypatch.setattr(methods, "_MAX_IDLE_PLANES", 3)
+    monkeypatch.setattr(reduced_qp, "_MAX_IDLE_SOLVES", 5)
+    monkeypatch.setattr(reduced_qp, "_MAX_IDLE_PLANES", 3)
     few_kept = solve(problem, Settings(tol=1e-4, max_iter=None))
     assert (np.diff(few_kept.history["dual"]) >= 0.0).all()
     assert few_kept.primal == pytest.approx(all_kept.primal, rel=2e-4)

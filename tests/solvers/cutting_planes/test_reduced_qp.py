@@ -5,6 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from widemargin.data.matrix import Matrix
+from widemargin.solvers.cutting_planes import reduced_qp
 from widemargin.solvers.cutting_planes.plane_store import DensePlanes, RowPlanes, SparsePlanes, plane_store_for
 from widemargin.solvers.cutting_planes.reduced_qp import ReducedProblem
 
@@ -80,6 +81,31 @@ def test_planes_without_weight_can_be_removed(rng):
     chosen = np.concatenate([A[kept[1:]], new[np.newaxis]])
     reduced.solve(0.0)
     assert relative_gap(chosen, np.append(b[kept[1:]], 1.0), reduced.v) <= 1e-10
+
+
+def test_planes_that_are_idle_for_long_are_not_in_use(rng, monkeypatch):
+    monkeypatch.setattr(reduced_qp, "_MAX_IDLE_SOLVES", 6)
+    monkeypatch.setattr(reduced_qp, "_MAX_IDLE_PLANES", 4)
+    reduced, planes, idle = ReducedProblem(), DensePlanes(8), {0: -np.inf}
+    for _ in range(40):
+        reduced.add(planes.add(rng.standard_normal(8)), rng.standard_normal(), 2.0, 3.0)  # 0 with the zero plane
+        reduced.solve(0.0)
+        linear, of_vectors, of_offsets = reduced.count_use()
+        assert linear == pytest.approx(reduced.linear_term(), rel=1e-12)
+        total = reduced.v[1:].sum()  # the zero plane has no rounding errors
+        assert (of_vectors, of_offsets) == pytest.approx((2.0 * total, 3.0 * total), rel=1e-12)
+        for plane, weight in enumerate(reduced.v):
+            idle[plane] = min(idle.get(plane, 0), 0) if weight > 0.0 else idle.get(plane, 0) + 1
+        in_use = reduced.in_use()
+        assert in_use[0]
+        assert in_use[reduced.v > 0.0].all()
+        assert all(idle[plane] < 6 for plane in np.flatnonzero(in_use))
+        left_out = [idle[plane] for plane in np.flatnonzero(~in_use)]
+        waiting = [idle[plane] for plane in np.flatnonzero(in_use) if idle[plane] > 0]
+        assert max(waiting, default=0) <= min(left_out, default=np.inf)
+        assert len(waiting) >= 4 or min(left_out, default=6) >= 6
+        assert len(waiting) <= 4 or len(set(waiting)) < len(waiting)  # of planes idle for as long, all or none
+    assert not in_use.all()
 
 
 def test_the_first_plane_determines_the_kind_of_storage():

@@ -76,7 +76,7 @@ class ResidentMatrix(StreamedMatrix):
         self._pass(work, range(self.blocks.n_blocks), n_jobs)
         return out
 
-    def ranges(self) -> list[tuple[int, int]]:
+    def ranges(self) -> tuple[tuple[int, int], ...]:
         """Divide the rows into (start, stop) ranges for threads, as a Matrix does."""
         return ranges_of_rows(self.n_rows, self.n_stored)
 

@@ -135,19 +135,25 @@ class StreamedMatrix:
         return self._scaled_combination(total)
 
     def score_table(self, W: Floats, n_jobs: int | None = 1, out: Floats | None = None) -> Floats:
-        """Return X W', a line of scores for each row of X, in one pass; it is written to `out` if given."""
-        out = np.empty((self.n_rows, len(W))) if out is None else out
+        """Return W X', a line of scores for each row of W, in one pass; it is written to `out` if given."""
+        out = np.empty((len(W), self.n_rows)) if out is None else out
         panels = panels_of(np.stack([self._weights(w) for w in W]))
 
         def work(k, block, start, stop):
-            set_score_table(self._rows(block.rows), panels, 0, stop - start, out[start:stop])
+            part = np.empty((len(W), stop - start))
+            set_score_table(self._rows(block.rows), panels, 0, stop - start, part)
+            out[:, start:stop] = part
 
         self._pass(work, range(self.blocks.n_blocks), n_jobs)
         return out
 
     def combine_table(self, C: Floats, n_jobs: int | None = 1) -> Floats:
-        """Return C'X in float64, a line for each column of C; the same to the last bit for any number of threads."""
-        total = self._sum_over(C, (C.shape[1], self._n_raw), add_combinations, n_jobs)
+        """Return C X in float64, a line for each line of C; the same to the last bit for any number of threads."""
+
+        def add(rows, part, start, stop, total):
+            add_combinations(rows, np.ascontiguousarray(part.T), start, stop, total)
+
+        total = self._sum_over(C.T, (len(C), self._n_raw), add, n_jobs)
         return total if self.scaling is None else np.stack([self._scaled_combination(one) for one in total])
 
     def longest_table_sum(self, n_outputs: int) -> int:

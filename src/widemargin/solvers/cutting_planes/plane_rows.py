@@ -48,7 +48,7 @@ class PlaneRows:
         |x_i|² if they are known already.
     """
 
-    STATE = ("_best", "_combination")
+    STATE = ("_best", "_combination", "_risk")
 
     def __init__(self, problem, n_jobs, norms=None):
         self._X, self._n_jobs, self._risk = problem.X, n_jobs, _risk_of(problem, n_jobs)
@@ -155,15 +155,16 @@ class PlaneRows:
 
     def _plane(self, scores, risk, c):
         read_before = self._combination.n_read
-        inner = self._combination.update(c, scores)
+        inner, magnitude = self._combination.update(c, scores)
         return PlaneSums(
-            risk, inner, self._combination.vector, self._magnitude(c, scores), self._combination.size,
+            risk, inner, self._combination.vector, magnitude + self._largest_term, self._combination.size,
             self._combination.n_read - read_before,
         )  # fmt: skip
 
-    def _magnitude(self, c, scores):
-        """Return Σ |c_i| |s_i|, and with a `dual_sum` also the size of the term that this adds to the risk."""
-        return product_of_sizes(c, scores) + getattr(self._risk, "largest_term", 0.0)
+    @property
+    def _largest_term(self):
+        """The size of the term that a `dual_sum` adds to the risk; it belongs to the `magnitude` of a plane."""
+        return getattr(self._risk, "largest_term", 0.0)
 
     @property
     def coefficients(self):
@@ -180,7 +181,8 @@ class PlaneRows:
         """Return the PointSums of weights, from newly computed scores."""
         scores = self._X.scores(w, self._n_jobs)
         risk, c = self._risk.subgradient(scores)
-        return PointSums(risk, product_of_sizes(c, self._lengths), self._magnitude(c, scores))
+        magnitude = product_of_sizes(c, scores) + self._largest_term
+        return PointSums(risk, product_of_sizes(c, self._lengths), magnitude)
 
 
 def _risk_of(problem, n_jobs):

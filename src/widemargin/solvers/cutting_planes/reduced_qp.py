@@ -21,6 +21,8 @@ Measured on the problems of real runs (`benchmarks/reduced_qp.py`), milliseconds
 2.9 and 297, gaps up to 5e-4; quadprog 6.7 and 1700, and wrong by a tenth where G is singular; clarabel 13 and 421.
 """
 
+import math
+
 import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
@@ -28,6 +30,8 @@ from widemargin._runtime.compile import SUMS, compiled
 _DEPENDENCE_TOL = 1e-11  # a plane is dependent if its part orthogonal to the others has a smaller square, against G_kk
 _OPTIMALITY_TOL = 1e-13  # relative to the terms of the objective: smaller violations are due to rounding
 _INITIAL_CAPACITY = 16  # planes
+_MAX_IDLE_SOLVES = 50  # in which a plane has had no weight, from which on it is not in use
+_MAX_IDLE_PLANES = 25  # planes without weight that are in use all the same
 _SIGMA_RANGE = 10.0  # factor between σ and its best value at which the factor is computed again
 _MIN_SIGMA_PER_OFFSET = 1e-4  # σ / largest |b|, at least
 _SMALLEST_SIGMA = 1e-150  # whose inverse is finite, and so are sums of its squares
@@ -54,16 +58,17 @@ class ReducedProblem:
     """
 
     STATE = (
-        "_capacity", "_G", "_b", "_v", "n_planes", "value", "_support", "_n_support", "_sigma", "_n_solved", "_factor",
-        "_workspace",
+        "_capacity", "_G", "_b", "_v", "_idle", "_errors", "n_planes", "value", "_support", "_n_support", "_sigma",
+        "_n_solved", "_factor", "_workspace",
     )  # fmt: skip
 
     def __init__(self, *, has_zero_plane=True):
         self._capacity = _INITIAL_CAPACITY
         self._G = np.zeros((_INITIAL_CAPACITY, _INITIAL_CAPACITY))
-        self._b = np.zeros(_INITIAL_CAPACITY)
-        self._v = np.zeros(_INITIAL_CAPACITY)
-        self._v[0] = 1.0
+        self._b, self._v = np.zeros((2, _INITIAL_CAPACITY))
+        self._idle = np.zeros(_INITIAL_CAPACITY)  # solves since a plane had weight; −∞ for the zero plane
+        self._errors = np.zeros((_INITIAL_CAPACITY, 2))
+        self._v[0], self._idle[0] = 1.0, -np.inf if has_zero_plane else 0.0
         self.n_planes = int(has_zero_plane)
         self.value = 0.0
         self._support = np.zeros(_INITIAL_CAPACITY, np.int64)
@@ -75,8 +80,11 @@ class ReducedProblem:
         """The weights of the planes."""
         return self._v[: self.n_planes]
 
-    def add(self, products, offset):
-        """Add a plane, given by its inner products with all planes so far and with itself, and its offset b.
+    def add(self, products, offset, vector_error=0.0, offset_error=0.0):
+        """Add a plane, given by its inner products with planes and with itself, its offset b, and bounds on errors.
+
+        The inner products are those with the planes added last; with planes before them, such as the zero plane, they
+        are 0. The bounds are those of the rounding errors in |a| and in b.
 
         Raises
         ------
@@ -84,12 +92,19 @@ class ReducedProblem:
             If one of the numbers is not finite.
         """
         k = self.n_planes
-        if not (np.isfinite(products).all() and np.isfinite(offset)):
+        if not (np.isfinite(products).all() and math.isfinite(offset)):
             raise FloatingPointError(f"Plane {k} is not finite: its inner products or its offset overflow.")
         if k == self._capacity:
             self._set_capacity(2 * k)
-        self._G[k, : k + 1] = self._G[: k + 1, k] = products
-        self._b[k], self._v[k] = offset, float(k == 0)
+        first = k + 1 - len(products)
+        self._G[k, :first] = self._G[:first, k] = 0.0
+        self._G[k, first : k + 1] = self._G[first : k + 1, k] = products
+        self._b[k], self._v[k], self._idle[k], self._errors[k] = (
+            offset,
+            float(k == 0),
+            0.0,
+            (vector_error, offset_error),
+        )
         self.n_planes += 1
 
     def keep(self, kept):
@@ -103,7 +118,8 @@ class ReducedProblem:
         new_index[kept] = np.arange(n_kept)
         self._support[: self._n_support] = new_index[self._support[: self._n_support]]
         self._G[:n_kept, :n_kept] = self._G[np.ix_(kept, kept)]
-        self._b[:n_kept], self._v[:n_kept] = self._b[kept], self._v[kept]
+        for array in (self._b, self._v, self._idle, self._errors):
+            array[:n_kept] = array[kept]
         self.n_planes = n_kept
 
     def solve(self, accuracy):
@@ -131,11 +147,22 @@ class ReducedProblem:
         While a zero plane has all the weight, v'Gv after the next step is about the smaller of G_kk and b_k. Weights
         are differences of numbers of the size b/σ: if σ is much smaller than b, they suffer from cancellation.
         """
+        mean_square, largest_square, lowest, highest = _sizes(self._G, self._b, self._v, self.n_planes)
+        sigma = mean_square or max(min(largest_square, highest), 0.0) or largest_square or 1.0
+        return max(sigma, _MIN_SIGMA_PER_OFFSET * max(highest, -lowest), _SMALLEST_SIGMA)
+
+    def count_use(self):
+        """Note which planes have weight; return b'v, and the sums of the planes' errors in |a| and in b, by weight."""
         m = self.n_planes
-        squares = self._G.diagonal()[:m]
-        likely = min(float(squares.max()), float(self._b[:m].max()))
-        sigma = float(squares @ self.v) or max(likely, 0.0) or float(squares.max()) or 1.0
-        return max(sigma, _MIN_SIGMA_PER_OFFSET * float(np.abs(self._b[:m]).max()), _SMALLEST_SIGMA)
+        return _count_use(self._b[:m], self._v[:m], self._idle[:m], self._errors[:m])
+
+    def in_use(self):
+        """Return for each plane whether it has had weight lately, or is among the few that have had it last."""
+        idle = self._idle[: self.n_planes]
+        is_in_use = idle < _MAX_IDLE_SOLVES
+        if np.count_nonzero(idle[is_in_use] > 0.0) > _MAX_IDLE_PLANES:
+            is_in_use &= idle <= np.sort(idle[idle > 0.0])[_MAX_IDLE_PLANES - 1]
+        return is_in_use
 
     def linear_term(self):
         """Return b'v, the linear part of the dual objective."""
@@ -149,10 +176,10 @@ class ReducedProblem:
     def _set_capacity(self, capacity):
         """Allocate arrays for so many planes, and copy what is known."""
         m = self.n_planes
-        for name in ("_G", "_b", "_v", "_support"):
+        for name in ("_G", "_b", "_v", "_support", "_idle", "_errors"):
             old = getattr(self, name)
-            new = np.zeros((capacity,) * old.ndim, old.dtype)
-            new[(slice(0, min(m, len(old))),) * old.ndim] = old[(slice(0, min(m, len(old))),) * old.ndim]
+            new = np.zeros((capacity, *(capacity if n == len(old) else n for n in old.shape[1:])), old.dtype)
+            new[tuple(map(slice, old.shape))] = old
             setattr(self, name, new)
         factor = np.zeros((capacity, capacity))
         if m > 1:
@@ -190,6 +217,28 @@ def _optimise(G, b, v, support, n_support, sigma, accuracy, L, workspace, progre
         best = max(best, value)
         n_support = _add_to_support(G, v, support, n_support, sigma, L, workspace, k)
     return n_support, value, end if end < 20 * m + 50 else -1, best
+
+
+@compiled
+def _sizes(G, b, v, m):
+    """Return the mean of G_kk weighted by v and the largest one, and the smallest and the largest b, of m planes."""
+    mean, largest, lowest, highest = 0.0, -np.inf, np.inf, -np.inf
+    for k in range(m):
+        mean += v[k] * G[k, k]
+        largest, lowest, highest = max(largest, G[k, k]), min(lowest, b[k]), max(highest, b[k])
+    return mean, largest, lowest, highest
+
+
+@compiled
+def _count_use(b, v, idle, errors):
+    """Set `idle` to 0 where v > 0, else count on; return b'v and the sums of v_k times the two errors of plane k."""
+    linear, of_vectors, of_offsets = 0.0, 0.0, 0.0
+    for k in range(v.size):
+        linear += v[k] * b[k]
+        of_vectors += v[k] * errors[k, 0]
+        of_offsets += v[k] * errors[k, 1]
+        idle[k] = min(idle[k], 0.0) if v[k] > 0.0 else idle[k] + 1.0
+    return linear, of_vectors, of_offsets
 
 
 @compiled(fastmath=SUMS)
@@ -265,8 +314,14 @@ def _backward(L, n, x):
     """Solve L'y = x in place."""
     for s in range(n - 1, -1, -1):
         x[s] /= L[s, s]
-        for t in range(s):
-            x[t] -= L[s, t] * x[s]
+        _subtract(x[s], L[s, :s], x[:s])
+
+
+@compiled
+def _subtract(a, x, y):
+    """Subtract a x from y in place."""
+    for t in range(y.size):
+        y[t] -= a * x[t]
 
 
 @compiled
