@@ -8,8 +8,7 @@ from scipy.sparse import issparse
 
 from widemargin.data.blocks.row_blocks import RowBlocks
 
-_SEED = 0  # of the factors of words in hashes
-_INDEX_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golden ratio, odd
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golden ratio, odd
 
 
 class Copies(NamedTuple):
@@ -40,7 +39,10 @@ def _suspects(X):
     """Return the numbers of the rows that have the hash of another row, ascending."""
     hashes = _hashes_of_sparse(X) if issparse(X) else _hashes_of_array(X)
     order = np.argsort(hashes, kind="stable")
-    is_same = np.diff(hashes[order]) == 0
+    ordered = hashes[order]
+    is_same = ordered[1:] == ordered[:-1]
+    if not is_same.any():
+        return order[:0]
     return np.sort(order[np.append(is_same, False) | np.append(False, is_same)])
 
 
@@ -53,14 +55,20 @@ def _words(values):
 
 
 def _hashes_of_array(X):
-    """Return Σ_j factor_j word_j modulo 2⁶⁴ of each row, with random odd factors."""
-    factors = np.random.RandomState(_SEED).randint(0, 2**62, size=X.shape[1], dtype=np.uint64)
-    return _words(X) @ (np.uint64(2) * factors + np.uint64(1))
+    """Return Σ_j factor_j word_j modulo 2⁶⁴ of each row, with odd factors."""
+    return _words(X) @ _factors(np.arange(X.shape[1], dtype=np.uint64))
+
+
+def _factors(numbers):
+    """Return an odd factor for each number."""
+    factors = (numbers + np.uint64(1)) * _GOLDEN
+    factors ^= factors >> np.uint64(31)
+    return (factors * _GOLDEN) | np.uint64(1)
 
 
 def _hashes_of_sparse(X):
     """Return the sum modulo 2⁶⁴ of the hashes of the stored values and their places of each row."""
-    words = (_words(X.data) + np.uint64(1)) * ((X.indices.astype(np.uint64) + np.uint64(1)) * _INDEX_FACTOR)
+    words = (_words(X.data) + np.uint64(1)) * _factors(X.indices.astype(np.uint64))
     words ^= words >> np.uint64(29)
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(words)])
     return sums[X.indptr[1:]] - sums[X.indptr[:-1]]

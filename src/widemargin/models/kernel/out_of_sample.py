@@ -42,6 +42,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from widemargin._runtime.threads import single_threaded_blas
 from widemargin.models.kernel.copies import first_copies
 from widemargin.models.kernel.spans import AT_BOUND, MIN_FREE, without_each
 from widemargin.problems.classification import c_svc
@@ -49,7 +50,7 @@ from widemargin.problems.classification import c_svc
 _MAX_SUPPORT_VECTORS_TO_FACTOR = 3000
 _MAX_LEFT_OUT, _LARGEST_PART_LEFT_OUT = 1500, 1 / 3  # support vectors that are left out together
 _MAX_OTHER_ROWS = 10_000  # rows without influence that are used
-_MAX_ENTRIES_AT_ONCE = 1 << 18  # kernel values of all support vectors with all rows, up to which they are kept
+_MAX_ENTRIES_AT_ONCE = 1 << 23  # kernel values of all support vectors with all rows, up to which they are kept
 _MAX_ROWS_PER_CLASS = 5000  # of a machine on a basis, that have decision values
 _MAX_FREE_ON_BASIS = 4000  # that span the affine hull; more are due to the tolerance of the solver
 _MAX_ROWS_TO_MERGE = 200_000  # of a machine on a basis
@@ -86,9 +87,12 @@ class BinaryMachine:
         if not len(repeated):
             return self
         place = 2 * first_copy.number[self.rows[repeated]] + (self.sign[repeated] > 0.0)
-        _, first, group = np.unique(place, return_index=True, return_inverse=True)
-        kept, into = np.ones(len(self.rows), bool), repeated[first[group]]
+        first = {}
+        into = np.array([first.setdefault(*one) for one in zip(place.tolist(), repeated.tolist(), strict=True)])
         moved = into != repeated
+        if not moved.any():
+            return self
+        kept = np.ones(len(self.rows), bool)
         kept[repeated[moved]] = False
         sums = {name: getattr(self, name).copy() for name in ("weight", "cost", "coef")}
         for values in sums.values():
@@ -99,6 +103,12 @@ class BinaryMachine:
 def first_copies_on_basis(X):
     """Return `first_copies`; None if there are too many rows to look for them."""
     return first_copies(X) if X.shape[0] <= _MAX_ROWS_TO_MERGE else None
+
+
+def may_sample(n_rows):
+    """Return whether decision values may be those of a random sample of so many rows, so that a seed is needed."""
+    limits = _MAX_SUPPORT_VECTORS_TO_FACTOR, _MAX_OTHER_ROWS, _MAX_ROWS_PER_CLASS, _MAX_FREE_ON_BASIS
+    return n_rows > min(limits)
 
 
 def out_of_sample(machine, training, solve, seed):
@@ -175,7 +185,8 @@ def out_of_sample_on_basis(machine, features, weights, random, distance_from_cor
         return Z[rows] @ Z[columns].T
 
     takes_over = distance_from_corner is None
-    left_out = without_each(kept, f, block, np.einsum("ij,ij->i", Z, Z), is_free=in_hull, takes_over=takes_over)
+    with single_threaded_blas():
+        left_out = without_each(kept, f, block, np.einsum("ij,ij->i", Z, Z), is_free=in_hull, takes_over=takes_over)
     weight = kept.weight * np.where(kept.sign > 0.0, factor[1], factor[0])
     return used[in_sample], left_out[in_sample], weight[in_sample]
 

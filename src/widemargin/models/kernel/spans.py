@@ -11,11 +11,10 @@ u_j = 1 − a't_j,
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dtrmm
+from scipy.linalg.blas import dtrmm, strmm
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from widemargin._runtime.threads import single_threaded_blas
-from widemargin.problems.takeover import Candidates, add_takeovers
+from widemargin.problems.takeover import Candidates, Removed, list_places, takeovers
 
 AT_BOUND = 1.0 - 1e-6  # of the cost
 _RIDGE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}  # by precision of K, relative to its diagonal
@@ -23,6 +22,8 @@ _RIDGE_FACTOR = 100.0  # if the kernel matrix is not positive definite
 MIN_FREE = 2  # otherwise the affine hull is empty
 _BEYOND_MARGIN, _WITHIN_MARGIN = 0.2, 0.3  # distances of margins from 1 up to which rows may take over
 _MAX_CANDIDATES = 1000  # rows that may take over
+_MIN_ROWS = 1000  # of a machine in which rows take over: with fewer, what is fitted is less certain than it is biased
+_MIN_CHANGE = 0.4  # of a decision value, from which on another row may take over
 
 
 class Places(NamedTuple):
@@ -54,7 +55,7 @@ def without_each(machine, f, block, diagonal, *, is_free=None, takes_over=True):
         The support vectors that span the affine hull. None takes those between their bounds, and if these are fewer
         than two, the two with margins closest to 1.
     takes_over : bool, default=True
-        Whether another row may take over, as in `problems.takeover`, which is about classes.
+        Whether another row may take over, as in `problems.takeover`, which is about classes; with 1,000 rows or more.
 
     Returns
     -------
@@ -64,20 +65,22 @@ def without_each(machine, f, block, diagonal, *, is_free=None, takes_over=True):
     free, bound, near, candidates = _places(machine, f, _free(machine, f) if is_free is None else is_free, takes_over)
     others, n_bound = np.concatenate([bound, near]), len(bound)
     order, left_out = np.concatenate([free, bound]), f.copy()
-    with single_threaded_blas():
-        hull = _Hull(block(free, free))
-        projected = hull.projected(block(free, others))
-        squares = hull.residual_squares(*projected, diagonal[others])
-        spans = np.concatenate([hull.spans(), squares[:n_bound]])
-        found = f[order] - machine.coef[order] * spans
-        if len(candidates):
-            chosen = others[candidates]
-            cross = hull.cross(spans, [part[:n_bound] for part in projected], [part[candidates] for part in projected])
-            cross[len(free) :] += block(bound, chosen)
-            numbers = f[chosen], machine.sign[chosen], np.abs(machine.coef[chosen]), machine.cost[chosen]
-            own = np.where(candidates < n_bound, len(free) + candidates, -1)
-            rows = Candidates(*numbers, squares[candidates], own)
-            add_takeovers(rows, cross, machine.coef[order], spans, len(free), hull.ridge, found)
+    hull = _Hull(block(free, free))
+    projected = hull.projected(block(free, others))
+    squares = hull.residual_squares(*projected, diagonal[others])
+    spans = np.concatenate([hull.spans(), squares[:n_bound]])
+    found = f[order] - machine.coef[order] * spans
+    if len(candidates):
+        large = np.flatnonzero(np.abs(found - f[order]) > _MIN_CHANGE)
+        n_free, chosen = int(np.searchsorted(large, len(free))), others[candidates]
+        of_bound = large[n_free:] - len(free)
+        parts = [[part[some] for part in projected] for some in (of_bound, candidates)]
+        cross = hull.cross(large[:n_free], spans[large[:n_free]], *parts)
+        cross[n_free:] += block(bound[of_bound], chosen)
+        numbers = f[chosen], machine.sign[chosen], np.abs(machine.coef[chosen]), machine.cost[chosen]
+        candidate_rows = Candidates(*numbers, squares[candidates], chosen)
+        removed = Removed(order[large], machine.coef[order[large]], spans[large], n_free)
+        found[large] += takeovers(candidate_rows, removed, cross, hull.ridge, np.empty(len(large)))
     left_out[order] = found
     return np.clip(left_out, f.min(), f.max())
 
@@ -94,14 +97,14 @@ def _free(machine, f):
 
 def _places(machine, f, is_free, takes_over):
     """Return the Places of a machine with decision values f."""
-    is_support, distance = machine.coef != 0.0, machine.sign * f - 1.0
-    free, bound = np.flatnonzero(is_free), np.flatnonzero(is_support & ~is_free)
-    is_near = ~is_support & ~is_free & (distance < _BEYOND_MARGIN) & (machine.cost > 0.0)
-    near = np.flatnonzero(is_near) if takes_over else np.empty(0, np.intp)
-    of_bound = np.flatnonzero(distance[bound] > -_WITHIN_MARGIN) if takes_over else near
-    candidates = np.concatenate([of_bound, len(bound) + np.arange(len(near))])
+    takes_over = takes_over and len(f) >= _MIN_ROWS
+    margin, lists = machine.sign * f, np.empty((4, len(f)), np.intp)
+    limits = (_BEYOND_MARGIN, _WITHIN_MARGIN) if takes_over else (-np.inf, -np.inf)
+    sizes = list_places((machine.coef, machine.cost, margin, is_free), limits, lists)
+    free, bound, near, of_bound = (part[:size] for part, size in zip(lists, sizes, strict=True))
+    candidates = np.concatenate([of_bound, np.arange(len(bound), len(bound) + len(near))])
     if len(candidates) > _MAX_CANDIDATES:
-        far = np.abs(distance[np.concatenate([bound, near])[candidates]])
+        far = np.abs(1.0 - margin[np.concatenate([bound, near])[candidates]])
         candidates = candidates[np.sort(np.argsort(far, kind="stable")[:_MAX_CANDIDATES])]
     return Places(free, bound, near, candidates)
 
@@ -125,11 +128,15 @@ class _Hull:
         self._a = self._inverse.sum(axis=1)
         self._square = float(self._a @ self._a)
         self._b = self._a @ self._inverse  # L⁻ᵀa
+        # Kernel values in single precision are no more accurate than their products in it.
+        self._factor = self._inverse.astype(K.dtype, copy=False), self._a.astype(K.dtype, copy=False)
 
     def projected(self, values):
         """Return T' and u of rows, from their kernel values with the free support vectors, one column for each."""
-        T = dtrmm(1.0, self._inverse, np.array(values.T, dtype=np.float64, order="F"), 1, 1, 1, overwrite_b=1)
-        return T, 1.0 - T @ self._a
+        inverse, a = self._factor
+        multiply = strmm if inverse.dtype == np.float32 else dtrmm
+        T = multiply(1.0, inverse, np.array(values.T, dtype=inverse.dtype, order="F"), 1, 1, 1, overwrite_b=1)
+        return T, 1.0 - T @ a
 
     def spans(self):
         """Return 1 / (M⁻¹)_ii."""
@@ -140,17 +147,15 @@ class _Hull:
         """Return the squared distances of rows from the hull."""
         return np.maximum(diagonal - np.einsum("ij,ij->i", T, T) + u**2 / self._square, 0.0)
 
-    def cross(self, spans, of_bound, of_candidates):
-        """Return r_ij of `takeover` for the free support vectors and those at bound, the latter without K_ij.
+    def cross(self, of_free, spans, of_bound, of_candidates):
+        """Return r_ij of `takeover` for some free support vectors and some at bound, the latter without K_ij.
 
-        `spans` are those of the free ones first, `of_bound` and `of_candidates` what `projected` returns of these rows.
+        `spans` are those of the free ones, `of_bound` and `of_candidates` what `projected` returns of these rows.
         """
         (T_bound, u_bound), (T, u) = of_bound, of_candidates
-        n_free, n_bound = len(self._a), len(u_bound)
-        cross = np.empty((n_free + n_bound, len(u)))
-        shifted = np.array(T + np.outer(u / self._square, self._a), order="F")
-        cross[:n_free] = dtrmm(1.0, self._inverse, shifted, 1, 1, 0, overwrite_b=1).T
-        cross[:n_free] *= spans[:n_free, np.newaxis]
-        np.matmul(T_bound, -T.T, out=cross[n_free:])
-        cross[n_free:] += np.outer(u_bound / self._square, u)
+        inverse, a = self._factor
+        shifted = T + np.outer(u, a / a.dtype.type(self._square))
+        cross = np.empty((len(of_free) + len(u_bound), len(u)))
+        cross[: len(of_free)] = spans[:, np.newaxis] * (inverse[:, of_free].T @ shifted.T)
+        cross[len(of_free) :] = np.outer(u_bound / self._square, u) - T_bound @ T.T
         return cross
