@@ -51,7 +51,8 @@ def takeovers(candidates, removed, cross, smallest, out):
     f, sign, dual, cost = candidates.f, candidates.sign, candidates.dual, candidates.cost
     for i in range(out.size):
         coef, square = removed.coef[i], removed.square[i]
-        inverse = 1.0 / square if i < removed.n_free and square > smallest else 0.0  # r_jj is by r_ij² times this larger
+        has_left_hull = i < removed.n_free and square > smallest
+        inverse = 1.0 / square if has_left_hull else 0.0  # r_jj is by r_ij² times this larger
         largest = out[i] = 0.0
         for j in range(f.size):
             r = cross[i, j]
