@@ -25,16 +25,16 @@ PAGES = {  # in the order in which they are made: the short ones first
         "benchmarks.small", 2, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
     ),
     "nested-threads": Entry(
-        "benchmarks.nested_threads", 2, 0.4, "searches around estimators that have threads do not oversubscribe"
+        "benchmarks.nested_threads", 1.5, 0.4, "searches around estimators that have threads do not oversubscribe"
     ),
     "probabilities": Entry(
         "benchmarks.probabilities",
-        3,
+        5,
         0.2,
         "probabilities from one fit: Brier scores and times against those of six fits",
     ),
     "one-class": Entry(
-        "benchmarks.one_class", 1, 0.1, "linear one-class machines against LIBLINEAR's -s 21, to the same objective"
+        "benchmarks.one_class", 0.5, 0.1, "linear one-class machines against LIBLINEAR's -s 21, to the same objective"
     ),
     "linear": Entry(
         "benchmarks.linear.page",
@@ -43,7 +43,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         "all linear solvers over a grid of C against LIBLINEAR and svmocas; the grid with folds; sweeps; threads",
         _ONE_BLAS_THREAD,
     ),
-    "l1": Entry("benchmarks.l1", 7, 0.2, "L1 penalties over a grid of C against LIBLINEAR", _ONE_BLAS_THREAD),
+    "l1": Entry("benchmarks.l1", 6, 0.2, "L1 penalties over a grid of C against LIBLINEAR", _ONE_BLAS_THREAD),
     "logistic": Entry(
         "benchmarks.logistic",
         5,

@@ -28,13 +28,8 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
-from widemargin.problems.sigmoid_loss import centred_sums, sigmoid_curvatures, sigmoid_loss, weighted_mean
+from widemargin.problems.sigmoid_loss import minimise_sigmoid_loss
 
-_MAX_NEWTON_STEPS = 100
-_GRADIENT_TOL = 1e-5
-_MIN_STEP_LENGTH = 1e-10
-_RIDGE = 1e-12  # added to the diagonal of the Hessian, which is singular if all decision values are equal
-_ARMIJO = 1e-4  # a step must reduce the loss by this fraction of the decrease that the slope predicts
 _MAX_UNSCALED_DECISION = 1e100  # larger decision values are scaled, so that sums of their squares do not overflow
 
 _MIN_SLOPE = 1e-9  # of a sigmoid that must rise: the least change of A f over the decision values
@@ -60,12 +55,13 @@ def _finite(name, values):
     return values
 
 
-def fit_sigmoid(decision, sign, weight=None):
+def fit_sigmoid(decision, sign, weight=None, pseudo_rows=1.0):
     """Fit P(y = +1 | f) = 1 / (1 + exp(A f + B)) by maximum likelihood with Platt's softened targets.
 
-    Minimises F(A, B) = Σ w_i (t_i z_i + log(1 + exp(−z_i))), z_i = A f_i + B, where t_i = (N₊ + 1) / (N₊ + 2) for
-    rows of sign +1 and 1 / (N₋ + 2) for the others; N₊ and N₋ are the sums of their weights. The method is that of Lin,
-    Lin and Weng, Newton's method with backtracking: start at A = 0, B = log((N₋ + 1) / (N₊ + 1)); add 1e-12 to the
+    Minimises F(A, B) = Σ w_i (t_i z_i + log(1 + exp(−z_i))), z_i = A f_i + B, where t_i = (N₊ + c) / (N₊ + 2c) for
+    rows of sign +1 and c / (N₋ + 2c) for the others; N₊ and N₋ are the sums of their weights. Platt has c = 1, one
+    pseudo-row of each class at every decision value; see `pseudo_rows_of_pair`. The method is that of Lin,
+    Lin and Weng, Newton's method with backtracking: start at A = 0, B = log((N₋ + c) / (N₊ + c)); add 1e-12 to the
     diagonal of the Hessian; halve a step until F decreases by at least 1e-4 of the decrease that its slope predicts;
     stop when both components of the gradient are below 1e-5, when a step would be shorter than 1e-10, or after 100
     steps.
@@ -82,6 +78,8 @@ def fit_sigmoid(decision, sign, weight=None):
         +1 or −1.
     weight : array-like of shape (n_rows,), default=None
         A row of weight 2 counts as two rows; None means weight 1 for each row.
+    pseudo_rows : float, default=1.0
+        c, a positive number.
 
     Returns
     -------
@@ -91,9 +89,20 @@ def fit_sigmoid(decision, sign, weight=None):
     decision, sign, weight = _checked_rows(decision, sign, weight)
     largest = np.abs(decision).max()
     if largest > _MAX_UNSCALED_DECISION:
-        A, B = _fit_checked(decision / largest, sign, weight)
+        A, B = _fit_checked(decision / largest, sign, weight, pseudo_rows)
         return A / largest, B
-    return _fit_checked(decision, sign, weight)
+    return _fit_checked(decision, sign, weight, pseudo_rows)
+
+
+def pseudo_rows_of_pair(n_classes):
+    """Return the c of `fit_sigmoid` for each pair of classes: Platt's for two classes, 2 / n_classes for more.
+
+    The probabilities of k classes are k − 1 functions, which k (k − 1) / 2 pairs determine. With one pseudo-row of each
+    class for every pair, as in LIBSVM, there are k / 2 times as many as for k − 1 functions. With 26 classes of 115
+    rows, sigmoids are then far too flat: coupling adds up the excess of all pairs. Sharing the pseudo-rows of k − 1
+    functions among the pairs lowers the Brier score of letter from 0.149 to 0.125, and that of pendigits by a fifth.
+    """
+    return 2.0 / n_classes
 
 
 def _checked_rows(decision, sign, weight):
@@ -111,49 +120,21 @@ def _checked_rows(decision, sign, weight):
     return decision, sign, weight
 
 
-def _fit_checked(decision, sign, weight):
+def _fit_checked(decision, sign, weight, pseudo_rows):
     """Return A and B by Newton's method with backtracking."""
-    n_positive, n_negative = weight[sign > 0].sum(), weight[sign < 0].sum()
-    target = np.where(sign > 0, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
-    rows, parts = tuple(map(np.ascontiguousarray, (decision, target, weight))), np.empty((2, len(decision)))
-    middle = 0.5 * (float(decision.min()) + float(decision.max()))
-    A, B = 0.0, math.log((n_negative + 1.0) / (n_positive + 1.0))
-    value = sigmoid_loss(*rows, A, B)
-    for _ in range(_MAX_NEWTON_STEPS):
-        gradient, direction = _newton(rows, parts, middle, A, B)
-        if max(map(abs, gradient)) < _GRADIENT_TOL:
-            break
-        slope, step = gradient[0] * direction[0] + gradient[1] * direction[1], 1.0
-        while step >= _MIN_STEP_LENGTH:
-            new_A, new_B = A + step * direction[0], B + step * direction[1]
-            new_value = sigmoid_loss(*rows, new_A, new_B)
-            if new_value < value + _ARMIJO * step * slope:
-                break
-            step /= 2.0
-        else:  # no step decreases the loss: the optimum is reached to double precision
-            break
-        A, B, value = new_A, new_B, new_value
-    return A, B
+    n_positive, n_negative = float(weight[sign > 0].sum()), float(weight[sign < 0].sum())
+    target = np.where(sign > 0, *_softened(n_positive, n_negative, pseudo_rows))
+    rows = map(np.ascontiguousarray, (decision, target, weight))
+    B = math.log((n_negative + pseudo_rows) / (n_positive + pseudo_rows))
+    return minimise_sigmoid_loss(*rows, B, np.empty((2, len(decision))))
 
 
-def _newton(rows, parts, middle, A, B):
-    """Return the gradient g and the Newton direction −(H + ridge I)⁻¹ g; `parts` is memory for two numbers a row.
-
-    Let c_i be the curvature of row i, s = Σ c_i, m = Σ c_i f_i / s and v = Σ c_i (f_i − m)². Then
-    H = [[v + m² s, m s], [m s, s]]. The determinant is computed from v, s and m as a sum of positive terms. The formula
-    H₁₁ H₂₂ − H₁₂² would lose all digits by cancellation if the decision values are almost equal. `middle` is that of
-    the range of f: if all values are equal, their differences from it are exactly zero.
-    """
-    along_A, along_B, s = sigmoid_curvatures(*rows, A, B, parts)
-    m = weighted_mean(rows[0], parts[1], middle, s)
-    centred_gradient, v = centred_sums(rows[0], parts[0], parts[1], m)
-    determinant = v * s + _RIDGE * (v + m * m * s + s) + _RIDGE**2
-    step_A = s * centred_gradient + _RIDGE * along_A
-    step_B = (v + _RIDGE) * along_B - m * s * centred_gradient
-    return (along_A, along_B), (-step_A / determinant, -step_B / determinant)
+def _softened(n_positive, n_negative, pseudo_rows):
+    """Return Platt's targets of positive and of negative rows, with so many pseudo-rows of each class."""
+    return (n_positive + pseudo_rows) / (n_positive + 2.0 * pseudo_rows), pseudo_rows / (n_negative + 2.0 * pseudo_rows)
 
 
-def fit_rising_sigmoid(decision, sign, weight=None):
+def fit_rising_sigmoid(decision, sign, weight=None, pseudo_rows=1.0):
     """Fit a sigmoid as `fit_sigmoid`, with a probability that increases with the decision value, A < 0.
 
     Few decision values of rows that were left out may be on the wrong side more often than not. The best sigmoid that
@@ -162,18 +143,18 @@ def fit_rising_sigmoid(decision, sign, weight=None):
 
     Parameters
     ----------
-    decision, sign, weight
+    decision, sign, weight, pseudo_rows
         As those of `fit_sigmoid`.
 
     Returns
     -------
     A, B : float
     """
-    A, B = fit_sigmoid(decision, sign, weight)
+    A, B = fit_sigmoid(decision, sign, weight, pseudo_rows)
     largest = float(np.abs(decision).max())
     if A < 0.0 or largest == 0.0:
         return A, B
-    _, B = fit_sigmoid(np.zeros(len(sign)), sign, weight)
+    _, B = fit_sigmoid(np.zeros(len(sign)), sign, weight, pseudo_rows)
     return -_MIN_SLOPE / largest, B
 
 
@@ -196,16 +177,15 @@ def sigmoid(decision, A, B):
         return expit(-(np.asarray(A, dtype=np.float64) * np.asarray(decision, dtype=np.float64) + B))
 
 
-def fit_isotonic(decision, sign, weight=None):
+def fit_isotonic(decision, sign, weight=None, pseudo_rows=1.0):
     """Fit P(y = +1 | f) as a non-decreasing function of f by least squares (isotonic regression).
 
-    The fitted probabilities are constant on intervals of decision values. They are clipped to Platt's softened targets
-    1 / (N₋ + 2) and (N₊ + 1) / (N₊ + 2), as no finite number of rows proves a probability of 0 or 1. N₊ and N₋ are the
-    sums of the weights of rows of sign +1 and −1.
+    The fitted probabilities are constant on intervals of decision values. They are clipped to the targets of
+    `fit_sigmoid`, as no finite number of rows proves a probability of 0 or 1.
 
     Parameters
     ----------
-    decision, sign, weight
+    decision, sign, weight, pseudo_rows
         As those of `fit_sigmoid`.
 
     Returns
@@ -220,7 +200,8 @@ def fit_isotonic(decision, sign, weight=None):
     total, positive = np.bincount(group, weight), np.bincount(group, weight * (sign > 0.0))
     n_positive, n_negative = positive.sum(), (total - positive).sum()
     fitted = isotonic_regression(positive / total, weights=total).x
-    fitted = np.clip(fitted, 1.0 / (n_negative + 2.0), (n_positive + 1.0) / (n_positive + 2.0))
+    largest, smallest = _softened(n_positive, n_negative, pseudo_rows)
+    fitted = np.clip(fitted, smallest, largest)
     is_new = np.diff(fitted) != 0.0
     is_end = np.concatenate([[True], is_new]) | np.concatenate([is_new, [True]])
     return np.column_stack([values[is_end], fitted[is_end]])

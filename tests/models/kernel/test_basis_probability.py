@@ -47,7 +47,7 @@ def values_seen(model, X, label):
     """Fit a model of two classes; return decision values, signs and weights that its sigmoid is fitted to."""
     seen = []
 
-    def keep(decision, sign, weight):
+    def keep(decision, sign, weight, pseudo_rows):
         seen.append((decision, sign, weight))
         return -1.0, 0.0
 

@@ -9,9 +9,18 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from widemargin import SVC, NuSVC
-from widemargin.models.calibration import fit_isotonic, fit_rising_sigmoid, fit_sigmoid, isotonic
-from widemargin.models.kernel import out_of_sample
-from widemargin.models.kernel.out_of_sample import squared_spans
+from widemargin.models.calibration import (
+    fit_isotonic,
+    fit_rising_sigmoid,
+    fit_sigmoid,
+    isotonic,
+    pseudo_rows_of_pair,
+)
+from widemargin.models.kernel import out_of_sample, spans
+from widemargin.models.kernel.copies import first_copies
+from widemargin.models.kernel.out_of_sample import BinaryMachine
+from widemargin.models.kernel.spans import without_each
+from widemargin.problems.takeover import Candidates, Removed, takeovers
 
 METHODS = ["sigmoid", "isotonic"]
 
@@ -49,20 +58,25 @@ def test_probabilities_are_as_near_to_the_true_ones_as_those_of_six_fits(estimat
         assert np.mean(errors) < 0.06
 
 
-def test_values_of_support_vectors_are_nearly_those_of_refits_without_them(rng):
-    X = rng.standard_normal((120, 3))
-    sign = np.where(X[:, 0] + X[:, 1] ** 2 - 0.8 + 0.4 * rng.standard_normal(120) > 0, 1.0, -1.0)
-    model = SVC(gamma=1.0, tol=1e-9, calibration="sigmoid")
+def values_seen(model, X, label):
+    """Fit a model of two classes; return decision values, signs and weights that its sigmoid is fitted to."""
     seen = []
 
-    def keep(decision, sign, weight):
+    def keep(decision, sign, weight, pseudo_rows):
         seen.append((decision, sign, weight))
         return 0.0, 0.0
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("widemargin.models.calibration.fit_rising_sigmoid", keep)
-        model.fit(X, sign > 0)
-    ((decision, sign_of_first, weight),) = seen
+        model.fit(X, label)
+    return seen[0]
+
+
+def test_values_of_support_vectors_are_nearly_those_of_refits_without_them(rng):
+    X = rng.standard_normal((120, 3))
+    sign = np.where(X[:, 0] + X[:, 1] ** 2 - 0.8 + 0.4 * rng.standard_normal(120) > 0, 1.0, -1.0)
+    model = SVC(gamma=1.0, tol=1e-9, calibration="sigmoid")
+    decision, sign_of_first, weight = values_seen(model, X, sign > 0)
     np.testing.assert_array_equal(sign_of_first, -sign)
     np.testing.assert_array_equal(weight, 1.0)
     others = np.setdiff1d(np.arange(120), model.support_)
@@ -78,9 +92,86 @@ def test_values_of_support_vectors_are_nearly_those_of_refits_without_them(rng):
     assert np.corrcoef(-decision[model.support_], refits[model.support_])[0, 1] > 0.98
 
 
+def test_a_row_that_takes_over_brings_values_nearer_to_those_of_refits(rng, monkeypatch):
+    X = rng.standard_normal((150, 2))
+    sign = np.where(np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(150) > 0, 1.0, -1.0)
+    options = {"gamma": 1.0, "C": 10.0, "tol": 1e-9}
+    model = SVC(**options, calibration="sigmoid").fit(X, sign)
+    refits = np.empty(len(model.support_))
+    for place, i in enumerate(model.support_):
+        rest = np.delete(np.arange(150), i)
+        refits[place] = SVC(**options).fit(X[rest], sign[rest]).decision_function(X[i : i + 1])[0]
+    errors = []
+    for least in (0, 10**9):
+        monkeypatch.setattr(spans, "_MIN_ROWS", least)
+        decision, _, _ = values_seen(clone(model), X, sign)
+        errors.append(-sign[model.support_] * (decision[model.support_] + refits))
+    with_takeover, without = errors
+    assert np.abs(with_takeover).mean() < 0.8 * np.abs(without).mean()
+    assert abs(with_takeover.mean()) < 0.5 * abs(without.mean())
+    assert without.mean() < 0.0
+
+
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_the_row_that_takes_over_most_is_added(is_compiled):
+    """Rows 1 and 2 are within the margin after the step, and row 1 has the larger gain; row 0 is removed."""
+    f, sign = np.array([1.0, 1.1, -1.05]), np.array([1.0, 1.0, -1.0])
+    rows = Candidates(f, sign, np.zeros(3), np.full(3, 10.0), np.array([1.0, 0.5, 0.8]), np.arange(3))
+    removed = Removed(np.array([0]), np.array([0.6]), np.array([0.9]), 0)
+    cross = np.array([[0.9, 0.5, -0.2]])
+    call = takeovers if is_compiled else takeovers.py_func
+    found = call(rows, removed, cross, 1e-12, np.empty(1))
+    violations = 1.0 - sign * (f - 0.6 * cross[0])  # 0.54, 0.2, 0.07
+    np.testing.assert_allclose(found, violations[1] / 0.5 * 0.5)
+    # A free support vector leaves the hull: the curvature is 0.5 + 0.5² / 0.9.
+    found = call(rows, removed._replace(n_free=1), cross, 1e-12, np.empty(1))
+    np.testing.assert_allclose(found, violations[1] / (0.5 + 0.25 / 0.9) * 0.5)
+    assert call(rows._replace(cost=np.zeros(3)), removed, cross, 1e-12, np.empty(1)) == [0.0]
+
+
+def test_the_pairs_of_many_classes_share_pseudo_rows(rng):
+    for n_classes in (2, 26):
+        c = pseudo_rows_of_pair(n_classes)
+        _, B = fit_sigmoid(np.zeros(20), np.ones(20), None, c)
+        np.testing.assert_allclose(1.0 / (1.0 + np.exp(B)), (20.0 + c) / (20.0 + 2.0 * c))
+        assert fit_isotonic([-1.0, 1.0], [-1, 1], None, c)[-1, 1] == (1.0 + c) / (1.0 + 2.0 * c)
+    assert pseudo_rows_of_pair(2) == 1.0
+    centres = rng.standard_normal((16, 6)) * 4.0
+    (X, label), (new, new_label) = (make_blobs([n] * 16, centers=centres, random_state=n) for n in (20, 40))
+    scores = []
+    for options in ({"calibration": "sigmoid"}, {"probability": "libsvm"}):
+        model = SVC(**options, random_state=0).fit(X, label)
+        scores.append(np.mean((model.predict_proba(new) - np.eye(16)[new_label]) ** 2))
+    assert scores[0] < 0.9 * scores[1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.ascontiguousarray, np.asfortranarray, csr_array])
+def test_equal_rows_are_found(form, dtype, rng):
+    X = rng.integers(0, 3, (300, 4)).astype(dtype)
+    X[50] = X[20] = 0.0
+    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    found = first_copies(form(X))
+    np.testing.assert_array_equal(found.number, first[group.ravel()])
+    np.testing.assert_array_equal(found.is_repeated, np.bincount(group.ravel())[group.ravel()] > 1)
+    assert first_copies(form(X[np.sort(first)])) is None
+    assert first_copies(form(rng.standard_normal((300, 4)).astype(dtype))) is None
+
+
+def spans_of(K, n_free):
+    """Return S² by decision values without each row, of a machine with coefficients 1, the first of which are free."""
+    n = len(K)
+    coef, f = np.append(np.ones(n), 0.0), np.append(np.zeros(n), -1e6)  # a last row, so that nothing is clipped
+    cost = np.where(np.arange(n + 1) < n_free, 2.0, 1.0)
+    machine = BinaryMachine(np.arange(n + 1), np.ones(n + 1), np.ones(n + 1), cost, coef, 0.0)
+    diagonal = np.append(K.diagonal(), 1.0)
+    return -without_each(machine, f, lambda rows, columns: K[np.ix_(rows, columns)], diagonal, takes_over=False)[:n]
+
+
 def test_spans_are_distances_from_affine_hulls(rng):
     points, others = rng.standard_normal((5, 8)), rng.standard_normal((3, 8))
-    spans = squared_spans(points @ np.vstack([points, others]).T, (others**2).sum(axis=1))
+    both = np.vstack([points, others])
+    found = spans_of(both @ both.T, 5)
 
     def distance(point, hull):
         directions = (hull[1:] - hull[0]).T
@@ -88,14 +179,12 @@ def test_spans_are_distances_from_affine_hulls(rng):
 
     expected = [distance(points[i], np.delete(points, i, axis=0)) for i in range(5)]
     expected += [distance(other, points) for other in others]
-    np.testing.assert_allclose(spans, expected, rtol=1e-7)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_spans_of_equal_points_and_of_an_indefinite_matrix_are_finite():
-    assert np.isfinite(squared_spans(np.ones((3, 4)), np.ones(1))).all()
-    spans = squared_spans(np.array([[0.5, 2.0, 1.0], [2.0, -0.5, 1.0]]), np.array([-1.0]))
-    assert np.isfinite(spans).all()
-    assert (spans >= 0.0).all()
+    assert np.isfinite(spans_of(np.ones((4, 4)), 3)).all()
+    assert np.isfinite(spans_of(np.array([[0.5, 2.0, 1.0], [2.0, -0.5, 1.0], [1.0, 1.0, -1.0]]), 2)).all()
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -315,7 +315,8 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         """Fit probabilities of each pair to decision values that follow from the models of all rows."""
         if self._method not in ("sigmoid", "isotonic"):
             return
-        from widemargin.models.kernel.out_of_sample import BinaryMachine, first_copies, out_of_sample
+        from widemargin.models.kernel.copies import first_copies
+        from widemargin.models.kernel.out_of_sample import BinaryMachine, out_of_sample
 
         weight, first_copy = self._weight_in_data(training.weight, label), first_copies(training.X)
         options = {name: getattr(self, name) for name in ("cache_size", "shrinking", "working_set", "n_jobs")}
@@ -334,16 +335,20 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
 
     def _calibrate_pairs(self, pairs, values_of):
         """Fit probabilities of each pair; values_of(k, pair, seed) are decision values, signs and weights of rows."""
-        from widemargin.models.calibration import fit_isotonic, fit_rising_sigmoid
+        from widemargin.models.calibration import fit_isotonic, fit_rising_sigmoid, pseudo_rows_of_pair
+        from widemargin.models.kernel.out_of_sample import may_sample
 
         fit = {"sigmoid": fit_rising_sigmoid, "isotonic": fit_isotonic}[self._method]
+        pseudo_rows = pseudo_rows_of_pair(len(self.classes_))
 
         def fit_pair(k, pair, seed):
             if not len(pair.rows):  # neither class has rows of positive weight
                 return fit(np.zeros(2), np.array([1.0, -1.0]))
-            return fit(*values_of(k, pair, seed))
+            return fit(*values_of(k, pair, seed), pseudo_rows)
 
-        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=len(pairs))
+        seeds = np.zeros(len(pairs), np.intp)
+        if may_sample(max(len(pair.rows) for pair in pairs)):
+            seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=len(pairs))
         with single_threaded_blas():
             fitted = run(fit_pair, zip(range(len(pairs)), pairs, seeds, strict=True), self.n_jobs)
         if self._method == "sigmoid":

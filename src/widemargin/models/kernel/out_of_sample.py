@@ -14,8 +14,10 @@ M = [[K_FF, 1], [1', 0]],
 
     S_i² = 1 / (M⁻¹)_ii for free support vectors,   S_i² = K_ii − v_i' M⁻¹ v_i for those at bound
 
-so that one Cholesky factor of K_FF gives the values of all rows. With large costs the sets of free and bounded rows do
-change, and single values are far too large. Values are therefore clipped to the range of f on the training rows.
+so that one Cholesky factor of K_FF gives the values of all rows. Where steps are large, rows near the margin do become
+support vectors, or free, and f moves less: the one that takes over most is taken into account (`problems.takeover`).
+With large costs single values are still far too large. Values are therefore clipped to the range of f on the training
+rows. Rows of a regression do not take over.
 
 With thousands of support vectors, the factor would take longer than the fit, and a sample of rows is enough to fit a
 function of one variable. Then a random part of the support vectors is left out together, the problem is solved once
@@ -37,25 +39,18 @@ Joachims, Estimating the generalization performance of an SVM efficiently, ICML 
 """
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri
-from scipy.sparse import issparse
 
 from widemargin._runtime.threads import single_threaded_blas
-from widemargin.data.blocks.row_blocks import RowBlocks
+from widemargin.models.kernel.copies import first_copies
+from widemargin.models.kernel.spans import AT_BOUND, MIN_FREE, without_each
 from widemargin.problems.classification import c_svc
 
 _MAX_SUPPORT_VECTORS_TO_FACTOR = 3000
 _MAX_LEFT_OUT, _LARGEST_PART_LEFT_OUT = 1500, 1 / 3  # support vectors that are left out together
 _MAX_OTHER_ROWS = 10_000  # rows without influence that are used
-_MAX_ENTRIES_AT_ONCE = 1 << 18  # kernel values of all support vectors with all rows, up to which they are kept
-_AT_BOUND = 1.0 - 1e-6  # of the cost
-_RIDGE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}  # by precision of K, relative to its diagonal
-_RIDGE_FACTOR = 100.0  # if the kernel matrix is not positive definite
-_MIN_FREE = 2  # otherwise the affine hull is empty
+_MAX_ENTRIES_AT_ONCE = 1 << 23  # kernel values of all support vectors with all rows, up to which they are kept
 _MAX_ROWS_PER_CLASS = 5000  # of a machine on a basis, that have decision values
 _MAX_FREE_ON_BASIS = 4000  # that span the affine hull; more are due to the tolerance of the solver
 _MAX_ROWS_TO_MERGE = 200_000  # of a machine on a basis
@@ -88,14 +83,21 @@ class BinaryMachine:
 
     def merged(self, first_copy):
         """Return the machine in which equal rows of one sign are one row; `first_copy` is that of `first_copies`."""
-        if first_copy is None or not first_copy.is_repeated[self.rows].any():
+        repeated = np.empty(0, np.intp) if first_copy is None else np.flatnonzero(first_copy.is_repeated[self.rows])
+        if not len(repeated):
             return self
-        place = 2 * first_copy.number[self.rows] + (self.sign > 0.0)
-        _, first, group = np.unique(place, return_index=True, return_inverse=True)
-        order = np.argsort(first)  # the rows remain in their order
-        rank = np.argsort(order)
-        sums = {name: np.bincount(rank[group], getattr(self, name)) for name in ("weight", "cost", "coef")}
-        return replace(self.some(first[order]), **sums)
+        place = 2 * first_copy.number[self.rows[repeated]] + (self.sign[repeated] > 0.0)
+        first = {}
+        into = np.array([first.setdefault(*one) for one in zip(place.tolist(), repeated.tolist(), strict=True)])
+        moved = into != repeated
+        if not moved.any():
+            return self
+        kept = np.ones(len(self.rows), bool)
+        kept[repeated[moved]] = False
+        sums = {name: getattr(self, name).copy() for name in ("weight", "cost", "coef")}
+        for values in sums.values():
+            np.add.at(values, into[moved], values[repeated[moved]])
+        return replace(self.some(kept), **{name: values[kept] for name, values in sums.items()})
 
 
 def first_copies_on_basis(X):
@@ -103,38 +105,10 @@ def first_copies_on_basis(X):
     return first_copies(X) if X.shape[0] <= _MAX_ROWS_TO_MERGE else None
 
 
-class Copies(NamedTuple):
-    """For each row, the number of the first row that is equal to it, and whether any other row is."""
-
-    number: np.ndarray
-    is_repeated: np.ndarray
-
-
-def first_copies(X):
-    """Return the Copies of rows; None if all rows are different.
-
-    Rows of Python objects, which a callable kernel may have, count as different.
-    """
-    if not isinstance(X, RowBlocks) and X.dtype == object:
-        return None
-    number = {}
-    first = np.array([number.setdefault(content, i) for i, content in enumerate(_contents(X))])
-    return None if len(number) == len(first) else Copies(first, np.bincount(first, minlength=len(first))[first] > 1)
-
-
-def _contents(X):
-    """Yield the numbers of each row as bytes."""
-    if isinstance(X, RowBlocks):
-        for part, _ in X:
-            yield from _contents(part)
-        return
-    if issparse(X):
-        for begin, end in pairwise(X.indptr.tolist()):
-            yield X.indices[begin:end].tobytes() + X.data[begin:end].tobytes()
-        return
-    content, width = memoryview(np.ascontiguousarray(X).reshape(-1).view(np.uint8)), X.nbytes // len(X)
-    for i in range(len(X)):
-        yield content[i * width : (i + 1) * width].tobytes()
+def may_sample(n_rows):
+    """Return whether decision values may be those of a random sample of so many rows, so that a seed is needed."""
+    limits = _MAX_SUPPORT_VECTORS_TO_FACTOR, _MAX_OTHER_ROWS, _MAX_ROWS_PER_CLASS, _MAX_FREE_ON_BASIS
+    return n_rows > min(limits)
 
 
 def out_of_sample(machine, training, solve, seed):
@@ -196,20 +170,23 @@ def out_of_sample_on_basis(machine, features, weights, random, distance_from_cor
     positions, decision, weight : ndarray
     """
     sample, factor = _sample_of_classes(machine, random)
-    is_free = (machine.coef != 0.0) & (np.abs(machine.coef) < _AT_BOUND * machine.cost)
+    is_free = (machine.coef != 0.0) & (np.abs(machine.coef) < AT_BOUND * machine.cost)
     hull, _ = _sample(np.flatnonzero(is_free), _MAX_FREE_ON_BASIS, random)
     used = np.union1d(sample, hull)
     used = used[np.argsort(machine.rows[used])]
     kept, Z = machine.some(used), features(machine.rows[used])
     f = Z @ weights + machine.intercept
     in_hull, in_sample = np.isin(used, hull), np.isin(used, sample)
-    if np.count_nonzero(in_hull) < _MIN_FREE:
+    if np.count_nonzero(in_hull) < MIN_FREE:
         far = np.abs(1.0 - kept.sign * f) if distance_from_corner is None else distance_from_corner(f, used)
-        in_hull[np.argsort(far, kind="stable")[:_MIN_FREE]] = True
-    free, bound = np.flatnonzero(in_hull), np.flatnonzero(~in_hull & in_sample & (kept.coef != 0.0))
+        in_hull[np.argsort(far, kind="stable")[:MIN_FREE]] = True
+
+    def block(rows, columns):
+        return Z[rows] @ Z[columns].T
+
+    takes_over = distance_from_corner is None
     with single_threaded_blas():
-        values = Z[free] @ Z[np.concatenate([free, bound])].T
-    left_out = _without_each(kept, f, (free, bound), values, np.einsum("ij,ij->i", Z[bound], Z[bound]))
+        left_out = without_each(kept, f, block, np.einsum("ij,ij->i", Z, Z), is_free=in_hull, takes_over=takes_over)
     weight = kept.weight * np.where(kept.sign > 0.0, factor[1], factor[0])
     return used[in_sample], left_out[in_sample], weight[in_sample]
 
@@ -271,74 +248,16 @@ def _leave_one_out(machine, K):
     if not len(support):  # the solver was stopped before its first step
         return f
     if len(support) * len(f) <= _MAX_ENTRIES_AT_ONCE:
-        values = np.empty((len(support), len(f)), K.dtype)
+        values, place = np.empty((len(support), len(f)), K.dtype), np.empty(len(f), np.intp)
         K.fill(support, K.columns(), values, np.arange(len(support)))
         f += machine.coef[support] @ values
-        free, bound = _free_and_bound(machine, f)
-        values = values[np.ix_(np.searchsorted(support, free), np.concatenate([free, bound]))]
-    else:
-        K.add(support, machine.coef[support], K.columns(), f)
-        free, bound = _free_and_bound(machine, f)
-        order = np.concatenate([free, bound])
-        values = np.empty((len(free), len(order)), K.dtype)
-        K.fill(free, K.columns(order), values, np.arange(len(free)))
-    return _without_each(machine, f, (free, bound), values, K.diagonal[bound])
+        place[support] = np.arange(len(support))
+        return without_each(machine, f, lambda rows, columns: values[place[rows][:, None], columns], K.diagonal)
 
+    def block(rows, columns):
+        part = np.empty((len(rows), len(columns)), K.dtype)
+        K.fill(rows, K.columns(columns), part, np.arange(len(rows)))
+        return part
 
-def _without_each(machine, f, order, values, diagonal):
-    """Return f, and of support vectors their decision values without them; see `squared_spans`."""
-    order, left_out = np.concatenate(order), f.copy()
-    left_out[order] -= machine.coef[order] * squared_spans(values, diagonal)
-    return np.clip(left_out, f.min(), f.max())
-
-
-def _free_and_bound(machine, f):
-    """Return the positions of free support vectors, and of those at bound.
-
-    If fewer than two are free, the two with margins closest to 1 are taken as free.
-    """
-    support = machine.support
-    is_free = np.abs(machine.coef[support]) < _AT_BOUND * machine.cost[support]
-    if np.count_nonzero(is_free) < _MIN_FREE:
-        distance = np.abs(1.0 - (machine.sign * f)[support])
-        is_free[np.argsort(distance, kind="stable")[:_MIN_FREE]] = True
-    return support[is_free], support[~is_free]
-
-
-def squared_spans(values, diagonal):
-    """Return S² of the free support vectors, then of those at bound.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_free, n_free + n_bound)
-        Kernel values of the free support vectors, with themselves and with those at bound.
-    diagonal : ndarray of shape (n_bound,)
-        K(x, x) of the support vectors at bound.
-
-    Returns
-    -------
-    ndarray of shape (n_free + n_bound,)
-    """
-    n_free = len(values)
-    with single_threaded_blas():
-        inverse = _inverse_factor(values[:, :n_free])
-        ones = inverse.sum(axis=1)  # L⁻¹ 1, where K_FF = L L'
-        total = ones @ ones
-        inverse_diagonal = np.einsum("ij,ij->j", inverse, inverse) - (ones @ inverse) ** 2 / total
-        of_bound = inverse @ values[:, n_free:]
-        squares = np.einsum("ij,ij->j", of_bound, of_bound)
-        distance = diagonal - squares + (1.0 - ones @ of_bound) ** 2 / total
-    of_free = 1.0 / np.maximum(inverse_diagonal, np.finfo(np.float64).tiny)
-    return np.concatenate([of_free, np.maximum(distance, 0.0)])
-
-
-def _inverse_factor(K):
-    """Return L⁻¹, where K + ridge I = L L'; the ridge is increased until K + ridge I is positive definite."""
-    ridge = _RIDGE[K.dtype] * max(float(K.diagonal().max()), np.finfo(np.float64).tiny)
-    while True:
-        regular = np.array(K, dtype=np.float64, order="F")
-        np.einsum("ii->i", regular)[:] += ridge
-        factor, is_failure = dpotrf(regular, lower=1, clean=1, overwrite_a=1)
-        if not is_failure:
-            return dtrtri(factor, lower=1, overwrite_c=1)[0]
-        ridge *= _RIDGE_FACTOR
+    K.add(support, machine.coef[support], K.columns(), f)
+    return without_each(machine, f, block, K.diagonal)

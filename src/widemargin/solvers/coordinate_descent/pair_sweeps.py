@@ -32,7 +32,7 @@ from widemargin.solvers.newton.active_set_state import dot
 _SWEEPS_PER_PASS = 9  # over the active rows, at most
 _LARGEST_ACTIVE_PART = 0.5  # of the rows; if more are active, the next sweep follows on a pass over all rows
 _ACTIVE_DISTANCES = 2.0  # mean distances of violating rows from the level, within which rows are active
-_GAP_LEFT = 0.2  # of the tolerated gap, at which sweeps over the active rows end
+_GAP_LEFT = 0.5  # of the tolerated gap, at which sweeps over the active rows end
 
 # The numbers of a run: ρ, `tail` and Σ beta_i s_i of the last pass, the objectives, the factor of the best weights,
 # visits of rows, and whether the level is the mean score of the free rows.
