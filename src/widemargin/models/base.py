@@ -78,7 +78,8 @@ class WeightedModel(SolvedModel):
         if isinstance(X, RowBlocks):
             options = {"max_memory": self.max_memory, "scaling": self.scaling}
             return matrix_of_blocks(X, constant, **options, n_problems=n_problems, n_vectors=n_vectors)
-        bytes_of(self.max_memory)  # is for row blocks, but a wrong text is refused whatever the rows are
+        if self.max_memory is not None:  # it is for row blocks, but a wrong text is refused whatever the rows are
+            bytes_of(self.max_memory)
         return matrix_of_arrays(X, constant, self.scaling)
 
     def _checkpoint_file(self, X):
