@@ -7,6 +7,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse, isspmatrix
 from sklearn import config_context, get_config
 
 from widemargin import SVC, LinearSVC, LinearSVR, RankSVM
+from widemargin.data.blocks import memory
 from widemargin.models import inputs
 
 X = np.random.default_rng(0).normal(size=(30, 3))
@@ -90,6 +91,15 @@ def test_an_integer_beyond_double_precision_is_refused():
 def test_n_jobs_of_0_is_refused_even_where_one_thread_does_the_work(kind):
     with pytest.raises(ValueError, match=r"The 'n_jobs' parameter of \w+ must be .* or None. Got 0 instead"):
         kind(n_jobs=0).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+
+
+@pytest.mark.parametrize("kind", [LinearSVC, RankSVM])
+def test_rows_in_memory_are_fitted_without_asking_the_system_for_its_free_memory(kind, monkeypatch):
+    def refuse():
+        raise AssertionError("/proc was read, which takes a third of a small fit")
+
+    monkeypatch.setattr(memory, "free_bytes", refuse)
+    assert kind().fit([[0.0], [1.0], [2.0]], [0, 1, 1]).gap_ <= kind().tol
 
 
 @pytest.mark.parametrize("kind", [LinearSVC, RankSVM])
