@@ -57,7 +57,7 @@ def checked_csr(X, *, finite=True):
 def _twin(X):
     """Return a CSR matrix of the same arrays, with flags of its own, and without entries that no row has.
 
-    SciPy's constructor, which chooses types of indices and cuts off such entries, takes as long as a small fit's checks.
+    SciPy's constructor, which chooses types of indices and cuts off such entries, takes as long as all other checks.
     """
     if X.indices.dtype == X.indptr.dtype in _INDEX_TYPES and len(X.indices) == X.indptr[-1]:
         return copy(X)
