@@ -56,6 +56,18 @@ def test_a_sound_csr_matrix_is_not_copied_and_the_callers_object_not_touched(pla
     assert vars(X).keys() == before.keys()
 
 
+@pytest.mark.parametrize(
+    "kinds", [("i8", "i4"), ("i4", "i8"), ("i2", "i2"), ("u4", "i4"), (">i4", ">i4"), ("i8", "i8")]
+)
+def test_indices_of_any_type_become_those_that_scipy_uses(plain, kinds):
+    X = csr_matrix(plain)
+    X.indices, X.indptr = X.indices.astype(kinds[0]), X.indptr.astype(kinds[1])
+    checked = checked_csr(X)
+    assert checked.indices.dtype == checked.indptr.dtype
+    assert checked.indices.dtype in (np.int32, np.int64)
+    np.testing.assert_array_equal(checked.toarray(), plain)
+
+
 @pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0), (3, 3)])
 def test_a_matrix_without_entries_is_sound(shape):
     assert checked_csr(csr_array(shape)).shape == shape

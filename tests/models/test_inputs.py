@@ -7,6 +7,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse, isspmatrix
 from sklearn import config_context, get_config
 
 from widemargin import SVC, LinearSVC, LinearSVR, RankSVM
+from widemargin.data.blocks import memory
 from widemargin.models import inputs
 
 X = np.random.default_rng(0).normal(size=(30, 3))
@@ -90,6 +91,25 @@ def test_an_integer_beyond_double_precision_is_refused():
 def test_n_jobs_of_0_is_refused_even_where_one_thread_does_the_work(kind):
     with pytest.raises(ValueError, match=r"The 'n_jobs' parameter of \w+ must be .* or None. Got 0 instead"):
         kind(n_jobs=0).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+
+
+def test_a_value_is_checked_although_an_equal_one_of_another_type_was_valid():
+    X, y = [[0.0], [1.0], [2.0]], [0, 1, 1]
+    for _ in range(2):
+        LinearSVC(warm_start=True, C=1.0, max_iter=5000).fit(X, y)
+        with pytest.raises(ValueError, match="The 'warm_start' parameter of LinearSVC must be"):
+            LinearSVC(warm_start=1).fit(X, y)
+        with pytest.raises(ValueError, match="The 'max_iter' parameter of LinearSVC must be"):
+            LinearSVC(max_iter=5000.0).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [LinearSVC, RankSVM])
+def test_rows_in_memory_are_fitted_without_asking_the_system_for_its_free_memory(kind, monkeypatch):
+    def refuse():
+        raise AssertionError("/proc was read, which takes a third of a small fit")
+
+    monkeypatch.setattr(memory, "free_bytes", refuse)
+    assert kind().fit([[0.0], [1.0], [2.0]], [0, 1, 1]).gap_ <= kind().tol
 
 
 @pytest.mark.parametrize("kind", [LinearSVC, RankSVM])

@@ -21,6 +21,8 @@ from widemargin.data.blocks.writer import write_blocks
 from widemargin.data.matrix import Matrix
 from widemargin.problems import classification
 from widemargin.problems.formulations import DualQP
+from widemargin.solvers.contract import Settings
+from widemargin.solvers.coordinate_descent.entropy_sweeps import SmoothCoordinates, SmoothSweeps
 from widemargin.solvers.registry import specs_of
 
 TAKERS = ["auto", "dcd", "newton"]
@@ -224,6 +226,26 @@ def test_many_columns_are_taken(solver, rng):
     model = log_loss(solver, C=10.0).fit(X, y)
     assert model.gap_ <= 1e-6
     assert model.objective_ == pytest.approx(log_loss("dcd", C=10.0).fit(X, y).objective_, rel=1e-5)
+
+
+@pytest.mark.parametrize("C", [1e-3, 0.1, 1.0])
+def test_the_first_sweep_tells_the_gap_that_it_leaves(C, rng):
+    X = Matrix(random_array((400, 2000), density=0.02, format="csr", rng=rng))
+    problem = classification.log_loss(X, np.where(rng.random(400) < 0.5, 1.0, -1.0), np.full(400, C))
+    sweeps = SmoothSweeps(SmoothCoordinates(problem), Settings())
+    report = sweeps.sweep(0, 1)
+    half_norm, loss, dual_terms = sweeps.coordinates.measure()
+    left = 2.0 * half_norm + loss - dual_terms
+    assert 0.5 * left < report.gap_left < 2.0 * left
+    assert left < report.gap_estimate < 2.0 * loss
+    assert report.loss == pytest.approx(loss, rel=0.25)
+
+
+def test_a_gap_that_cannot_be_small_yet_is_not_measured(rng):
+    X, y = random_array((3000, 6000), density=0.01, format="csr", rng=rng), rng.integers(0, 2, 3000)
+    history = log_loss("dcd", C=10.0, tol=1e-3, fit_intercept=False, random_state=0).fit(X, y).history_
+    assert len(history) <= 4 < history["iteration"][-1] + 1
+    assert history["iteration"][1] > 1
 
 
 def test_newton_continues_slow_sweeps_over_fewer_rows_than_columns(rng):

@@ -142,13 +142,8 @@ def run(function, argument_lists, n_jobs=1, interrupt=None):
     are expected to check the event and return early.
     """
     argument_lists = list(argument_lists)
-    if len(argument_lists) <= 1:
-        return [function(*arguments) for arguments in argument_lists]
-    n_workers = (
-        1
-        if getattr(_inside, "worker", False)
-        else min(n_threads(n_jobs) - (_n_at_work if n_jobs is None else 0), len(argument_lists))
-    )
+    serial = len(argument_lists) <= 1 or n_jobs == 1 or getattr(_inside, "worker", False)
+    n_workers = 1 if serial else min(n_threads(n_jobs) - (_n_at_work if n_jobs is None else 0), len(argument_lists))
     if n_workers <= 1:
         return [function(*arguments) for arguments in argument_lists]
     with _at_work(n_workers):

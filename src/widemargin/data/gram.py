@@ -35,7 +35,7 @@ def gram(X, q, n_jobs=1):
     n_chosen = np.count_nonzero(q)
     add = adder(X, n_chosen)
     is_sparse = add in (add_outer_products, add_outer_products_of_ones)
-    entries = X.n_rows * (X.squared_lengths if is_sparse else X.n_columns**2)
+    entries = n_chosen * X.squared_lengths if is_sparse else X.n_rows * X.n_columns**2
     most_parts = int(entries / (_MIN_ENTRIES_PER_SUM * max(1, X.n_columns) ** 2))
     n_parts = max(1, min(_MAX_PARTS, most_parts)) if entries >= _ENTRIES_WORTH_PARTS else 1
     parts = split(X.n_rows, n_parts)

@@ -149,17 +149,12 @@ def _dense_axpy(rows, i, a, w):
 
 
 def _sparse_norm(rows, i):
-    total = rows.constant * rows.constant
-    for k in range(rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]):
-        total += np.float64(rows.data[k]) ** 2
-    return total
+    start, stop = rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]
+    return rows.constant * rows.constant + _sum_of_squares(rows.data[start:stop])
 
 
 def _dense_norm(rows, i):
-    total = rows.constant * rows.constant
-    for value in rows.values[np.uint64(i)]:
-        total += np.float64(value) ** 2
-    return total
+    return rows.constant * rows.constant + _sum_of_squares(rows.values[np.uint64(i)])
 
 
 def _sparse_distance(rows, i, j):
@@ -265,6 +260,15 @@ def _vectorised_sum(data, indices, start, stop, w):
     total = 0.0
     for k in range(start, stop):
         total += np.float64(data[k]) * w[indices[k]]
+    return total
+
+
+@compiled(fastmath=SUMS)
+def _sum_of_squares(x):
+    """Return Σ x[k]² in double precision."""
+    total = 0.0
+    for k in range(x.size):
+        total += np.float64(x[k]) ** 2
     return total
 
 

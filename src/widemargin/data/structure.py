@@ -7,6 +7,8 @@ compiled pass over each array checks everything. The same pass finds whether the
 (SciPy's canonical format), so that this need not be checked again.
 """
 
+from copy import copy
+
 import numpy as np
 from scipy.sparse import issparse
 
@@ -14,6 +16,7 @@ from widemargin._runtime.compile import compiled
 
 # By item size, the bits of the exponent of a floating point number, which are all set in infinity and NaN.
 _EXPONENT_MASKS = {4: np.uint32(0x7F800000), 8: np.uint64(0x7FF0000000000000)}
+_INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))  # that SciPy uses
 _LINES = {"csr": "row", "csc": "column", "bsr": "row of blocks"}  # what two consecutive entries of indptr delimit
 
 
@@ -35,7 +38,7 @@ def checked_csr(X, *, finite=True):
     is_canonical = _is_canonical(X)
     _check_type(X.dtype)
     if X.format == "csr":
-        X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # a new object, since its flags are set below
+        X = _twin(X)  # its flags are set below
     else:
         X, is_canonical = X.tocsr(), None
     if X.dtype not in (np.float64, np.float32):
@@ -49,6 +52,16 @@ def checked_csr(X, *, finite=True):
         X = _made_canonical(X, finite)
     X.has_canonical_format = True
     return X
+
+
+def _twin(X):
+    """Return a CSR matrix of the same arrays, with flags of its own, and without entries that no row has.
+
+    SciPy's constructor, which chooses types of indices and cuts off such entries, takes as long as all other checks.
+    """
+    if X.indices.dtype == X.indptr.dtype in _INDEX_TYPES and len(X.indices) == X.indptr[-1]:
+        return copy(X)
+    return type(X)((X.data, X.indices, X.indptr), shape=X.shape)
 
 
 def check_structure(X):

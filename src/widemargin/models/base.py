@@ -78,7 +78,7 @@ class WeightedModel(SolvedModel):
         if isinstance(X, RowBlocks):
             options = {"max_memory": self.max_memory, "scaling": self.scaling}
             return matrix_of_blocks(X, constant, **options, n_problems=n_problems, n_vectors=n_vectors)
-        if self.max_memory is not None:  # is for row blocks, but a wrong text is refused whatever the rows are
+        if self.max_memory is not None:  # it is for row blocks, but a wrong text is refused whatever the rows are
             bytes_of(self.max_memory)
         return matrix_of_arrays(X, constant, self.scaling)
 

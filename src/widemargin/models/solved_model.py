@@ -54,6 +54,8 @@ _NOT_OF_THE_PROBLEM = {  # parameters that may change between a checkpoint and t
 }  # fmt: skip
 
 
+_IMMUTABLE = (bool, int, float, str)  # types of parameters that cannot change between two fits
+_NO_VALUE = object()
 _CERTIFICATE = ("gap_", "status_", "solver_", "objective_")  # in the order in which notebooks show them
 
 
@@ -108,12 +110,12 @@ class SolvedModel(CallbackSupportMixin, BaseEstimator):
 
     def _validate_params(self):
         """Raise ValueError if a parameter violates its constraint, or is an integer beyond double precision."""
-        parameters, values_of, defaults = _parameters_of(type(self))
+        parameters, values_of, defaults, last_valid = _parameters_of(type(self))
         if all(map(is_, values_of(self), defaults)):
             return
         for name, default, constraints in parameters:
             value = getattr(self, name)
-            if value is default:
+            if value is default or value is last_valid.get(name, _NO_VALUE):
                 continue
             if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
                 raise ValueError(
@@ -121,6 +123,8 @@ class SolvedModel(CallbackSupportMixin, BaseEstimator):
                 )
             if not any(constraint.is_satisfied_by(value) for constraint in constraints):
                 super()._validate_params()  # scikit-learn has the words
+            if type(value) in _IMMUTABLE:
+                last_valid[name] = value
 
     def _solve(self, solve_group, problems, starts, group_size=1, *, checkpoint=None, in_turn=False, begun=None):
         """Solve problems, several at the same time if there are threads for it; return their results in order.
@@ -262,9 +266,9 @@ class SolvedModel(CallbackSupportMixin, BaseEstimator):
 @cache
 def _parameters_of(model):
     """Return name, default value and constraints of each parameter of an estimator; a function of a model that returns
-    its parameters; and the default values.
+    its parameters; the default values; and a dictionary for the values that were last found valid.
 
-    A valid default need not be checked again in each fit: with scikit-learn's inspection of signatures, that takes
+    A valid value need not be checked again in each fit: with scikit-learn's inspection of signatures, that takes
     longer than a small fit. In place of a default that is not valid, there is an object that no value is.
     """
     signature, found = inspect.signature(model.__init__), []
@@ -275,7 +279,7 @@ def _parameters_of(model):
         found.append((name, default if is_valid else object(), constraints))
     names, defaults = [one[0] for one in found], [one[1] for one in found]
     values_of = attrgetter(*names) if len(names) > 1 else lambda model: [getattr(model, name) for name in names]
-    return found, values_of, defaults
+    return found, values_of, defaults, {}
 
 
 def _word_of(parameter):

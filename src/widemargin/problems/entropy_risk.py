@@ -61,7 +61,8 @@ class EntropyRisk(SmoothedRisk):
     def _sum(self, function, *arguments):
         """Return the sums of the results of a function over all ranges of rows."""
         tasks = [(self._rows, *ends, *arguments) for ends in self._ranges]
-        return np.sum(run(function, tasks, self._n_jobs), axis=0)
+        sums = run(function, tasks, self._n_jobs)
+        return np.sum(sums, axis=0) if len(sums) > 1 else np.array(sums[0])
 
     def evaluate(self, s, h, b, q):
         """Set the dual variables b and the second derivatives q at scores s; return RiskSums."""

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widemargin._runtime.compile import compiled
+from widemargin._runtime.compile import SUMS, compiled
 from widemargin.kernels.exponential import fast_exp
 from widemargin.problems import classification
 from widemargin.problems.entropy_risk import EntropyRisk
@@ -187,7 +187,7 @@ SQUARED_HINGE, LOG_LOSS = SquaredHinge(), LogLoss()
 LOSSES = {loss.name: loss for loss in (SQUARED_HINGE, LOG_LOSS)}
 
 
-@compiled
+@compiled(fastmath=SUMS)
 def _set_hinge_derivatives(scores, sign, cost, slope, curvature):
     """Set slope[i] to minus the derivative of squared hinge i by its score, and curvature[i] to the second derivative.
 
@@ -196,25 +196,22 @@ def _set_hinge_derivatives(scores, sign, cost, slope, curvature):
     loss, total = 0.0, 0.0
     for i in range(scores.size):
         z = 1.0 - sign[i] * scores[i]
-        if z > 0.0:
-            a = 2.0 * cost[i] * z
-            loss += 0.5 * a * z
-            total += a
-            slope[i], curvature[i] = sign[i] * a, 2.0 * cost[i]
-        else:
-            slope[i], curvature[i] = 0.0, 0.0
+        second = 2.0 * cost[i] if z > 0.0 else 0.0
+        a = second * z if z > 0.0 else 0.0  # z may be infinite
+        loss += 0.5 * a * z if z > 0.0 else 0.0
+        total += a
+        slope[i], curvature[i] = sign[i] * a, second
     return loss, total
 
 
-@compiled
+@compiled(fastmath=SUMS)
 def _hinges_along(scores, direction, sign, cost, step):
     """Return the sum of the squared hinges at scores + step direction, and its derivative by the step."""
     loss, derivative = 0.0, 0.0
     for i in range(scores.size):
         z = 1.0 - sign[i] * (scores[i] + step * direction[i])
-        if z > 0.0:
-            loss += cost[i] * z * z
-            derivative -= 2.0 * cost[i] * z * sign[i] * direction[i]
+        loss += cost[i] * z * z if z > 0.0 else 0.0
+        derivative -= 2.0 * cost[i] * z * sign[i] * direction[i] if z > 0.0 else 0.0
     return loss, derivative
 
 

@@ -39,6 +39,7 @@ from widemargin.solvers.certificate_sums import (
     sum_smooth_losses,
 )
 from widemargin.solvers.contract import HISTORY, Solution, Status, changed
+from widemargin.solvers.coordinate_descent.state import half_square
 from widemargin.solvers.exact_sums import MAX_FACTOR, exact_sum, precise_dual, precise_primal, precise_scores
 from widemargin.solvers.newton.active_set import is_small, is_small_matrix, solve_exactly
 
@@ -374,7 +375,7 @@ def _certificate_sums(problem, point, beta, n_jobs):
 
 def _square(v):
     """Return |v|². BLAS would share a long sum among threads, which wait milliseconds for each other on busy cores."""
-    return float(v @ v) if len(v) <= _MAX_TERMS_OF_ONE_BLAS_THREAD else float(np.einsum("j,j->", v, v))
+    return float(v @ v) if len(v) <= _MAX_TERMS_OF_ONE_BLAS_THREAD else 2.0 * half_square(v)
 
 
 def _excess(problem, beta):

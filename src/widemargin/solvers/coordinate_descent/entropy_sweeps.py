@@ -20,13 +20,12 @@ import math
 import numpy as np
 
 from widemargin._runtime.compile import compiled, prefetch
-from widemargin._runtime.threads import run
 from widemargin.data.rows import row_dot, row_prefetch
-from widemargin.problems.losses import interval_entropy, smooth_loss_and_slope, unit_log1p
+from widemargin.problems.entropy_risk import EntropyRisk
 from widemargin.solvers.coordinate_descent.state import ROW, Coordinates, SweepReport, move, random_state, shuffle
 
 SMOOTH_ROW = np.dtype([(name if name != "preference" else "logit", "f8") for name in ROW.names or ()])
-_REDUCTION = 0.01  # of |f|, by a coordinate step
+_REDUCTION = 0.1  # of |f|, by a coordinate step
 _LARGEST_START = 1.0  # |f| at the start, relative to the entropy, of which the reduction is taken at most
 _MAX_NEWTON_STEPS = 50  # of a coordinate step
 _ROUNDING = 1e-15  # |f| relative to its terms, which counts as zero
@@ -44,12 +43,15 @@ class SmoothCoordinates(Coordinates):
         self.scale, self.rows = problem.entropy, self.rows.view(SMOOTH_ROW)
         with np.errstate(divide="ignore", invalid="ignore"):
             self.rows["logit"] = np.log(self.beta - problem.lower) - np.log(problem.upper - self.beta)
+        self._risk, self._of_rows = EntropyRisk(problem, n_jobs), np.zeros((3, self.rows.size))
 
     def measure(self):
         """Return ½|w|², the sum of losses, and the sum of dual terms, by one pass over the rows in threads."""
-        tasks = [(self.X.rows, self.rows, self.scale, self.w, *ends) for ends in self.X.ranges()]
-        loss, dual_terms = np.sum(run(_measure_rows, tasks, self.X.threads(self.n_jobs)), axis=0)
-        return self.half_norm(), loss, dual_terms
+        half_norm, (scores, slopes, curvatures) = self.half_norm(), self._of_rows
+        if half_norm > 0.0 or self.w.any():
+            self.X.scores(self.w, self.n_jobs, out=scores)
+        loss = self._risk.evaluate(scores, 0.0, slopes, curvatures).loss
+        return half_norm, loss, self._risk.dual_sums(np.ascontiguousarray(self.beta))[0]
 
 
 class SmoothSweeps:
@@ -73,20 +75,20 @@ class SmoothSweeps:
         """Visit every row once, and repeat this within the limits while any dual variable changes."""
         state, limits = self.coordinates, (max_visits, max_sweeps)
         n_sweeps, *found = _sweeps(state.X.rows, state.rows, state.scale, self.order, limits, self.random, state.w)
-        violation, gap_estimate, loss, moved = found
-        return SweepReport(n_sweeps, n_sweeps * self.order.size, violation, gap_estimate, loss, moved, True)
+        violation, gap_estimate, gap_left, loss, moved = found
+        return SweepReport(n_sweeps, n_sweeps * self.order.size, violation, gap_estimate, loss, moved, True, gap_left)
 
 
 @compiled
 def _sweeps(X, rows, entropy, order, limits, random, w):
     """Sweep within limits (visits, sweeps); return the number of sweeps, and the results of the last one."""
     max_visits, max_sweeps = limits
-    violation, gap_estimate, loss, moved, n_sweeps = 0.0, 0.0, 0.0, True, 0
+    violation, gap_estimate, gap_left, loss, moved, n_sweeps = 0.0, 0.0, 0.0, 0.0, True, 0
     while n_sweeps == 0 or (moved and n_sweeps < max_sweeps and (n_sweeps + 1) * order.size <= max_visits):
         shuffle(order, random)
-        violation, gap_estimate, loss, moved = _sweep(X, rows, entropy, order, w)
+        violation, gap_estimate, gap_left, loss, moved = _sweep(X, rows, entropy, order, w)
         n_sweeps += 1
-    return n_sweeps, violation, gap_estimate, loss, moved
+    return n_sweeps, violation, gap_estimate, gap_left, loss, moved
 
 
 @compiled
@@ -94,9 +96,11 @@ def _sweep(X, rows, entropy, order, w):
     """Visit the rows in order. Kept true: w = Σ beta_i x_i, the logits are those of the dual variables.
 
     The sums of losses and of gap terms are estimates: the losses are those at which a dual variable is optimal, and the
-    gap terms are quadratic in the violation.
+    gap terms are quadratic in the violation. At its first visit, a row of a dual variable at a bound adds its loss to
+    the gap. Its score then is due to the rows before it. Those after it change it by about as much, which tells the gap
+    that is left after the sweep.
     """
-    violation = gap_estimate = loss = 0.0
+    violation = gap_estimate = gap_left = loss = 0.0
     moved = False
     for k in range(order.size):
         row_prefetch(X, order, k)
@@ -104,20 +108,40 @@ def _sweep(X, rows, entropy, order, w):
             prefetch(rows, np.uint64(order[k + _PREFETCH_ROWS]))
         i = order[k]
         row = rows[i]
-        residual = row["target"] - row_dot(X, i, w)
-        excess = entropy * row["logit"] - residual
+        score = row_dot(X, i, w)
+        excess = entropy * row["logit"] - (row["target"] - score)
         violation = max(violation, abs(excess))
-        below, above = row["beta"] - row["lower"], row["upper"] - row["beta"]
-        width = above + below
-        gap_estimate += min(0.5 * below * above / (width * entropy) * abs(excess), width) * min(abs(excess), entropy)
-        logit, beta = best_logit(row, residual, entropy)
-        e = math.exp(-abs(logit))
-        loss += entropy * ((row["upper"] if logit > 0.0 else row["lower"]) * logit + width * unit_log1p(e))
+        logit, beta = best_logit(row, row["target"] - score, entropy)
+        row_loss = _loss_at(row, logit, beta, entropy)
+        if math.isinf(row["logit"]):
+            gap_estimate += row_loss
+            gap_left += _gap_term(row, beta, score, entropy)
+        else:
+            term = _gap_term(row, row["beta"], excess, entropy)
+            gap_estimate += term
+            gap_left += term
+        loss += row_loss
         row["logit"] = logit
         if beta != row["beta"]:
             move(X, i, row, beta, w)
             moved = True
-    return violation, gap_estimate, loss, moved
+    return violation, gap_estimate, gap_left, loss, moved
+
+
+@compiled
+def _gap_term(row, beta, excess, entropy):
+    """Return about what a row adds to the gap if f is `excess` at a dual variable."""
+    below, above = beta - row["lower"], row["upper"] - beta
+    width, size = above + below, abs(excess)
+    return min(0.5 * below * above / (width * entropy) * size, width) * min(size, entropy)
+
+
+@compiled
+def _loss_at(row, logit, beta, entropy):
+    """Return the loss at which a dual variable is optimal, within 1 %: log(1 + e) is about e (6 + e) / (6 + 4 e)."""
+    width, bound = row["upper"] - row["lower"], row["upper"] if logit > 0.0 else row["lower"]
+    e = abs(bound - beta) / (width - abs(bound - beta))
+    return entropy * (bound * logit + width * e * (6.0 + e) / (6.0 + 4.0 * e))
 
 
 @compiled
@@ -147,15 +171,3 @@ def _at_logit(u, lower, upper):
     e = math.exp(-abs(u))
     share = (upper - lower) * (e / (1.0 + e))
     return upper - share if u > 0.0 else lower + share
-
-
-@compiled
-def _measure_rows(X, rows, entropy, w, start, stop):
-    """Return the sums of losses and of dual terms over start <= i < stop."""
-    loss = dual_terms = 0.0
-    for i in range(start, stop):
-        row = rows[i]
-        beta, lower, upper = row["beta"], row["lower"], row["upper"]
-        loss += smooth_loss_and_slope(row["target"] - row_dot(X, i, w), lower, upper, entropy)[0]
-        dual_terms += row["target"] * beta + entropy * interval_entropy(beta, lower, upper)
-    return loss, dual_terms

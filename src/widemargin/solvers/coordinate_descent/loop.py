@@ -178,7 +178,7 @@ class _Loop:
 
     def _is_within_gap(self, report):
         """Return whether the gap is within the tolerance; it is measured only if it may be, or if that is due."""
-        expected = self._expected_gap(report.gap_estimate)
+        expected = min(report.gap_left, self._expected_gap(report.gap_estimate))
         is_last_stage = self.method.coordinates.factor == 1.0
         tol = self.settings.tol if is_last_stage else max(self.settings.tol, _STAGE_TOL)
         goal = tol * (report.loss + self.method.coordinates.half_norm())

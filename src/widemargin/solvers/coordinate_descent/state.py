@@ -115,12 +115,11 @@ class Coordinates:
 
         The primal objective is ½|w|² + losses, the dual objective is dual terms − ½|w|².
         """
-        if not self.w.any():  # all scores are zero, so that no pass is needed
-            loss, dual_terms = _measure_at_zero(self.rows)
-        else:
-            arguments = [(self.X.rows, self.rows, self.w, *ends) for ends in self.X.ranges()]
-            loss, dual_terms = np.sum(run(measure_rows, arguments, self.X.threads(self.n_jobs)), axis=0)
-        return self.half_norm(), loss, dual_terms
+        half_norm = self.half_norm()
+        if half_norm == 0.0 and not self.w.any():  # all scores are zero, so that no pass is needed
+            return half_norm, *_measure_at_zero(self.rows)
+        arguments = [(self.X.rows, self.rows, self.w, *ends) for ends in self.X.ranges()]
+        return half_norm, *np.sum(run(measure_rows, arguments, self.X.threads(self.n_jobs)), axis=0)
 
 
 class SweepReport(NamedTuple):
@@ -138,6 +137,8 @@ class SweepReport(NamedTuple):
         Whether any dual variable changed.
     full : bool
         Whether all rows took part, with the same frequency.
+    gap_left : float
+        An estimate of the gap after the last sweep; infinite if there is none.
     """
 
     n_sweeps: int
@@ -147,6 +148,7 @@ class SweepReport(NamedTuple):
     loss: float
     moved: bool
     full: bool
+    gap_left: float = np.inf
 
 
 def zeroed_records(n_rows):

@@ -37,8 +37,7 @@ class GramModel:
         """Return H, both halves."""
         n, lower = self._X.n_columns, self._gram.lower(curvature)
         H = np.empty((n + self._free, n + self._free))
-        H[:n, :n] = np.tril(lower)
-        H[:n, :n] += np.tril(lower, -1).T
+        _mirror(lower, H)
         if self._free:
             H[n, :n] = H[:n, n] = self._X.combine(curvature, self._n_jobs)
             H[n, n] = curvature.sum()
@@ -108,8 +107,8 @@ def _step_on_support(H, l1, l2, theta, gradient, damping):
     support = np.flatnonzero((theta != 0.0) | ((l1 == 0.0) & (np.diag(H) > 0.0)))
     if not len(support):
         return 1.0
-    A, own_l1, point = H[np.ix_(support, support)], l1[support], theta[support]
-    A[np.diag_indices_from(A)] += l2[support]
+    own_l1, point, A = l1[support], theta[support], np.empty((len(support), len(support)))
+    _choose(H, support, l2, A)
     rest = gradient[support] + l2[support] * point + own_l1 * np.sign(point)
     damped = A.copy()
     damped[np.diag_indices_from(A)] += _RIDGE * np.diag(A) + damping * own_l1
@@ -117,9 +116,29 @@ def _step_on_support(H, l1, l2, theta, gradient, damping):
     if info != 0 or not rest @ step < 0.0:  # not definite, because of rounding
         return 0.0
     t, new = _best_on_line(point, step, own_l1, float(rest @ step), max(0.0, float(step @ (A @ step))))
-    gradient += H[:, support] @ (new - point)
+    change = np.zeros(len(theta))
+    change[support] = new - point
+    gradient += H @ change
     theta[support] = new
     return t
+
+
+@compiled
+def _mirror(lower, out):
+    """Write a symmetric matrix, of which the lower half is given, to the first rows and columns of `out`."""
+    for i in range(lower.shape[0]):
+        for j in range(i + 1):
+            out[i, j] = out[j, i] = lower[i, j]
+
+
+@compiled
+def _choose(H, support, l2, out):
+    """Set `out` to the chosen rows and columns of H, with l2 added to the diagonal."""
+    for a in range(support.size):
+        i = np.uint64(support[a])
+        for b in range(support.size):
+            out[a, b] = H[i, np.uint64(support[b])]
+        out[a, a] += l2[i]
 
 
 def _best_on_line(point, step, l1, slope, curvature):
