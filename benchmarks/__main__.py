@@ -3,7 +3,7 @@
 python -m benchmarks                       list the pages, their minutes and what they prove
 python -m benchmarks run [NAME ...]        make pages, all of them if none is named; a run that was ended goes on
 python -m benchmarks run --quick           every headline ratio, in ten minutes, into build/benchmarks/quick
-python -m benchmarks summary               write the tables of README.md and docs/benchmarks.md from the pages
+python -m benchmarks summary               write the tables of README.md and of the documentation from the pages
 python -m benchmarks programs              write docs/from/programs.md: figures of other programs beside ours, no times
 """
 
@@ -66,7 +66,7 @@ def main():
     run = commands.add_parser("run", help="make pages")
     run.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PAGES)}")
     add_options(run)
-    commands.add_parser("summary", help="write the tables of README.md and docs/benchmarks.md")
+    commands.add_parser("summary", help="write the tables of README.md and of the documentation")
     commands.add_parser("programs", help="write docs/from/programs.md")
     options = parser.parse_args()
     if options.command == "run":

@@ -1,4 +1,4 @@
-"""The summary of all pages: tables of README.md and docs/benchmarks.md, made from the pages and nothing else.
+"""The summary of all pages: tables of README.md and of the documentation, made from the pages and nothing else.
 
 A headline is the column of ratios of one table: its median, smallest and largest, and in how many cells the others are
 not faster. An excerpt is some columns of one table. Both stand between markers, `<!-- made: NAME -->`.
@@ -164,8 +164,14 @@ HEADLINES = [
     Headline("writing text: scikit-learn", "reading", "writing", "scikit-learn / ours"),
     Headline("importing SVC: scikit-learn", "first-seconds", "commands", "ours / scikit-learn", _IMPORT, True),
 ]
-EXCERPTS = {  # name of the marker: page, section, columns; all columns if there are none
+_TEXTS = ("set", "svmlight-example1", "rcv1-vw-1000", "lasvm-reuters-money-fx", "20news.bigram.binary")
+EXCERPTS = {  # name of the marker: page, section, columns (all if there are none), and a column with the cells to take
     "linear sums": ("linear", "sums", ["set", "auto", "LIBLINEAR", "svmocas", "LIBLINEAR / auto", "auto / best own"]),
+    "linear machines of text": ("linear", "grid", ["set", "C", "auto", "LIBLINEAR", "LIBLINEAR / auto"], _TEXTS),
+    "LIBLINEAR": ("linear", "sums", ["set", "auto", "LIBLINEAR", "LIBLINEAR / auto"]),
+    "LIBLINEAR, L1 penalty": ("l1", "sums", ["set", "widemargin", "LIBLINEAR", "LIBLINEAR / widemargin"]),
+    "a path with folds": ("linear", "path", ["set", "rows", "c_path, 2 threads", "GridSearchCV as it comes",
+                                             "as it comes / c_path, 2 threads"]),
     "linear goals": ("linear", "summary", []),
     "linear path": ("linear", "path", ["set", "rows", "c_path, 2 threads", "GridSearchCV as it comes",
                                        "as it comes / c_path, 2 threads", "to 1e-3 / c_path, 2 threads"]),
@@ -174,6 +180,10 @@ EXCERPTS = {  # name of the marker: page, section, columns; all columns if there
     "choice": ("choice", "summary", []),
     "kernel": ("kernel", "training", ["set", "parameters", "rows", "ours, 1 thread", "ours, * threads", "scikit-learn",
                                       "LIBSVM, * threads", "intelex"]),
+    "LIBSVM": ("kernel", "training", ["set", "parameters", "ours, * threads", "LIBSVM, * threads",
+                                      "LIBSVM / ours, * threads"]),
+    "LIBSVM, small sets": ("kernel", "small", ["set", "parameters", "rows", "ours, * threads", "LIBSVM, *",
+                                               "LIBSVM / ours, * threads"]),
     "kernel prediction": ("kernel", "prediction", ["set", "rows", "ours, * threads", "scikit-learn", "intelex"]),
     "kernel large": ("kernel-large", "large", ["set", "rows", "who", "seconds", "support vectors", "peak GB",
                                                "theirs / ours"]),
@@ -184,13 +194,18 @@ EXCERPTS = {  # name of the marker: page, section, columns; all columns if there
     "grid": ("grid", "grid", ["set", "rows", "classes", "grid_search", "GridSearchCV", "GridSearchCV / grid_search"]),
     "cutting planes": ("cutting-planes", "ocas-program", ["set", "C", "svmocas, 2 threads", "ours, 2 threads",
                                                           "2 threads: theirs / ours"]),
+    "MSVMOCAS": ("cutting-planes", "classes", ["set", "C times mean square", "msvmocas", "ours, ocas", "ours, auto",
+                                               "msvmocas / ocas", "msvmocas / auto"]),
     "larger than memory": ("larger-than-memory", "splice", ["C", "seconds", "OCAS, 16 cores", "gap", "passes",
-                                                            "peak GB"]),
+                                                            "GB read", "peak GB"]),
     "cluster": ("cluster", "local", ["set", "rows", "1 process × 2 threads, s", "2 × 1 on the cluster, s", "ratio"]),
     "killed workers": ("cluster", "killed", []),
     "reading": ("reading", "reading", ["file", "MB", "ours", "scikit-learn", "scikit-learn / ours", "ours, MB/s"]),
 }  # fmt: skip
-TARGETS = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
+TARGETS = [ROOT / "README.md", *(ROOT / "docs" / name for name in (
+    "benchmarks.md", "from/liblinear.md", "from/libsvm.md", "from/ocas.md", "howto/larger-than-memory.md",
+    "howto/model-selection.md", "howto/text.md",
+))]  # fmt: skip
 PICTURE = ROOT / "docs" / "headlines.png"
 _NOT_MADE = "This page has not been made yet."
 
@@ -260,8 +275,10 @@ def _states(pages, folder):
 
 def excerpt(name, folder=RESULTS):
     """Return the table of an excerpt, in Markdown."""
-    page, section, columns = EXCERPTS[name]
+    page, section, columns, *chosen = EXCERPTS[name]
     rows = tables(page, folder).get(section, [])
+    for column, *cells in chosen:
+        rows = [row for row in rows if row[column] in cells]
     there = list(rows[0]) if rows else []
     columns = [name for column in columns or there for name in fnmatch.filter(there, column)]
     if not columns:
@@ -298,7 +315,7 @@ def made(text, folder=RESULTS, path_of_results="benchmarks/results"):
 
 def path_of_results(target):
     """Return the way from a text to the pages."""
-    return "benchmarks/results" if target.parent == ROOT else "../benchmarks/results"
+    return "../" * (len(target.relative_to(ROOT).parts) - 1) + "benchmarks/results"
 
 
 def draw(path, folder=RESULTS):
@@ -323,7 +340,7 @@ def draw(path, folder=RESULTS):
 
 
 def main(quick=False):
-    """Write README.md and docs/benchmarks.md; after a quick run, a file beside its pages. Return the exit code."""
+    """Write the tables of README.md and docs/; after a quick run, a file beside its pages. Return the exit code."""
     if quick:
         target = BUILD / "quick" / "summary.md"
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -208,13 +208,13 @@ PAGE = Frame(
     INTRODUCTION,
     SECTIONS,
     {
-        "training": Table(training_table, LARGE, [QUICK[0], LARGE[2]], 26),
-        "small": Table(small_table, SMALL, QUICK[1:4], 8),
+        "training": Table(training_table, LARGE, [QUICK[0], LARGE[2]], 24),
+        "small": Table(small_table, SMALL, QUICK[1:4], 12),
         "scaling": Table(scaling.scaling_table, scaling.CASES, scaling.CASES[:1], 5),
         "influence": Table(influence_table, LARGE[:3], QUICK[:1], 2.5),
         "memory": Table(memory.memory_table, [memory.CASE], [memory.QUICK], 2.5),
     },
-    options={"limit": 45.0, "patience": 8.0, "repeats": 3, "cache": 1000.0, "tol": 1e-3, "influence_limit": 10.0},
+    options={"limit": 35.0, "patience": 4.0, "repeats": 3, "cache": 1000.0, "tol": 1e-3, "influence_limit": 10.0},
     quick_options={"limit": 20.0, "repeats": 3, "patience": 2.0},
     finish=scaling.finish,
 )

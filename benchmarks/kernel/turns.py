@@ -8,7 +8,7 @@ from benchmarks.kernel.peers import OURS, OURS_ALL, Fit
 from benchmarks.machinery.figures import ratio, shown, take_turns
 
 _SETTLE = 0.1  # seconds of rest between turns: threads of the last one may still be spinning
-_OFTEN = 5  # very short fits are repeated so many times as often
+_OFTEN = 2  # very short fits are repeated so many times as often: their rests take longer than they do
 
 
 def asked_of(case, options):
