@@ -258,19 +258,21 @@ def headlines(folder=RESULTS, chosen=HEADLINES):
     if not found:
         return _NOT_MADE
     pages = dict.fromkeys(one.page for one in found)
-    return f"{_markdown(columns, list(found.values()))}\n\n{_states([*pages], folder)}"
+    return f"{_markdown(columns, list(found.values()))}\n\n{states_of_pages([*pages], folder)}"
 
 
-def _states(pages, folder):
-    """Return in words the commits that pages are of."""
-    commits = {}
+def states_of_pages(pages, folder):
+    """Return in words the states of the package that pages are of, each by the commit of its first page."""
+    states = {}
     for page in pages:
-        told = re.search(r"\*\*This run\.\*\* Commit ([^;]+);", (folder / f"{page}.md").read_text(encoding="utf-8"))
-        commits.setdefault(told[1] if told else None, []).append(page)
-    if list(commits) == [None]:
-        return "These pages are older than the records of commits."
-    parts = [f"{', '.join(several)}: {commit or 'not recorded'}" for commit, several in commits.items()]
-    return f"All pages are of commit {next(iter(commits))}." if len(parts) == 1 else f"Commits. {'; '.join(parts)}."
+        text = (folder / f"{page}.md").read_text(encoding="utf-8")
+        told = re.search(r"\*\*This run\.\*\* Commit ([^;]+); (package \w+)?", text)
+        commit, package = told.groups() if told else ("not recorded", None)
+        states.setdefault(package or commit, (commit, []))[1].append(page)
+    if len(states) == 1:
+        return f"All pages are of one state of the package, that of commit {next(iter(states.values()))[0]}."
+    parts = [f"{', '.join(several)}: {commit}" for commit, several in states.values()]
+    return f"Commits. {'; '.join(parts)}."
 
 
 def excerpt(name, folder=RESULTS):

@@ -240,7 +240,8 @@ class Page:
         told = {name: value for name, value in vars(self.options).items() if name not in _NOT_TOLD}
         settings = ", ".join(f"{name} {value}" for name, value in told.items())
         words = [
-            f"**This run.** Commit {head['commit']}; sources {head['state']['code']}.",
+            f"**This run.** Commit {head['commit']}; package {head['state']['package']}, with its benchmark"
+            f" {head['state']['code']}.",
             f"{head['state']['machine']}; {packages}.",
             f"{len(units)} units in {minutes:.1f} of at most {self.how.minutes:g} minutes{_times(units)};",
             f"{_load(units)}.",

@@ -21,12 +21,20 @@ PACKAGES = (
 )  # fmt: skip
 
 
+def state_of_package(root=ROOT):
+    """Return a short hash of the sources of the package: pages with the same one are of one state of it."""
+    return _digest((root / "src").rglob("*.py"), root)
+
+
 def state_of_code(root=ROOT):
     """Return a short hash of the sources of the package, and of the benchmark's own code."""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     own = {Path(path) for path in files if path and Path(path).is_relative_to(root / "benchmarks")}
     folders = {path.parent for path in own} - {root / "benchmarks"} | {root / "src", root / "benchmarks" / "benchopt"}
-    paths = own | {path for folder in folders for path in folder.rglob("*.py")}
+    return _digest(own | {path for folder in folders for path in folder.rglob("*.py")}, root)
+
+
+def _digest(paths, root):
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
@@ -75,7 +83,8 @@ def versions(packages=PACKAGES):
 
 def state(root=ROOT):
     """Return the whole state, a dict of text."""
-    return {"code": state_of_code(root), "machine": machine(), "versions": versions()}
+    hashes = {"code": state_of_code(root), "package": state_of_package(root)}
+    return {**hashes, "machine": machine(), "versions": versions()}
 
 
 def key(found):

@@ -5,7 +5,7 @@ from benchmarks.machinery import page as page_module
 from benchmarks.machinery import records as records_module
 from benchmarks.machinery.page import Frame, How, Page, Table
 
-STATE = {"code": "0123456789ab", "machine": "a machine", "versions": {"Python": "3"}}
+STATE = {"code": "0123456789ab", "package": "ba9876543210", "machine": "a machine", "versions": {"Python": "3"}}
 
 
 @pytest.fixture

@@ -43,7 +43,8 @@ def test_a_page_has_every_unit_and_tells_its_state_and_load(make):
     text = path.read_text()
     assert path.parent.name == "results"
     assert rows(path) == {"a": "1.5", "b": "1.5"}
-    for words in ("Commit 0123456", "0123456789ab", "a machine", "Python 3", "load average", "2 units"):
+    state = ("Commit 0123456", "package ba9876543210", "0123456789ab", "a machine", "Python 3")
+    for words in (*state, "load average", "2 units"):
         assert words in text
 
 

@@ -1,7 +1,7 @@
 """The state is that of the code that is measured: its contents, not its commit, and not the pages."""
 
 import pytest
-from benchmarks.machinery.state import commit, key, state, state_of_code, versions
+from benchmarks.machinery.state import commit, key, state, state_of_code, state_of_package, versions
 
 
 @pytest.fixture
@@ -34,3 +34,11 @@ def test_another_machine_or_version_is_another_key(root):
 
 def test_a_folder_without_a_repository_has_no_commit(root):
     assert commit(root) == "no commit"
+
+
+def test_the_state_of_the_package_does_not_depend_on_the_benchmarks(root):
+    before = state_of_package(root)
+    (root / "benchmarks/benchopt/objective.py").write_text("after")
+    assert state_of_package(root) == before
+    (root / "src/package/module.py").write_text("after")
+    assert state_of_package(root) != before

@@ -10,6 +10,7 @@ from benchmarks.summary import (
     headline_row,
     made,
     path_of_results,
+    states_of_pages,
 )
 
 PAGE = """# A page
@@ -76,3 +77,22 @@ def test_every_marker_of_a_text_has_an_excerpt():
 def test_the_way_from_a_text_to_the_pages_leads_there():
     for target in TARGETS:
         assert (target.parent / path_of_results(target) / "linear.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("packages", "told"),
+    [
+        (("aa", "aa"), "All pages are of one state of the package, that of commit 1."),
+        (("aa", "bb"), "Commits. first: 1; second: 2."),
+    ],
+)
+def test_pages_of_one_state_of_the_package_are_told(tmp_path, packages, told):
+    for name, commit, package in zip(("first", "second"), (1, 2), packages, strict=True):
+        (tmp_path / f"{name}.md").write_text(f"**This run.** Commit {commit}; package {package}, with more.")
+    assert states_of_pages(["first", "second"], tmp_path) == told
+
+
+def test_pages_without_a_state_are_told_by_their_commits(tmp_path):
+    (tmp_path / "old.md").write_text("**This run.** Commit 1; sources 2.")
+    (tmp_path / "older.md").write_text("Nothing is told.")
+    assert states_of_pages(["old", "older"], tmp_path) == "Commits. old: 1; older: not recorded."
