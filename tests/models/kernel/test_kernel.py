@@ -303,11 +303,12 @@ def test_prediction_in_parts_is_that_of_the_whole(rows, monkeypatch):
         np.testing.assert_allclose(outputs(model, X), expected, atol=1e-12)
 
 
-def test_a_function_of_anything_is_a_kernel():
+@pytest.mark.parametrize("dtype", [float, np.float32, int, np.uint8, object])
+def test_a_function_of_anything_is_a_kernel(dtype):
     words = ["gap", "gape", "grape", "drape", "dual", "duel", "fuel"]
 
     def common_letters(A, B):
-        return np.array([[len(set(a) & set(b)) for b in B] for a in A], dtype=float)
+        return np.array([[len(set(a) & set(b)) for b in B] for a in A], dtype=dtype)
 
     model = SVC(kernel=common_letters).fit(words, [0, 0, 0, 0, 1, 1, 1])
     assert model.predict(["grade", "fuels"]).tolist() == [0, 1]

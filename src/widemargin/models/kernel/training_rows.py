@@ -134,7 +134,7 @@ def kernel_sums(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, adv
 
 
 def kernel_values(function, A, B):
-    """Return function(A, B) of a callable kernel as an array.
+    """Return function(A, B) of a callable kernel as an array of float64, or of float32 if the function returns that.
 
     Raises
     ------
@@ -143,6 +143,8 @@ def kernel_values(function, A, B):
     """
     values = function(A, B)
     values = values.toarray() if issparse(values) else np.asarray(values)
+    if values.dtype != np.float32:
+        values = np.asarray(values, dtype=np.float64)
     shape = (_num_samples(A), _num_samples(B))
     if values.shape != shape:
         raise ValueError(f"The callable kernel must return shape {shape}, a row per row of A; got {values.shape}.")
