@@ -17,19 +17,19 @@ class Entry:
 
 
 PAGES = {  # in the order in which they are made: the short ones first
-    "reading": Entry("benchmarks.reading", 2, 0.4, "reading and writing text against scikit-learn, equal to the bit"),
+    "reading": Entry("benchmarks.reading", 1.5, 0.4, "reading and writing text against scikit-learn, equal to the bit"),
     "first-seconds": Entry(
-        "benchmarks.first_seconds", 6, 0.9, "import, --version and first fits in new processes against scikit-learn"
+        "benchmarks.first_seconds", 5, 0.9, "import, --version and first fits in new processes against scikit-learn"
     ),
     "small": Entry(
-        "benchmarks.small", 2, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
+        "benchmarks.small", 1, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
     ),
     "nested-threads": Entry(
-        "benchmarks.nested_threads", 1.5, 0.4, "searches around estimators that have threads do not oversubscribe"
+        "benchmarks.nested_threads", 1, 0.4, "searches around estimators that have threads do not oversubscribe"
     ),
     "probabilities": Entry(
         "benchmarks.probabilities",
-        5,
+        4,
         0.2,
         "probabilities from one fit: Brier scores and times against those of six fits",
     ),
@@ -43,17 +43,17 @@ PAGES = {  # in the order in which they are made: the short ones first
         "all linear solvers over a grid of C against LIBLINEAR and svmocas; the grid with folds; sweeps; threads",
         _ONE_BLAS_THREAD,
     ),
-    "l1": Entry("benchmarks.l1", 6, 0.2, "L1 penalties over a grid of C against LIBLINEAR", _ONE_BLAS_THREAD),
+    "l1": Entry("benchmarks.l1", 5, 0.2, "L1 penalties over a grid of C against LIBLINEAR", _ONE_BLAS_THREAD),
     "logistic": Entry(
         "benchmarks.logistic",
-        5,
+        8,
         0.2,
         "logistic regression over a grid of C against LIBLINEAR and scikit-learn's solvers",
         _ONE_BLAS_THREAD,
     ),
     "benchopt": Entry("benchmarks.curves", 3, 0.4, "the objective against time, by benchopt", _ONE_BLAS_THREAD),
     "choice": Entry(
-        "benchmarks.choice", 5, 0.3, "what `auto` chooses is near the best of our solvers", _ONE_BLAS_THREAD
+        "benchmarks.choice", 6, 0.3, "what `auto` chooses is near the best of our solvers", _ONE_BLAS_THREAD
     ),
     "defaults": Entry(
         "benchmarks.defaults", 12, 0.4, "every default call on every set converges, and how fast against scikit-learn"
@@ -61,26 +61,29 @@ PAGES = {  # in the order in which they are made: the short ones first
     "grid": Entry("benchmarks.grid", 10, 0.4, "grids of C and gamma with folds against GridSearchCV"),
     "cutting-planes": Entry(
         "benchmarks.planes.page",
-        13,
+        12,
         0.3,
         "cutting planes against the OCAS program and QP libraries; the figures of the papers",
         _ONE_BLAS_THREAD,
     ),
     "kernel": Entry(
-        "benchmarks.kernel.page", 24, 1.1, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
+        "benchmarks.kernel.page", 26, 1.1, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
+    ),
+    "kernel-minimum": Entry(
+        "benchmarks.kernel.minimum", 6, 0.2, "fits of kernel machines against computing the support vectors' rows once"
     ),
     "cluster": Entry(
-        "benchmarks.cluster.page", 10, 1.0, "fits on a Dask cluster: ratio to one process, same bits, killed workers"
+        "benchmarks.cluster.page", 9, 1.0, "fits on a Dask cluster: ratio to one process, same bits, killed workers"
     ),
     "larger-than-memory": Entry(
-        "benchmarks.larger.page", 12, 0.8, "fifteen million rows from disk under 3 GB; ranking; a million columns"
+        "benchmarks.larger.page", 11, 0.8, "fifteen million rows from disk under 3 GB; ranking; a million columns"
     ),
     "kernel-large": Entry(
-        "benchmarks.kernel.large", 18, 0.9, "exact kernel machines on covertype up to a million rows, and on mnist"
+        "benchmarks.kernel.large", 17, 0.9, "exact kernel machines on covertype up to a million rows, and on mnist"
     ),
     "kernels-at-scale": Entry(
         "benchmarks.kernels_at_scale",
-        25,
+        22,
         0.4,
         "kernel machines on a fixed basis against Nystroem and random features; ten million rows; compressed models",
     ),

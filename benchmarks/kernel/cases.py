@@ -83,4 +83,6 @@ SMALL = [
     Case("odds-cardio", 0.1),
     Case("odds-satellite", 0.1),
 ]
+HARD = {"a9a", "w8a", "ijcnn1", "covtype.libsvm.binary.scale:30000", "kin8nm", "space_ga_scale", "abalone_scale"}
+HARD |= {case.set for case in SMALL if case.kind == "svc"}  # with 100 times the C too
 QUICK = [Case("a1a", 1.0, 0.05), Case("dna.scale", 10.0), Case("svmguide1", 10.0, 1.0), Case("space_ga_scale", 10.0)]

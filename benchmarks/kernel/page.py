@@ -1,25 +1,22 @@
 """Kernel machines: widemargin against scikit-learn, LIBSVM and scikit-learn-intelex, in the same run.
 
 The rbf kernel, the same eps (KKT violation) and cache for everybody. Each library has a process of its own. A fit that
-exceeds the limit is ended; a fit in which something is compiled does not count. Predictions, and the minimum of our
-time, are measured with the models of the same fits. Objectives are computed by `objective` from everybody's dual
-variables.
+exceeds the limit is ended; a fit in which something is compiled does not count. Predictions are measured with the
+models of the same fits. Objectives are computed by `objective` from everybody's dual variables.
 """
 
 import numpy as np
 
 from benchmarks.datasets import kernel_set
 from benchmarks.kernel import memory, scaling
-from benchmarks.kernel.cases import LARGE, QUICK, SMALL
+from benchmarks.kernel.cases import HARD, LARGE, QUICK, SMALL
 from benchmarks.kernel.objective import objectives
 from benchmarks.kernel.peers import CONTENDERS, OURS, OURS_ALL, THREADS, Field
-from benchmarks.kernel.turns import BOTH, Fits, Predictions, asked_of, minimum
+from benchmarks.kernel.turns import BOTH, Fits, Predictions, asked_of
 from benchmarks.machinery.page import Frame, Table
 
 PEERS = [label for label in CONTENDERS if label not in BOTH]
 ALL = f"{THREADS} threads"
-HARD = {"a9a", "w8a", "ijcnn1", "covtype.libsvm.binary.scale:30000", "kin8nm", "space_ga_scale", "abalone_scale"}
-HARD |= {case.set for case in SMALL if case.kind == "svc"}  # with 100 times the C too
 
 _WHO = f"""
 Threads: scikit-learn 1 (it has no more), intelex {THREADS} (its n_jobs), LIBSVM (OMP_NUM_THREADS) and ours (n_jobs) 1
@@ -50,13 +47,6 @@ all pairs of classes are added; computed by NumPy in double precision from every
 *Agreement*: rows that our model and scikit-learn's put into the same class, or the largest difference of
 regressions; the rows of odds-shuttle are those of training, some of which lie on the boundary.""",
     ),
-    "minimum": (
-        "Time against the minimum",
-        """The minimum is the time of computing the kernel rows of the support vectors once, by our own block code in
-the same precision, into memory that is there already; with several classes, each pair's support vectors against its
-rows. Rows computed count in proportion to their columns where the problem has shrunk. *In cache*: the part of the
-support vectors' rows that fits, on average over pairs of classes.""",
-    ),
     "influence": (
         "Influence of the working set, the cache and shrinking",
         """Our `svmlight`, one thread. What a row does not name is as in the first row of its set: the default working
@@ -83,7 +73,7 @@ OpenBLAS.""",
 
 
 def training_table(page, cases, options, section="training"):
-    """Everybody fits and predicts every case; then the quality of the models, and our seconds against the minimum."""
+    """Everybody fits and predicts every case; then the quality of the models."""
     for case in page.each(section, cases, _name):
         with Field(case.set, _contenders(section)) as field:
             put_case(page, section, Fits(field, case, options))
@@ -106,8 +96,6 @@ def put_case(page, section, fits):
     put_training(page, section, fits)
     put_quality(page, fits)
     put_prediction(page, Predictions(fits))
-    if section == "training":
-        put_minimum(page, fits)
 
 
 def put_training(page, section, fits):
@@ -165,15 +153,6 @@ def put_prediction(page, turns):
     cells = [turns.case.set, turns.case.shown(), turns.n_rows, turns.n_support, *(turns.shown(one) for one in labels)]
     cells += [turns.ratio("scikit-learn", OURS), turns.ratio("scikit-learn", OURS_ALL)]
     page.put("prediction", columns, [*cells, turns.ratio("intelex", OURS_ALL), turns.agreement()])
-
-
-def put_minimum(page, fits):
-    """Put seconds against computing the support vectors' rows once."""
-    columns = ["set", "parameters", "threads", "seconds", "minimum", "seconds / minimum", "support vectors' rows"]
-    columns += ["rows computed", "computed / support vectors' rows", "in cache"]
-    for label in BOTH:
-        cells = [fits.case.set, fits.case.shown(), CONTENDERS[label].options["n_jobs"], *minimum(fits, label)]
-        page.put("minimum", columns, cells, n_key=3)
 
 
 def influence_table(page, cases, options):

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from benchmarks.datasets import kernel_set, new_rows, preparation
+from benchmarks.kernel.least import seconds_by_numpy, seconds_by_our_code
 from benchmarks.kernel.objective import Multipliers
 from benchmarks.machinery.worker import Worker
 
@@ -84,9 +85,9 @@ class Field:
         """Return (seconds, predictions) of the library's last model, or None if it took too long."""
         return self._ask(label, "predict", {}, limit)
 
-    def minimum(self, label):
-        """Return the seconds of computing the kernel rows of the last model's support vectors once. Only ours."""
-        return self._ask(label, "minimum", {}, None)
+    def least(self, label, how):
+        """Return the seconds of computing the kernel rows of our last model's support vectors once, "by_us" or not."""
+        return self._ask(label, f"least_{how}", {}, None)
 
     def _ask(self, label, verb, parameters, limit):
         library, options, threads = self.contenders[label]
@@ -221,7 +222,12 @@ class _Ours(_Estimators):
         cost = self.model.C if self.model._are_most_rows_at_bound else 1.0
         return np.dtype(block_dtype(self.model._kernel(), self.model.tol, len(self.y), cost))
 
-    def minimum(self, options):
+    def least_by_numpy(self, options):
+        kept = [(self.X if len(rows) == len(self.y) else self.X[rows], used) for rows, used in self._problems()]
+        numbers = self.parameters["gamma"], self._dtype(), options["n_jobs"]
+        return sum(seconds_by_numpy(X, used, *numbers) for X, used in kept)
+
+    def least_by_us(self, options):
         from widemargin.kernels.functions import Kernel
         from widemargin.kernels.rows import KernelRows
 
@@ -229,19 +235,8 @@ class _Ours(_Estimators):
         for rows, used in self._problems():
             subset = None if len(rows) == len(self.y) else rows
             K = KernelRows(kernel, self.X, subset=subset, dtype=self._dtype(), n_jobs=options["n_jobs"])
-            seconds += _fill_seconds(K, used)
+            seconds += seconds_by_our_code(K, used)
         return seconds
-
-
-def _fill_seconds(K, used, step=512):
-    """Return the seconds of computing the kernel rows `used` of all columns, into memory that is there already."""
-    columns, out = K.columns(), np.zeros((min(step, len(used)), K.n_rows), K.dtype)
-    K.fill(used[:1], columns, out, np.arange(1))  # compiled or loaded now, if it has to be
-    begun = time.perf_counter()
-    for begin in range(0, len(used), step):
-        part = used[begin : begin + step]
-        K.fill(part, columns, out, np.arange(len(part)))
-    return time.perf_counter() - begun
 
 
 class _Libsvm:

@@ -111,16 +111,4 @@ class Predictions(Turns):
         return f"{100 * np.mean(ours == theirs):.2f}%"
 
 
-def minimum(fits, label):
-    """Return the cells about the minimum: seconds, rows computed, part of the support vectors' rows that fits."""
-    fit, options = fits.fits.get(label), fits.options
-    if fit is None:
-        return [f">{options.limit:g}", *["–"] * 6]
-    _, least = take_turns({label: lambda: Fit(fits.field.minimum(label), None)}, 3)[label]
-    counts, seconds = fit.counts, fits.seconds(label)
-    held = min(1.0, options.cache * 2**20 * counts["problems"] / counts["bytes"])
-    cells = [shown(seconds), shown(least), ratio(seconds, least), counts["support"], f"{counts['computed']:.0f}"]
-    return [*cells, f"{counts['computed'] / counts['support']:.2f}", f"{100 * held:.0f}%"]
-
-
 BOTH = (OURS, OURS_ALL)
