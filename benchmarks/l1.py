@@ -152,7 +152,7 @@ PAGE = Frame(
     _INTRODUCTION,
     _SECTIONS,
     {"grid": Table(grid_table, SETS, SETS[:2])},
-    options={"repeats": 3, "limit": 15.0, "grid": [0.01, 0.1, 1.0, 10.0, 100.0]},
+    options={"repeats": 3, "limit": 25.0, "grid": [0.01, 0.1, 1.0, 10.0, 100.0]},
     quick_options={"repeats": 1, "limit": 2.0, "grid": [0.1, 10.0]},
     finish=finish,
 )

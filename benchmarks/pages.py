@@ -43,7 +43,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         "all linear solvers over a grid of C against LIBLINEAR and svmocas; the grid with folds; sweeps; threads",
         _ONE_BLAS_THREAD,
     ),
-    "l1": Entry("benchmarks.l1", 5, 0.2, "L1 penalties over a grid of C against LIBLINEAR", _ONE_BLAS_THREAD),
+    "l1": Entry("benchmarks.l1", 7, 0.2, "L1 penalties over a grid of C against LIBLINEAR", _ONE_BLAS_THREAD),
     "logistic": Entry(
         "benchmarks.logistic",
         8,
@@ -70,7 +70,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         "benchmarks.kernel.page", 26, 1.1, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
     ),
     "kernel-minimum": Entry(
-        "benchmarks.kernel.minimum", 6, 0.2, "fits of kernel machines against computing the support vectors' rows once"
+        "benchmarks.kernel.minimum", 8, 0.2, "fits of kernel machines against computing the support vectors' rows once"
     ),
     "cluster": Entry(
         "benchmarks.cluster.page", 9, 1.0, "fits on a Dask cluster: ratio to one process, same bits, killed workers"
@@ -79,7 +79,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         "benchmarks.larger.page", 11, 0.8, "fifteen million rows from disk under 3 GB; ranking; a million columns"
     ),
     "kernel-large": Entry(
-        "benchmarks.kernel.large", 17, 0.9, "exact kernel machines on covertype up to a million rows, and on mnist"
+        "benchmarks.kernel.large", 13, 0.9, "exact kernel machines on covertype up to a million rows, and on mnist"
     ),
     "kernels-at-scale": Entry(
         "benchmarks.kernels_at_scale",

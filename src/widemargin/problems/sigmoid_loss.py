@@ -9,9 +9,9 @@ Reference: Lin, Lin and Weng, A note on Platt's probabilistic outputs for suppor
 (2007).
 """
 
-import math
-
-from widemargin._runtime.compile import compiled
+from widemargin._runtime.compile import SUMS, compiled
+from widemargin.kernels.exponential import fast_exp
+from widemargin.problems.losses import unit_log1p
 
 _MAX_NEWTON_STEPS = 100
 _GRADIENT_TOL = 1e-5
@@ -66,17 +66,17 @@ def _newton(decision, target, weight, A, B, middle, parts):
     return along_A, along_B, -step_A / determinant, -step_B / determinant
 
 
-@compiled
+@compiled(fastmath=SUMS)
 def sigmoid_loss(decision, target, weight, A, B):
     """Return F(A, B), in a form without overflow or cancellation for large |z|."""
     total = 0.0
     for i in range(decision.size):
         z = A * decision[i] + B
-        total += weight[i] * ((target[i] if z >= 0.0 else target[i] - 1.0) * z + math.log1p(math.exp(-abs(z))))
+        total += weight[i] * ((target[i] if z >= 0.0 else target[i] - 1.0) * z + unit_log1p(fast_exp(-abs(z))))
     return total
 
 
-@compiled
+@compiled(fastmath=SUMS)
 def sigmoid_curvatures(decision, target, weight, A, B, parts):
     """Set parts[0] to the derivatives of the terms of F by z, and parts[1] to their second derivatives.
 
@@ -85,7 +85,7 @@ def sigmoid_curvatures(decision, target, weight, A, B, parts):
     along_A = along_B = total = 0.0
     for i in range(decision.size):
         z = A * decision[i] + B
-        small = math.exp(-abs(z))
+        small = fast_exp(-abs(z))
         other = 1.0 / (1.0 + small)  # the larger one of P(y = +1 | f) and 1 minus it
         probability = small * other if z >= 0.0 else other
         parts[0, i] = weight[i] * (target[i] - probability)
@@ -96,7 +96,7 @@ def sigmoid_curvatures(decision, target, weight, A, B, parts):
     return along_A, along_B, total
 
 
-@compiled
+@compiled(fastmath=SUMS)
 def weighted_mean(values, weight, reference, total):
     """Return reference + Σ weight_i (values_i − reference) / total; reference if the total is zero."""
     mean = 0.0
@@ -105,7 +105,7 @@ def weighted_mean(values, weight, reference, total):
     return reference + mean / total if total > 0.0 else reference
 
 
-@compiled
+@compiled(fastmath=SUMS)
 def centred_sums(values, first, second, centre):
     """Return Σ first_i (values_i − centre) and Σ second_i (values_i − centre)²."""
     linear = square = 0.0

@@ -44,9 +44,11 @@ import numpy as np
 
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.models.kernel.copies import first_copies
-from widemargin.models.kernel.spans import AT_BOUND, MIN_FREE, without_each
+from widemargin.models.kernel.spans import AT_BOUND, MIN_FREE, RIDGE, may_take_over, without_each
 from widemargin.problems.classification import c_svc
+from widemargin.problems.left_out import SmallMachine, leave_each_out, memory_for
 
+_MAX_SUPPORT_VECTORS_AT_ONCE = 256  # that one compiled call leaves out; with more, LAPACK is faster
 _MAX_SUPPORT_VECTORS_TO_FACTOR = 3000
 _MAX_LEFT_OUT, _LARGEST_PART_LEFT_OUT = 1500, 1 / 3  # support vectors that are left out together
 _MAX_OTHER_ROWS = 10_000  # rows without influence that are used
@@ -250,6 +252,12 @@ def _leave_one_out(machine, K):
     if len(support) * len(f) <= _MAX_ENTRIES_AT_ONCE:
         values, place = np.empty((len(support), len(f)), K.dtype), np.empty(len(f), np.intp)
         K.fill(support, K.columns(), values, np.arange(len(support)))
+        if len(support) <= _MAX_SUPPORT_VECTORS_AT_ONCE and not may_take_over(len(f)):
+            small = SmallMachine(
+                machine.sign, machine.cost, machine.coef, K.diagonal, support.view(np.uint64), values, machine.intercept
+            )
+            leave_each_out(small, AT_BOUND, RIDGE[K.dtype], memory_for(len(support)), f)
+            return f
         f += machine.coef[support] @ values
         place[support] = np.arange(len(support))
         return without_each(machine, f, lambda rows, columns: values[place[rows][:, None], columns], K.diagonal)

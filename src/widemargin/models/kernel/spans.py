@@ -17,7 +17,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 from widemargin.problems.takeover import Candidates, Removed, list_places, takeovers
 
 AT_BOUND = 1.0 - 1e-6  # of the cost
-_RIDGE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}  # by precision of K, relative to its diagonal
+RIDGE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}  # by precision of K, relative to its diagonal
 _RIDGE_FACTOR = 100.0  # if the kernel matrix is not positive definite
 MIN_FREE = 2  # otherwise the affine hull is empty
 _BEYOND_MARGIN, _WITHIN_MARGIN = 0.2, 0.3  # distances of margins from 1 up to which rows may take over
@@ -85,6 +85,11 @@ def without_each(machine, f, block, diagonal, *, is_free=None, takes_over=True):
     return np.clip(left_out, f.min(), f.max())
 
 
+def may_take_over(n_rows):
+    """Return whether a machine has enough rows for one to take over from another."""
+    return n_rows >= _MIN_ROWS
+
+
 def _free(machine, f):
     """Return which support vectors are free; the two with margins closest to 1, if fewer are."""
     size = np.abs(machine.coef)
@@ -97,7 +102,7 @@ def _free(machine, f):
 
 def _places(machine, f, is_free, takes_over):
     """Return the Places of a machine with decision values f."""
-    takes_over = takes_over and len(f) >= _MIN_ROWS
+    takes_over = takes_over and may_take_over(len(f))
     margin, lists = machine.sign * f, np.empty((4, len(f)), np.intp)
     limits = (_BEYOND_MARGIN, _WITHIN_MARGIN) if takes_over else (-np.inf, -np.inf)
     sizes = list_places((machine.coef, machine.cost, margin, is_free), limits, lists)
@@ -116,7 +121,7 @@ class _Hull:
     """
 
     def __init__(self, K):
-        self.ridge = _RIDGE[K.dtype] * max(float(K.diagonal().max()), np.finfo(np.float64).tiny)
+        self.ridge = RIDGE[K.dtype] * max(float(K.diagonal().max()), np.finfo(np.float64).tiny)
         while True:
             regular = np.array(K, dtype=np.float64, order="F")
             np.einsum("ii->i", regular)[:] += self.ridge
