@@ -67,7 +67,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         _ONE_BLAS_THREAD,
     ),
     "kernel": Entry(
-        "benchmarks.kernel.page", 26, 1.1, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
+        "benchmarks.kernel.page", 26, 0.9, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
     ),
     "kernel-minimum": Entry(
         "benchmarks.kernel.minimum", 8, 0.2, "fits of kernel machines against computing the support vectors' rows once"
