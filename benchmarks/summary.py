@@ -187,6 +187,10 @@ EXCERPTS = {  # name of the marker: page, section, columns (all if there are non
     "kernel prediction": ("kernel", "prediction", ["set", "rows", "ours, * threads", "scikit-learn", "intelex"]),
     "kernel large": ("kernel-large", "large", ["set", "rows", "who", "seconds", "support vectors", "peak GB",
                                                "theirs / ours"]),
+    "kernel minimum": ("kernel-minimum", "minimum", ["set", "parameters", "threads", "seconds", "by NumPy",
+                                                     "seconds / by NumPy", "by our code", "seconds / by our code",
+                                                     "computed / support vectors' rows"]),
+    "ranking": ("ranking", "means", []),
     "small": ("small", "summary", []),
     "first commands": ("first-seconds", "commands", []),
     "first fits": ("first-seconds", "fits", []),
@@ -204,7 +208,7 @@ EXCERPTS = {  # name of the marker: page, section, columns (all if there are non
 }  # fmt: skip
 TARGETS = [ROOT / "README.md", *(ROOT / "docs" / name for name in (
     "benchmarks.md", "from/liblinear.md", "from/libsvm.md", "from/ocas.md", "howto/larger-than-memory.md",
-    "howto/model-selection.md", "howto/text.md",
+    "howto/model-selection.md", "howto/ranking.md", "howto/text.md",
 ))]  # fmt: skip
 PICTURE = ROOT / "docs" / "headlines.png"
 _NOT_MADE = "This page has not been made yet."
