@@ -5,7 +5,16 @@ import pytest
 from scipy.sparse import csr_array
 
 from widemargin._runtime.lanes import LANES
-from widemargin.data.feature_lines import lines_of, panels_together, row_with_lines, suits_lines, values_of_rows
+from widemargin.data.feature_lines import (
+    ROWS_TOGETHER,
+    lines_of,
+    panels_together,
+    products_with_lines,
+    row_with_lines,
+    suits_lines,
+    suits_lines_without_zeros,
+    values_of_rows,
+)
 
 CONTAINERS = pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "csr"])
 
@@ -30,6 +39,27 @@ def test_products_by_lines_are_inner_products(dtype, n_rows, n_features, contain
     found = found.reshape(17, -1)
     assert not found[:, n_rows:].any()
     np.testing.assert_allclose(found[:, :n_rows], Z[2:19] @ X.T, rtol=1e-4, atol=1e-4 if dtype == np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 4, 17])
+@pytest.mark.parametrize("n_features", [1, 9, 64], ids=lambda n: f"{n}-features")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+def test_rows_that_are_multiplied_together_have_their_own_products(dtype, n_features, n_rows, rng):
+    X, Z = rng.standard_normal((LANES + 3, n_features)), rng.standard_normal((n_rows, n_features)).astype(dtype)
+    lines = lines_of(X, dtype)
+    found = np.full((ROWS_TOGETHER, 2, LANES), np.nan, dtype)
+    expected = Z @ X.T
+    for b in range(0, n_rows, ROWS_TOGETHER):
+        products_with_lines(Z, b, lines, found)
+        chosen = np.minimum(np.arange(b, b + ROWS_TOGETHER), n_rows - 1)
+        products = found.reshape(ROWS_TOGETHER, -1)
+        np.testing.assert_allclose(products[:, : len(X)], expected[chosen], rtol=1e-4, atol=1e-4)
+        assert not products[:, len(X) :].any()
+
+
+def test_lines_suit_short_rows_without_zeros():
+    assert suits_lines_without_zeros(np.ones((30, 64)))
+    assert not suits_lines_without_zeros(np.ones((30, 65)))
 
 
 @pytest.mark.parametrize(("n_features", "n_panels"), [(1, 4), (22, 4), (1000, 1)])

@@ -170,6 +170,22 @@ def test_more_support_vectors_than_a_tile_has_columns_leave_no_seam(rng):
         np.testing.assert_allclose(found[:, block], expected, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.parametrize("n_features", [1, 64, 65])
+@pytest.mark.parametrize("n_support", [1, 127, 129, 300])
+@pytest.mark.parametrize("n_rows", [15, 16, 17, 19])
+def test_rows_without_zeros_are_scored_for_any_numbers_of_rows_and_features(n_rows, n_support, n_features, rng):
+    X, Z = 3.0 + rng.standard_normal((n_support, n_features)), 3.0 + rng.standard_normal((n_rows, n_features))
+    coefficients, ends = rng.standard_normal((2, n_support)), np.array([0, n_support // 3, n_support])
+    kernel = Kernel("rbf", gamma=1.0 / n_features)
+    distances = ((Z[:, np.newaxis] - X) ** 2).sum(axis=2)
+    values = np.exp(-kernel.gamma * distances)
+    for rows in (Z, csr_array(Z)):
+        found = kernel_scores(kernel, X, coefficients, rows, ends=ends)
+        for block, (begin, end) in enumerate(pairwise(ends)):
+            expected = values[:, begin:end] @ coefficients[:, begin:end].T
+            np.testing.assert_allclose(found[:, block], expected, rtol=1e-9, atol=1e-9)
+
+
 @TYPES
 @pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "csr"])
 def test_rbf_scores_far_from_the_origin_keep_their_digits(container, dtype, rng):

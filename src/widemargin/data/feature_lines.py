@@ -4,6 +4,9 @@ The rows x_j of a block are divided into panels of as many as a SIMD vector has 
 feature, which holds this feature of all of its rows. The products of a row z with a panel are then the sum of the lines
 of the features that z has, each multiplied by its value; zeros of z cost nothing. A matrix product by BLAS takes longer
 if two fifths of the values are zero (measured), and `column_lists` are for rows with fewer values still.
+
+With few features, rows without zeros are multiplied by lines, too, four of them by each line that is loaded: BLAS
+copies its arguments first, which for short rows takes as long as their products.
 """
 
 import numpy as np
@@ -15,7 +18,8 @@ from widemargin.data.column_lists import CsrRows, csr_rows
 
 _LARGEST_DENSITY = 0.62  # of the values that are not zero; above, BLAS is faster
 _MAX_PANELS_OF_BLOCK, _MAX_BYTES_OF_BLOCK = 4, 1 << 18  # of lines, which stay in the processor's first or second cache
-_MAX_FEATURES = 1024
+_MAX_FEATURES, _MAX_FEATURES_WITHOUT_ZEROS = 1024, 64
+ROWS_TOGETHER = 4  # of `products_with_lines`
 _ROWS_LOOKED_AT = 512  # by `suits_lines`, at least, if there are as many
 
 
@@ -25,6 +29,11 @@ def suits_lines(Z):
     n_rows, n_features = some.shape
     n_values = some.nnz if issparse(some) else np.count_nonzero(some)
     return n_features <= _MAX_FEATURES and n_values <= _LARGEST_DENSITY * n_rows * n_features
+
+
+def suits_lines_without_zeros(X):
+    """Return whether inner products with rows that have no zeros are fastest by lines."""
+    return X.shape[1] <= _MAX_FEATURES_WITHOUT_ZEROS
 
 
 def lines_of(X, dtype):
@@ -74,3 +83,26 @@ def row_with_lines(rows, b, lines, products):
         for k in range(rows.indptr[b], rows.indptr[b + np.uint64(1)]):
             sums = add_line(sums, rows.data[k], panel, rows.indices[k])
         put_lanes(sums, products, p)
+
+
+@compiled
+def products_with_lines(Z, b, lines, products):
+    """Set products[r, p] to the inner products of row b + r of an array with all rows of panel p, for r < 4, every p.
+
+    For rows beyond the last one, these are the products of the last one.
+    """
+    last = Z.shape[0] - 1
+    row0, row1 = Z[np.uint64(min(b, last))], Z[np.uint64(min(b + 1, last))]
+    row2, row3 = Z[np.uint64(min(b + 2, last))], Z[np.uint64(min(b + 3, last))]
+    for p in range(lines.shape[0]):
+        sums0, sums1, panel = no_lanes(products), no_lanes(products), lines[np.uint64(p)]
+        sums2, sums3 = no_lanes(products), no_lanes(products)
+        for k in range(row0.size):
+            sums0 = add_line(sums0, row0[np.uint64(k)], panel, k)
+            sums1 = add_line(sums1, row1[np.uint64(k)], panel, k)
+            sums2 = add_line(sums2, row2[np.uint64(k)], panel, k)
+            sums3 = add_line(sums3, row3[np.uint64(k)], panel, k)
+        put_lanes(sums0, products[0], p)
+        put_lanes(sums1, products[1], p)
+        put_lanes(sums2, products[2], p)
+        put_lanes(sums3, products[3], p)

@@ -3,8 +3,8 @@
 Kernel values are computed in tiles, and each tile is multiplied by the coefficients as soon as it is computed. Memory
 is therefore bounded for any number of rows and support vectors, and all outputs use the same tile. The linear kernel
 needs no kernel values: its scores are <Σ_i coef_i x_i, z>. If the squared distances are small integers, the values of
-the rbf kernel are read from a table (see `integer_rows`). If many values of dense rows are zero, these are skipped (see
-`feature_lines`).
+the rbf kernel are read from a table (see `integer_rows`). If many values of dense rows are zero, these are skipped, and
+rows of few features are multiplied without BLAS (see `feature_lines`).
 """
 
 from contextlib import nullcontext
@@ -18,7 +18,16 @@ from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.simd import LANES, aligned_zeros
 from widemargin._runtime.threads import run, single_threaded_blas, split
 from widemargin.data.column_lists import ROWS_PER_BLOCK, ColumnNumbers, csr_rows, list_blocks, row_with_lists
-from widemargin.data.feature_lines import lines_of, panels_together, row_with_lines, suits_lines, values_of_rows
+from widemargin.data.feature_lines import (
+    ROWS_TOGETHER,
+    lines_of,
+    panels_together,
+    products_with_lines,
+    row_with_lines,
+    suits_lines,
+    suits_lines_without_zeros,
+    values_of_rows,
+)
 from widemargin.data.integer_rows import integer_distances, put_distances
 from widemargin.data.products import InnerProducts, is_sparse, squared_norms
 from widemargin.kernels.functions import finish_row
@@ -32,7 +41,7 @@ _NANOSECONDS_PER_KERNEL_VALUE, _NANOSECONDS_PER_SPARSE_PRODUCT = 1.0, 3.0
 _NANOSECONDS_PER_LOOK_UP, _NANOSECONDS_PER_LINE = 0.4, 0.03
 _ROWS_OF_COLUMNS_PER_TASK = 2048  # of kernel values that are given by columns
 _ROWS_PER_NORM_TASK, _VALUES_WORTH_THREADS = 1024, 1 << 20  # of the squared norms of rows to score
-_FEWEST_ROWS_BY_LINES = 16  # for which preparing the lines takes less time than they save
+_FEWEST_ROWS_BY_LINES = 16  # rows to score for which preparing the lines takes less time than they save
 _LARGEST_GAMMA = 1e290  # for the unit of integer distances: the exponents of the table do not overflow
 
 
@@ -141,13 +150,18 @@ def _by_numbers(expansion, Z, out, n_jobs):
     single = support.dtype == np.float32 and Z.dtype == np.float32
     single = single and kernel.exact_in_single(norms) and kernel.exact_in_single(norms_of_Z)
     dtype = np.float32 if single else np.float64
-    prepare = _by_lines if by_lines else _by_lists if is_sparse(support) else _by_tiles
+    prepare = _by_lines if by_lines else _by_lists if is_sparse(support) else _choose_for_dense(support, Z)
     support, Z = _Rows(support, norms.astype(dtype)), _Rows(Z, norms_of_Z.astype(dtype), centre)
     return prepare(expansion, support, Z, out, dtype)
 
 
+def _choose_for_dense(support, Z):
+    """Return the function that prepares the scores of rows with few zeros."""
+    return _by_dense_lines if Z.shape[0] >= _FEWEST_ROWS_BY_LINES and suits_lines_without_zeros(support) else _by_tiles
+
+
 def _can_use_lines(kernel, support, Z):
-    """Return whether inner products by lines of features are faster, and as accurate without a centre."""
+    """Return whether inner products by lines of features skip zeros, and are as accurate without a centre."""
     if Z.shape[0] < _FEWEST_ROWS_BY_LINES or is_sparse(support) or not suits_lines(Z):
         return False
     if kernel.name != "rbf":
@@ -222,6 +236,21 @@ def _by_lines(expansion, support, Z, out, dtype):
     return score, _NANOSECONDS_PER_KERNEL_VALUE
 
 
+def _by_dense_lines(expansion, support, Z, out, dtype):
+    """Return a function that scores a range of rows with few zeros, and the nanoseconds for one kernel value."""
+    lines, part, numbers = lines_of(support.X, dtype), expansion.part(0, len(support.norms)), expansion.kernel.numbers
+    n_together = panels_together(lines)
+
+    def score(begin, end):
+        rows = Z.part(begin, end)
+        rows = np.ascontiguousarray(rows.toarray() if issparse(rows) else rows, dtype=dtype)
+        products = aligned_zeros((ROWS_TOGETHER, n_together, LANES), dtype)
+        memory = products, aligned_zeros((n_together * LANES,), np.float64)
+        _add_by_dense_lines(numbers, rows, Z.norms[begin:end], lines, support.norms, part, memory, out[begin:end])
+
+    return score, _NANOSECONDS_PER_KERNEL_VALUE
+
+
 def _by_table(expansion, distances, out):
     """Return a function that scores a range of rows by integer distances, and the nanoseconds for one kernel value."""
     exponents = expansion.kernel.gamma * distances.unit * np.arange(distances.largest + 1)
@@ -288,6 +317,22 @@ def _add_by_lines(numbers, rows, own, lines, norms, part, memory, out):
             row_with_lines(rows, np.uint64(b), panels, products)
             part = coefficients, ends, begin
             _add_row(numbers, inner[: here.size], own[b], here, part, values, out[b])
+
+
+@compiled
+def _add_by_dense_lines(numbers, Z, own, lines, norms, part, memory, out):
+    """Do the work of `_add_by_lines` for the rows of an array, some of them at once."""
+    coefficients, ends, _ = part
+    products, values = memory
+    inner = products.reshape(products.shape[0], values.size)
+    for first in range(0, lines.shape[0], products.shape[1]):
+        panels, begin = lines[first : first + products.shape[1]], first * LANES
+        here = norms[begin : begin + values.size]
+        for b in range(0, own.size, products.shape[0]):
+            products_with_lines(Z, b, panels, products)
+            part = coefficients, ends, begin
+            for r in range(min(products.shape[0], own.size - b)):
+                _add_row(numbers, inner[r, : here.size], own[b + r], here, part, values, out[b + r])
 
 
 @compiled
