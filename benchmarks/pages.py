@@ -70,7 +70,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         _ONE_BLAS_THREAD,
     ),
     "kernel": Entry(
-        "benchmarks.kernel.page", 26, 0.9, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
+        "benchmarks.kernel.page", 30, 0.9, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
     ),
     "kernel-minimum": Entry(
         "benchmarks.kernel.minimum", 8, 0.2, "fits of kernel machines against computing the support vectors' rows once"
@@ -82,7 +82,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         "benchmarks.larger.page", 11, 0.8, "fifteen million rows from disk under 3 GB; ranking; a million columns"
     ),
     "kernel-large": Entry(
-        "benchmarks.kernel.large", 13, 0.9, "exact kernel machines on covertype up to a million rows, and on mnist"
+        "benchmarks.kernel.large", 9, 0.9, "exact kernel machines on covertype up to a million rows, and on mnist"
     ),
     "kernels-at-scale": Entry(
         "benchmarks.kernels_at_scale",

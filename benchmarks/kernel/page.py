@@ -193,7 +193,7 @@ PAGE = Frame(
         "influence": Table(influence_table, LARGE[:3], QUICK[:1], 2.5),
         "memory": Table(memory.memory_table, [memory.CASE], [memory.QUICK], 2.5),
     },
-    options={"limit": 35.0, "patience": 4.0, "repeats": 3, "cache": 1000.0, "tol": 1e-3, "influence_limit": 10.0},
+    options={"limit": 35.0, "patience": 2.0, "repeats": 3, "cache": 1000.0, "tol": 1e-3, "influence_limit": 5.0},
     quick_options={"limit": 20.0, "repeats": 3, "patience": 2.0},
     finish=scaling.finish,
 )
