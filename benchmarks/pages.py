@@ -17,27 +17,30 @@ class Entry:
 
 
 PAGES = {  # in the order in which they are made: the short ones first
-    "reading": Entry("benchmarks.reading", 1.5, 0.4, "reading and writing text against scikit-learn, equal to the bit"),
+    "reading": Entry("benchmarks.reading", 1, 0.4, "reading and writing text against scikit-learn, equal to the bit"),
     "first-seconds": Entry(
         "benchmarks.first_seconds", 5, 0.9, "import, --version and first fits in new processes against scikit-learn"
     ),
     "small": Entry(
-        "benchmarks.small", 1, 0.5, "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex"
+        "benchmarks.small",
+        0.8,
+        0.5,
+        "55 default calls on 50 to 4,435 rows against scikit-learn and scikit-learn-intelex",
     ),
     "nested-threads": Entry(
-        "benchmarks.nested_threads", 1, 0.4, "searches around estimators that have threads do not oversubscribe"
+        "benchmarks.nested_threads", 0.7, 0.4, "searches around estimators that have threads do not oversubscribe"
     ),
     "probabilities": Entry(
         "benchmarks.probabilities",
-        4,
+        3,
         0.2,
         "probabilities from one fit: Brier scores and times against those of six fits",
     ),
     "one-class": Entry(
-        "benchmarks.one_class", 0.5, 0.1, "linear one-class machines against LIBLINEAR's -s 21, to the same objective"
+        "benchmarks.one_class", 0.3, 0.1, "linear one-class machines against LIBLINEAR's -s 21, to the same objective"
     ),
     "ranking": Entry(
-        "benchmarks.ranking", 2, 0.2, "ranking with a kernel against the linear machine: NDCG@10 on MQ2008"
+        "benchmarks.ranking", 1.5, 0.2, "ranking with a kernel against the linear machine: NDCG@10 on MQ2008"
     ),
     "linear": Entry(
         "benchmarks.linear.page",
@@ -59,18 +62,18 @@ PAGES = {  # in the order in which they are made: the short ones first
         "benchmarks.choice", 6, 0.3, "what `auto` chooses is near the best of our solvers", _ONE_BLAS_THREAD
     ),
     "defaults": Entry(
-        "benchmarks.defaults", 12, 0.4, "every default call on every set converges, and how fast against scikit-learn"
+        "benchmarks.defaults", 11, 0.4, "every default call on every set converges, and how fast against scikit-learn"
     ),
-    "grid": Entry("benchmarks.grid", 10, 0.4, "grids of C and gamma with folds against GridSearchCV"),
+    "grid": Entry("benchmarks.grid", 9.5, 0.4, "grids of C and gamma with folds against GridSearchCV"),
     "cutting-planes": Entry(
         "benchmarks.planes.page",
-        12,
+        10,
         0.3,
         "cutting planes against the OCAS program and QP libraries; the figures of the papers",
         _ONE_BLAS_THREAD,
     ),
     "kernel": Entry(
-        "benchmarks.kernel.page", 30, 0.9, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
+        "benchmarks.kernel.page", 28, 0.9, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
     ),
     "kernel-minimum": Entry(
         "benchmarks.kernel.minimum", 8, 0.2, "fits of kernel machines against computing the support vectors' rows once"
@@ -82,7 +85,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         "benchmarks.larger.page", 11, 0.8, "fifteen million rows from disk under 3 GB; ranking; a million columns"
     ),
     "kernel-large": Entry(
-        "benchmarks.kernel.large", 9, 0.9, "exact kernel machines on covertype up to a million rows, and on mnist"
+        "benchmarks.kernel.large", 17, 0.9, "exact kernel machines on covertype up to a million rows, and on mnist"
     ),
     "kernels-at-scale": Entry(
         "benchmarks.kernels_at_scale",

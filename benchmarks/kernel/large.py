@@ -29,7 +29,7 @@ _ENVIRONMENT = {"OMP_NUM_THREADS": str(THREADS), "OPENBLAS_NUM_THREADS": "1"}
 _COLUMNS = ["set", "rows", "who", "seconds", "support vectors", "gap", "peak GB", "accuracy", "status", "theirs / ours"]
 _INTRODUCTION = f"""# The largest exact kernel machines
 
-Made by `python -m benchmarks run kernel-large`; `--full` adds a million rows, and peers for up to an hour. The rbf
+Made by `python -m benchmarks run kernel-large`; `--full` adds peers for up to an hour. The rbf
 kernel, float32 rows, eps 10⁻³, a cache of {CACHE:g} MB, {THREADS} threads (scikit-learn has one). Covertype: C = 10,
 gamma = 1, {HELD_OUT:,} rows held out; a million rows are covertype and as many rows of it again as are needed, with
 normal noise of deviation {NOISE:g}. mnist: C = 10, gamma = 0.02, ten classes. One fit each. *(extrapolated)*: not
@@ -181,8 +181,8 @@ CASES = [Case("covertype", n, who, 60.0) for n in _SIZES for who in (OURS, *PEER
 CASES += [Case("mnist", 60_000, who, 90.0) for who in (OURS, "intelex")]
 CASES += [Case("covertype", n, OURS, 1500.0) for n in (50_000, 100_000, 200_000, ALL_ROWS)]
 CASES += [Case("covertype", n, who, 300.0) for n, who in [*product([50_000], PEERS), (100_000, "intelex")]]
-FULL = [Case("covertype", MILLION, OURS, 7200.0)]
-FULL += [Case("covertype", n, who, 3600.0) for n, who in [*product([100_000], PEERS[1:]), *product([200_000], PEERS)]]
+CASES += [Case("covertype", MILLION, OURS, 1500.0)]  # the longest comes last, so that it leaves nothing out
+FULL = [Case("covertype", n, who, 3600.0) for n, who in [*product([100_000], PEERS[1:]), *product([200_000], PEERS)]]
 QUICK = [Case("covertype", n, who, 20.0) for n in (3_125, 6_250) for who in (OURS, *PEERS)]
 QUICK += [Case("covertype", 12_500, OURS, 20.0)]
 PAGE = Frame(
