@@ -35,10 +35,11 @@ from .plots.convergence import plot_convergence
 from .plots.grid import plot_grid
 from .problems import certificates
 from .problems.row_loss import RowLoss
-from .selection.c_path import CPath, c_path
+from .selection.c_path import c_path
 from .selection.grid_result import GridResult
 from .selection.grid_search import grid_search
 from .selection.linear_cv import LinearSVCCV, LinearSVRCV
+from .selection.path_result import CPath
 from .selection.results_file import read_grid
 from .solvers.contract import Progress
 from .workflows.check import check_file

@@ -25,7 +25,8 @@ from widemargin.models.elastic_net import refuse_elsewhere
 from widemargin.models.solved_model import refuse_not_finite, seed_of
 from widemargin.problems.formulations import Intercept
 from widemargin.selection import linear_cv
-from widemargin.selection.c_path import CPath, checked_values
+from widemargin.selection.c_path import checked_values
+from widemargin.selection.path_result import CPath
 from widemargin.selection.useful_range import is_final, useful_range
 from widemargin.solvers.cutting_planes.methods import ocas
 from widemargin.solvers.finishing import finished

@@ -16,20 +16,19 @@ import threading
 import time
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from widemargin._runtime.argument_types import Floats, Folds, Scoring
+from widemargin._runtime.argument_types import Folds, Scoring
 from widemargin._runtime.progress import reporting
 from widemargin._runtime.threads import run
 from widemargin._runtime.warning import warn_caller
-from widemargin.data.column_scaling import ColumnScaling
 from widemargin.errors import ConvergenceWarning
 from widemargin.models.argument_types import RowsOrBlocks
 from widemargin.models.elastic_net import has_sparse_penalty, penalty_of
@@ -40,6 +39,7 @@ from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.problems.intercept import best_intercept
 from widemargin.selection.held_out import folds_of, scorer_of
 from widemargin.selection.path_record import PathCheckpoints, PathRecord, file_of_path
+from widemargin.selection.path_result import CPath
 from widemargin.selection.useful_range import is_final, useful_range
 from widemargin.selection.warm_start_path import WarmStartPath
 from widemargin.solvers.auto import chosen, suits_newton_at_any_cost
@@ -55,64 +55,6 @@ _VECTORS_PER_PROBLEM = 16  # vectors with one float64 per row that `newton` hold
 _MAX_BYTES_OF_SCORES = 1 << 30  # of scores of held-out rows at a time
 _MAX_VALUES_OF_SPARSE_PATH = 12  # with an L1 penalty, from where all weights are zero: a factor of 300,000
 _SCORES_PER_PROBLEM = 10  # vectors of scores that have room for each problem when all problems are solved
-
-
-@dataclass(frozen=True)
-class CPath:
-    """Models along a grid of C.
-
-    Attributes
-    ----------
-    Cs : ndarray of shape (n_Cs,)
-        Ascending.
-    coefs : ndarray of shape (n_Cs, n_outputs, n_features)
-        Weights of the models fitted to all rows. There is one output, or one per class if there are more than two.
-    intercepts : ndarray of shape (n_Cs, n_outputs)
-        Intercepts of the same models.
-    gaps, objectives : ndarray of shape (n_Cs,)
-        The largest relative duality gap over outputs, and the sum of their objectives.
-    n_iters : ndarray of shape (n_Cs,)
-        Iterations of the solver for the models fitted to all rows; the largest number over outputs.
-    statuses : ndarray of shape (n_Cs,)
-        Why the solver stopped.
-    solver : str
-        The solver that was used.
-    scores : ndarray of shape (n_folds, n_Cs), or None without folds
-        Scores on the held-out rows of each fold.
-    fold_gaps : ndarray of shape (n_folds, n_Cs), or None without folds
-        The largest relative duality gap over outputs.
-    histories : list of lists of ndarray
-        For each C and output, the convergence history of the model fitted to all rows, as `history_` of a `LinearSVC`.
-    scaling : ColumnScaling or None
-        How features were scaled for the solver; coefs and intercepts are those of the features as they are.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from widemargin import LinearSVC, c_path
-    >>> c_path(LinearSVC(), *load_iris(return_X_y=True), [0.01, 0.1]).coefs.shape
-    (2, 3, 4)
-    """
-
-    Cs: Floats
-    coefs: Floats
-    intercepts: Floats
-    gaps: Floats
-    objectives: Floats
-    n_iters: NDArray[np.int64]
-    statuses: NDArray[np.str_]
-    solver: str
-    scores: Floats | None
-    fold_gaps: Floats | None
-    histories: list[list[NDArray[np.void]]] = field(default_factory=list, compare=False, repr=False)
-    scaling: ColumnScaling | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def best(self) -> int:
-        """The position in `Cs` of the best mean score; of equal scores, that of the smallest C."""
-        if self.scores is None:
-            raise ValueError("a path without cv has no scores to choose by; give cv.")
-        return int(np.argmax(self.scores.mean(axis=0)))
 
 
 def c_path(

@@ -19,7 +19,8 @@ from widemargin.models.argument_types import (
     Scaling,
 )
 from widemargin.models.linear import LinearSVC, LinearSVR
-from widemargin.selection.c_path import CPath, c_path
+from widemargin.selection.c_path import c_path
+from widemargin.selection.path_result import CPath
 
 _FITTED_ATTRIBUTES = (
     "coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_", "n_iter_", "gap_", "objective_",
