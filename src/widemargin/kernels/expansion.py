@@ -359,10 +359,10 @@ def _add_by_lines(numbers, rows, own, prepared, memory, out):
     products, values, sums = memory
     lines, norms, weights, n_together = prepared
     inner = products.reshape(products.shape[0], n_together * LANES)
-    for begin in range(0, own.size, products.shape[0]):
-        end = min(begin + products.shape[0], own.size)
-        for first in range(0, lines.shape[0], n_together):
-            panels = lines[first : first + n_together]
+    for first in range(0, lines.shape[0], n_together):
+        panels = lines[first : first + n_together]
+        for begin in range(0, own.size, products.shape[0]):
+            end = min(begin + products.shape[0], own.size)
             for p in range(panels.shape[0]):
                 for b in range(begin, end):
                     row_with_lines(rows, np.uint64(b), panels[p : p + 1], products[np.uint64(b - begin)][p : p + 1])
