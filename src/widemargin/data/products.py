@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from widemargin._runtime.compile import compiled
+from widemargin._runtime.compile import SUMS, compiled
 from widemargin._runtime.simd import LANES, add_line, aligned_zeros, no_lanes, put_lanes
 from widemargin._runtime.threads import split
 from widemargin.data.column_lists import (
@@ -205,12 +205,31 @@ def squared_norms(X):
     """Return |x_i|² of every row of an array or sparse matrix, in float64; infinite if it overflows."""
     with np.errstate(over="ignore"):
         if not issparse(X):
-            return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+            return _norms_of_array(X)
         X = csr_array(X, dtype=np.float64)
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
         return _row_sums(X.data**2, X.indptr)
+
+
+def _norms_of_array(X):
+    """Return the squared norms of the rows of an array; NumPy converts numbers in single precision in slow pieces."""
+    if X.dtype not in (np.float32, np.float64) or not X.flags.c_contiguous:
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    norms = np.empty(len(X))
+    _put_squared_norms(X, norms)
+    return norms
+
+
+@compiled(fastmath=SUMS)
+def _put_squared_norms(X, norms):
+    """Set norms[i] = |x_i|², in double precision."""
+    for i in range(norms.size):
+        row, total = X[np.uint64(i)], 0.0
+        for k in range(row.size):
+            total += np.float64(row[k]) * np.float64(row[k])
+        norms[i] = total
 
 
 def row_sums(X):

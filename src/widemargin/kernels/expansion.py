@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from widemargin._runtime.compile import SUMS, compiled
+from widemargin._runtime.compile import compiled
 from widemargin._runtime.simd import LANES, aligned_zeros
 from widemargin._runtime.threads import run, single_threaded_blas, split
 from widemargin.data.column_lists import ROWS_PER_BLOCK, ColumnNumbers, csr_rows, list_blocks, row_with_lists
@@ -32,6 +32,7 @@ from widemargin.data.integer_rows import integer_distances, put_distances
 from widemargin.data.products import InnerProducts, is_sparse, squared_norms
 from widemargin.kernels.functions import finish_row
 from widemargin.kernels.rows import add_weighted_rows
+from widemargin.kernels.weighted_sums import Weights, add_sums, weights_of
 
 _KERNEL_VALUES_PER_CALL = 1 << 22  # at most, in one call of a kernel function K(A, B)
 _ROWS_PER_TASK, _FEWEST_TASKS = 128, 8  # of the thread pool, unless there is little work
@@ -39,6 +40,7 @@ _NANOSECONDS_PER_TASK = 400_000.0  # work below which there is only one task
 _NANOSECONDS_WITHOUT_BLAS_THREADS = 10_000.0  # work for which BLAS never starts threads of its own
 _NANOSECONDS_PER_KERNEL_VALUE, _NANOSECONDS_PER_SPARSE_PRODUCT = 1.0, 3.0
 _NANOSECONDS_PER_LOOK_UP, _NANOSECONDS_PER_LINE = 0.4, 0.03
+_ROWS_PER_STEP = 32  # whose inner products with some panels compiled loops compute before their values
 _ROWS_OF_COLUMNS_PER_TASK = 2048  # of kernel values that are given by columns
 _ROWS_PER_NORM_TASK, _VALUES_WORTH_THREADS = 1024, 1 << 20  # of the squared norms of rows to score
 _FEWEST_ROWS_BY_LINES = 16  # rows to score for which preparing the lines takes less time than they save
@@ -86,9 +88,9 @@ class _Expansion:
         self.kernel, self.support = kernel, support
         self.coefficients, self.ends, self.n_blocks = coefficients, ends, len(ends) - 1
 
-    def part(self, start, stop):
-        """Return the coefficients of the support vectors from start to stop, and the ends counted from start."""
-        return np.ascontiguousarray(self.coefficients[:, start:stop]), np.clip(self.ends - start, 0, stop - start), 0
+    def weights(self, dtype=np.float64):
+        """Return the Weights for kernel values in a precision of `dtype`."""
+        return weights_of(self.coefficients, self.ends, dtype)
 
     def add(self, values, out):
         """Add the contributions of all support vectors, with kernel values (n_rows, n_support), to `out`."""
@@ -140,11 +142,12 @@ def _by_products(expansion, Z, out, n_jobs, advance):
 def _by_numbers(expansion, Z, out, n_jobs):
     """Return a function that scores a range of rows by floating point numbers, and the nanoseconds for one value."""
     kernel, support = expansion.kernel, expansion.support
-    by_lines = _can_use_lines(kernel, support, Z)
+    norms_for_lines = _norms_for_lines(kernel, support, Z)
+    by_lines = norms_for_lines is not None
     is_centred = kernel.name == "rbf" and not (by_lines or issparse(support) or issparse(Z))
     centre = support.mean(axis=0, dtype=np.float64).astype(support.dtype) if is_centred else None
     support = _centred(support, centre)
-    norms, norms_of_Z = squared_norms(support), _norms(Z, centre, n_jobs)
+    norms, norms_of_Z = norms_for_lines if by_lines else (squared_norms(support), _norms(Z, centre, n_jobs))
     kernel.check(norms)
     kernel.check(norms_of_Z)
     single = support.dtype == np.float32 and Z.dtype == np.float32
@@ -160,15 +163,15 @@ def _choose_for_dense(support, Z):
     return _by_dense_lines if Z.shape[0] >= _FEWEST_ROWS_BY_LINES and suits_lines_without_zeros(support) else _by_tiles
 
 
-def _can_use_lines(kernel, support, Z):
-    """Return whether inner products by lines of features skip zeros, and are as accurate without a centre."""
+def _norms_for_lines(kernel, support, Z):
+    """Return squared norms if inner products by lines of features skip zeros, and suffice without a centre, or None."""
     if Z.shape[0] < _FEWEST_ROWS_BY_LINES or is_sparse(support) or not suits_lines(Z):
-        return False
-    if kernel.name != "rbf":
-        return True
-    norms = np.array([squared_norms(support).max(initial=0.0), squared_norms(Z).max(initial=0.0)])
+        return None
+    norms, norms_of_Z = squared_norms(support), squared_norms(Z)
+    largest = np.array([norms.max(initial=0.0), norms_of_Z.max(initial=0.0)])
     is_single = support.dtype == np.float32 and Z.dtype == np.float32
-    return kernel.exact_in_single(norms) if is_single else kernel.exact_uncentred(norms)
+    is_exact = kernel.exact_in_single(largest) if is_single else kernel.exact_uncentred(largest)
+    return (norms, norms_of_Z) if is_exact or kernel.name != "rbf" else None
 
 
 def _score_in_tasks(score, nanoseconds, n_support, n_rows, n_jobs, advance):
@@ -187,179 +190,202 @@ def _score_in_tasks(score, nanoseconds, n_support, n_rows, n_jobs, advance):
 
 def _by_tiles(expansion, support, Z, out, dtype):
     """Return a function that scores a range of rows by tiles of BLAS, and the nanoseconds for one kernel value."""
-    products = InnerProducts(support.X, dtype)
+    products, weights = InnerProducts(support.X, dtype), expansion.weights(dtype)
     tiles = products.tiles(0, products.n_rows)
-    parts = [expansion.part(start, stop) for start, stop in tiles]
+    widest = max(stop - start for start, stop in tiles)
 
     def score(begin, end):
+        memory = _memory(weights, widest)
         with products.workspace() as workspace:
-            values = np.empty(max(stop - start for start, stop in tiles))
             for k, panel in enumerate(products.panels_of(Z.part(begin, end))):
                 here = slice(begin + k * products.panel_rows, min(begin + (k + 1) * products.panel_rows, end))
-                for (start, stop), part in zip(tiles, parts, strict=True):
-                    inner = products.fill(panel, here.stop - here.start, None, start, stop, workspace)
-                    norms = support.norms[start:stop]
-                    _add_tile(expansion.kernel.numbers, inner, Z.norms[here], norms, part, values, out[here])
+                for ends in tiles:
+                    inner = products.fill(panel, here.stop - here.start, None, *ends, workspace)
+                    pair = Z.norms[here], support.norms[slice(*ends)]
+                    _add_tile(expansion.kernel.numbers, inner, pair, ends, weights, memory, out[here])
 
     return score, products.cost + _NANOSECONDS_PER_KERNEL_VALUE
+
+
+def _memory(weights, width):
+    """Return the memory for so many kernel values of some rows, and for their sums."""
+    return np.empty((weights.rows_together, width), weights.dtype), weights.memory()
 
 
 def _by_lists(expansion, support, Z, out, dtype):
     """Return a function that scores a range of sparse rows by lists, and the nanoseconds for one kernel value."""
     rows = csr_rows(csr_array(support.X, dtype=dtype))
-    numbers = ColumnNumbers(rows, support.X.shape[1])
+    numbers, weights = ColumnNumbers(rows, support.X.shape[1]), expansion.weights(dtype)
     blocks = list_blocks(numbers.renumber(rows), numbers.n_columns)
-    parts = [expansion.part(block.start, block.stop) for block in blocks]
     rows_of_Z = numbers.renumber(csr_rows(csr_array(Z.part(0, len(out)), dtype=dtype)))
 
     def score(begin, end):
-        products, values = np.empty(ROWS_PER_BLOCK, dtype), np.empty(ROWS_PER_BLOCK)
-        for (start, stop, lists), part in zip(blocks, parts, strict=True):
-            norms, inner = support.norms[start:stop], products[: stop - start]
-            _add_rows(
-                expansion.kernel.numbers, rows_of_Z, Z.norms, (begin, end), lists, norms, part, inner, values, out
-            )  # fmt: skip
+        memory = np.empty((weights.rows_together, ROWS_PER_BLOCK), dtype), *_memory(weights, ROWS_PER_BLOCK)
+        for start, stop, lists in blocks:
+            pair, part = (Z.norms[begin:end], support.norms[start:stop]), (begin, start)
+            _add_by_lists(expansion.kernel.numbers, rows_of_Z, pair, lists, part, weights, memory, out[begin:end])
 
     return score, _NANOSECONDS_PER_KERNEL_VALUE + _NANOSECONDS_PER_SPARSE_PRODUCT
 
 
 def _by_lines(expansion, support, Z, out, dtype):
     """Return a function that scores a range of rows by lines of features, and the nanoseconds for one kernel value."""
-    lines, part, numbers = lines_of(support.X, dtype), expansion.part(0, len(support.norms)), expansion.kernel.numbers
-    n_together = panels_together(lines)
+    prepared, numbers = _prepare_lines(expansion, support, dtype), expansion.kernel.numbers
 
     def score(begin, end):
-        rows = values_of_rows(Z.X, begin, end, dtype)
-        memory = aligned_zeros((n_together, LANES), dtype), aligned_zeros((n_together * LANES,), np.float64)
-        _add_by_lines(numbers, rows, Z.norms[begin:end], lines, support.norms, part, memory, out[begin:end])
+        rows, memory = values_of_rows(Z.X, begin, end, dtype), prepared.memory(_ROWS_PER_STEP)
+        _add_by_lines(numbers, rows, Z.norms[begin:end], prepared, memory, out[begin:end])
 
     return score, _NANOSECONDS_PER_KERNEL_VALUE
 
 
 def _by_dense_lines(expansion, support, Z, out, dtype):
     """Return a function that scores a range of rows with few zeros, and the nanoseconds for one kernel value."""
-    lines, part, numbers = lines_of(support.X, dtype), expansion.part(0, len(support.norms)), expansion.kernel.numbers
-    n_together = panels_together(lines)
+    prepared, numbers = _prepare_lines(expansion, support, dtype), expansion.kernel.numbers
 
     def score(begin, end):
-        rows = Z.part(begin, end)
+        rows, memory = Z.part(begin, end), prepared.memory(_ROWS_PER_STEP)
         rows = np.ascontiguousarray(rows.toarray() if issparse(rows) else rows, dtype=dtype)
-        products = aligned_zeros((ROWS_TOGETHER, n_together, LANES), dtype)
-        memory = products, aligned_zeros((n_together * LANES,), np.float64)
-        _add_by_dense_lines(numbers, rows, Z.norms[begin:end], lines, support.norms, part, memory, out[begin:end])
+        _add_by_dense_lines(numbers, rows, Z.norms[begin:end], prepared, memory, out[begin:end])
 
     return score, _NANOSECONDS_PER_KERNEL_VALUE
+
+
+class _PreparedLines(NamedTuple):
+    """The lines of the support vectors, their squared norms with zeros for missing rows of the last panel, and weights.
+
+    The products of `n_together` panels with some rows are computed, then their kernel values, then the sums.
+    """
+
+    lines: np.ndarray
+    norms: np.ndarray
+    weights: Weights
+    n_together: int
+
+    def memory(self, n_rows):
+        """Return memory for inner products of so many rows, for kernel values and for sums."""
+        products = aligned_zeros((n_rows, self.n_together, LANES), self.lines.dtype)
+        values = aligned_zeros((n_rows, self.n_together * LANES), self.weights.dtype)
+        return products, values, self.weights.memory()
+
+
+def _prepare_lines(expansion, support, dtype):
+    """Return the _PreparedLines of support vectors."""
+    lines = lines_of(support.X, dtype)
+    norms = np.zeros(len(lines) * LANES, dtype)
+    norms[: len(support.norms)] = support.norms
+    return _PreparedLines(lines, norms, expansion.weights(dtype), panels_together(lines))
 
 
 def _by_table(expansion, distances, out):
     """Return a function that scores a range of rows by integer distances, and the nanoseconds for one kernel value."""
     exponents = expansion.kernel.gamma * distances.unit * np.arange(distances.largest + 1)
-    table, parts = np.exp(-exponents), [expansion.part(block.start, block.stop) for block in distances.blocks]
+    table, weights = np.exp(-exponents), expansion.weights()
 
     def score(begin, end):
-        integers, values = np.empty(ROWS_PER_BLOCK, np.int16), np.empty(ROWS_PER_BLOCK)
-        for (start, stop, lines, norms), part in zip(distances.blocks, parts, strict=True):
-            memory = integers[: stop - start], values[: stop - start]
-            _add_from_table(table, distances.Z, (begin, end), lines, norms, part, memory, out)
+        memory = np.empty(ROWS_PER_BLOCK, np.int16), *_memory(weights, ROWS_PER_BLOCK)
+        for block in distances.blocks:
+            _add_from_table(table, distances.Z, (begin, end), block, weights, memory, out)
 
     return score, _NANOSECONDS_PER_LOOK_UP + _NANOSECONDS_PER_LINE * distances.lines_per_row
 
 
 @compiled
-def _add_from_table(table, Z, ends, lines, norms, part, memory, out):
+def _add_from_table(table, Z, ends, block, weights, memory, out):
     """Add the contributions of a block of support vectors to out[b], for the rows b from ends[0] to ends[1]."""
-    distances, values = memory
-    for b in range(ends[0], ends[1]):
-        put_distances(Z, np.uint64(b), lines, norms, distances)
-        for j in range(values.size):
-            values[j] = table[np.uint16(distances[j])]
-        _add_sums(values, part, out[b])
+    integers, values, sums = memory
+    start, stop, lines, norms = block
+    distances = integers[: stop - start]
+    for first in range(ends[0], ends[1], values.shape[0]):
+        last = min(first + values.shape[0], ends[1])
+        for b in range(first, last):
+            row = values[np.uint64(b - first)]
+            put_distances(Z, np.uint64(b), lines, norms, distances)
+            for j in range(distances.size):
+                row[j] = table[np.uint16(distances[j])]
+        add_sums(values, (start, stop), weights, sums, out[first:last])
 
 
 @compiled
-def _add_columns(Z, columns, part, values, out):
+def _add_columns(Z, columns, weights, memory, out):
     """Add the contributions of all support vectors to out[b], from the kernel values Z[b, columns], for all b."""
-    for b in range(Z.shape[0]):
-        row = Z[np.uint64(b)]
-        for j in range(columns.size):
-            values[j] = row[columns[j]]
-        _add_sums(values, part, out[b])
+    values, sums = memory
+    for first in range(0, Z.shape[0], values.shape[0]):
+        last = min(first + values.shape[0], Z.shape[0])
+        for b in range(first, last):
+            row, target = Z[np.uint64(b)], values[np.uint64(b - first)]
+            for j in range(columns.size):
+                target[j] = row[columns[j]]
+        add_sums(values, (0, columns.size), weights, sums, out[first:last])
 
 
 @compiled
-def _add_tile(numbers, products, own, norms, part, values, out):
-    """Add the contributions of some support vectors to out[b], from the products[b] of row b with them, for all b."""
-    for b in range(products.shape[0]):
-        _add_row(numbers, products[b], own[b], norms, part, values, out[b])
+def _add_tile(numbers, products, norms, ends, weights, memory, out):
+    """Add the contributions of the support vectors from ends[0] to ends[1] to out[b], from the products[b], all b.
+
+    `norms` are those of the rows, and those of the support vectors; there may be more products than support vectors.
+    """
+    values, sums = memory
+    own, others = norms
+    kind, gamma, coef0, degree = numbers
+    for first in range(0, out.shape[0], values.shape[0]):
+        last = min(first + values.shape[0], out.shape[0])
+        for b in range(first, last):
+            inner, row = products[np.uint64(b)][: others.size], values[np.uint64(b - first)][: others.size]
+            finish_row(kind, gamma, coef0, degree, inner, own[b], others, row)
+        add_sums(values, ends, weights, sums, out[first:last])
 
 
 @compiled
-def _add_rows(numbers, rows, own, ends, lists, norms, part, products, values, out):
-    """Add the contributions of the support vectors of some lists to out[b], for the rows b from ends[0] to ends[1]."""
-    for b in range(ends[0], ends[1]):
-        row_with_lists(rows, np.uint64(b), lists, products)
-        _add_row(numbers, products, own[b], norms, part, values, out[b])
+def _add_by_lists(numbers, rows, norms, lists, part, weights, memory, out):
+    """Add the contributions of the support vectors of some lists, from part[1] on, to out[b] of row part[0] + b."""
+    products, values, sums = memory
+    own, others = norms
+    begin, start = part
+    for first in range(0, out.shape[0], products.shape[0]):
+        last = min(first + products.shape[0], out.shape[0])
+        for b in range(first, last):
+            row_with_lists(rows, np.uint64(begin + b), lists, products[np.uint64(b - first)][: others.size])
+        ends = start, start + others.size
+        _add_tile(numbers, products, (own[first:last], others), ends, weights, (values, sums), out[first:last])
 
 
 @compiled
-def _add_by_lines(numbers, rows, own, lines, norms, part, memory, out):
-    """Add the contributions of all support vectors to out[b], for all rows b: some panels with all rows, and so on.
+def _add_by_lines(numbers, rows, own, prepared, memory, out):
+    """Add the contributions of all support vectors to out[b], for all rows b: some panels with some rows, and so on.
 
     One call does the work of a task, because threads wait for each other where a call returns to Python.
     """
-    coefficients, ends, _ = part
-    products, values = memory
-    inner = products.reshape(products.size)
-    for first in range(0, lines.shape[0], products.shape[0]):
-        panels, begin = lines[first : first + products.shape[0]], first * LANES
-        here = norms[begin : begin + values.size]
-        for b in range(own.size):
-            row_with_lines(rows, np.uint64(b), panels, products)
-            part = coefficients, ends, begin
-            _add_row(numbers, inner[: here.size], own[b], here, part, values, out[b])
+    products, values, sums = memory
+    lines, norms, weights, n_together = prepared
+    inner = products.reshape(products.shape[0], n_together * LANES)
+    for first in range(0, lines.shape[0], n_together):
+        panels = lines[first : first + n_together]
+        for begin in range(0, own.size, products.shape[0]):
+            end = min(begin + products.shape[0], own.size)
+            for p in range(panels.shape[0]):
+                for b in range(begin, end):
+                    row_with_lines(rows, np.uint64(b), panels[p : p + 1], products[np.uint64(b - begin)][p : p + 1])
+            ends = first * LANES, min((first + n_together) * LANES, weights.lines.shape[1])
+            pair = own[begin:end], norms[first * LANES : (first + panels.shape[0]) * LANES]
+            _add_tile(numbers, inner, pair, ends, weights, (values, sums), out[begin:end])
 
 
 @compiled
-def _add_by_dense_lines(numbers, Z, own, lines, norms, part, memory, out):
+def _add_by_dense_lines(numbers, Z, own, prepared, memory, out):
     """Do the work of `_add_by_lines` for the rows of an array, some of them at once."""
-    coefficients, ends, _ = part
-    products, values = memory
-    inner = products.reshape(products.shape[0], values.size)
-    for first in range(0, lines.shape[0], products.shape[1]):
-        panels, begin = lines[first : first + products.shape[1]], first * LANES
-        here = norms[begin : begin + values.size]
-        for b in range(0, own.size, products.shape[0]):
-            products_with_lines(Z, b, panels, products)
-            part = coefficients, ends, begin
-            for r in range(min(products.shape[0], own.size - b)):
-                _add_row(numbers, inner[r, : here.size], own[b + r], here, part, values, out[b + r])
-
-
-@compiled
-def _add_row(numbers, products, own, norms, part, values, out):
-    """Add the sums over each block of support vectors and each output to out, from the products of one row."""
-    kind, gamma, coef0, degree = numbers
-    values = values[: products.size]
-    finish_row(kind, gamma, coef0, degree, products, own, norms, values)
-    _add_sums(values, part, out)
-
-
-@compiled(fastmath=SUMS)
-def _add_sums(values, part, out):
-    """Add the sums over each block of support vectors and each output to out, from the kernel values of one row.
-
-    `part` has the coefficients and ends of `_Expansion.part`, and the support vector to which the first value belongs.
-    """
-    coefficients, ends, start = part
-    for block in range(out.shape[0]):
-        begin, end = max(ends[block] - start, 0), min(ends[block + 1] - start, values.size)
-        if begin < end:
-            row = values[begin:end]
-            for output in range(out.shape[1]):
-                total, weights = 0.0, coefficients[output][start + begin : start + end]
-                for j in range(row.size):
-                    total += weights[j] * row[j]
-                out[block, output] += total
+    products, values, sums = memory
+    lines, norms, weights, n_together = prepared
+    inner = products.reshape(products.shape[0], n_together * LANES)
+    for first in range(0, lines.shape[0], n_together):
+        panels = lines[first : first + n_together]
+        for begin in range(0, own.size, products.shape[0]):
+            end = min(begin + products.shape[0], own.size)
+            for b in range(begin, end, ROWS_TOGETHER):
+                products_with_lines(Z, b, panels, products[b - begin : b - begin + ROWS_TOGETHER])
+            ends = first * LANES, min((first + n_together) * LANES, weights.lines.shape[1])
+            pair = own[begin:end], norms[first * LANES : (first + panels.shape[0]) * LANES]
+            _add_tile(numbers, inner, pair, ends, weights, (values, sums), out[begin:end])
 
 
 def _by_weights(expansion, Z, out, n_jobs, advance):
@@ -410,10 +436,10 @@ def _by_values(expansion, Z, out, n_jobs, advance):
         )
     if Z.flags.f_contiguous:
         return _by_contiguous_columns(expansion, Z, columns, out, n_jobs, advance)
-    Z, part = np.ascontiguousarray(Z), expansion.part(0, len(columns))
+    Z, weights = np.ascontiguousarray(Z), expansion.weights()
 
     def score(begin, end):
-        _add_columns(Z[begin:end], columns.view(np.uint64), part, np.empty(len(columns)), out[begin:end])
+        _add_columns(Z[begin:end], columns.view(np.uint64), weights, _memory(weights, len(columns)), out[begin:end])
 
     return _score_in_tasks(score, _NANOSECONDS_PER_KERNEL_VALUE, len(columns), len(out), n_jobs, advance)
 
