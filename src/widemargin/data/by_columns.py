@@ -38,9 +38,10 @@ def chosen_columns(X, which):
     """Return Columns that have the columns `which` of a Matrix, and their numbers in it."""
     if X.is_sparse:
         return X.by_columns, which
-    values = np.full((len(which), X.n_rows), X.constant or 1.0, X.values.dtype)
     is_feature = which < X.n_features
-    values[is_feature] = X.values[:, which[is_feature]].T
+    features = X.features(slice(None), which[is_feature])
+    values = np.full((len(which), X.n_rows), X.constant or 1.0, features.dtype)
+    values[is_feature] = features.T
     rows = np.tile(np.arange(X.n_rows, dtype=np.uint32), len(which))
     return Columns(values.ravel(), rows, X.n_rows * np.arange(len(which) + 1)), np.arange(len(which))
 
@@ -55,7 +56,7 @@ def weighted_squares(X, weights):
     out[: X.n_features] = 0.0
     for start in range(0, X.n_rows, _ROWS_PER_BLOCK):
         here = slice(start, start + _ROWS_PER_BLOCK)
-        out[: X.n_features] += weights[here] @ np.square(X.values[here], dtype=np.float64)
+        out[: X.n_features] += weights[here] @ np.square(X.features(here), dtype=np.float64)
     return out
 
 

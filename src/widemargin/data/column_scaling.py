@@ -13,6 +13,7 @@ A constant column, whose deviation is no more than rounding errors of its mean, 
 """
 
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.argument_types import Floats
+from widemargin.data.byte_rows import converted_parts, has_bytes
 from widemargin.data.rows import DenseRows, SparseRows
 
 METHODS = ("standard", "maxabs")
@@ -98,7 +100,7 @@ class ColumnScaling:
 def column_statistics(parts):
     """Return `mean`, `deviation` and `max_abs` of each column, of rows in an iterable of arrays or CSR matrices."""
     n_rows, mean, squares, largest = 0, 0.0, 0.0, 0.0
-    for X in parts:
+    for X in chain.from_iterable(map(_floating_parts, parts)):
         if X.shape[0] == 0:
             continue
         X = csr_array(X) if issparse(X) else X
@@ -115,6 +117,15 @@ def column_statistics(parts):
         mean, n_rows = mean + (here - mean) * n / max(1, total), total
         largest = np.maximum(largest, peak)
     return {"mean": mean, "deviation": np.sqrt(squares / max(1, n_rows)), "max_abs": np.asarray(largest, np.float64)}
+
+
+def _floating_parts(X):
+    """Yield X; an array of bytes as some rows after the other, converted to float64."""
+    if not has_bytes(X):
+        yield X
+        return
+    for _, _, rows in converted_parts(X):
+        yield rows
 
 
 def _squares_about(X, mean):

@@ -134,7 +134,7 @@ def scales_differ(X, times=10.0):
         np.maximum.at(largest, place, data)
     else:
         squares = np.einsum("ij,ij->j", X, X, dtype=np.float64)
-        largest = np.maximum(X.max(axis=0), -X.min(axis=0)).astype(np.float64)
+        largest = np.maximum(X.max(axis=0).astype(np.float64), -X.min(axis=0).astype(np.float64))
     return _ratio(squares) > times**2 and _ratio(largest) > times
 
 

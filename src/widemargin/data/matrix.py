@@ -23,6 +23,7 @@ from widemargin._runtime.compile import compiled
 from widemargin._runtime.place import HERE
 from widemargin._runtime.threads import run, split
 from widemargin.data.by_columns import Columns, transposed
+from widemargin.data.byte_rows import has_bytes, stays_bytes
 from widemargin.data.column_scaling import ColumnScaling
 from widemargin.data.columns import at_columns, occurring_columns
 from widemargin.data.gram import gram
@@ -40,13 +41,14 @@ _ROWS_PER_BLOCK = 1 << 11  # rows among which `combine` selects those with a non
 
 
 class Matrix:
-    """X, dense or CSR, float32 or float64, with an optional constant column.
+    """X, dense or CSR, float32, float64 or bytes, with an optional constant column.
 
     Parameters
     ----------
     X : ndarray or scipy sparse
-        Two-dimensional, finite. float32 and float64 are kept, other types are converted to float64. X is copied only
-        if its type or layout requires it: not C-ordered, or sparse with unsorted or duplicate indices.
+        Two-dimensional, finite. float32 and float64 are kept, and large dense arrays of int8 and uint8; other types
+        are converted to float64. X is copied only if its type or layout requires it: not C-ordered, or sparse with
+        unsorted or duplicate indices.
     constant : float, default=0
         Value of an additional last column for the intercept; 0 means that there is no such column.
 
@@ -60,7 +62,7 @@ class Matrix:
         Number of columns of the original X.
     values : ndarray or csr_array
         The data without the constant column, read-only.
-    rows : DenseRows or SparseRows
+    rows : DenseRows, ScaledRows or SparseRows
         The data in the form for compiled loops.
     """
 
@@ -72,7 +74,7 @@ class Matrix:
     n_features: int
     columns: NDArray[np.intp] | None
     values: Any  # an array, or a matrix of SciPy, which has no types
-    rows: DenseRows | SparseRows
+    rows: Any  # DenseRows, ScaledRows or SparseRows
     n_stored: int
     _kept_norms: Floats | None = None
 
@@ -128,7 +130,8 @@ class Matrix:
         return W if self.columns is None else W[:, self.columns]
 
     def _keep_dense(self, X):
-        self.values = _read_only(np.require(X, dtype=_real_type(X.dtype), requirements=["C", "A"]))
+        dtype = X.dtype if stays_bytes(X) else _real_type(X.dtype)
+        self.values = _read_only(np.require(X, dtype=dtype, requirements=["C", "A"]))
         self.rows = DenseRows(self.values, self.constant)
         self.n_stored = self.values.size
 
@@ -250,7 +253,7 @@ class Matrix:
             columns = np.unique(self.values.indices)
             features = self.values[:, columns].toarray()
         else:
-            columns, features = np.arange(self.n_features), self.values
+            columns, features = np.arange(self.n_features), self.features(slice(None))
         n_kept = len(columns)
         values = np.empty((self.n_rows, n_kept + (self.constant != 0.0)))
         values[:, :n_kept], values[:, n_kept:] = features, self.constant
@@ -294,7 +297,7 @@ class Matrix:
     @cached_property
     def squared_lengths(self) -> float:
         """Mean of the squared number of stored values of a row."""
-        if isinstance(self.rows, DenseRows):
+        if not self.is_sparse:
             return float(self.n_features**2)
         return float(np.mean(np.square(np.diff(self.values.indptr), dtype=np.float64))) if self.n_rows else 0.0
 
@@ -314,6 +317,11 @@ class Matrix:
         """Return n_rows rows chosen at random, in ascending order, and their Matrix."""
         chosen = np.sort(np.random.default_rng(seed).choice(self.n_rows, n_rows, replace=False))
         return chosen, self.part(chosen)
+
+    def features(self, rows: Any, columns: Any = slice(None)) -> NDArray[Any]:
+        """Return the values of some rows and columns of a dense X without the constant column, bytes as float64."""
+        some = self.values[rows][:, columns]
+        return some.astype(np.float64) if has_bytes(some) else some
 
     def part(self, chosen: NDArray[Any] | slice) -> "Matrix":
         """Return a Matrix of the chosen rows."""

@@ -18,6 +18,7 @@ from widemargin.data.blocks.memory import bytes_of
 from widemargin.data.blocks.placement import VECTORS_OF_ROW_LOSSES, matrix_of_arrays, matrix_of_blocks
 from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.blocks.streamed import StreamedMatrix
+from widemargin.data.byte_rows import has_bytes, scores_of_bytes
 from widemargin.data.column_scaling import METHODS as SCALINGS
 from widemargin.data.columns import WIDE, wide_products
 from widemargin.models.argument_types import Checkpoint, MaxMemory, Scaling
@@ -96,7 +97,7 @@ class WeightedModel(SolvedModel):
     def _scores(self, X):
         """Check X and return the scores of its rows, one column for each output."""
         check_is_fitted(self)
-        return self._scores_of_checked(checked_rows(self, X, reset=False))
+        return self._scores_of_checked(checked_rows(self, X, reset=False, keeps_bytes=True))
 
     def _scores_of_checked(self, X):
         """Return X coef' + intercept of rows that are checked already, one column for each output."""
@@ -106,6 +107,8 @@ class WeightedModel(SolvedModel):
             return StreamedMatrix(X).scores_of_all(W, self.n_jobs).T + self.intercept_
         if issparse(X) and X.shape[1] >= WIDE:
             return wide_products(X, coef) + self.intercept_
+        if has_bytes(X):
+            return scores_of_bytes(X, coef.toarray() if issparse(coef) else coef) + self.intercept_
         return safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_
 
 
@@ -151,7 +154,7 @@ class LinearModel(WeightedModel):
     def _check_rows(self, X, y, sample_weight, **options):
         """Return X, y and one weight for each row, after checks of these and of the parameters."""
         self._check_parameters()
-        X, y = checked_rows(self, X, y, order="C", **options)
+        X, y = checked_rows(self, X, y, order="C", keeps_bytes=True, **options)
         weight = checked_weights(sample_weight, X, non_negative=True)
         if not weight.any():
             raise ValueError("sample_weight is zero for every row; at least one must be positive.")

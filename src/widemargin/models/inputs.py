@@ -15,6 +15,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from widemargin._runtime.warning import warn_caller
 from widemargin.data.blocks.row_blocks import RowBlocks
+from widemargin.data.byte_rows import BYTES
 from widemargin.data.structure import checked_csr
 from widemargin.models.sklearn_private import _check_sample_weight, _num_samples
 
@@ -23,7 +24,7 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 _OPTIONS_OF_PLAIN_ARRAYS = {"accept_sparse", "order", "reset"}  # of `checked_rows`, which `_is_plain` knows
 
 
-def checked_rows(model, X, *y, y_numeric=False, **options):
+def checked_rows(model, X, *y, y_numeric=False, keeps_bytes=False, **options):
     """Return X as an array or as CSR in canonical format, float32 or float64 and finite; and y, if given, checked.
 
     Sparse matrices stay matrices and sparse arrays stay arrays, and so do the fitted attributes made from them; with
@@ -38,6 +39,8 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
         The targets, if there are any.
     y_numeric : bool, default=False
         Whether targets must be numbers.
+    keeps_bytes : bool, default=False
+        Whether arrays of int8 and uint8 are returned as they are.
     **options
         Passed to scikit-learn's `validate_data`.
     """
@@ -50,14 +53,16 @@ def checked_rows(model, X, *y, y_numeric=False, **options):
         X = checked_csr(X, finite=not get_config()["assume_finite"])
         if isspmatrix(X) and get_config().get("sparse_interface") == "sparray":  # scikit-learn 1.9 and later
             X = csr_array(X)
-    if options.keys() <= _OPTIONS_OF_PLAIN_ARRAYS and _is_plain(model, X, *y, y_numeric=y_numeric, **options):
+    kinds = _FLOATS if issparse(X) or not keeps_bytes else _FLOATS + BYTES
+    is_simple = options.keys() <= _OPTIONS_OF_PLAIN_ARRAYS
+    if is_simple and _is_plain(model, X, *y, kinds=kinds, y_numeric=y_numeric, **options):
         if options.get("reset", True):
             vars(model).pop("feature_names_in_", None)
             model.n_features_in_ = X.shape[1]
         return (X, y[0].astype(np.float64) if y_numeric else y[0]) if y else X
     if issparse(X):
         options["ensure_all_finite"] = False  # `checked_csr` has checked it
-    options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
+    options = {"accept_sparse": "csr", "dtype": list(kinds), **options}
     if not y:
         return validate_data(model, X, **options)
     X, targets = validate_data(model, X, *y, y_numeric=y_numeric, **options)
@@ -80,21 +85,21 @@ def as_numpy(array, name):
         ) from error
 
 
-def _is_plain(model, X, *y, y_numeric, reset=True, order=None, accept_sparse="csr"):
+def _is_plain(model, X, *y, kinds, y_numeric, reset=True, order=None, accept_sparse="csr"):
     """Return whether `validate_data` would return X and y as they are: ordinary arrays of finite numbers that fit.
 
-    X may also be what `checked_csr` returns. Everything else is left to scikit-learn, whose checks take longer than a
-    small fit.
+    An array X has one of the types `kinds`; X may also be what `checked_csr` returns. Everything else is left to
+    scikit-learn, whose checks take longer than a small fit.
     """
     is_sparse, are_arrays = issparse(X) and accept_sparse == "csr", type(X) is np.ndarray and X.ndim == 2
-    if not (is_sparse or (are_arrays and X.dtype in _FLOATS and (order != "C" or X.flags.c_contiguous))):
+    if not (is_sparse or (are_arrays and X.dtype in kinds and (order != "C" or X.flags.c_contiguous))):
         return False
     if min(X.shape) == 0:
         return False
     if not reset and (hasattr(model, "feature_names_in_") or X.shape[1] != getattr(model, "n_features_in_", -1)):
         return False
-    kinds = "biuf" if y_numeric else "biufU"
-    if not all(type(one) is np.ndarray and one.shape == X.shape[:1] and one.dtype.kind in kinds for one in y):
+    letters = "biuf" if y_numeric else "biufU"
+    if not all(type(one) is np.ndarray and one.shape == X.shape[:1] and one.dtype.kind in letters for one in y):
         return False
     if get_config()["assume_finite"]:
         return True

@@ -223,7 +223,7 @@ class LinearSVC(LogisticProbabilities, SparseWeights, ScoresRowBlocks, Classifie
         Parameters
         ----------
         X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
-            float32 and float64 are used as they are.
+            float32 and float64 are used as they are, and large arrays of int8 and uint8.
         y : array-like of shape (n_samples,)
             Two classes or more. Of row blocks, None takes the labels of the file.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -451,7 +451,7 @@ class LinearSVR(ScoresRowBlocks, RegressorMixin, LinearModel):
         Parameters
         ----------
         X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
-            float32 and float64 are used as they are.
+            float32 and float64 are used as they are, and large arrays of int8 and uint8.
         y : array-like of shape (n_samples,)
             The targets. Of row blocks, None takes the labels of the file.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -153,7 +153,7 @@ class LinearOneClassSVM(OutlierMixin, LinearModel):
         Parameters
         ----------
         X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
-            float32 and float64 are used as they are.
+            float32 and float64 are used as they are, and large arrays of int8 and uint8.
         y : ignored
             Not used; present because scikit-learn passes it.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -171,7 +171,7 @@ class LinearOneClassSVM(OutlierMixin, LinearModel):
     def _check_data(self, X, y, sample_weight):
         """Return the rows, None, and one weight for each row."""
         self._check_parameters()
-        X = checked_rows(self, X, order="C")
+        X = checked_rows(self, X, order="C", keeps_bytes=True)
         weight = checked_weights(sample_weight, X, non_negative=True)
         if not weight.any():
             raise ValueError("sample_weight is zero for every row; at least one must be positive.")

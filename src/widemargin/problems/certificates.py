@@ -214,7 +214,7 @@ def certify_elastic_net(problem: "ElasticNet", w: Floats, beta: Floats, intercep
 
 def _absolute_combination(X: "Matrix", beta: Floats) -> Floats:
     """Return |X|'|beta|, the sizes of the sums in X'beta."""
-    v = abs(X.values).T.astype(np.float64) @ np.abs(beta)
+    v = abs(X.values.T.astype(np.float64)) @ np.abs(beta)
     return np.append(v, X.constant * np.abs(beta).sum()) if X.constant else v
 
 

@@ -9,7 +9,6 @@ losses and X'beta are correct to the last bit, whatever cancels.
 import math
 
 import numpy as np
-from scipy.sparse import issparse
 
 from widemargin.problems.losses import loss_and_slope
 
@@ -64,7 +63,7 @@ def precise_dual(problem, beta):
 
 def _dense(X):
     """Return a Matrix as a float64 array, the constant column included."""
-    values = X.values.toarray() if issparse(X.values) else X.values
+    values = X.values.toarray() if X.is_sparse else X.features(slice(None))
     values = values.astype(np.float64)
     return np.column_stack([values, np.full(X.n_rows, X.constant)]) if X.constant else values
 

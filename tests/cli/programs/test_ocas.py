@@ -41,7 +41,7 @@ def test_linclassif_prints_what_the_original_prints(call, two, tmp_path):
     for letters in (["-e"], [], ["-t", "1"]):
         theirs = original("linclassif", *letters, two, "model", folder=tmp_path)
         status, ours, _ = call("as", "linclassif", *letters, two, "model")
-        assert status == 0
+        assert status == 1  # as in the original
         if letters == ["-t", "1"]:
             np.testing.assert_allclose(np.array(ours.split(), float), np.array(theirs.split(), float), rtol=1e-9)
         else:
@@ -49,6 +49,26 @@ def test_linclassif_prints_what_the_original_prints(call, two, tmp_path):
     _, out, _ = call("as", "linclassif", "-e", "-o", "labels", two, "model")
     assert len(out.splitlines()) == 2
     assert set((tmp_path / "labels").read_text().split()) == {"+1", "-1"}
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [("two model", 1), ("-e -o labels two model", 1), ("nothing model", 0), ("two nothing", 0), ("-z two model", 0),
+     ("-t 5 two model", 0), ("two", 0)],
+)  # fmt: skip
+def test_linclassif_ends_with_the_exit_status_of_the_original_1_for_success(words, status, call, two, tmp_path):
+    call("as", "svmocas", "-v", "0", two, "model")
+    assert call("as", "linclassif", *words.split())[0] == status
+    if shutil.which("linclassif") is not None:
+        theirs = subprocess.run(["linclassif", *words.split()], cwd=tmp_path, capture_output=True, check=False)
+        assert theirs.returncode == status
+
+
+def test_a_model_that_linclassif_cannot_read_is_not_taken_for_success(call, two, tmp_path):
+    (tmp_path / "model").write_text("x\ny\n")
+    status, out, error = call("as", "linclassif", two, "model")
+    assert (status, out) == (0, "")
+    assert "model" in error
 
 
 def test_costs_of_rows_are_read_from_a_file(call, two, tmp_path, rng):

@@ -4,13 +4,13 @@ import difflib
 import textwrap
 
 from widemargin.cli.help_text import width, wrapped
-from widemargin.cli.messages import OPTIONS, UsageError, say, speak_as
+from widemargin.cli.messages import OPTIONS, CommandError, UsageError, explain_os_error, say, speak_as
 from widemargin.cli.programs.install import install
 from widemargin.cli.programs.output import note_options
 from widemargin.cli.programs.registry import MODULES, program
-from widemargin.workflows.errors import ArgumentError, spelling
+from widemargin.errors import FormatError
+from widemargin.workflows.errors import ArgumentError, FileError, spelling
 
-_WRONG_USAGE_OF_A_PROGRAM = 1  # exit status of LIBSVM's and LIBLINEAR's programs
 _HELP = f"""\
 usage: widemargin as PROGRAM ARGUMENTS
        widemargin as --install DIR
@@ -32,7 +32,8 @@ examples:
 Options that the program has and that cannot be had here are refused by name, with the reason.
 
 exit status:
-  0  done      1  the data, the usage or the run failed      2  no such program"""
+  0  done      1  the data, the usage or the run failed      2  no such program
+  linclassif: 1  done      0  the data, the usage or the run failed, as in the original"""
 
 
 def run(tokens):
@@ -51,7 +52,7 @@ def run(tokens):
 
 
 def _run(chosen, tokens):
-    """Run a program with its arguments; wrong ones end with its own exit status."""
+    """Run a program with its arguments; if that fails, it ends with its own exit status."""
     asks = {"--help", "-?", "-h"} - {option.letter for option in chosen.options}
     if len(tokens) == 1 and tokens[0] in asks:
         print(chosen.help())
@@ -62,9 +63,13 @@ def _run(chosen, tokens):
         note_options(chosen, arguments)
         with spelling({**OPTIONS, "take SVR or LinearSVR": "choose a type of regression"}):
             return chosen.run(arguments)
-    except (UsageError, ArgumentError) as error:
+    except (UsageError, ArgumentError, CommandError, FileError, FormatError) as error:
         say("error", error)
-        return _WRONG_USAGE_OF_A_PROGRAM
+    except OSError as error:
+        if error.filename is None:  # standard output
+            raise
+        say("error", explain_os_error(error))
+    return chosen.failure_status
 
 
 def _install(tokens):

@@ -98,7 +98,10 @@ class Arguments:
 
 @dataclass(frozen=True)
 class Program:
-    """A program: its name, system, files, options, and the function that runs it and returns the exit status."""
+    """A program: its name, system, files, options, and the function that runs it and returns the exit status.
+
+    If the usage, the data or the run is wrong, the exit status is `failure_status`.
+    """
 
     name: str
     system: str
@@ -106,6 +109,7 @@ class Program:
     files: tuple[str, ...]
     options: tuple[Option, ...]
     run: Callable[[Arguments], int]
+    failure_status: int = 1
 
     def parse(self, tokens):
         """Return the Arguments of a command line.

@@ -13,9 +13,11 @@ from widemargin.data.blocks.memory import bytes_of, memory_in_use
 from widemargin.data.blocks.resident import ResidentMatrix
 from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.blocks.streamed import BLOCKS_IN_FLIGHT, StreamedMatrix
+from widemargin.data.byte_rows import stays_bytes
 from widemargin.data.column_scaling import ColumnScaling, column_statistics
 from widemargin.data.columns import WIDE
 from widemargin.data.matrix import Matrix
+from widemargin.data.scaled_bytes import ScaledBytes
 
 VECTORS_OF_ROW_LOSSES = 16  # with a number for each row, that solvers have for a problem
 VECTORS_OF_PLANES = 10
@@ -30,7 +32,7 @@ def matrix_of_arrays(X, constant=0.0, scaling=None):
     """Return the matrix of an array or CSR matrix; `scaling` is "standard", "maxabs" or None.
 
     Sparse rows whose columns are centred become dense if they are not many, and else are kept as they are, see
-    `column_scaling`.
+    `column_scaling`. Many bytes are kept as they are, too.
     """
     if scaling is None:
         return Matrix.of_columns_that_occur(X, constant)
@@ -45,6 +47,8 @@ def scaled_matrix(X, constant, how):
         matrix = StreamedMatrix(RowBlocks.of_array(X), constant, np.inf, how)
     elif issparse(X):
         matrix = Matrix.of_columns_that_occur(csr_array(X) * (1.0 / how.scale), constant)
+    elif stays_bytes(X):
+        matrix = ScaledBytes(X, constant, how)
     else:
         matrix = Matrix((X - how.centre) / how.scale, constant)
     matrix.scaling, matrix.source, matrix.most_problems = how, X, Matrix.most_problems

@@ -58,6 +58,11 @@ class ResidentMatrix(StreamedMatrix):
         X.has_canonical_format = True
         return X
 
+    def features(self, rows: Any, columns: Any = slice(None)) -> Floats:
+        """Return the values of some rows and columns of dense rows, as those of a Matrix, in float64."""
+        dense: Any = self.rows
+        return dense.values[rows][:, columns].astype(np.float64)
+
     @cached_property
     def by_columns(self) -> Columns:
         """The stored values by columns, as those of a Matrix."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin._runtime.argument_types import Floats
 from widemargin.data.blocks.placement import VECTORS_OF_PLANES
@@ -84,7 +85,7 @@ class PlaneModel(WeightedModel):
     def _check_rows(self, X, y, **options):
         """Return X and y, after checks of these and of the parameters."""
         self._check_parameters()
-        return checked_rows(self, X, y, order="C", **options)
+        return checked_rows(self, X, y, order="C", keeps_bytes=self.kernel == "linear", **options)
 
     def _check_basis(self):
         """Raise ValueError unless there is a basis just if the kernel needs one, and nothing that it does not have."""
@@ -200,6 +201,11 @@ class PlaneModel(WeightedModel):
             return coef, intercept
         coef, intercept = matrix.scaling.weights_of_data(coef, intercept)
         return coef, float(intercept)
+
+    def _scores(self, X):
+        """Check X and return the scores of its rows, one column for each output."""
+        check_is_fitted(self)
+        return self._scores_of_checked(checked_rows(self, X, reset=False, keeps_bytes=not self._is_on_basis))
 
     def _scores_of_checked(self, X):
         """Return the scores of rows that are checked already, in one column."""

@@ -207,7 +207,7 @@ class MeasureSVC(BinaryPlaneModel):
         Parameters
         ----------
         X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
-            float32 and float64 are used as they are.
+            float32 and float64 are used as they are, and large arrays of int8 and uint8, without a kernel.
         y : array-like of shape (n_samples,)
             Two classes, of which the second, in ascending order, is the positive one.
             Of row blocks, None takes the labels of the file.

@@ -193,7 +193,7 @@ class RankSVM(PlaneModel):
         Parameters
         ----------
         X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
-            float32 and float64 are used as they are.
+            float32 and float64 are used as they are, and large arrays of int8 and uint8, without a kernel.
         y : array-like of shape (n_samples,)
             Numbers; within a query, rows with larger targets should have larger scores.
             Of row blocks, None takes the labels of the file.

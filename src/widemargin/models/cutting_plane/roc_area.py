@@ -176,7 +176,7 @@ class ROCAreaSVC(BinaryPlaneModel):
         Parameters
         ----------
         X : array-like, sparse matrix or RowBlocks of shape (n_samples, n_features)
-            float32 and float64 are used as they are.
+            float32 and float64 are used as they are, and large arrays of int8 and uint8, without a kernel.
         y : array-like of shape (n_samples,)
             Two classes.
             Of row blocks, None takes the labels of the file.
