@@ -24,6 +24,7 @@ def small_samples(monkeypatch):
     """Solve problems of 300 rows from a sample, and none by its whole matrix."""
     monkeypatch.setattr(whole_matrix, "is_small", lambda problem, settings: False)
     monkeypatch.setattr(sampled_start, "_MIN_ROWS", 300)
+    monkeypatch.setattr(sampled_start, "_MIN_NONZERO", 0)
 
 
 @pytest.fixture
@@ -98,6 +99,14 @@ def test_other_machines_have_no_sample(formulation, rng):
     X, sign, cost = make(rng, 500)
     problem = FORMULATIONS[formulation](KernelRows(Kernel("rbf", gamma=GAMMA), X), X, sign, cost)
     assert sampled_start.sampled_start(problem, SETTINGS, Decomposition) == (None, SETTINGS)
+
+
+@pytest.mark.parametrize(("n_support_vectors", "expected"), [(25, False), (26, True)])
+def test_a_machine_of_few_support_vectors_has_no_sample(n_support_vectors, expected, rng, monkeypatch):
+    monkeypatch.setattr(sampled_start, "_MIN_NONZERO", 26)
+    problem, _ = stated(rng, 400, nu=n_support_vectors / 400, cost=np.ones(400))
+    start, _ = sampled_start.sampled_start(problem, SETTINGS, Decomposition)
+    assert (start is not None) == expected
 
 
 def test_a_precomputed_matrix_has_no_sample(rng):

@@ -22,7 +22,8 @@ from widemargin.solvers.contract import changed
 from widemargin.solvers.decomposition.starting_point import group_sums
 from widemargin.solvers.decomposition.stopping import Deadline, WithinViolation
 
-_MIN_ROWS = 4096  # of a problem that has a sample; smaller ones take as long without
+_MIN_ROWS = 2048  # of a problem that has a sample
+_MIN_NONZERO = 256  # dual variables of a feasible start; with fewer, the sample takes as long as it saves (measured)
 _ROWS_PER_SAMPLED_ROW = 8
 _VIOLATION_RATIO = 1e-3  # of the sample, relative to the range of the gradient at its start
 _MAX_ITERATIONS = 400  # working sets
@@ -38,8 +39,8 @@ class SampledStart(NamedTuple):
 def sampled_start(problem, settings, decomposition):
     """Return a SampledStart for a KernelQP or None, and settings with the time that is left.
 
-    Problems that are small, have several groups or can start from zero have none, nor is there one if the time is over
-    or the solver is interrupted.
+    Problems that have few rows or support vectors, have several groups or can start from zero have none, nor is there
+    one if the time is over or the solver is interrupted.
 
     Parameters
     ----------
@@ -48,8 +49,8 @@ def sampled_start(problem, settings, decomposition):
     decomposition : class
         The method that solves the sample, which is `svmlight`'s.
     """
-    is_one_class = len(problem.ends) == 2 and problem.start.any()
-    if problem.K.n_rows < _MIN_ROWS or not (is_one_class and problem.K.kernel.from_products):
+    is_large = problem.K.n_rows >= _MIN_ROWS and np.count_nonzero(problem.start) >= max(_MIN_NONZERO, 1)
+    if not (is_large and len(problem.ends) == 2 and problem.K.kernel.from_products):
         return None, settings
     begun, found = time.perf_counter(), None
     try:

@@ -28,6 +28,7 @@ some thousand rows start from the solution for a sample of their rows: `sampled_
 """
 
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 
@@ -300,7 +301,7 @@ class Decomposition:
         chosen = self._select()
         rows = state.position[chosen]
         slots = self._fetch(state.rows[rows])
-        block = self._block.take(state.cache.values, slots, rows, state.rows[rows])
+        block = self._block.take(state.cache.values, slots, rows, state.rows[rows], self.settings.n_jobs)
         variables = dual_variables(
             state.beta[chosen],
             state.F[chosen],
@@ -445,24 +446,23 @@ class Decomposition:
         kept = self._working_set[max(0, len(self._working_set) - self._n_kept) :]
         state.rising[kept], state.falling[kept] = np.inf, np.inf
         n_of_each_kind = (self._size - len(kept)) // (2 * self._n_groups)
-        weights = self._weights()
+        weighs = state.problem.K.n_rows >= _MIN_ROWS_TO_WEIGH
         added = []
         for g, (smallest, largest) in enumerate(state.extremes):
             here = slice(state.ends[g], state.ends[g + 1])
             for candidates, limit in ((state.rising, largest), (state.falling, -smallest)):
-                of_group = None if weights is None else weights[here]
-                best = here.start + largest_violations(candidates[here], limit, of_group, n_of_each_kind)
+                weigh = partial(self._weights, here.start) if weighs else None
+                best = here.start + largest_violations(candidates[here], limit, n_of_each_kind, weigh)
                 state.falling[best] = np.inf  # not to be selected twice
                 added.append(best)
         self._working_set = np.concatenate([kept, *added])
         return np.sort(self._working_set)
 
-    def _weights(self):
-        """Return weights by which violations count less whose kernel rows would have to be computed, or None."""
+    def _weights(self, start, chosen):
+        """Return weights by which violations of start + chosen count less if their kernel rows have to be computed."""
         state = self.state
-        if state.problem.K.n_rows < _MIN_ROWS_TO_WEIGH:
-            return None
-        return np.where(state.cache.slot_of[state.rows[state.position]] >= 0, 1.0, _WEIGHT_WITHOUT_ROW)
+        in_cache = state.cache.slot_of[state.rows[state.position[start + chosen]]] >= 0
+        return np.where(in_cache, 1.0, _WEIGHT_WITHOUT_ROW)
 
     def _shrink(self):
         """Remove the dual variables that have been at a bound for long enough, if these are not too few."""
