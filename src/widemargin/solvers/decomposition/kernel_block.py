@@ -3,6 +3,10 @@
 import numpy as np
 
 from widemargin._runtime.compile import compiled
+from widemargin._runtime.threads import run, split
+
+_ENTRIES_WORTH_THREADS = 1 << 21  # of a block, from which on threads save time: two milliseconds of work
+_TASKS = 8  # of the thread pool
 
 
 class KernelBlock:
@@ -18,12 +22,16 @@ class KernelBlock:
         self._position = np.full(n_rows, -1)  # of each row in the previous block
         self._rows = np.empty(0, np.int64)
 
-    def take(self, values, slots, columns, rows):
+    def take(self, values, slots, columns, rows, n_jobs=1):
         """Return the block of these rows, which are values[slots], at these columns."""
         size = len(rows)
         block = self._memory[0][: size**2].reshape(size, size)
         self._memory = self._memory[::-1]
-        _gather(values, slots, columns, self._position[rows], self._previous, block)
+        position = self._position[rows]
+        ranges = split(size, _TASKS if size**2 >= _ENTRIES_WORTH_THREADS else 1)
+        run(_gather_new, [(values, slots, columns, position, block, *ends) for ends in ranges], n_jobs)
+        if len(self._rows):
+            run(_gather_old, [(position, self._previous, block, *ends) for ends in ranges], n_jobs)
         self._position[self._rows] = -1
         self._position[rows] = np.arange(size)
         self._previous, self._rows = block, rows
@@ -32,25 +40,30 @@ class KernelBlock:
 
 def block_of(values, slots, columns):
     """Return values[slots] at these columns, by the compiled code of a KernelBlock."""
-    block, nothing = np.empty((len(slots), len(columns)), values.dtype), np.empty((0, 0), values.dtype)
-    _gather(values, slots, columns, np.full(len(slots), -1), nothing, block)
+    block = np.empty((len(slots), len(columns)), values.dtype)
+    _gather_new(values, slots, columns, np.full(len(slots), -1), block, 0, len(slots))
     return block
 
 
 @compiled
-def _gather(values, slots, columns, position, previous, block):
-    """Set block[a, b] = values[slots[a], columns[b]].
-
-    `position` are the positions of the rows in the `previous` block, −1 for new rows. Values of two rows that are both
-    in it are copied from it; values of a new row and another are copied from the new row, as the block is symmetric.
-    """
-    for a in range(slots.size):
+def _gather_new(values, slots, columns, position, block, start, stop):
+    """Set block[a, b] = values[slots[a], columns[b]] for the new rows a, position[a] < 0, from start to stop."""
+    for a in range(start, stop):
         if position[a] < 0:
             source, target = values[np.uint64(slots[a])], block[np.uint64(a)]
             for b in range(columns.size):
                 target[b] = source[np.uint64(columns[b])]
-    for a in range(slots.size):
+
+
+@compiled
+def _gather_old(position, previous, block, start, stop):
+    """Set block[a, b] for the rows a from start to stop that have a position in the `previous` block.
+
+    Values of two rows that are both in it are copied from it; values of a new row and another are copied from the new
+    row, as the block is symmetric.
+    """
+    for a in range(start, stop):
         if position[a] >= 0:
             source, target = previous[np.uint64(position[a])], block[np.uint64(a)]
-            for b in range(columns.size):
+            for b in range(position.size):
                 target[b] = source[np.uint64(position[b])] if position[b] >= 0 else block[np.uint64(b), np.uint64(a)]

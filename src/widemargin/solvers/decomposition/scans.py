@@ -61,22 +61,25 @@ def set_offsets(F, beta, lower, upper, ends, extremes, order, offsets):
         offsets[0] = offsets[1] = (offsets[0] + offsets[1]) / 2.0
 
 
-def largest_violations(gradients, limit, weights, count):
+def largest_violations(gradients, limit, count, weigh=None):
     """Return the indices of at most `count` violations, limit − gradient > 0: the largest of them.
 
-    With weights, only a part are the largest violations; the others are those that are largest when weighted.
+    With `weigh`, a function of indices that returns weights, only a part are the largest violations; the others are
+    those that are largest when weighted. What does not violate is left aside first, since most rows do not.
     """
-    if weights is None:
-        largest = _smallest(gradients, count)
-        return largest[gradients[largest] < limit]
+    violators = np.flatnonzero(gradients < limit)
+    if len(violators) <= count:
+        return violators
+    values = gradients[violators]
+    if weigh is None:
+        return violators[_smallest(values, count)]
     n_largest = max(1, round(_FRACTION_BY_VIOLATION * count))
-    largest = _smallest(gradients, n_largest)
-    largest = largest[gradients[largest] < limit]
+    largest = _smallest(values, n_largest)
     with np.errstate(over="ignore"):
-        weighted = weights * (gradients - limit)
+        weighted = weigh(violators) * (values - limit)
     weighted[largest] = 0.0
     others = _smallest(weighted, count - n_largest)
-    return np.concatenate([largest, others[weighted[others] < 0.0]])
+    return violators[np.concatenate([largest, others[weighted[others] < 0.0]])]
 
 
 def _smallest(values, count):

@@ -23,10 +23,12 @@ sets would take long to the end, all free ones are optimised at once (`free_bloc
 
 A problem of some thousand rows is first solved roughly for a random eighth of them, the others being removed from the
 active set. Most of the way from zero to the solution is then made at an eighth of the cost. Problems of
-20,000 or 50,000 rows and more are solved in parts, each of them by this method: `large_parts`.
+20,000 or 50,000 rows and more are solved in parts, each of them by this method: `large_parts`. One-class machines of
+some thousand rows start from the solution for a sample of their rows: `sampled_start`.
 """
 
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 
@@ -43,6 +45,7 @@ from widemargin.solvers.decomposition.large_parts import LargeParts, takes_large
 from widemargin.solvers.decomposition.low_rank import WholeProblem, whole_nanoseconds
 from widemargin.solvers.decomposition.newton_on_free import newton_block, newton_nanoseconds
 from widemargin.solvers.decomposition.pair_step import dual_variables
+from widemargin.solvers.decomposition.sampled_start import random_rows, sampled_start
 from widemargin.solvers.decomposition.scans import largest_violations
 from widemargin.solvers.decomposition.stopping import Deadline, StallDetector, StoppingRule
 
@@ -78,9 +81,16 @@ _FIRST_PART_TOL = 0.1  # violation to which it is solved
 
 def svmlight(problem, settings, start=None):
     """Solve a KernelQP by working sets; parameters and result are those of `whole_matrix.svmlight`."""
+    sampled = None
+    if start is None:
+        sampled, settings = sampled_start(problem, settings, Decomposition)
+    start = start if sampled is None else sampled.beta
     if takes_large_parts(problem, settings.checkpoint):
-        return solve(LargeParts(problem, settings, start, Decomposition), settings)
-    return solve(Decomposition(problem, settings, start), settings)
+        method = LargeParts(problem, settings, start, Decomposition)
+    else:
+        method = Decomposition(problem, settings, start)
+    method.state.n_computed += 0.0 if sampled is None else sampled.n_computed
+    return solve(method, settings)
 
 
 def solve(method, settings):
@@ -217,7 +227,7 @@ class Decomposition:
         if size < _MIN_FIRST_PART_ROWS:
             return
         part = np.zeros(problem.K.n_rows, bool)
-        part[_random_rows(problem, size)] = True
+        part[random_rows(problem, size)] = True
         self.state.shrink(part[problem.row])
         self._goal = max(self._goal, _FIRST_PART_TOL)
         self._set_shrinking(_ITERATIONS_BEFORE_SHRINKING // 2)
@@ -291,7 +301,7 @@ class Decomposition:
         chosen = self._select()
         rows = state.position[chosen]
         slots = self._fetch(state.rows[rows])
-        block = self._block.take(state.cache.values, slots, rows, state.rows[rows])
+        block = self._block.take(state.cache.values, slots, rows, state.rows[rows], self.settings.n_jobs)
         variables = dual_variables(
             state.beta[chosen],
             state.F[chosen],
@@ -436,24 +446,23 @@ class Decomposition:
         kept = self._working_set[max(0, len(self._working_set) - self._n_kept) :]
         state.rising[kept], state.falling[kept] = np.inf, np.inf
         n_of_each_kind = (self._size - len(kept)) // (2 * self._n_groups)
-        weights = self._weights()
+        weighs = state.problem.K.n_rows >= _MIN_ROWS_TO_WEIGH
         added = []
         for g, (smallest, largest) in enumerate(state.extremes):
             here = slice(state.ends[g], state.ends[g + 1])
             for candidates, limit in ((state.rising, largest), (state.falling, -smallest)):
-                of_group = None if weights is None else weights[here]
-                best = here.start + largest_violations(candidates[here], limit, of_group, n_of_each_kind)
+                weigh = partial(self._weights, here.start) if weighs else None
+                best = here.start + largest_violations(candidates[here], limit, n_of_each_kind, weigh)
                 state.falling[best] = np.inf  # not to be selected twice
                 added.append(best)
         self._working_set = np.concatenate([kept, *added])
         return np.sort(self._working_set)
 
-    def _weights(self):
-        """Return weights by which violations count less whose kernel rows would have to be computed, or None."""
+    def _weights(self, start, chosen):
+        """Return weights by which violations of start + chosen count less if their kernel rows have to be computed."""
         state = self.state
-        if state.problem.K.n_rows < _MIN_ROWS_TO_WEIGH:
-            return None
-        return np.where(state.cache.slot_of[state.rows[state.position]] >= 0, 1.0, _WEIGHT_WITHOUT_ROW)
+        in_cache = state.cache.slot_of[state.rows[state.position[start + chosen]]] >= 0
+        return np.where(in_cache, 1.0, _WEIGHT_WITHOUT_ROW)
 
     def _shrink(self):
         """Remove the dual variables that have been at a bound for long enough, if these are not too few."""
@@ -480,15 +489,3 @@ def _default_size(problem, megabytes):
     size = max(n_variables // _WORKING_SET_DIVISOR, _SMALLEST_FIRST_WORKING_SET)
     size = min(size, _LARGEST_FIRST_WORKING_SET)
     return min(size, max(rows_that_fit(problem.K, megabytes), _SMALLEST_WORKING_SET))
-
-
-def _random_rows(problem, size):
-    """Return random rows, half of them with a dual variable that can be positive, if there are enough of each kind."""
-    random = np.random.default_rng(0)
-    can_be_positive = np.zeros(problem.K.n_rows, bool)
-    can_be_positive[problem.row[problem.upper > 0]] = True
-    fewer, more = sorted((np.flatnonzero(can_be_positive), np.flatnonzero(~can_be_positive)), key=len)
-    n_fewer = min(len(fewer), size // 2)
-    return np.concatenate(
-        [random.choice(fewer, n_fewer, replace=False), random.choice(more, size - n_fewer, replace=False)]
-    )
