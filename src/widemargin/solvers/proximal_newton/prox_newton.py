@@ -14,7 +14,6 @@ Optimization 2014. Yuan, Ho, Lin, "An improved GLMNET for L1-regularized logisti
 Gramfort, Salmon, "Celer: a fast solver for the Lasso with dual extrapolation", ICML 2018.
 """
 
-
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.elastic_net import ElasticNet, certified
