@@ -355,6 +355,12 @@ class Watch:
         return time.perf_counter() - self._begun
 
     @property
+    def is_over(self) -> bool:
+        """Whether the run was interrupted, or has taken the time that it may take, which ends a warm start."""
+        max_seconds = self.settings.max_seconds
+        return self.settings.interrupt.is_set() or (max_seconds is not None and self.seconds_here >= max_seconds)
+
+    @property
     def gap(self) -> float:
         """The relative gap of the last measurement."""
         return self._history[-1][-1]

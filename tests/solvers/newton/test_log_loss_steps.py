@@ -110,10 +110,10 @@ def test_a_truncated_step_returns_the_product_with_the_matrix(rng):
     assert np.linalg.norm(image + 1.5 * d + g) <= 0.3 * np.linalg.norm(g) * (1 + 1e-9)
 
 
-def test_many_rows_for_each_column_or_small_costs_start_from_a_quarter(rng):
+def test_many_rows_for_each_column_or_small_costs_start_from_an_eighth(rng):
     many, few = log_loss(rng, 9000, 3, 100.0), log_loss(rng, 9000, 40, 100.0)
     ratios = [smoothed._sampling_ratio(one) for one in (many, few, few.scaled(1e-5))]
-    assert ratios == [4, None, 4]
+    assert ratios == [8, None, 8]
     solution = newton(many, Settings())
     assert solution.n_iter <= 2
     assert solution.history["passes"][0] > 1.0, "steps over the sample came first"

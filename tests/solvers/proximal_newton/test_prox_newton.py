@@ -1,6 +1,7 @@
 """`prox_newton` is judged by its certificate, by optimality conditions, and by a proximal gradient method in NumPy."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ from widemargin.data.matrix import Matrix
 from widemargin.problems.certificates import certify_elastic_net, elastic_net_violations
 from widemargin.problems.elastic_net import ElasticNet
 from widemargin.problems.margin_losses import LOSSES
-from widemargin.solvers.contract import Settings, Status
+from widemargin.solvers.contract import Settings, Status, Watch
+from widemargin.solvers.proximal_newton import gram_model, whole_steps
 from widemargin.solvers.proximal_newton import prox_newton as module
 from widemargin.solvers.proximal_newton.point import Point
 from widemargin.solvers.proximal_newton.prox_newton import PROX_NEWTON, prox_newton
+from widemargin.solvers.proximal_newton.whole_steps import sampled_start
 from widemargin.solvers.proximal_newton.working_sets import WorkingSets
 from widemargin.solvers.registry import solve_with
 
@@ -284,3 +287,51 @@ def test_a_start_far_on_the_wrong_side_is_left_behind(way, start, rng):
     far = prox_newton(problem, Settings(tol=1e-6), start * np.full(6, 1e4))
     assert far.status is Status.CONVERGED
     assert far.primal == pytest.approx(prox_newton(problem, Settings(tol=1e-8)).primal, rel=2e-6)
+
+
+@EACH_LOSS
+@EACH_INTERCEPT
+def test_many_rows_start_from_a_sample_of_them_which_saves_steps(loss, intercept, rng, monkeypatch):
+    problem = stated(rng, (16_000, 12), C=10.0, loss=loss, intercept=intercept)
+    sampled, repeated = (prox_newton(problem, Settings(tol=1e-6, seed=seed)) for seed in (0, 1))
+    assert sampled.status is Status.CONVERGED
+    assert certified_gap(problem, sampled) <= 1e-6
+    np.testing.assert_array_equal(sampled.w, repeated.w)
+    monkeypatch.setattr(whole_steps, "_SAMPLING_RATIO", 10**9)
+    whole = prox_newton(problem, Settings(tol=1e-6))
+    assert sampled.n_iter < whole.n_iter
+    assert sampled.primal == pytest.approx(whole.primal, rel=2e-6)
+
+
+def test_a_sample_without_both_signs_is_no_start(rng):
+    problem = stated(rng, (16_000, 12), intercept="free", loss="log_loss")
+    sign = np.full(16_000, 1.0)
+    sign[rng.integers(16_000)] = -1.0
+    problem = replace(problem, sign=sign, cost=np.ones(16_000))
+    rows, _ = problem.X.sample(2000, 0)
+    sign[rows] = 1.0
+    sign[np.setdiff1d(np.arange(16_000), rows)[:3]] = -1.0
+    assert sampled_start(problem, Watch(Settings())) is None
+    assert certified_gap(problem, prox_newton(problem, Settings(tol=1e-6))) <= 1e-6
+
+
+def test_an_interruption_ends_the_steps_on_a_sample(rng):
+    problem, stop = stated(rng, (16_000, 12)), threading.Event()
+    stop.set()
+    assert not sampled_start(problem, Watch(Settings(interrupt=stop))).any()
+    assert not sampled_start(problem, Watch(Settings(max_seconds=0.0))).any()
+    assert not sampled_start(problem, Watch(Settings(max_iter=0))).any()
+    assert sampled_start(problem, Watch(Settings())).any()
+
+
+def test_linearly_dependent_columns_leave_the_model_in_few_factorisations(rng, monkeypatch):
+    """Three codes of one category each, whose columns sum to the constant column: any of them can be left out."""
+    codes = np.eye(8)[rng.integers(8, size=(3, 2000))]
+    X = np.hstack([*codes, rng.standard_normal((2000, 4))])
+    sign = np.where(X @ rng.standard_normal(28) + rng.standard_normal(2000) > 0.0, 1.0, -1.0)
+    problem = ElasticNet(Matrix(X, 1.0), sign, np.full(2000, 100.0), 1.0, 0.0)
+    n_steps, step = [], gram_model._step_on_support
+    monkeypatch.setattr(gram_model, "_step_on_support", lambda *model: n_steps.append(0) or step(*model))
+    solution = prox_newton(problem, Settings(tol=1e-6))
+    assert certified_gap(problem, solution) <= 1e-6
+    assert len(n_steps) <= 40

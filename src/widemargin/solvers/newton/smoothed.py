@@ -15,7 +15,7 @@ losses with an entropy, such as the log loss, for which every row contributes (`
 columns: the step is found by conjugate gradients if there are many.
 
 With many rows, the method first solves the problem of a random sixteenth of the rows, recursively, as a warm start; few
-steps over all rows are then left. With an entropy this is a quarter, and only if there are so many rows for each
+steps over all rows are then left. With an entropy this is an eighth, and only if there are so many rows for each
 column, or costs so small, that its solution is close to that of all rows: one step over all rows is then left, where
 four would be needed from zero (ijcnn1 at C = 1,000). A large C is reached by continuation, as in `climb`. If the
 classes are separable, the dual variables are far below their bounds and the band is made wider in proportion. These are
@@ -43,7 +43,8 @@ from widemargin.solvers.spec import Rows, SolverSpec, Start
 _FIRST_HEIGHT = 100.0  # `height` (see `climb`) of the costs at which continuation in C starts
 _SAMPLING_RATIO = 16  # rows per row of the sample that is solved first
 _MIN_SAMPLE_ROWS, _MIN_SAMPLE_ROWS_PER_COLUMN = 2000, 10
-_SAMPLING_RATIO_WITH_ENTROPY, _MIN_SAMPLE_ROWS_PER_COLUMN_WITH_ENTROPY = 4, 100  # if the rows are in memory
+_SAMPLING_RATIO_WITH_ENTROPY, _MIN_SAMPLE_ROWS_WITH_ENTROPY = 8, 1000  # if the rows are in memory
+_MIN_SAMPLE_ROWS_PER_COLUMN_WITH_ENTROPY = 100
 _MAX_HEIGHT_OF_ANY_SAMPLE = 5.0  # `height` up to which, with an entropy, fewer rows per column are enough
 _WARM_START_GAP, _MAX_WARM_START_STEPS = 0.03, 50  # relative gap and number of steps at which a warm start ends
 _WARM_START_DECREASE = 0.1  # relative, of the objective in a step, with which a warm start ends if losses are smooth
@@ -280,7 +281,7 @@ def _sampling_ratio(problem):
     if not (problem.entropy and X.is_in_memory):
         return _SAMPLING_RATIO if starts_from_sample(X) else None
     n_rows, n_columns = X.n_rows // _SAMPLING_RATIO_WITH_ENTROPY, X.n_columns
-    if not has_matrix(X) or n_rows < max(_MIN_SAMPLE_ROWS, _MIN_SAMPLE_ROWS_PER_COLUMN * n_columns):
+    if not has_matrix(X) or n_rows < max(_MIN_SAMPLE_ROWS_WITH_ENTROPY, _MIN_SAMPLE_ROWS_PER_COLUMN * n_columns):
         return None
     is_large = n_rows >= _MIN_SAMPLE_ROWS_PER_COLUMN_WITH_ENTROPY * n_columns
     return _SAMPLING_RATIO_WITH_ENTROPY if is_large or height(problem) <= _MAX_HEIGHT_OF_ANY_SAMPLE else None
@@ -330,14 +331,13 @@ def _approach(iterates, settings, watch):
 
     If the losses are smooth, it is also enough that the objective hardly decreases: Newton's method is close then.
     """
-    max_seconds = np.inf if settings.max_seconds is None else settings.max_seconds
     max_steps = np.inf if settings.max_iter is None else settings.max_iter
     tol, unsolved = max(settings.tol, _WARM_START_GAP), iterates
     for one in iterates:
         one.goal = tol
     for _ in range(_MAX_WARM_START_STEPS):
         unsolved = [one for one in unsolved if one.gap > tol and one.iteration < max_steps]
-        if not unsolved or watch.seconds_here >= max_seconds or settings.interrupt.is_set():
+        if not unsolved or watch.is_over:
             return
         last = [one.primal for one in unsolved]
         _step(unsolved, settings.n_jobs)

@@ -15,12 +15,13 @@ from widemargin._runtime.compile import compiled
 from widemargin.solvers.proximal_newton.shrinkage import best_weight
 from widemargin.solvers.updated_gram import UpdatedGram
 
-_SWEEPS_PER_ROUND, _MAX_ROUNDS = 6, 50
+_SWEEPS_PER_ROUND, _MAX_ROUNDS = 12, 50
 _MODEL_TOL, _ROUGH_MODEL_TOL = 1e-4, 0.1  # relative to the largest violation at the beginning; the second while that is
 _LARGE_VIOLATION = 1e-3  # more than this, relative to the largest l1
 _RIDGE = 1e-12  # relative to the diagonal, by which it is made larger, since columns may be linearly dependent
 _TINY = float(np.finfo(np.float64).tiny)
-_SHORT_STEP = 0.1  # towards the minimum on the weights that are not zero, after which a damped step is made
+_SHORT_STEP = 0.1  # towards the minimum on the weights that are not zero, after which a step of the other kind is made
+_MAX_REMOVALS = 20  # of weights, one by each short step
 
 
 class GramModel:
@@ -31,7 +32,7 @@ class GramModel:
 
     def __init__(self, X, free_intercept, n_jobs):
         self._X, self._free, self._n_jobs = X, free_intercept, n_jobs
-        self._gram = UpdatedGram(X, n_jobs)
+        self._gram, self._is_damped = UpdatedGram(X, n_jobs), False
 
     def _matrix(self, curvature):
         """Return H, both halves."""
@@ -54,8 +55,23 @@ class GramModel:
                 target = (_ROUGH_MODEL_TOL if is_rough else _MODEL_TOL) * first
             if last <= target:
                 break
-            _solve_on_support(H, l1, l2, theta, gradient)
+            self._solve_on_support(H, l1, l2, theta, gradient)
         return theta
+
+    def _solve_on_support(self, *model):
+        """Move the weights that are not zero towards the minimum that the model has if no sign changes.
+
+        Where columns are linearly dependent, that minimum may be very far, and a change of sign, where a weight becomes
+        zero, ends the step soon. A damped step follows, and the next time it comes first. If that is short, too,
+        weights are removed by steps that are not damped until those that are left are independent.
+        """
+        if _step_on_support(*model, self._is_damped) > _SHORT_STEP:
+            return
+        if self._is_damped:
+            steps = (_step_on_support(*model, False) for _ in range(_MAX_REMOVALS))
+            self._is_damped = all(step <= _SHORT_STEP for step in steps)
+        else:
+            self._is_damped = _step_on_support(*model, True) > _SHORT_STEP
 
 
 @compiled
@@ -92,18 +108,11 @@ def _sweep(H, l1, l2, theta, gradient):
     return largest
 
 
-def _solve_on_support(H, l1, l2, theta, gradient):
-    """Move the weights that are not zero towards the minimum that the model has if no sign changes.
+def _step_on_support(H, l1, l2, theta, gradient, is_damped):
+    """Move the weights that are not zero towards the minimum that the model has if no sign changes; return the step.
 
-    Where columns are linearly dependent, that minimum may be very far, and a change of sign ends the step soon. Then
-    a second step has a larger diagonal, by l1 / max |θ|, which keeps it as short as the weights are.
+    A damped step has a diagonal that is larger by l1 / max |θ|, which keeps it as short as the weights are.
     """
-    if _step_on_support(H, l1, l2, theta, gradient, 0.0) <= _SHORT_STEP:
-        _step_on_support(H, l1, l2, theta, gradient, 1.0 / max(np.abs(theta).max(initial=0.0), _TINY))
-
-
-def _step_on_support(H, l1, l2, theta, gradient, damping):
-    """Move the weights that are not zero, with a diagonal that is larger by damping times l1; return the step."""
     support = np.flatnonzero((theta != 0.0) | ((l1 == 0.0) & (np.diag(H) > 0.0)))
     if not len(support):
         return 1.0
@@ -111,6 +120,7 @@ def _step_on_support(H, l1, l2, theta, gradient, damping):
     _choose(H, support, l2, A)
     rest = gradient[support] + l2[support] * point + own_l1 * np.sign(point)
     damped = A.copy()
+    damping = 1.0 / max(np.abs(point).max(), _TINY) if is_damped else 0.0
     damped[np.diag_indices_from(A)] += _RIDGE * np.diag(A) + damping * own_l1
     _, step, info = dposv(damped, -rest, lower=1)
     if info != 0 or not rest @ step < 0.0:  # not definite, because of rounding

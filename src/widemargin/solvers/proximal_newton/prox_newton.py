@@ -6,7 +6,7 @@ kinks, and the log loss is smooth, so that few steps are needed. A step takes on
 columns, which gives the certificate, too.
 
     few columns     the model has the matrix X'diag(curvature)X, which for the squared hinge changes by the rows whose
-                    loss becomes zero or positive; see `gram_model`
+                    loss becomes zero or positive; see `whole_steps`, `gram_model`
     many columns    Newton steps on working sets of columns by coordinate descent; see `working_sets`, `column_model`
 
 References: Lee, Sun, Saunders, "Proximal Newton-type methods for minimizing composite functions", SIAM Journal on
@@ -14,14 +14,12 @@ Optimization 2014. Yuan, Ho, Lin, "An improved GLMNET for L1-regularized logisti
 Gramfort, Salmon, "Celer: a fast solver for the Lasso with dual extrapolation", ICML 2018.
 """
 
-import numpy as np
-
 from widemargin._runtime.threads import single_threaded_blas
 from widemargin.problems.certificates import relative_gap
 from widemargin.problems.elastic_net import ElasticNet, certified
 from widemargin.solvers.contract import Solution, Status, Watch
-from widemargin.solvers.proximal_newton.gram_model import GramModel
 from widemargin.solvers.proximal_newton.point import Point
+from widemargin.solvers.proximal_newton.whole_steps import WholeSteps, sampled_start
 from widemargin.solvers.proximal_newton.working_sets import WorkingSets
 from widemargin.solvers.spec import Rows, SolverSpec, Start
 
@@ -33,10 +31,12 @@ _ALLOWANCE_FOR_ROUNDING = 1e-3  # of the tolerance, for the difference between a
 def prox_newton(problem, settings, start=None):
     """Minimise an ElasticNet; `start` are weights."""
     problem.check(problem.X.squared_norms(settings.n_jobs))
-    point = Point(problem, start, settings.n_jobs)
-    step = _WholeSteps(point, settings.n_jobs) if _has_few_columns(problem.X) else _SetSteps(point)
     with single_threaded_blas():
         with Watch(settings, PROX_NEWTON.counts) as watch:
+            if start is None and _has_few_columns(problem.X):
+                start = sampled_start(problem, watch)
+            point = Point(problem, start, settings.n_jobs)
+            step = WholeSteps(point, settings.n_jobs) if _has_few_columns(problem.X) else _SetSteps(point)
             _steps(point, step, watch)
         if watch.last_iteration < 0:  # Ctrl-C came before there was anything
             raise KeyboardInterrupt
@@ -66,26 +66,6 @@ def _steps(point, step, watch):
 def _has_few_columns(X):
     """Return whether steps have a matrix; if there are fewer rows than columns, it would be far from definite."""
     return X.n_columns <= MAX_COLUMNS and not X.is_wide
-
-
-class _WholeSteps:
-    """Newton steps of all columns at once."""
-
-    def __init__(self, point, n_jobs):
-        self._point, self._n_jobs = point, n_jobs
-        self._model = GramModel(point.problem.X, point.problem.free_intercept, n_jobs)
-        self._every = np.arange(len(point.theta))
-
-    def __call__(self):
-        """Take a step after a measurement; return whether the objective has decreased."""
-        point, n = self._point, self._point.problem.X.n_columns
-        gradient = np.empty(len(point.theta))
-        gradient[:n], gradient[n:] = -point.v, -point.slope.sum()
-        new = self._model.minimise(point.theta, gradient, point.curvature, point.penalties(self._every))
-        direction = new - point.theta
-        change = point.problem.X.scores(direction[:n], self._n_jobs)
-        change += direction[n:].sum()
-        return point.move(self._every, new, change)
 
 
 class _SetSteps:
