@@ -245,6 +245,8 @@ def test_several_classes_have_a_history_each():
 def test_a_path_prints_its_values_and_the_best_of_them():
     X, y = load_iris(return_X_y=True)
     path = c_path(LinearSVC(), X, y, [0.01, 1.0, 100.0], cv=3)
-    assert repr(path).startswith(f"CPath(3 values of C from 0.01 to 100, 3 folds: {path.solver}, converged, largest gap")
+    assert repr(path).startswith(
+        f"CPath(3 values of C from 0.01 to 100, 3 folds: {path.solver}, converged, largest gap"
+    )
     assert repr(path).endswith(f"best C {path.Cs[path.best]:g}: mean score {path.scores[:, path.best].mean():.6g})")
     assert "folds" not in repr(c_path(LinearSVC(), X, y, [0.01]))
