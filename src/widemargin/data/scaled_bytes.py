@@ -38,6 +38,7 @@ class ScaledBytes(Matrix):
 
     def part(self, chosen: NDArray[Any] | slice) -> Matrix:
         """Return a Matrix of the chosen rows."""
-        if stays_bytes(self.values[chosen]):
-            return ScaledBytes(self.values[chosen], self.constant, self.scaling)
+        values = self.values[chosen]
+        if stays_bytes(values):
+            return ScaledBytes(values, self.constant, self.scaling)
         return Matrix(self.features(chosen), self.constant)
