@@ -60,7 +60,7 @@ SECTIONS = [
             Case("ocas-riply_trn", _OPTIONS, "ocas-riply_tst"), Case("heart_scale", _OPTIONS, "heart_scale"),
             Case("a1a", _OPTIONS, "a1a"), Case("svmlight-example1", _OPTIONS, "svmlight-example1"),
         ),
-        _classified(partial(original, status=1)),  # which is that of success, too
-        _classified(here),
+        _classified(partial(original, status=1)),  # which is that of success
+        _classified(partial(here, status=1)),
     ),
 ]  # fmt: skip

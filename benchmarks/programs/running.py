@@ -73,17 +73,17 @@ def original(program, words, folder, status=0):
     return done.stdout
 
 
-def here(program, words, folder):
-    """Return what `widemargin as` a program prints, in this process; RuntimeError if it fails."""
+def here(program, words, folder, status=0):
+    """Return what `widemargin as` a program prints, in this process; RuntimeError if it fails, as for `original`."""
     printed = io.BytesIO()
     with (
         contextlib.chdir(folder),
         io.TextIOWrapper(printed, encoding="utf-8", write_through=True) as stream,
         contextlib.redirect_stdout(stream),
     ):
-        status, text = main(["as", program, *words]), printed.getvalue().decode()
-    if status != 0:
-        raise RuntimeError(f"widemargin as {program} {' '.join(words)}: exit status {status}")
+        found, text = main(["as", program, *words]), printed.getvalue().decode()
+    if found != status:
+        raise RuntimeError(f"widemargin as {program} {' '.join(words)}: exit status {found}")
     return text
 
 
