@@ -59,7 +59,15 @@ LARGE = [
     Case("lasvm-reuters-money-fx", 10.0, 1.0),
     Case("odds-shuttle", 0.1),
 ]
-SMALL = [
+SMALL = [  # those that a page of few minutes must not leave out come first
+    Case("space_ga_scale", 10.0),
+    Case("abalone_scale", 10.0, 0.5),
+    Case("kin8nm", 1.0, 0.5),
+    Case("a4a", 1.0, 0.05),
+    Case("odds-cardio", 0.1),
+    Case("odds-satellite", 0.1),
+    Case("mushrooms", 1.0),
+    Case("bank32nh", 1.0),
     Case("australian", 1.0),
     Case("diabetes_scale", 1.0),
     Case("german.numer_scale", 1.0),
@@ -74,14 +82,6 @@ SMALL = [
     Case("a1a", 1.0, 0.05),
     Case("svmlight-example1", 1.0),
     Case("w1a", 1.0, 0.05),
-    Case("a4a", 1.0, 0.05),
-    Case("mushrooms", 1.0),
-    Case("space_ga_scale", 10.0),
-    Case("abalone_scale", 10.0, 0.5),
-    Case("kin8nm", 1.0, 0.5),
-    Case("bank32nh", 1.0),
-    Case("odds-cardio", 0.1),
-    Case("odds-satellite", 0.1),
 ]
 HARD = {"a9a", "w8a", "ijcnn1", "covtype.libsvm.binary.scale:30000", "kin8nm", "space_ga_scale", "abalone_scale"}
 HARD |= {case.set for case in SMALL if case.kind == "svc"}  # with 100 times the C too
