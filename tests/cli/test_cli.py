@@ -209,6 +209,17 @@ def test_wrong_usage_of_train_is_one_line_and_status_2(call, two, tmp_path, word
 
 
 @pytest.mark.parametrize(
+    ("word", "hint"),
+    [("--colour", ""), ("--verbose", ""), ("--output", ""), ("--maxiter", "--max-iter"), ("--c", "--C"),
+     ("--tolerance", "--tol"), ("--prob", "--probability"), ("--basis_choice", "--basis-choice"),
+     ("--los=x", "--loss")],
+)  # fmt: skip
+def test_only_an_option_that_is_close_is_suggested(call, two, word, hint):
+    _, _, err = call("train", word, two)
+    assert f"unknown option {word}{f'; did you mean {hint}?' if hint else ''} (see widemargin train" in one_line(err)
+
+
+@pytest.mark.parametrize(
     ("words", "says"),
     [(["trian"], "unknown command 'trian'; did you mean train?"), (["predict", "a", "b"], "OUTPUT is missing"),
      (["predict", "-", "-", "out"], "cannot both be standard input"), (["demo", "x"], "unexpected argument 'x'")],

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone, is_classifier, is_outlier_detector
+from sklearn.model_selection import KFold, cross_val_score
 
-from widemargin import SVC
+from widemargin import SVC, SVR, OneClassSVM, grid_search
 from widemargin.kernels.rows import KernelRows
 from widemargin.selection.fold_path import FoldPath, Memory, SharedData, shared_dtype
 
@@ -34,6 +36,26 @@ class TestPrecision:
 
     def test_a_gamma_that_depends_on_the_rows_of_a_fold_shares_nothing(self):
         assert shared_dtype(SVC(), 3000, 1.0, 2, np.inf) is None
+
+
+@pytest.mark.parametrize(
+    ("machine", "grid"),
+    [
+        (SVC(basis=10, random_state=0), {"C": [0.1, 10.0], "gamma": [0.1, 1.0]}),
+        (SVC(random_state=0), {"basis": [None, 10], "C": [0.1, 10.0]}),
+        (SVR(basis=10, random_state=0, gamma=0.5), {"C": [0.1, 10.0]}),
+        (OneClassSVM(basis=10, random_state=0, gamma=0.5), {"nu": [0.1, 0.5]}),
+    ],
+)
+def test_machines_on_a_basis_are_searched_as_scikit_learn_scores_them(machine, grid):
+    X, y = _noisy_rows(90)
+    y = y if is_classifier(machine) else np.where(y == 1, 1.0, -1.0)
+    scoring = None if not is_outlier_detector(machine) else "accuracy"
+    folds = list(KFold(3).split(X))
+    found = grid_search(machine, X, y, grid, cv=folds, scoring=scoring, refit=False)
+    for point, scores in zip(found.points, found.scores, strict=True):
+        expected = cross_val_score(clone(machine).set_params(**point), X, y, cv=folds, scoring=scoring)
+        np.testing.assert_allclose(scores, expected, atol=1e-6)
 
 
 class TestSums:

@@ -1,5 +1,7 @@
 """grid_search takes scikit-learn's parameter grids, and its result has the names of GridSearchCV's."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -133,3 +135,23 @@ def test_grids_that_mean_nothing_are_refused(cancer, grid, message):
 def test_a_list_all_of_whose_points_are_infeasible_is_refused_even_when_it_may_grow(cancer):
     with pytest.raises(ValueError, match="no point of the grid has a score: every nu is too large"):
         grid_search(NuSVC(), *cancer, [{"nu": [0.98]}, {"nu": [0.99]}], cv=FOLDS, extend=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            {"fit_parameters": {"weights": np.ones(20)}},
+            "SVC.fit has no 'weights'; besides X and y it has",
+        ),
+        ({"fit_parameters": {"sample_weight": np.ones(19)}}, "value for each of 20 rows, got shape (19,)"),
+        ({"fit_parameters": {"sample_weight": 2.0}}, "value for each of 20 rows, got shape ()"),
+        ({"extend": -1}, "extend must be 0 or larger, got -1"),
+        ({"refine": -1}, "refine must be 0 or larger, got -1"),
+        ({"memory": np.nan}, "memory must be 0 or larger, got nan"),
+    ],
+)
+def test_wrong_arguments_of_a_search_are_refused_by_name(options, says):
+    X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+    with pytest.raises(ValueError, match=re.escape(says)):
+        grid_search(SVC(), X, y, {"C": [1.0]}, **options)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from widemargin import ConvergenceWarning, LinearSVC, RankSVM
+from widemargin import SVC, ConvergenceWarning, LinearOneClassSVM, LinearSVC, RankSVM
 from widemargin.data.matrix import Matrix
 from widemargin.errors import FormatError
 from widemargin.problems import classification
@@ -333,3 +333,13 @@ def test_a_file_of_another_kind_is_refused_without_advice_to_load_pickles(tmp_pa
     with pytest.raises(FormatError, match=r"\(it is damaged or of another kind\)\. Remove it to start anew"):
         model.fit([[0.0], [1.0], [2.0]], [0, 1, 1])
     assert path.read_text(encoding="ascii") == "hello"
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), SVC(), SVC(basis=5), LinearOneClassSVM()], ids=repr)
+def test_a_file_of_another_kind_is_not_removed_by_a_fit_that_never_reads_it(model, tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("of the user")
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    with pytest.raises(FormatError, match="not a checkpoint of the fit"):
+        model.set_params(checkpoint=path).fit(X, X[:, 0] > 0)
+    assert path.read_text() == "of the user"

@@ -4,7 +4,6 @@ The exit status is 0 for success, 1 if the data are wrong or the command failed,
 nothing was written, and 141 if the reader of a pipe has closed it.
 """
 
-import difflib
 import os
 import sys
 from importlib import import_module
@@ -16,6 +15,7 @@ from widemargin.cli.messages import (
     OPTIONS,
     CommandError,
     UsageError,
+    did_you_mean,
     explain_os_error,
     own_name,
     say,
@@ -163,8 +163,7 @@ def _dispatch(words):
     elif command in COMMANDS:
         return import_module(f"widemargin.cli.commands.{_FILES.get(command, command)}").run(rest)
     else:
-        near = difflib.get_close_matches(command, [*COMMANDS, "--help", "--version"], n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(command, [*COMMANDS, "--help", "--version"])
         raise UsageError(f"unknown command {command!r}{hint} (see widemargin --help)")
     return 0
 

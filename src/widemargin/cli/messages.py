@@ -4,6 +4,7 @@ Messages of `widemargin.workflows` name arguments of its functions. `OPTIONS` ha
 stand for them.
 """
 
+import difflib
 import errno
 import json
 import math
@@ -16,6 +17,8 @@ from widemargin._runtime.compile import announcing_compilation
 from widemargin._runtime.progress import ProgressReport
 from widemargin.workflows.errors import FileNote, FileWarning
 
+_CLOSE = 0.65  # the least similarity, by difflib's ratio, of a word that is suggested
+_FEWEST_LETTERS = 3  # of a word that is suggested because it begins another one
 _REMEDIES = {
     errno.ENOENT: "no such file; check the path",
     errno.EISDIR: "is a directory; name a file",
@@ -98,6 +101,21 @@ class UsageError(Exception):
 
 class CommandError(Exception):
     """The data are wrong, or the command failed; the exit status is 1."""
+
+
+def did_you_mean(word, known):
+    """Return "; did you mean ...?" for the known word that another resembles, or "" if none is close.
+
+    Dashes in front are not compared: every option has them. A word is close to itself in other letters, and to one that
+    begins with it or with which it begins.
+    """
+    plain = {each.lstrip("-").lower(): each for each in known}
+    bare = word.lstrip("-").lower()
+    near = difflib.get_close_matches(bare, plain, n=1, cutoff=_CLOSE)
+    for each in () if near else plain:
+        if min(len(each), len(bare)) >= _FEWEST_LETTERS and (each.startswith(bare) or bare.startswith(each)):
+            near.append(each)
+    return f"; did you mean {plain[near[0]]}?" if near else ""
 
 
 @contextmanager

@@ -210,9 +210,11 @@ def projected(f, values, order):
 def solved(matrix, right_side):
     """Solve a positive definite system; if rounding has made it indefinite, with the smallest ridge that helps.
 
-    The diagonal of `matrix` is overwritten.
+    A vector of length zero, whose row and column are zero, gets the coefficient 0. The diagonal of `matrix` is
+    overwritten.
     """
     diagonal, ridge = matrix.diagonal().copy(), 0.0
+    diagonal[diagonal == 0.0] = 1.0
     for attempt in range(_N_RIDGES):
         matrix[np.diag_indices_from(matrix)] = diagonal * (1.0 + ridge)
         try:

@@ -162,6 +162,8 @@ class SolvedModel(CallbackSupportMixin, BaseEstimator):
                     checkpoint and checkpoint.of_task(task, n_problems).of_problem(problem)
                     for task, problem in zip(tasks, stated, strict=True)
                 ]
+                for file in filter(None, files):
+                    file.check()
                 of_tasks = [
                     changed(settings, task=task, seed=(seed, task), max_seconds=seconds, checkpoint=file)
                     for task, file in zip(tasks, files, strict=True)

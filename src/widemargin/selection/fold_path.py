@@ -109,7 +109,7 @@ class SharedData(_Borrower):
         `new` returns an array of a shape and dtype, for copies of parts of the kernel matrix.
         """
         model = clone(self.model)
-        if "warm_start" in model.get_params():
+        if "warm_start" in model.get_params() and not _is_kernel_machine_on_basis(model):
             model.set_params(warm_start=True)
         if self.K is not None:
             model.set_params(kernel="precomputed", shrinking=False)
@@ -148,9 +148,13 @@ def shared_dtype(model, n_rows, largest_cost, n_threads, max_bytes):
 
 def _may_share_kernel(model):
     """Return whether K(x, z) is the same function in all folds; with gamma="scale" it depends on the training rows."""
-    return isinstance(model, KernelModel) and not (
-        model.kernel in ("poly", "rbf", "sigmoid") and model.gamma == "scale"
-    )
+    depends = getattr(model, "kernel", None) in ("poly", "rbf", "sigmoid") and model.gamma == "scale"
+    return isinstance(model, KernelModel) and not depends and not _is_kernel_machine_on_basis(model)
+
+
+def _is_kernel_machine_on_basis(model):
+    """Return whether a model needs kernel values of its basis only; it starts from zero."""
+    return isinstance(model, KernelModel) and getattr(model, "basis", None) is not None
 
 
 def _kernel_matrix(model, X, dtype, new):

@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import Parameter, signature
 from itertools import product
 from numbers import Real
 from typing import Any
@@ -131,6 +132,9 @@ def grid_search(
     >>> result.best_params, round(result.best_score, 2)
     ({'C': 1, 'gamma': 0.1}, 0.98)
     """
+    for name, value in {"extend": extend, "refine": refine, "memory": memory}.items():
+        if not value >= 0:
+            raise ValueError(f"{name} must be 0 or larger, got {value}.")
     grids = [default_grid(estimator)] if grid is None else checked_grids(estimator, grid)
     if results is not None:
         _check_storable(grids)
@@ -154,6 +158,23 @@ def grid_search(
             search.run(_points(grids))
     result = search.close()
     return replace(result, best_model=search.fitted(result.best_params)) if refit else result
+
+
+def _checked_parameters(estimator, fit_parameters, n_rows):
+    """Return the further arguments of `fit` as arrays, which have a value for each row."""
+    arrays = {name: np.asarray(values) for name, values in fit_parameters.items()}
+    known = signature(estimator.fit).parameters
+    takes_any = any(each.kind is Parameter.VAR_KEYWORD for each in known.values())
+    for name, values in arrays.items():
+        if name not in known and not takes_any:
+            has = ", ".join(each for each in known if each not in ("X", "y")) or "no other"
+            raise ValueError(
+                f"fit_parameters: {type(estimator).__name__}.fit has no {name!r}; besides X and y it has {has}."
+            )
+        if values.shape[:1] != (n_rows,):
+            shape = f"got shape {values.shape}"
+            raise ValueError(f"fit_parameters: {name!r} must have a value for each of {n_rows} rows, {shape}.")
+    return arrays
 
 
 def _check_storable(grids):
@@ -215,7 +236,7 @@ class _Search:
         self, estimator, X, y, *, cv, scoring, groups, fit_parameters, n_jobs, memory, verbose, callback
     ):  # fmt: skip
         self._estimator, self._X, self._y = clone(estimator), _indexable(X), np.asarray(y)
-        self._parameters = {name: np.asarray(values) for name, values in fit_parameters.items()}
+        self._parameters = _checked_parameters(estimator, fit_parameters, self._X.shape[0])
         for name, values in {"y": self._y, **self._parameters}.items():
             if values.dtype.kind == "f":
                 assert_all_finite(values, input_name=name)

@@ -41,6 +41,13 @@ class CheckpointFile:
         words = {"targets and weights": f"checksum {problem.checksum():08x}"}
         return CheckpointFile(self.path, {**self.description, **words})
 
+    def check(self):
+        """Raise FormatError if there is a file that is no checkpoint of the fit.
+
+        A solver that writes none would not notice it, and `remove` would delete it.
+        """
+        Checkpoints(self).restore({})
+
     def remove(self, n_tasks):
         """Remove what is left of a fit that has come to its end."""
         for task in range(n_tasks):

@@ -125,6 +125,7 @@ def test_class_weights_are_read_by_label():
         (["-s", "9", "data"], "-s 9: must be one of 0, 1, 2, 3, 4"),
         (["--c", "1", "data"], "svm-train has no option --c"),
         (["-wx", "1", "data"], "-wx: a class weight is -wLABEL with an integer label"),
+        (["-wi", "1", "data"], "-wi: a class weight is -wLABEL with an integer label"),
         ([], "DATA is missing"),
         (["a", "b", "c"], "unexpected argument 'c'"),
     ],

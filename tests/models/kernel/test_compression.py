@@ -336,3 +336,13 @@ def test_kernels_without_vectors_or_a_norm_are_refused(two, models):
         compress(SVC(), n_vectors=5)
     with pytest.raises(ValueError, match="X has 2 features, but SVC is expecting 6"):
         compress(SVC().fit(X, y), X[:, :2], n_vectors=5)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_support_vectors_of_zeros_only_are_no_obstacle_to_a_refit(two, kernel):
+    X, y = two[0].copy(), two[1]
+    X[:20] = 0.0
+    model = SVC(kernel=kernel).fit(X, y)
+    assert (~model.support_vectors_.any(axis=1)).any()
+    small = compress(model, X, n_vectors=len(X), refit="coefficients")
+    np.testing.assert_allclose(small.decision_function(X), model.decision_function(X), atol=1e-6)

@@ -1,10 +1,9 @@
 """`widemargin as`: run as a program of SVM-light, SVM-Perf, SVM-rank, LIBSVM, LIBLINEAR or OCAS; see `cli.programs`."""
 
-import difflib
 import textwrap
 
 from widemargin.cli.help_text import width, wrapped
-from widemargin.cli.messages import OPTIONS, CommandError, UsageError, explain_os_error, say, speak_as
+from widemargin.cli.messages import OPTIONS, CommandError, UsageError, did_you_mean, explain_os_error, say, speak_as
 from widemargin.cli.programs.install import install
 from widemargin.cli.programs.output import note_options
 from widemargin.cli.programs.registry import MODULES, program
@@ -45,9 +44,7 @@ def run(tokens):
     if name == "--install":
         return _install(rest)
     if name not in MODULES:
-        near = difflib.get_close_matches(name, MODULES, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise UsageError(f"unknown program {name!r}{hint} (see widemargin as --help)")
+        raise UsageError(f"unknown program {name!r}{did_you_mean(name, MODULES)} (see widemargin as --help)")
     return _run(program(name), rest)
 
 

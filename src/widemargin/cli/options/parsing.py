@@ -7,13 +7,12 @@ were not at hand.
 """
 
 import argparse
-import difflib
 import math
 import re
 from typing import NamedTuple
 
 from widemargin.cli.help_text import HelpFormatter
-from widemargin.cli.messages import UsageError
+from widemargin.cli.messages import UsageError, did_you_mean
 
 ZERO_BASED = {"auto": "auto", "yes": True, "no": False}  # values of --zero-based, and what the library calls them
 SVMLIGHT_TASKS = ("classification", "regression", "rank")
@@ -117,8 +116,7 @@ class Parser(argparse.ArgumentParser):
 
     def _suggestion(self, token):
         known = [option for option in self._option_string_actions if option.startswith("--")]
-        near = difflib.get_close_matches(token.split("=")[0], known, n=1)
-        return f"; did you mean {near[0]}?" if near else ""
+        return did_you_mean(token.split("=")[0], known)
 
 
 def add_zero_based_option(group, more=""):

@@ -16,6 +16,7 @@ from typing import Any
 from widemargin.cli.messages import UsageError
 
 ANY_VALUE = "*"  # key of Option.refused
+_CLASS_WEIGHT = "-wi"  # in the tables, where i stands for a label
 
 
 @dataclass(frozen=True)
@@ -135,9 +136,9 @@ class Program:
 
     def _find(self, word, options):
         """Return the Option of a word with a dash, and the label of a class weight, otherwise None."""
-        if word in options:
+        if word in options and word != _CLASS_WEIGHT:
             return options[word], None
-        weight = options.get("-wi")
+        weight = options.get(_CLASS_WEIGHT)
         if weight is not None and word.startswith("-w") and len(word) > 2:
             return weight, _label(word)
         raise UsageError(f"{self.name} has no option {word}; see widemargin as {self.name} --help")
