@@ -1,6 +1,6 @@
-"""Vectors of 32 numbers, or of 16, that compiled loops keep in SIMD registers.
+"""Vectors of 32 numbers, or of 16 or 4, that compiled loops keep in SIMD registers.
 
-    sums = no_lanes(panel)                     zeros, of the panel's type; 16 of them: no_short_lanes(panel)
+    sums = no_lanes(panel)                     zeros, of the panel's type; 16: no_short_lanes(panel), 4: few_lanes(panel)
     sums = add_line(sums, x, panel, k)         sums + x * panel[k], all of them at once
     put_lanes(sums, out, j)                    out[j] = sums
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from widemargin._runtime.compile import compiled_choice
 from widemargin._runtime.lanes import BLOCK as BLOCK
+from widemargin._runtime.lanes import FEW_LANES as FEW_LANES
 from widemargin._runtime.lanes import LANES as LANES
 from widemargin._runtime.lanes import SHORT_LANES as SHORT_LANES
 
@@ -40,6 +41,11 @@ def no_lanes(panel):
 def no_short_lanes(panel):
     """Return SHORT_LANES zeros of the panel's type."""
     return np.zeros(SHORT_LANES, panel.dtype)
+
+
+def few_lanes(panel):
+    """Return FEW_LANES zeros of the panel's type."""
+    return np.zeros(FEW_LANES, panel.dtype)
 
 
 def add_line(sums, x, panel, k):
@@ -74,6 +80,13 @@ def _compiled_no_short_lanes(panel):
     from widemargin._runtime.simd_instructions import short_zero
 
     return lambda panel: short_zero(panel)
+
+
+@compiled_choice(few_lanes)
+def _compiled_few_lanes(panel):
+    from widemargin._runtime.simd_instructions import few_zeros
+
+    return lambda panel: few_zeros(panel)
 
 
 @compiled_choice(add_line)
