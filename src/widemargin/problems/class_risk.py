@@ -26,7 +26,7 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, split
 from widemargin.problems.line_search import SampledKinks, stride_of_sample, zero_by_kinks
-from widemargin.problems.row_risk import Step, axpby, dot, joined_kinks
+from widemargin.problems.row_risk import Step, dot, joined_kinks
 
 _SCORES_PER_SAMPLED_ROW = 8  # with more classes, a sample for the line search has fewer rows
 _LIKELY_STEPS = 4.0  # times the last step of a line search, up to which kinks are collected first
@@ -114,8 +114,9 @@ class ClassRisk:
 
     def along(self, s, t, k, out):
         """Return (s + k t, R(s + k t), c at s + k t); the scores are written to `out`."""
-        scores = axpby(1.0, s, k, t, out, self._n_jobs)
-        return scores, *self.subgradient(scores)
+        tables = self._table(s), self._table(t), self._table(out), self._table(self._c)
+        tasks = [(self._rows, *ends, k, *tables) for ends in self._ranges]
+        return out, float(sum(run(_slopes_along, tasks, self._n_jobs))), self._c
 
     def step(self, s, t, curvature, slope):
         """Return the Step to the best k >= 0; its scores are valid until a step that does not start from them."""
@@ -143,6 +144,31 @@ class ClassRisk:
 def _slopes(rows, start, stop, S, C):
     """Set C[:, i] to a subgradient of row i's loss, start <= i < stop; return the sum of the losses."""
     return _set_slopes(rows, start, stop, S, C, np.empty((2, _ROWS_PER_BLOCK)), np.empty(_ROWS_PER_BLOCK, np.intp))
+
+
+def _slopes_along(rows, start, stop, k, S, T, out, C):
+    """Set out = S + k T, and do what `_slopes` does there; `out` may be T."""
+    work = np.empty((2, _ROWS_PER_BLOCK)), np.empty(_ROWS_PER_BLOCK, np.intp)
+    return _set_slopes_along(rows, start, stop, k, S, T, out, C, *work)
+
+
+@compiled
+def _set_slopes_along(rows, start, stop, k, S, T, out, C, numbers, classes):
+    """Do what `_slopes_along` does; `numbers` and `classes` are work space for a block of rows."""
+    total = 0.0
+    for first in range(start, stop, _ROWS_PER_BLOCK):
+        last = min(first + _ROWS_PER_BLOCK, stop)
+        for m in range(S.shape[0]):
+            _move(S[m, first:last], T[m, first:last], k, out[m, first:last])
+        total += _set_slopes(rows, first, last, out, C, numbers, classes)
+    return total
+
+
+@compiled
+def _move(s, t, k, out):
+    """Set out = s + k t."""
+    for i in range(out.size):
+        out[i] = s[i] + k * t[i]
 
 
 @compiled
