@@ -3,6 +3,7 @@
     sums = no_lanes(panel)                     zeros, of the panel's type; 16: no_short_lanes(panel), 4: few_lanes(panel)
     sums = add_line(sums, x, panel, k)         sums + x * panel[k], all of them at once
     put_lanes(sums, out, j)                    out[j] = sums
+    add_to_line(out, j, x, panel, k, zeros)    out[j] += x * panel[k], in lines as long as the vector of zeros
 
 Numba has no such type. Partial sums in an array would be loaded and stored at every step, which took four times as
 long. The Python bodies below define what each function does; in compiled code they are replaced by LLVM vector
@@ -58,6 +59,11 @@ def put_lanes(sums, out, j):
     out[j] = sums
 
 
+def add_to_line(out, j, x, panel, k, zeros):
+    """Add x * panel[k] to out[j]; lines are as long as `zeros`, and of the same type."""
+    out[j] += x * panel[k]
+
+
 def put_transposed(source, corner, out, slots, place):
     """Set out[slots[b + i], place + k] = source[j + k, b + i] for i and k below BLOCK, with (j, b) = corner.
 
@@ -101,6 +107,13 @@ def _compiled_put_lanes(sums, out, j):
     from widemargin._runtime.simd_instructions import put
 
     return lambda sums, out, j: put(sums, out, j)
+
+
+@compiled_choice(add_to_line)
+def _compiled_add_to_line(out, j, x, panel, k, zeros):
+    from widemargin._runtime.simd_instructions import add, put
+
+    return lambda out, j, x, panel, k, zeros: put(add(add(zeros, 1.0, out, j), x, panel, k), out, j)
 
 
 @compiled_choice(put_transposed)
