@@ -61,9 +61,9 @@ def row_norm(rows, i):
     return _of_kind(rows, _sparse_norm, _dense_norm, scaled_norm)(rows, i)
 
 
-def row_distance(rows, i, j):
-    """Return |x_i − x_j|²."""
-    return _of_kind(rows, _sparse_distance, _dense_distance, scaled_distance)(rows, i, j)
+def row_distance(rows, i, j, zeros):
+    """Return |x_i − x_j|²; `zeros` has a zero for each column, and keeps them: it is work space for sparse rows."""
+    return _of_kind(rows, _sparse_distance, _dense_distance, scaled_distance)(rows, i, j, zeros)
 
 
 def row_lanes(rows, i, panel, sums):
@@ -96,7 +96,7 @@ def _typed_row_norm(rows, i):
 
 
 @compiled_choice(row_distance)
-def _typed_row_distance(rows, i, j):
+def _typed_row_distance(rows, i, j, zeros):
     return _of_kind(rows, _sparse_distance, _dense_distance, scaled_distance)
 
 
@@ -157,24 +157,26 @@ def _dense_norm(rows, i):
     return rows.constant * rows.constant + _sum_of_squares(rows.values[np.uint64(i)])
 
 
-def _sparse_distance(rows, i, j):
+def _sparse_distance(rows, i, j, zeros):
+    """Do what `row_distance` does: x_i is spread out, and each column is set to zero again when it is read.
+
+    Merging the sorted columns of the rows takes twice as long, since its branches cannot be predicted.
+    """
     i, j, one, total = np.uint64(i), np.uint64(j), np.uint64(1), 0.0
-    a, a_stop, b, b_stop = rows.indptr[i], rows.indptr[i + one], rows.indptr[j], rows.indptr[j + one]
-    while a < a_stop or b < b_stop:
-        takes_a = a < a_stop and (b >= b_stop or rows.indices[a] <= rows.indices[b])
-        takes_b = b < b_stop and (a >= a_stop or rows.indices[b] <= rows.indices[a])
-        difference = 0.0
-        if takes_a:
-            difference += np.float64(rows.data[a])
-            a += one
-        if takes_b:
-            difference -= np.float64(rows.data[b])
-            b += one
+    for k in range(rows.indptr[i], rows.indptr[i + one]):
+        zeros[rows.indices[k]] = np.float64(rows.data[k])
+    for k in range(rows.indptr[j], rows.indptr[j + one]):
+        difference = np.float64(rows.data[k]) - zeros[rows.indices[k]]
+        zeros[rows.indices[k]] = 0.0
         total += difference * difference
+    for k in range(rows.indptr[i], rows.indptr[i + one]):
+        left = zeros[rows.indices[k]]  # zero if x_j has this column, too
+        zeros[rows.indices[k]] = 0.0
+        total += left * left
     return total
 
 
-def _dense_distance(rows, i, j):
+def _dense_distance(rows, i, j, zeros):
     return _sum_of_squared_differences(rows.values[np.uint64(i)], rows.values[np.uint64(j)])
 
 

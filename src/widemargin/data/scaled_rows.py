@@ -44,7 +44,7 @@ def scaled_norm(rows, i):
     return rows.constant * rows.constant + squares
 
 
-def scaled_distance(rows, i, j):
+def scaled_distance(rows, i, j, zeros):
     """Return |x_i − x_j|²."""
     return _scaled_squares_of_differences(rows.values[np.uint64(i)], rows.values[np.uint64(j)], rows.factor)
 
