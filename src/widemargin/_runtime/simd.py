@@ -1,6 +1,6 @@
 """Vectors of 32 numbers, or of 16 or 4, that compiled loops keep in SIMD registers.
 
-    sums = no_lanes(panel)                     zeros, of the panel's type; 16: no_short_lanes(panel), 4: few_lanes(panel)
+    sums = no_lanes(panel)                     zeros, of the panel's type; no_short_lanes: 16, few_lanes: 4
     sums = add_line(sums, x, panel, k)         sums + x * panel[k], all of them at once
     put_lanes(sums, out, j)                    out[j] = sums
     add_to_line(out, j, x, panel, k, zeros)    out[j] += x * panel[k], in lines as long as the vector of zeros

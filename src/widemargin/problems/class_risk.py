@@ -115,7 +115,7 @@ class ClassRisk:
     def along(self, s, t, k, out):
         """Return (s + k t, R(s + k t), c at s + k t); the scores are written to `out`."""
         tables = self._table(s), self._table(t), self._table(out), self._table(self._c)
-        tasks = [(self._rows, *ends, k, *tables) for ends in self._ranges]
+        tasks = [(self._rows, *ends, k, tables) for ends in self._ranges]
         return out, float(sum(run(_slopes_along, tasks, self._n_jobs))), self._c
 
     def step(self, s, t, curvature, slope):
@@ -146,10 +146,10 @@ def _slopes(rows, start, stop, S, C):
     return _set_slopes(rows, start, stop, S, C, np.empty((2, _ROWS_PER_BLOCK)), np.empty(_ROWS_PER_BLOCK, np.intp))
 
 
-def _slopes_along(rows, start, stop, k, S, T, out, C):
-    """Set out = S + k T, and do what `_slopes` does there; `out` may be T."""
+def _slopes_along(rows, start, stop, k, tables):
+    """Set out = S + k T, and do what `_slopes` does there; `tables` are S, T, out, which may be T, and C."""
     work = np.empty((2, _ROWS_PER_BLOCK)), np.empty(_ROWS_PER_BLOCK, np.intp)
-    return _set_slopes_along(rows, start, stop, k, S, T, out, C, *work)
+    return _set_slopes_along(rows, start, stop, k, *tables, *work)
 
 
 @compiled
