@@ -1,4 +1,4 @@
-"""Lines of 32 and of 16 numbers: the vector instructions do what the plain bodies say."""
+"""Lines of 32, of 16 and of 4 numbers: the vector instructions do what the plain bodies say."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,12 @@ import pytest
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.simd import (
     BLOCK,
+    FEW_LANES,
     LANES,
     SHORT_LANES,
     add_line,
     aligned_zeros,
+    few_lanes,
     no_lanes,
     no_short_lanes,
     put_lanes,
@@ -37,7 +39,18 @@ def _combine_short(factors, lines, panel, out, j):
     put_lanes(sums, out, j)
 
 
-WIDTHS = pytest.mark.parametrize(("combine", "width"), [(_combine, LANES), (_combine_short, SHORT_LANES)])
+@compiled
+def _combine_few(factors, lines, panel, out, j):
+    """As `_combine`, for FEW_LANES numbers."""
+    sums = few_lanes(panel)
+    for k in range(factors.size):
+        sums = add_line(sums, factors[k], panel, lines[k])
+    put_lanes(sums, out, j)
+
+
+WIDTHS = pytest.mark.parametrize(
+    ("combine", "width"), [(_combine, LANES), (_combine_short, SHORT_LANES), (_combine_few, FEW_LANES)]
+)
 
 
 @TYPES

@@ -132,3 +132,17 @@ def test_sparse_attributes_are_arrays_where_scikit_learn_is_told_so():
     for attribute in (model.support_vectors_, model.dual_coef_, model.coef_):
         assert issparse(attribute)
         assert not isspmatrix(attribute)
+
+
+@pytest.mark.parametrize("n", [400, 700])  # on both sides of the number of labels from which on they are counted
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64, np.uint64, np.float64])
+@pytest.mark.parametrize("step", [1, 3, 10_000])
+def test_labels_are_numbered_in_ascending_order(n, dtype, step, rng):
+    lowest = 0 if np.dtype(dtype).kind in "bu" else -2
+    y = (rng.integers(lowest, 9, n) * (step if np.dtype(dtype).itemsize > 1 else 1)).astype(dtype)
+    classes, label = inputs.encode_labels(y)
+    expected, numbers = np.unique(y, return_inverse=True)
+    assert classes.dtype == y.dtype
+    assert label.dtype == np.intp
+    np.testing.assert_array_equal(classes, expected)
+    np.testing.assert_array_equal(label, numbers)

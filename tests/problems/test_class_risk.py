@@ -56,6 +56,21 @@ def test_the_value_is_the_sum_of_the_losses_and_planes_lie_below(n, n_classes, t
 
 
 @EACH_SIZE
+def test_the_plane_at_zero_lies_below_and_its_vector_is_that_of_its_coefficients(n, n_classes, rng):
+    label, cost, _, _ = stated(rng, n, n_classes)
+    X = rng.standard_normal((n, 7))
+    risk = ClassRisk(label, cost, n_classes)
+    plane = risk.plane_at_zero(lambda c: (c.reshape(n_classes, n) @ X).ravel())
+    C = plane.c.reshape(n_classes, n)
+    assert plane.risk == pytest.approx(losses(label, cost, np.zeros(n * n_classes)).sum(), rel=1e-12)
+    np.testing.assert_allclose(plane.vector, (C @ X).ravel(), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(C.sum(axis=0), 0.0, atol=1e-15)
+    for scale in (1e-3, 0.1, 1.0, 10.0):
+        other = scale * rng.standard_normal(n * n_classes)
+        assert losses(label, cost, other).sum() >= plane.risk + plane.c @ other - 1e-10
+
+
+@EACH_SIZE
 @pytest.mark.parametrize("ties", [False, True])
 def test_kinks_and_slopes_are_those_of_the_losses(n, n_classes, ties, rng):
     label, cost, s, t = stated(rng, n, n_classes, ties=ties)

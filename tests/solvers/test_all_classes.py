@@ -117,10 +117,12 @@ def test_auto_takes_what_the_settings_need(rng, tmp_path):
     assert chosen(problem, Settings(checkpoint=file)) == (OCAS, "it writes checkpoints")
     assert chosen(problem, Settings())[1] == "few rows"
     X = rng.standard_normal((6000, 10))
-    for factor, spec, why in ((0.5, "crammer_singer", "small costs"), (2.0, "ocas", "large costs")):
+    for factor, spec, why in ((0.5, "crammer_singer", "small costs"), (1.5, "ocas", "large costs")):
         large = CrammerSinger(Matrix(X), np.arange(6000) % 3, np.full(6000, factor / 10.0), 3)
         found = chosen(large, Settings())
         assert (found[0].name, found[1]) == (spec, why)
+        assert chosen(large, Settings(tol=0.0))[1] == "large costs"
+        assert chosen(large, Settings(tol=1.0))[1] == "small costs"
         assert chosen(large, Settings(stopping="kkt"))[0].name == "crammer_singer"
     wide = CrammerSinger(Matrix(rng.standard_normal((300, 400))), np.arange(300) % 3, np.ones(300), 3)
     assert chosen(wide, Settings())[1] == "few rows"

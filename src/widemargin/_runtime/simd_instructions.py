@@ -5,7 +5,7 @@ from numba.core import types
 from numba.core.datamodel import models, register_default
 from numba.extending import intrinsic
 
-from widemargin._runtime.lanes import BLOCK, LANES, SHORT_LANES
+from widemargin._runtime.lanes import BLOCK, FEW_LANES, LANES, SHORT_LANES
 
 _FUSED = ("contract",)  # LLVM may fuse a product and a sum, which rounds once
 
@@ -67,6 +67,12 @@ def zero(typing_context, panel):
 def short_zero(typing_context, panel):
     """Emit SHORT_LANES zeros of the panel's type."""
     return _zeros(panel, SHORT_LANES)
+
+
+@intrinsic
+def few_zeros(typing_context, panel):
+    """Emit FEW_LANES zeros of the panel's type."""
+    return _zeros(panel, FEW_LANES)
 
 
 @intrinsic

@@ -9,15 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled, compiled_choice, prefetch
-from widemargin._runtime.simd import add_line
+from widemargin._runtime.simd import add_line, add_to_line
 from widemargin.data.scaled_rows import (
     ScaledRows,
     scaled_axpy,
-    scaled_axpys,
     scaled_distance,
     scaled_dot,
-    scaled_dots,
     scaled_lanes,
+    scaled_line_axpy,
     scaled_norm,
 )
 
@@ -62,24 +61,19 @@ def row_norm(rows, i):
     return _of_kind(rows, _sparse_norm, _dense_norm, scaled_norm)(rows, i)
 
 
-def row_distance(rows, i, j):
-    """Return |x_i − x_j|²."""
-    return _of_kind(rows, _sparse_distance, _dense_distance, scaled_distance)(rows, i, j)
-
-
-def row_dots(rows, i, W, out):
-    """Set out[m] = <x_i, W[:, m]> for every column m of W, the constant column included."""
-    _of_kind(rows, _sparse_dots, _dense_dots, scaled_dots)(rows, i, W, out)
-
-
-def row_axpys(rows, i, a, W):
-    """Add a[m] x_i to every column m of W in place, the constant column included."""
-    _of_kind(rows, _sparse_axpys, _dense_axpys, scaled_axpys)(rows, i, a, W)
+def row_distance(rows, i, j, zeros):
+    """Return |x_i − x_j|²; `zeros` has a zero for each column, and keeps them: it is work space for sparse rows."""
+    return _of_kind(rows, _sparse_distance, _dense_distance, scaled_distance)(rows, i, j, zeros)
 
 
 def row_lanes(rows, i, panel, sums):
     """Return sums + Σ_j x_ij panel[j], vectors that compiled loops keep in registers, the constant column included."""
     return _of_kind(rows, _sparse_lanes, _dense_lanes, scaled_lanes)(rows, i, panel, sums)
+
+
+def row_line_axpy(rows, i, steps, p, panel, zeros):
+    """Add x_ij steps[p] to panel[j] for every j, the constant column included; `zeros` are those of its vectors."""
+    _of_kind(rows, _sparse_line_axpy, _dense_line_axpy, scaled_line_axpy)(rows, i, steps, p, panel, zeros)
 
 
 def row_prefetch(rows, order, k):
@@ -102,23 +96,18 @@ def _typed_row_norm(rows, i):
 
 
 @compiled_choice(row_distance)
-def _typed_row_distance(rows, i, j):
+def _typed_row_distance(rows, i, j, zeros):
     return _of_kind(rows, _sparse_distance, _dense_distance, scaled_distance)
-
-
-@compiled_choice(row_dots)
-def _typed_row_dots(rows, i, W, out):
-    return _of_kind(rows, _sparse_dots, _dense_dots, scaled_dots)
-
-
-@compiled_choice(row_axpys)
-def _typed_row_axpys(rows, i, a, W):
-    return _of_kind(rows, _sparse_axpys, _dense_axpys, scaled_axpys)
 
 
 @compiled_choice(row_lanes)
 def _typed_row_lanes(rows, i, panel, sums):
     return _of_kind(rows, _sparse_lanes, _dense_lanes, scaled_lanes)
+
+
+@compiled_choice(row_line_axpy)
+def _typed_row_line_axpy(rows, i, steps, p, panel, zeros):
+    return _of_kind(rows, _sparse_line_axpy, _dense_line_axpy, scaled_line_axpy)
 
 
 @compiled_choice(row_prefetch)
@@ -168,55 +157,27 @@ def _dense_norm(rows, i):
     return rows.constant * rows.constant + _sum_of_squares(rows.values[np.uint64(i)])
 
 
-def _sparse_distance(rows, i, j):
+def _sparse_distance(rows, i, j, zeros):
+    """Do what `row_distance` does: x_i is spread out, and each column is set to zero again when it is read.
+
+    Merging the sorted columns of the rows takes twice as long, since its branches cannot be predicted.
+    """
     i, j, one, total = np.uint64(i), np.uint64(j), np.uint64(1), 0.0
-    a, a_stop, b, b_stop = rows.indptr[i], rows.indptr[i + one], rows.indptr[j], rows.indptr[j + one]
-    while a < a_stop or b < b_stop:
-        takes_a = a < a_stop and (b >= b_stop or rows.indices[a] <= rows.indices[b])
-        takes_b = b < b_stop and (a >= a_stop or rows.indices[b] <= rows.indices[a])
-        difference = 0.0
-        if takes_a:
-            difference += np.float64(rows.data[a])
-            a += one
-        if takes_b:
-            difference -= np.float64(rows.data[b])
-            b += one
+    for k in range(rows.indptr[i], rows.indptr[i + one]):
+        zeros[rows.indices[k]] = np.float64(rows.data[k])
+    for k in range(rows.indptr[j], rows.indptr[j + one]):
+        difference = np.float64(rows.data[k]) - zeros[rows.indices[k]]
+        zeros[rows.indices[k]] = 0.0
         total += difference * difference
+    for k in range(rows.indptr[i], rows.indptr[i + one]):
+        left = zeros[rows.indices[k]]  # zero if x_j has this column, too
+        zeros[rows.indices[k]] = 0.0
+        total += left * left
     return total
 
 
-def _dense_distance(rows, i, j):
+def _dense_distance(rows, i, j, zeros):
     return _sum_of_squared_differences(rows.values[np.uint64(i)], rows.values[np.uint64(j)])
-
-
-def _sparse_dots(rows, i, W, out):
-    for m in range(out.size):
-        out[m] = rows.constant * W[W.shape[0] - 1, m]
-    for k in range(rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]):
-        _add_scaled(np.float64(rows.data[k]), W[rows.indices[k]], out)
-
-
-def _dense_dots(rows, i, W, out):
-    for m in range(out.size):
-        out[m] = rows.constant * W[W.shape[0] - 1, m]
-    x = rows.values[np.uint64(i)]
-    for j in range(x.size):
-        _add_scaled(np.float64(x[j]), W[j], out)
-
-
-def _sparse_axpys(rows, i, a, W):
-    for k in range(rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]):
-        _add_scaled(np.float64(rows.data[k]), a, W[rows.indices[k]])
-    if rows.constant != 0.0:
-        _add_scaled(rows.constant, a, W[W.shape[0] - 1])
-
-
-def _dense_axpys(rows, i, a, W):
-    x = rows.values[np.uint64(i)]
-    for j in range(x.size):
-        _add_scaled(np.float64(x[j]), a, W[j])
-    if rows.constant != 0.0:
-        _add_scaled(rows.constant, a, W[W.shape[0] - 1])
 
 
 def _sparse_lanes(rows, i, panel, sums):
@@ -232,6 +193,21 @@ def _dense_lanes(rows, i, panel, sums):
     return add_line(sums, rows.constant, panel, panel.shape[0] - 1) if rows.constant != 0.0 else sums
 
 
+def _sparse_line_axpy(rows, i, steps, p, panel, zeros):
+    for k in range(rows.indptr[np.uint64(i)], rows.indptr[np.uint64(i) + np.uint64(1)]):
+        add_to_line(panel, rows.indices[k], np.float64(rows.data[k]), steps, p, zeros)
+    if rows.constant != 0.0:
+        add_to_line(panel, panel.shape[0] - 1, rows.constant, steps, p, zeros)
+
+
+def _dense_line_axpy(rows, i, steps, p, panel, zeros):
+    x = rows.values[np.uint64(i)]
+    for j in range(x.size):
+        add_to_line(panel, j, np.float64(x[j]), steps, p, zeros)
+    if rows.constant != 0.0:
+        add_to_line(panel, panel.shape[0] - 1, rows.constant, steps, p, zeros)
+
+
 def _sparse_prefetch(rows, order, k):
     if k + _ROWS_AHEAD_OFFSETS < order.size:
         prefetch(rows.indptr, np.uint64(order[k + _ROWS_AHEAD_OFFSETS]))
@@ -244,13 +220,6 @@ def _sparse_prefetch(rows, order, k):
 def _dense_prefetch(rows, order, k):
     if k + _ROWS_AHEAD_VALUES < order.size:
         prefetch(rows.values, np.uint64(order[k + _ROWS_AHEAD_VALUES]))
-
-
-@compiled
-def _add_scaled(a, x, y):
-    """Add a x to y in place."""
-    for m in range(y.size):
-        y[m] += a * x[m]
 
 
 @compiled(fastmath=frozenset({"contract"}))

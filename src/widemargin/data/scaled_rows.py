@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from widemargin._runtime.compile import SUMS, compiled
-from widemargin._runtime.simd import add_line
+from widemargin._runtime.simd import add_line, add_to_line
 
 
 class ScaledRows(NamedTuple):
@@ -44,32 +44,9 @@ def scaled_norm(rows, i):
     return rows.constant * rows.constant + squares
 
 
-def scaled_distance(rows, i, j):
+def scaled_distance(rows, i, j, zeros):
     """Return |x_i − x_j|²."""
     return _scaled_squares_of_differences(rows.values[np.uint64(i)], rows.values[np.uint64(j)], rows.factor)
-
-
-def scaled_dots(rows, i, W, out):
-    """Set out[m] = <x_i, W[:, m]> for every column m of W, the constant column included."""
-    for m in range(out.size):
-        out[m] = rows.constant * W[W.shape[0] - 1, m]
-    x = rows.values[np.uint64(i)]
-    for j in range(x.size):
-        value = (np.float64(x[j]) - rows.centre[j]) * rows.factor[j]
-        for m in range(out.size):
-            out[m] += value * W[j, m]
-
-
-def scaled_axpys(rows, i, a, W):
-    """Add a[m] x_i to every column m of W in place, the constant column included."""
-    x = rows.values[np.uint64(i)]
-    for j in range(x.size):
-        value = (np.float64(x[j]) - rows.centre[j]) * rows.factor[j]
-        for m in range(a.size):
-            W[j, m] += value * a[m]
-    if rows.constant != 0.0:
-        for m in range(a.size):
-            W[W.shape[0] - 1, m] += rows.constant * a[m]
 
 
 def scaled_lanes(rows, i, panel, sums):
@@ -78,6 +55,15 @@ def scaled_lanes(rows, i, panel, sums):
     for j in range(x.size):
         sums = add_line(sums, (np.float64(x[j]) - rows.centre[j]) * rows.factor[j], panel, j)
     return add_line(sums, rows.constant, panel, panel.shape[0] - 1) if rows.constant != 0.0 else sums
+
+
+def scaled_line_axpy(rows, i, steps, p, panel, zeros):
+    """Add x_ij steps[p] to panel[j] for every j, the constant column included; `zeros` are those of its vectors."""
+    x = rows.values[np.uint64(i)]
+    for j in range(x.size):
+        add_to_line(panel, j, (np.float64(x[j]) - rows.centre[j]) * rows.factor[j], steps, p, zeros)
+    if rows.constant != 0.0:
+        add_to_line(panel, panel.shape[0] - 1, rows.constant, steps, p, zeros)
 
 
 @compiled(fastmath=SUMS)

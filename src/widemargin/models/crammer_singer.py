@@ -47,7 +47,7 @@ class AllClassesAtOnce(LinearModel):
         spec, why, n_classes = specs_of(DualQP)[self.solver], "", len(self.classes_)
         last, checkpoint = self._last_dual_variables(n_classes, X.n_rows), self._checkpoint_file(X)
         if spec.chooses and last is None:
-            spec, why = chosen(problem, Settings(stopping=self.stopping, checkpoint=checkpoint))
+            spec, why = chosen(problem, Settings(tol=self.tol, stopping=self.stopping, checkpoint=checkpoint))
         if _is_by_planes(spec):
             solve, start = by_planes(spec, why), self._last_weights(n_classes, X)
         else:

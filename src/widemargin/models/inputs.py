@@ -20,6 +20,7 @@ from widemargin.data.structure import checked_csr
 from widemargin.models.sklearn_private import _check_sample_weight, _num_samples
 
 _LABEL_KINDS = "iubU"  # kinds of dtype whose values are valid class labels without a further check
+_ROWS_WORTH_COUNTING = 500  # with integer labels, from which on counting them is faster than sorting
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 _OPTIONS_OF_PLAIN_ARRAYS = {"accept_sparse", "order", "reset"}  # of `checked_rows`, which `_is_plain` knows
 
@@ -177,15 +178,30 @@ def encode_labels(y):
     """
     if y.ndim != 1 or not (y.dtype.kind in _LABEL_KINDS or _are_whole(y)):  # the check would take as long as a fit
         check_classification_targets(y)
+    counts = len(y) >= _ROWS_WORTH_COUNTING and np.can_cast(y.dtype, np.int64)
     try:
-        classes = np.unique(y)
+        classes, label = _encode_integers(y) if counts else (np.unique(y), None)
     except TypeError as error:  # None among strings, or strings among numbers
         raise ValueError(f"y must hold labels of one kind, without missing ones: {error}.") from error
     if len(classes) < 2:
         raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes.tolist()}.")
+    if label is not None:
+        return classes, label
     if len(classes) == 2:
         return classes, (y == classes[1]).astype(np.intp)  # much faster than a binary search
     return classes, np.searchsorted(classes, y)
+
+
+def _encode_integers(y):
+    """Return what `encode_labels` does for integers, by counting; the labels are None where they lie far apart."""
+    low, high = int(y.min()), int(y.max())
+    if high - low >= len(y):
+        return np.unique(y), None
+    place = np.subtract(y, low, dtype=np.int64)
+    is_class = np.bincount(place) > 0
+    classes = np.flatnonzero(is_class)
+    label = place if len(classes) == len(is_class) else (np.cumsum(is_class) - 1)[place]
+    return (classes + low).astype(y.dtype), label.astype(np.intp, copy=False)
 
 
 def _are_whole(y):

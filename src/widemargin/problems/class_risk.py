@@ -4,7 +4,9 @@
 
 The scores are those of all rows for the first class, then those for the second, and so on, so that loops over rows are
 vectorised. A subgradient has cost_i at the class of the maximum and −cost_i at the class of the label, or zeros if
-these are the same.
+these are the same. At s = 0, where all other classes are equal, the first plane is taken from the mean of these
+subgradients, which has cost_i / (n_classes − 1) at each of them: it saves up to a fifth of the iterations against one
+that prefers the first class (usps, 18 to 14; pendigits, 19 to 15; dna, 21 to 20).
 
 Line search. Along s + k t, the maximum of a row is that of n_classes lines a_m + k b_m, with a_m = [m ≠ label] + s_m
 and b_m = t_m: its slope increases at the kinks of their upper envelope. From the line that is largest at k = low,
@@ -24,7 +26,7 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, split
 from widemargin.problems.line_search import SampledKinks, stride_of_sample, zero_by_kinks
-from widemargin.problems.row_risk import Step, axpby, dot, joined_kinks
+from widemargin.problems.row_risk import Step, dot, joined_kinks
 
 _SCORES_PER_SAMPLED_ROW = 8  # with more classes, a sample for the line search has fewer rows
 _LIKELY_STEPS = 4.0  # times the last step of a line search, up to which kinks are collected first
@@ -37,6 +39,19 @@ class LabelledRows(NamedTuple):
 
     label: np.ndarray
     cost: np.ndarray
+
+
+class PlaneAtZero(NamedTuple):
+    """R(0), a subgradient c there, and X'c, which was summed from `n_read` rows.
+
+    The sizes of the terms that were summed are at most Σ |c_i| |x_i| times `growth`.
+    """
+
+    risk: float
+    c: np.ndarray
+    vector: np.ndarray
+    growth: float
+    n_read: int
 
 
 class ClassRisk:
@@ -78,14 +93,30 @@ class ClassRisk:
         tasks = [(self._rows, *ends, self._table(s), self._table(self._c)) for ends in self._ranges]
         return float(sum(run(_slopes, tasks, self._n_jobs))), self._c
 
+    def plane_at_zero(self, combine):
+        """Return the PlaneAtZero of the mean of the subgradients at s = 0.
+
+        `combine(c)` returns X'c. It is called once, for the sums of the rows of each class, from which X'c is made.
+        """
+        c, n_others = self._table(self._c), self._n_classes - 1
+        own = self._rows.label, np.arange(self._n)
+        c[:] = 0.0
+        c[own] = self._rows.cost
+        sums = combine(self._c).reshape(self._n_classes, -1)
+        vector = (sums.sum(axis=0) - self._n_classes * sums) / n_others
+        c[:] = self._rows.cost / n_others
+        c[own] = -self._rows.cost
+        return PlaneAtZero(self.scale, self._c, vector.ravel(), self._n_classes / n_others, self._n)
+
     def value(self, s):
         """Return R(s)."""
         return self.subgradient(s)[0]
 
     def along(self, s, t, k, out):
         """Return (s + k t, R(s + k t), c at s + k t); the scores are written to `out`."""
-        scores = axpby(1.0, s, k, t, out, self._n_jobs)
-        return scores, *self.subgradient(scores)
+        tables = self._table(s), self._table(t), self._table(out), self._table(self._c)
+        tasks = [(self._rows, *ends, k, tables) for ends in self._ranges]
+        return out, float(sum(run(_slopes_along, tasks, self._n_jobs))), self._c
 
     def step(self, s, t, curvature, slope):
         """Return the Step to the best k >= 0; its scores are valid until a step that does not start from them."""
@@ -113,6 +144,31 @@ class ClassRisk:
 def _slopes(rows, start, stop, S, C):
     """Set C[:, i] to a subgradient of row i's loss, start <= i < stop; return the sum of the losses."""
     return _set_slopes(rows, start, stop, S, C, np.empty((2, _ROWS_PER_BLOCK)), np.empty(_ROWS_PER_BLOCK, np.intp))
+
+
+def _slopes_along(rows, start, stop, k, tables):
+    """Set out = S + k T, and do what `_slopes` does there; `tables` are S, T, out, which may be T, and C."""
+    work = np.empty((2, _ROWS_PER_BLOCK)), np.empty(_ROWS_PER_BLOCK, np.intp)
+    return _set_slopes_along(rows, start, stop, k, *tables, *work)
+
+
+@compiled
+def _set_slopes_along(rows, start, stop, k, S, T, out, C, numbers, classes):
+    """Do what `_slopes_along` does; `numbers` and `classes` are work space for a block of rows."""
+    total = 0.0
+    for first in range(start, stop, _ROWS_PER_BLOCK):
+        last = min(first + _ROWS_PER_BLOCK, stop)
+        for m in range(S.shape[0]):
+            _move(S[m, first:last], T[m, first:last], k, out[m, first:last])
+        total += _set_slopes(rows, first, last, out, C, numbers, classes)
+    return total
+
+
+@compiled
+def _move(s, t, k, out):
+    """Set out = s + k t."""
+    for i in range(out.size):
+        out[i] = s[i] + k * t[i]
 
 
 @compiled

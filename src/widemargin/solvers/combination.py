@@ -54,6 +54,11 @@ class Combination:
         self.n_read += min(n_changed, n_nonzero)
         return inner, magnitude
 
+    def begin(self, c, vector, growth):
+        """Set the coefficients, and X'c as the caller has summed it, from terms of up to `growth` times their size."""
+        self.c[:], self.vector, self._n_updates = c, vector, 0
+        self.size = growth * self._size_of(c)
+
     def _size_of(self, c):
         return 0.0 if self._norms is None else product_of_sizes(c, self._norms)
 

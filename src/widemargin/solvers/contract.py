@@ -208,6 +208,9 @@ class Solution:
         The unit of `n_iter`, as in `Progress`.
     scale : float
         A lower limit of the denominator of `gap`; above 0 only for problems whose optimum may be zero.
+    risk_sums : tuple of floats, or None
+        The risk at `w`, and Σ |c_i| (1 + |w| |x_i|) of its subgradient c, from scores computed for it; known to cutting
+        planes, so that the certificate does not take another pass over the rows.
     """
 
     w: NDArray[np.float64]
@@ -223,6 +226,7 @@ class Solution:
     is_exact: bool = False
     counts: str = "iterations"
     scale: float = 0.0
+    risk_sums: tuple[float, float] | None = None
 
     @property
     def gap(self) -> float:

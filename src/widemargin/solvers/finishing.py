@@ -289,7 +289,8 @@ def finished_risk(problem, solution, settings):
     largest_norm = float(X.place.largest(_largest_norm, problem, settings.n_jobs))
     largest_slope = problem.largest_slope
     risk_error = largest_slope * (X.longest_row + 2) * _UNIT_ROUNDOFF * largest_norm * w_norm
-    risk, size = X.place.total(_risk_sums, problem, w, w_norm, settings.n_jobs)
+    known = solution.risk_sums
+    risk, size = known or X.place.total(_risk_sums, problem, w, w_norm, settings.n_jobs)
     has_exact_products = max(np.abs(w).max(initial=0.0), largest_norm) < MAX_FACTOR
     is_negligible = risk_error <= _NEGLIGIBLE_ROUNDING * (0.5 * w_norm**2 + float(risk))
     if is_small_matrix(X) and has_exact_products and not is_negligible:

@@ -13,7 +13,7 @@ from widemargin.problems.one_class import linear_one_class
 from widemargin.problems.quantile import weighted_quantile
 from widemargin.solvers.contract import Settings, Status
 from widemargin.solvers.coordinate_descent import pair_sweeps as module
-from widemargin.solvers.coordinate_descent.pair_sweeps import SIZE_OF_STATE, Duals
+from widemargin.solvers.coordinate_descent.pair_sweeps import SIZE_OF_STATE, Duals, Work
 from widemargin.solvers.coordinate_descent.pairs import PAIRS, pairs
 from widemargin.solvers.registry import check, specs_of
 
@@ -52,11 +52,12 @@ def test_the_weighted_quantile_is_that_of_sorted_scores(part, rng):
 def test_distances_of_rows(container, dtype, rng):
     X = (rng.standard_normal((6, 9)) * (rng.random((6, 9)) < 0.5)).astype(dtype)
     X[4], X[5] = 0.0, X[3]
-    rows = Matrix(container(X)).rows
+    rows, zeros = Matrix(container(X)).rows, np.zeros(9)
     for i in range(6):
         for j in range(6):
             wanted = np.sum((X[i].astype(float) - X[j].astype(float)) ** 2)
-            assert row_distance(rows, i, j) == pytest.approx(wanted, rel=1e-12)
+            assert row_distance(rows, i, j, zeros) == pytest.approx(wanted, rel=1e-12)
+            assert not zeros.any()
 
 
 def test_a_pair_step_is_the_best_one_between_the_bounds(rng):
@@ -72,7 +73,8 @@ def test_a_pair_step_is_the_best_one_between_the_bounds(rng):
             duals = Duals(beta, upper, np.sqrt((scale**2 * X**2).sum(axis=1)))
             lists = (np.array([one], np.uint32) for one in (up, down))
             state = np.zeros(SIZE_OF_STATE)
-            module._make_pair_steps(rows.rows, duals, *lists, X @ w * scale, w, state)
+            memory = np.empty((4, 2)), np.empty((3, 2), np.uint32), np.zeros(3), np.zeros(3)
+            module._make_pair_steps(rows.rows, duals, *lists, Work(X @ w * scale, *memory), w, state)
             np.testing.assert_allclose(w, scale * X.T @ beta, atol=1e-12)
             assert beta.sum() == pytest.approx(sum(start), abs=1e-15)
             assert 0.5 * w @ w <= wanted + 1e-12

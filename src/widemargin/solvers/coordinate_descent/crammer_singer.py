@@ -10,17 +10,24 @@ b[m] = min(upper[m], (t − B[m]) / A) with the t for which the sum is zero. It 
 classes that are at their upper bounds. The largest entry is subtracted from B: t is close to it, and if A cost is tiny,
 t itself would be lost in rounding.
 
+W has a line of n_classes weights for each column of X, padded with zeros to a multiple of 16, or to 4. So the scores of
+a row by all classes, and the step of a row, are sums of vectors that stay in registers: against loops over the classes
+fits take half the time (usps, 10 classes; dna, 3 classes; three sweeps of news20, 20 classes).
+
 Reference: Keerthi, Sundararajan, Chang, Hsieh, Lin, "A sequential dual method for large scale multi-class linear
 SVMs", KDD 2008.
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from widemargin._runtime.compile import compiled
+from widemargin._runtime.lanes import FEW_LANES, SHORT_LANES
+from widemargin._runtime.simd import aligned_zeros, few_lanes, no_short_lanes, put_lanes
 from widemargin._runtime.threads import run
-from widemargin.data.rows import row_axpys, row_dots, row_prefetch
+from widemargin.data.rows import row_lanes, row_line_axpy, row_prefetch
 from widemargin.problems.magnitudes import check_costs
 from widemargin.problems.multiclass import CrammerSinger
 from widemargin.solvers.coordinate_descent.dcd import DCD
@@ -38,6 +45,14 @@ def crammer_singer(problem, settings, start=None):
 CRAMMER_SINGER = replace(DCD, name="crammer_singer", solve=crammer_singer, takes=frozenset({CrammerSinger}))
 
 
+class Costs(NamedTuple):
+    """The class, the cost and |x_i|² of each row."""
+
+    label: np.ndarray
+    cost: np.ndarray
+    curvature: np.ndarray
+
+
 class MulticlassCoordinates:
     """The state of the method: W and beta. Kept true by every step: W = X'beta, beta feasible."""
 
@@ -47,7 +62,8 @@ class MulticlassCoordinates:
         self.curvature = problem.X.squared_norms(n_jobs)
         check_costs(problem.cost, self.curvature)
         self.beta = np.zeros((problem.X.n_rows, problem.n_classes))
-        self.w = np.zeros((problem.X.n_columns, problem.n_classes))
+        self.lines = aligned_zeros((problem.X.n_columns, _vectors_for(problem.n_classes).size), np.float64)
+        self.w = self.lines[:, : problem.n_classes]
         if start is not None:
             self._start_from(start)
         self._solve_empty_rows()
@@ -78,14 +94,17 @@ class MulticlassCoordinates:
 
     def half_norm(self):
         """Return ½ Σ|w_m|²."""
-        return half_square(self.w.ravel())
+        return half_square(self.lines.ravel())
 
     def measure(self):
         """Return ½ Σ|w_m|², the sum of losses, and the sum of dual terms, by one pass over the rows in threads."""
+        n_classes = self.w.shape[1]
+        _, sum_losses = _loops_of(n_classes)
         arguments = [
-            (self.X.rows, self.label, self.cost, self.w, *ends, np.empty(self.w.shape[1])) for ends in self.X.ranges()
+            (self.X.rows, self.label, self.cost, self.lines, *ends, n_classes, _vectors_for(n_classes))
+            for ends in self.X.ranges()
         ]
-        loss = sum(run(_loss, arguments, self.X.threads(self.n_jobs)))
+        loss = sum(run(sum_losses, arguments, self.X.threads(self.n_jobs)))
         dual_terms = self.beta[np.arange(self.label.size), self.label].sum()
         return self.half_norm(), loss, dual_terms
 
@@ -99,7 +118,8 @@ class RowSweeps:
         self.coordinates = MulticlassCoordinates(problem, start, settings.n_jobs)
         self.order = np.arange(problem.X.n_rows, dtype=np.uint32)
         self.random = random_state(settings.seed)
-        self._workspace = np.empty((2, problem.n_classes))
+        self._sweep_all, _ = _loops_of(problem.n_classes)
+        self._workspace = tuple(_vectors_for(problem.n_classes) for _ in range(2))
 
     def reset_selection(self):
         """Do nothing, since all rows take part in every sweep."""
@@ -111,16 +131,39 @@ class RowSweeps:
     def sweep(self, max_visits, max_sweeps):
         """Visit every row once, and repeat this within the limits while any dual variable changes."""
         state = self.coordinates
-        result = _sweeps(
-            state.X.rows, state.label, state.cost, state.curvature, self.order, (max_visits, max_sweeps), self.random,
-            self._workspace, state.beta, state.w,
+        result = self._sweep_all(
+            state.X.rows, Costs(state.label, state.cost, state.curvature), self.order, (max_visits, max_sweeps),
+            self.random, self._workspace, state.beta, state.lines,
         )  # fmt: skip
         n_sweeps, violation, gap_estimate, loss, moved = result
         return SweepReport(n_sweeps, n_sweeps * self.order.size, violation, gap_estimate, loss, moved, full=True)
 
 
+def _vectors_for(n_classes):
+    """Return zeros for as many numbers as there are classes, as vectors: the lines of an array."""
+    width = FEW_LANES if n_classes <= FEW_LANES else SHORT_LANES
+    return aligned_zeros((-(-n_classes // width), width), np.float64)
+
+
+def _loops_of(n_classes):
+    """Return the compiled loops for so many classes: those of sweeps, and of the losses."""
+    return (_sweeps_of_few, _loss_of_few) if n_classes <= FEW_LANES else (_sweeps_of_many, _loss_of_many)
+
+
 @compiled
-def _sweeps(X, label, cost, curvature, order, limits, random, workspace, beta, W):
+def _sweeps_of_few(X, costs, order, limits, random, workspace, beta, W):
+    """Do what `_sweeps` does with vectors of FEW_LANES numbers."""
+    return _sweeps(X, costs, order, limits, random, workspace, beta, W, few_lanes(W))
+
+
+@compiled
+def _sweeps_of_many(X, costs, order, limits, random, workspace, beta, W):
+    """Do what `_sweeps` does with vectors of SHORT_LANES numbers."""
+    return _sweeps(X, costs, order, limits, random, workspace, beta, W, no_short_lanes(W))
+
+
+@compiled
+def _sweeps(X, costs, order, limits, random, workspace, beta, W, zeros):
     """Sweep over all rows within limits (visits, sweeps), each time in a new random order."""
     max_visits, max_sweeps = limits
     violation = gap_estimate = loss = 0.0
@@ -128,22 +171,24 @@ def _sweeps(X, label, cost, curvature, order, limits, random, workspace, beta, W
     moved = True
     while n_sweeps == 0 or (moved and n_sweeps < max_sweeps and (n_sweeps + 1) * order.size <= max_visits):
         shuffle(order, random)
-        violation, gap_estimate, loss, moved = _sweep(X, label, cost, curvature, order, workspace, beta, W)
+        violation, gap_estimate, loss, moved = _sweep(X, costs, order, workspace, beta, W, zeros)
         n_sweeps += 1
     return n_sweeps, violation, gap_estimate, loss, moved
 
 
 @compiled
-def _sweep(X, label, cost, curvature, order, workspace, beta, W):
-    """Visit the rows in order. Kept true: W = X'beta, beta feasible."""
-    gradient, best = workspace
+def _sweep(X, costs, order, workspace, beta, W, zeros):
+    """Visit the rows in order. Kept true: W = X'beta, beta feasible; `zeros` is a vector."""
+    label, cost, curvature = costs
+    scores, steps = workspace
+    gradient, best = scores.reshape(scores.size)[: beta.shape[1]], steps.reshape(steps.size)[: beta.shape[1]]
     violation = gap_estimate = loss = 0.0
     moved = False
     for k in range(order.size):
         row_prefetch(X, order, k)
         i = order[k]
         row, own = beta[i], label[i]
-        row_dots(X, i, W, gradient)
+        _put_scores(X, i, W, zeros, scores)
         largest = gradient[own]
         for m in range(row.size):
             if m != own:
@@ -164,9 +209,25 @@ def _sweep(X, label, cost, curvature, order, workspace, beta, W):
             best[m] = step
             changed = changed or step != 0.0
         if changed:
-            row_axpys(X, i, best, W)
+            _add_row(X, i, steps, W, zeros)
             moved = True
     return violation, gap_estimate, loss, moved
+
+
+@compiled
+def _put_scores(X, i, W, zeros, scores):
+    """Set the lines of `scores` to the scores of row i by all classes."""
+    width = scores.shape[1]
+    for p in range(scores.shape[0]):
+        put_lanes(row_lanes(X, i, W[:, p * width : (p + 1) * width], zeros), scores, p)
+
+
+@compiled
+def _add_row(X, i, steps, W, zeros):
+    """Add the outer product of row i and the steps of all classes, which are the lines of `steps`, to W."""
+    width = steps.shape[1]
+    for p in range(steps.shape[0]):
+        row_line_axpy(X, i, steps, p, W[:, p * width : (p + 1) * width], zeros)
 
 
 @compiled
@@ -203,14 +264,26 @@ def _best_row(gradient, row, own, cost, curvature, best):
 
 
 @compiled
-def _loss(X, label, cost, W, start, stop, scores):
-    """Return the sum of losses over start <= i < stop; `scores` is work space."""
-    loss = 0.0
+def _loss_of_few(X, label, cost, W, start, stop, n_classes, scores):
+    """Do what `_loss` does with vectors of FEW_LANES numbers."""
+    return _loss(X, label, cost, W, start, stop, n_classes, scores, few_lanes(W))
+
+
+@compiled
+def _loss_of_many(X, label, cost, W, start, stop, n_classes, scores):
+    """Do what `_loss` does with vectors of SHORT_LANES numbers."""
+    return _loss(X, label, cost, W, start, stop, n_classes, scores, no_short_lanes(W))
+
+
+@compiled
+def _loss(X, label, cost, W, start, stop, n_classes, scores, zeros):
+    """Return the sum of losses over start <= i < stop; `scores` are vectors as work space, `zeros` is another."""
+    loss, score = 0.0, scores.reshape(scores.size)
     for i in range(start, stop):
-        row_dots(X, i, W, scores)
+        _put_scores(X, i, W, zeros, scores)
         largest = 0.0
-        for m in range(scores.size):
+        for m in range(n_classes):
             if m != label[i]:
-                largest = max(largest, 1.0 + scores[m] - scores[label[i]])
+                largest = max(largest, 1.0 + score[m] - score[label[i]])
         loss += cost[i] * largest
     return loss

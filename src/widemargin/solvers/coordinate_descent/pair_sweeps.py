@@ -57,12 +57,16 @@ class Goal(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The scores of all rows, memory for quantiles, three lists of rows, and w when the primal objective was lowest."""
+    """The scores of all rows, memory for quantiles, three lists of rows, w when the primal objective was lowest, zeros.
+
+    There is a zero for each column, for `row_distance`.
+    """
 
     scores: np.ndarray
     memory: np.ndarray
     lists: np.ndarray
     best_w: np.ndarray
+    zeros: np.ndarray
 
 
 @compiled
@@ -119,7 +123,7 @@ def improve(X, duals, w, work, state, goal):
         n_up, n_down = _list_all_violating(duals, scores, level, lists)
         up, down = lists[0, :n_up], lists[1, :n_down]
         width = _ACTIVE_DISTANCES * _mean_distance(up, down, scores, level)
-        n_steps = _make_pair_steps(X, duals, up, down, scores, w, state)
+        n_steps = _make_pair_steps(X, duals, up, down, work, w, state)
         if n_steps > 0 or state[IS_INTERIOR] == 0.0:
             break
         state[IS_INTERIOR] = 0.0
@@ -146,7 +150,7 @@ def _sweep(X, duals, active, w, work, state, gap):
         was_interior = state[IS_INTERIOR] > 0.0
         level = free_mean if was_interior and np.isfinite(free_mean) else level
         n_up, n_down = _list_violating(active, duals, scores, level, lists)
-        if _make_pair_steps(X, duals, lists[0, :n_up], lists[1, :n_down], scores, w, state) == 0:
+        if _make_pair_steps(X, duals, lists[0, :n_up], lists[1, :n_down], work, w, state) == 0:
             state[IS_INTERIOR] = 0.0
             if not was_interior:
                 break
@@ -297,13 +301,14 @@ def _add(X, i, step, w):
 
 
 @compiled
-def _make_pair_steps(X, duals, up, down, scores, w, state):
+def _make_pair_steps(X, duals, up, down, work, w, state):
     """Take from rows of `down` and give to rows of `up`, those with extreme scores first; return the number of steps.
 
     Kept true: w = X'beta, the bounds, and Σ beta. The state tells whether fewer rows of `up` have come to their bounds
     than have been left between them.
     """
     beta, upper, length = duals
+    scores, zeros = work.scores, work.zeros
     _make_heap(up, scores, 1.0)
     _make_heap(down, scores, -1.0)
     n_up, n_down, n_steps, n_free, n_full = up.size, down.size, 0, 0, 0
@@ -315,7 +320,7 @@ def _make_pair_steps(X, duals, up, down, scores, w, state):
         if difference > 0.0:
             step = min(can_take, can_give)
             if difference < step * (length[i] + length[j]) ** 2:  # otherwise even opposite rows would go to a bound
-                step = min(step, difference / row_distance(X, i, j))
+                step = min(step, difference / row_distance(X, i, j, zeros))
             is_free = step < can_take and step < can_give
             is_full, is_empty = is_free or step >= can_take, is_free or step >= can_give
             beta[i] = min(beta[i] + step, upper[i]) if step < can_take else upper[i]

@@ -114,7 +114,8 @@ class _Descent:
         beta = problem.trivial_bound[0] if start is None else _feasible(start, problem)
         self.duals = Duals(beta, np.ascontiguousarray(problem.upper), np.sqrt(norms))
         self._w = X.combine(beta, settings.n_jobs)
-        self._work = Work(np.empty(n), np.empty((4, n)), np.empty((3, n), np.uint32), np.zeros(X.n_columns))
+        lists = np.empty((3, n), np.uint32)
+        self._work = Work(np.empty(n), np.empty((4, n)), lists, *np.zeros((2, X.n_columns)))
         self._state, self._log = np.zeros(SIZE_OF_STATE), np.zeros((_PASSES_PER_CALL, 3))
         self._state[PRIMAL] = np.inf
         self._steps_left = _STEPS_OF_ALL_ROWS if start is None else 0

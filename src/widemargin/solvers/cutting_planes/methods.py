@@ -89,7 +89,7 @@ def _solve(method, settings):
             watch.save(method)
         if watch.status is not Status.CONVERGED:
             watch.save(method, now=True)
-    primal, dual = method.certificate(is_interrupted=watch.status is Status.INTERRUPTED)
+    primal, dual, risk_sums = method.certificate(is_interrupted=watch.status is Status.INTERRUPTED)
     status, history = watch.status, watch.history()
     gap = relative_gap(primal, dual, method.gap_scale)
     history[-1]["primal"], history[-1]["dual"], history[-1]["gap"] = primal, dual, gap
@@ -107,6 +107,7 @@ def _solve(method, settings):
         counts="planes",
         intercept=method.intercept() if status is Status.INTERRUPTED else 0.0,
         scale=method.gap_scale,
+        risk_sums=risk_sums,
     )
 
 
@@ -202,19 +203,22 @@ class _Planes:
         return (BLOCK_ROWS + self._X.n_rows / BLOCK_ROWS) * (abs(sums.risk) + sums.magnitude)
 
     def certificate(self, is_interrupted=False):
-        """Return F at the best point, from newly computed scores, and the lower bound less the rounding error of F.
+        """Return F at the best point, from newly computed scores, the lower bound less the rounding error, and sums.
 
-        An interrupted run with rows on disk does not wait for a pass over them: it returns both as they are known.
+        The sums are `Solution.risk_sums`. An interrupted run with rows on disk does not wait for a pass over them: it
+        returns both bounds as they are known, and None.
         """
         if is_interrupted and not self._X.is_in_memory:
-            return self.best.objective, self.lower
+            return self.best.objective, self.lower, None
         w = self.best.w
         with np.errstate(over="ignore", invalid="ignore"):
             found = self.rows.point(w)
             half_norm = 0.5 * float(w @ w)
-            of_scores = (self._X.longest_row + 2) * found.size * np.sqrt(2.0 * half_norm)
+            w_norm = np.sqrt(2.0 * half_norm)
+            of_scores = (self._X.longest_row + 2) * found.size * w_norm
             error = of_scores + self._sum_error(found) + (len(w) + 2) * half_norm
-            return half_norm + found.risk, self.lower - _UNIT_ROUNDOFF * error
+            sums = float(found.risk), float(found.slope + w_norm * found.size)
+            return half_norm + found.risk, self.lower - _UNIT_ROUNDOFF * error, sums
 
     def intercept(self):
         """Return the best free intercept at the best point; 0 if there is none. Most often no pass is needed for it."""

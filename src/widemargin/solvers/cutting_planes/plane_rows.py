@@ -30,9 +30,10 @@ class PlaneSums(NamedTuple):
 
 
 class PointSums(NamedTuple):
-    """The risk at a point, Σ |c_i| |x_i| and Σ |c_i| |s_i| of its subgradient c."""
+    """The risk at a point, and Σ |c_i|, Σ |c_i| |x_i| and Σ |c_i| |s_i| of its subgradient c."""
 
     risk: float
+    slope: float
     size: float
     magnitude: float
 
@@ -68,8 +69,19 @@ class PlaneRows:
 
     def begin(self, w):
         """Take w as the best point; return the PlaneSums there."""
-        self._best = self._X.scores(w, self._n_jobs) if w.any() else np.zeros(self._X.n_rows)
+        if not w.any():
+            return self._begin_at_zero()
+        self._best = self._X.scores(w, self._n_jobs)
         return self._plane(self._best, *self._risk.subgradient(self._best))
+
+    def _begin_at_zero(self):
+        """Do what `begin` does for w = 0, where a risk may have a plane of its own."""
+        self._best, plane_at_zero = np.zeros(self._X.n_rows), getattr(self._risk, "plane_at_zero", None)
+        if plane_at_zero is None:
+            return self._plane(self._best, *self._risk.subgradient(self._best))
+        risk, c, vector, growth, n_read = plane_at_zero(lambda c: self._X.combine(c, self._n_jobs))
+        self._combination.begin(c, vector, growth)
+        return PlaneSums(risk, 0.0, vector, self._largest_term, self._combination.size, n_read)
 
     def aim(self, w, scores=None):
         """Set the scores of w_t, by a pass over the rows if they are not known; return whether they are finite."""
@@ -182,7 +194,7 @@ class PlaneRows:
         scores = self._X.scores(w, self._n_jobs)
         risk, c = self._risk.subgradient(scores)
         magnitude = product_of_sizes(c, scores) + self._largest_term
-        return PointSums(risk, product_of_sizes(c, self._lengths), magnitude)
+        return PointSums(risk, float(np.abs(c).sum()), product_of_sizes(c, self._lengths), magnitude)
 
 
 def _risk_of(problem, n_jobs):
