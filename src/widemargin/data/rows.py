@@ -160,7 +160,7 @@ def _dense_norm(rows, i):
 def _sparse_distance(rows, i, j, zeros):
     """Do what `row_distance` does: x_i is spread out, and each column is set to zero again when it is read.
 
-    Merging the sorted columns of the rows takes twice as long, since its branches cannot be predicted.
+    Merging the sorted columns of the rows takes longer, since its branches cannot be predicted.
     """
     i, j, one, total = np.uint64(i), np.uint64(j), np.uint64(1), 0.0
     for k in range(rows.indptr[i], rows.indptr[i + one]):
