@@ -173,8 +173,10 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         has_both, constant = (np.array([getattr(pair, name) for pair in pairs]) for name in ("has_both", "constant"))
         self._keep_pairs_on_basis(has_both, constant, expansion, solutions)
         if self._wants_probability:
+            from widemargin.models.kernel.out_of_sample import values_of_pair_on_basis
+
             machines = self._machines_on_basis(X, label, weight, pairs, solutions)
-            self._calibrate_pairs(pairs, partial(_values_on_basis, expansion.features, machines))
+            self._calibrate_pairs(pairs, partial(values_of_pair_on_basis, expansion.features, machines))
         return self
 
     def _keep_pairs_on_basis(self, has_both, constant, expansion, solutions):
@@ -370,16 +372,24 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         """Check rows and return outcome(decision values of the pairs, (n_rows, n_pairs)), block by block."""
         X, n_classes = self._check_new_rows(X), len(self.classes_)
         with self._showing("predicting", n_rows_of(X)) as advance:
-            found = [outcome(self._decisions(part, advance)) for part in parts_of(X, n_classes * (n_classes - 1))]
+            found = [self._outcomes(part, outcome, advance) for part in parts_of(X, n_classes * (n_classes - 1))]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
-    def _decisions(self, Z, advance=None):
-        """Return the decision value of each pair, positive for its first class, of checked rows."""
+    def _outcomes(self, Z, outcome, advance=None):
+        """Return outcome(decision values of the pairs) of checked rows, some of them at a time."""
+        by_class = len(self.classes_) > 2 and not self._is_on_basis
+        options = {"advance": advance, "ends": blocks_of(self.n_support_) if by_class else None}
+        return self._sums(Z, outcome=lambda sums: outcome(self._pair_values(sums)), **options)
+
+    def _pair_values(self, sums):
+        """Return the decision value of each pair, positive for its first class, from the sums of some rows."""
         if len(self.classes_) == 2:
-            return -self._sums(Z, advance=advance) - self.intercept_
-        if self._is_on_basis:
-            return self._sums(Z, advance=advance) + self.intercept_
-        return pair_decisions(self._sums(Z, ends=blocks_of(self.n_support_), advance=advance), self.intercept_)
+            return -sums - self.intercept_
+        return sums + self.intercept_ if self._is_on_basis else pair_decisions(sums, self.intercept_)
+
+    def _decisions(self, Z):
+        """Return the decision value of each pair, positive for its first class, of checked rows."""
+        return self._outcomes(Z, lambda decisions: decisions)
 
     def decision_function(self, X: Rows) -> Floats:
         """Return the decision values of each row.
@@ -473,17 +483,6 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
     def predict_log_proba(self, X: Rows) -> Floats:
         """Return the logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X))
-
-
-def _values_on_basis(features, machines, k, pair, seed):
-    """Return decision values, signs and weights of rows of a pair that were left out of a machine on a basis."""
-    machine, weights = machines[k]
-    if machine is None:
-        return np.full(len(pair.rows), pair.constant), pair.sign, weights
-    from widemargin.models.kernel.out_of_sample import out_of_sample_on_basis
-
-    positions, decision, weight = out_of_sample_on_basis(machine, features, weights, np.random.RandomState(seed))
-    return decision, machine.sign[positions], weight
 
 
 def _constant(pair):

@@ -193,6 +193,18 @@ def out_of_sample_on_basis(machine, features, weights, random, distance_from_cor
     return used[in_sample], left_out[in_sample], weight[in_sample]
 
 
+def values_of_pair_on_basis(features, machines, k, pair, seed):
+    """Return decision values, signs and weights of rows of a pair that were left out of machine k on a basis.
+
+    `machines` are pairs of a BinaryMachine and the weights of its features; without a machine, the weights of rows.
+    """
+    machine, weights = machines[k]
+    if machine is None:
+        return np.full(len(pair.rows), pair.constant), pair.sign, weights
+    positions, decision, weight = out_of_sample_on_basis(machine, features, weights, np.random.RandomState(seed))
+    return decision, machine.sign[positions], weight
+
+
 def _sample_of_classes(machine, random):
     """Return positions of rows of both signs, and how many rows each of them stands for."""
     sides = [np.flatnonzero(machine.sign < 0.0), np.flatnonzero(machine.sign > 0.0)]

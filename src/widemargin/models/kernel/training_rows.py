@@ -125,12 +125,14 @@ class SharedMatrix:
         return MatrixPart(self._values, self._place[rows], self._bound, self._diagonal, n_jobs)
 
 
-def kernel_sums(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):
+def kernel_sums(kernel, support, coefficients, Z, *, outcome=None, **options):
     """Return `kernel_scores`, which are zero if there is no support vector."""
     if coefficients.shape[1]:
-        return kernel_scores(kernel, support, coefficients, Z, ends=ends, n_jobs=n_jobs, advance=advance)
+        return kernel_scores(kernel, support, coefficients, Z, outcome=outcome, **options)
+    ends = options.get("ends")
     blocks = () if ends is None else (len(ends) - 1,)
-    return np.zeros((_num_samples(Z), *blocks, len(coefficients)))
+    zeros = np.zeros((_num_samples(Z), *blocks, len(coefficients)))
+    return zeros if outcome is None else outcome(zeros)
 
 
 def kernel_values(function, A, B):
