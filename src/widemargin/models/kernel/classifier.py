@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin._runtime.argument_types import Floats, Rows
-from widemargin._runtime.threads import run, single_threaded_blas
+from widemargin._runtime.threads import run, single_threaded_blas, split
 from widemargin._runtime.warning import warn_caller
 from widemargin.models.argument_types import RowsOrBlocks
 from widemargin.models.inputs import check_class_weight, encode_labels
@@ -42,6 +42,7 @@ _needs_probability = available_with_probability(
 )
 _LIBSVM = "libsvm"  # the calibration by folds of LIBSVM
 _MIN_ROWS_TO_CALIBRATE = 10  # of each class: the rule of ten events for a coefficient of a logistic regression
+_DECISIONS_PER_TASK = 1 << 17  # from which a task of the thread pool computes probabilities
 _OUT_OF_SAMPLE_TOL = 0.1  # violation to which a problem without some rows is solved: probabilities need no more
 
 
@@ -368,11 +369,17 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         table = pair_coefficients(self.dual_coef_.toarray(), self.n_support_)
         return type(self.dual_coef_)(table) @ self.support_vectors_
 
-    def _from_decisions(self, X, outcome):
-        """Check rows and return outcome(decision values of the pairs, (n_rows, n_pairs)), block by block."""
+    def _from_decisions(self, X, outcome, then=None):
+        """Check rows and return outcome(decision values of the pairs, (n_rows, n_pairs)), block by block.
+
+        `then` is a function of outcomes that is applied to more rows at a time, because it calls NumPy often.
+        """
         X, n_classes = self._check_new_rows(X), len(self.classes_)
         with self._showing("predicting", n_rows_of(X)) as advance:
             found = [self._outcomes(part, outcome, advance) for part in parts_of(X, n_classes * (n_classes - 1))]
+        if then is not None:
+            ends = [(one, *pair) for one in found for pair in split(len(one), one.size // _DECISIONS_PER_TASK + 1)]
+            found = run(lambda one, begin, end: then(one[begin:end]), ends, self.n_jobs)
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _outcomes(self, Z, outcome, advance=None):
@@ -461,7 +468,7 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
             pairwise = pairwise_probabilities(self._of_first_classes(decisions), n_classes)
             return couple(pairwise[:, order][:, :, order])[:, np.argsort(order)]
 
-        return self._from_decisions(X, probabilities)
+        return self._from_decisions(X, lambda decisions: decisions, probabilities)
 
     def _not_calibrated(self, name):
         """Return the error for a method of a model that was fitted without probabilities."""
