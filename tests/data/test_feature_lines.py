@@ -41,6 +41,16 @@ def test_products_by_lines_are_inner_products(dtype, n_rows, n_features, contain
     np.testing.assert_allclose(found[:, :n_rows], Z[2:19] @ X.T, rtol=1e-4, atol=1e-4 if dtype == np.float32 else 1e-12)
 
 
+@pytest.mark.parametrize("n_features", [1, 64, 1000])
+@pytest.mark.parametrize("n_rows", [1, LANES, 5000])
+def test_lines_are_the_rows_for_any_number_of_threads(n_rows, n_features, rng):
+    X = rng.standard_normal((n_rows, n_features))
+    for n_jobs in (1, 2):
+        rows = lines_of(X, np.float64, n_jobs).transpose(0, 2, 1).reshape(-1, n_features)
+        np.testing.assert_array_equal(rows[:n_rows], X)
+        assert not rows[n_rows:].any()
+
+
 @pytest.mark.parametrize("n_rows", [1, 3, 4, 17])
 @pytest.mark.parametrize("n_features", [1, 9, 64], ids=lambda n: f"{n}-features")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])

@@ -186,6 +186,24 @@ def test_rows_without_zeros_are_scored_for_any_numbers_of_rows_and_features(n_ro
             np.testing.assert_allclose(found[:, block], expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("ends", [None, ENDS], ids=["one-block", "blocks"])
+@pytest.mark.parametrize("order", "CF")
+@EACH_KERNEL
+def test_the_outcome_of_scores_is_that_of_all_scores_to_the_bit(kernel, order, ends, n_jobs, case):
+    X, coefficients, _ = case
+    Z = np.random.default_rng(1).standard_normal((3000, 8))
+    arguments = kernel, support_of(kernel, X), coefficients, np.asarray(given(kernel, Z, X), order=order)
+    scores = kernel_scores(*arguments, ends=ends)
+    largest = kernel_scores(*arguments, ends=ends, n_jobs=n_jobs, outcome=lambda some: some.argmax(axis=-1))
+    np.testing.assert_array_equal(largest, scores.argmax(axis=-1))
+    kept = kernel_scores(*arguments, ends=ends, n_jobs=n_jobs, outcome=lambda some: some)
+    np.testing.assert_array_equal(kept, scores)
+    none = kernel_scores(kernel, X[:0], coefficients[:, :0], Z, ends=ends, outcome=lambda some: some + 1.0)
+    assert none.shape == scores.shape
+    assert (none == 1.0).all()
+
+
 @TYPES
 @pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "csr"])
 def test_rbf_scores_far_from_the_origin_keep_their_digits(container, dtype, rng):

@@ -36,6 +36,16 @@ def test_pairs_have_the_rows_of_the_first_class_then_of_the_second(machine):
         assert pair.has_both
 
 
+@pytest.mark.parametrize("n_classes", [3, 4, 11])
+def test_votes_are_counted_pair_by_pair_and_ties_follow_the_order(n_classes, rng):
+    pairs, order = list(combinations(range(n_classes), 2)), rng.permutation(n_classes)
+    decisions = rng.integers(-1, 2, (200, len(pairs))).astype(np.float64)  # with zeros, which are for the second class
+    decisions[0, 0], decisions[1] = np.nan, 0.0
+    for row, found in zip(decisions, winners(decisions, n_classes, order), strict=True):
+        votes = np.bincount([i if f > 0.0 else j for f, (i, j) in zip(row, pairs, strict=True)], minlength=n_classes)
+        assert found == order[votes[order].argmax()]
+
+
 def test_absent_classes_leave_a_constant_decision_for_the_other():
     label = np.array([0, 0, 2])
     by_classes = {(pair.first, pair.second): pair for pair in pairs_of(np.arange(3), label, 4)}

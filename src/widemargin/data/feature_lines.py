@@ -14,12 +14,14 @@ from scipy.sparse import csr_array, issparse
 
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.simd import LANES, add_line, aligned_zeros, no_lanes, put_lanes
+from widemargin._runtime.threads import run, split
 from widemargin.data.column_lists import CsrRows, csr_rows
 
 _LARGEST_DENSITY = 0.62  # of the values that are not zero; above, BLAS is faster
 _MAX_PANELS_OF_BLOCK, _MAX_BYTES_OF_BLOCK = 4, 1 << 18  # of lines, which stay in the processor's first or second cache
 _MAX_FEATURES, _MAX_FEATURES_WITHOUT_ZEROS = 1024, 64
 ROWS_TOGETHER = 4  # of `products_with_lines`
+_FEATURES_TOGETHER, _NUMBERS_PER_TASK = 64, 1 << 18  # of `lines_of`
 _ROWS_LOOKED_AT = 512  # by `suits_lines`, at least, if there are as many
 
 
@@ -36,16 +38,27 @@ def suits_lines_without_zeros(X):
     return X.shape[1] <= _MAX_FEATURES_WITHOUT_ZEROS
 
 
-def lines_of(X, dtype):
+def lines_of(X, dtype, n_jobs=1):
     """Return lines[p, k, b], feature k of row LANES p + b of X; missing rows of the last panel are zero."""
-    X = X.toarray() if issparse(X) else X
+    X = np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=dtype)
     n_rows, n_features = X.shape
     lines = aligned_zeros((-(-n_rows // LANES), max(1, n_features), LANES), dtype)
-    n_full = n_rows // LANES
-    lines[:n_full, :n_features] = X[: n_full * LANES].reshape(n_full, LANES, n_features).transpose(0, 2, 1)
-    if n_full < len(lines):
-        lines[n_full, :n_features, : n_rows - n_full * LANES] = X[n_full * LANES :].T
+    tasks = split(len(lines), lines.size // _NUMBERS_PER_TASK + 1)
+    run(lambda first, last: _put_lines(X[first * LANES : last * LANES], lines[first:last]), tasks, n_jobs)
     return lines
+
+
+@compiled
+def _put_lines(X, lines):
+    """Put rows into lines, some features at a time, whose lines stay in the processor's first cache."""
+    for p in range(lines.shape[0]):
+        panel = lines[np.uint64(p)]
+        for start in range(0, X.shape[1], _FEATURES_TOGETHER):
+            stop = min(start + _FEATURES_TOGETHER, X.shape[1])
+            for i in range(p * LANES, min((p + 1) * LANES, X.shape[0])):
+                row = X[np.uint64(i)]
+                for k in range(start, stop):
+                    panel[np.uint64(k), np.uint64(i - p * LANES)] = row[np.uint64(k)]
 
 
 def panels_together(lines):

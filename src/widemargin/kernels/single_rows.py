@@ -59,6 +59,15 @@ def make_ready(K, rows, i):
     return True
 
 
+@compiled
+def put_rows(features, norms, numbers, chosen, products, out):
+    """Set out[s] to the kernel values of row chosen[s] with all rows, for every s; the other arguments as above."""
+    kind, gamma, coef0, degree = numbers
+    for s in range(chosen.size):
+        _add_features(features, chosen[s], products)
+        finish_row(kind, gamma, coef0, degree, products, norms[chosen[s]], norms, out[np.uint64(s)])
+
+
 @compiled(fastmath=frozenset({"contract"}))
 def _add_features(features, i, products):
     """Set products[j] = Σ_k features[k, i] features[k, j], four features at a time."""

@@ -87,7 +87,11 @@ def fit_sigmoid(decision, sign, weight=None, pseudo_rows=1.0):
         A is negative if positive rows have the larger decision values.
     """
     decision, sign, weight = _checked_rows(decision, sign, weight)
-    largest = np.abs(decision).max()
+    return _fit_scaled(decision, sign, weight, pseudo_rows, np.abs(decision).max())
+
+
+def _fit_scaled(decision, sign, weight, pseudo_rows, largest):
+    """Return A and B of checked rows, of which `largest` is the largest |decision value|."""
     if largest > _MAX_UNSCALED_DECISION:
         A, B = _fit_checked(decision / largest, sign, weight, pseudo_rows)
         return A / largest, B
@@ -150,11 +154,12 @@ def fit_rising_sigmoid(decision, sign, weight=None, pseudo_rows=1.0):
     -------
     A, B : float
     """
-    A, B = fit_sigmoid(decision, sign, weight, pseudo_rows)
+    decision, sign, weight = _checked_rows(decision, sign, weight)
     largest = float(np.abs(decision).max())
+    A, B = _fit_scaled(decision, sign, weight, pseudo_rows, largest)
     if A < 0.0 or largest == 0.0:
         return A, B
-    _, B = fit_sigmoid(np.zeros(len(sign)), sign, weight, pseudo_rows)
+    _, B = _fit_checked(np.zeros(len(sign)), sign, weight, pseudo_rows)
     return -_MIN_SLOPE / largest, B
 
 

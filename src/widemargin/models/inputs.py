@@ -13,6 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from widemargin._runtime.threads import run, split
 from widemargin._runtime.warning import warn_caller
 from widemargin.data.blocks.row_blocks import RowBlocks
 from widemargin.data.byte_rows import BYTES
@@ -22,6 +23,7 @@ from widemargin.models.sklearn_private import _check_sample_weight, _num_samples
 _LABEL_KINDS = "iubU"  # kinds of dtype whose values are valid class labels without a further check
 _ROWS_WORTH_COUNTING = 500  # with integer labels, from which on counting them is faster than sorting
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+_VALUES_PER_TASK = 1 << 20  # of an array that is looked through for NaN and infinity
 _OPTIONS_OF_PLAIN_ARRAYS = {"accept_sparse", "order", "reset"}  # of `checked_rows`, which `_is_plain` knows
 
 
@@ -104,9 +106,19 @@ def _is_plain(model, X, *y, kinds, y_numeric, reset=True, order=None, accept_spa
         return False
     if get_config()["assume_finite"]:
         return True
-    with np.errstate(over="ignore", invalid="ignore"):
-        arrays = y if is_sparse else (X, *y)
-        return all(array.dtype.kind != "f" or bool(np.isfinite(array.sum())) for array in arrays)
+    return all(_has_finite_sums(array, getattr(model, "n_jobs", None)) for array in (y if is_sparse else (X, *y)))
+
+
+def _has_finite_sums(array, n_jobs):
+    """Return whether the sums of some rows at a time are finite; then all of their values are."""
+    if array.dtype.kind != "f":
+        return True
+
+    def is_finite(begin, end):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return bool(np.isfinite(array[begin:end].sum()))
+
+    return all(run(is_finite, split(len(array), array.size // _VALUES_PER_TASK + 1), n_jobs))
 
 
 def _checked_blocks(model, blocks, *y, y_numeric, reset):

@@ -21,6 +21,8 @@ from itertools import accumulate, combinations
 
 import numpy as np
 
+from widemargin.problems.pair_votes import put_pair_decisions, put_winners
+
 _FIRST_ROWS = 256  # among which the order of classes is looked for first
 
 
@@ -146,8 +148,9 @@ def pair_cells(n_classes):
 
 def pair_decisions(sums, intercept):
     """Return the decision values of all pairs, (n_rows, n_pairs), from S (n_rows, n_classes, n_classes − 1)."""
-    first, second = pair_indices(sums.shape[1])
-    return sums[:, first, second - 1] + sums[:, second, first] + intercept
+    decisions = np.empty((len(sums), len(intercept)))
+    put_pair_decisions(sums, np.asarray(intercept, dtype=np.float64), decisions)
+    return decisions
 
 
 def votes(for_first, n_classes):
@@ -176,8 +179,9 @@ def winners(decisions, n_classes, order=None):
     """
     if n_classes == 2:
         return np.where(decisions[:, 0] > 0.0, 0, 1)
-    order = np.arange(n_classes) if order is None else order
-    return order[votes(decisions > 0.0, n_classes)[:, order].argmax(axis=1)]
+    order, winner = np.arange(n_classes) if order is None else order, np.empty(len(decisions), np.intp)
+    put_winners(decisions, np.asarray(order, dtype=np.intp), np.empty(n_classes, np.intp), winner)
+    return winner
 
 
 def order_of(model):

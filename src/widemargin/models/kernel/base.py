@@ -456,7 +456,7 @@ class KernelModel(SolvedModel):
         return nullcontext() if report is SILENCE else _shown(report, what, n_rows)
 
     def _sums(self, Z, **options):
-        """Return Σ_i dual_coef_i K(x_i, z) of checked rows z, (n_rows, n_outputs) or as `kernel_scores` with `ends`."""
+        """Return Σ_i dual_coef_i K(x_i, z) of checked rows z, as `kernel_scores` with these options."""
         options["n_jobs"] = self.n_jobs
         vectors, coefficients = self._expansion()
         coefficients = coefficients.toarray() if issparse(coefficients) else coefficients

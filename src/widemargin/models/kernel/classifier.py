@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin._runtime.argument_types import Floats, Rows
-from widemargin._runtime.threads import run, single_threaded_blas
+from widemargin._runtime.threads import run, single_threaded_blas, split
 from widemargin._runtime.warning import warn_caller
 from widemargin.models.argument_types import RowsOrBlocks
 from widemargin.models.inputs import check_class_weight, encode_labels
@@ -42,6 +42,7 @@ _needs_probability = available_with_probability(
 )
 _LIBSVM = "libsvm"  # the calibration by folds of LIBSVM
 _MIN_ROWS_TO_CALIBRATE = 10  # of each class: the rule of ten events for a coefficient of a logistic regression
+_DECISIONS_PER_TASK = 1 << 17  # from which a task of the thread pool computes probabilities
 _OUT_OF_SAMPLE_TOL = 0.1  # violation to which a problem without some rows is solved: probabilities need no more
 
 
@@ -173,8 +174,10 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         has_both, constant = (np.array([getattr(pair, name) for pair in pairs]) for name in ("has_both", "constant"))
         self._keep_pairs_on_basis(has_both, constant, expansion, solutions)
         if self._wants_probability:
+            from widemargin.models.kernel.out_of_sample import values_of_pair_on_basis
+
             machines = self._machines_on_basis(X, label, weight, pairs, solutions)
-            self._calibrate_pairs(pairs, partial(_values_on_basis, expansion.features, machines))
+            self._calibrate_pairs(pairs, partial(values_of_pair_on_basis, expansion.features, machines))
         return self
 
     def _keep_pairs_on_basis(self, has_both, constant, expansion, solutions):
@@ -366,20 +369,34 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
         table = pair_coefficients(self.dual_coef_.toarray(), self.n_support_)
         return type(self.dual_coef_)(table) @ self.support_vectors_
 
-    def _from_decisions(self, X, outcome):
-        """Check rows and return outcome(decision values of the pairs, (n_rows, n_pairs)), block by block."""
+    def _from_decisions(self, X, outcome, then=None):
+        """Check rows and return outcome(decision values of the pairs, (n_rows, n_pairs)), block by block.
+
+        `then` is a function of outcomes that is applied to more rows at a time, because it calls NumPy often.
+        """
         X, n_classes = self._check_new_rows(X), len(self.classes_)
         with self._showing("predicting", n_rows_of(X)) as advance:
-            found = [outcome(self._decisions(part, advance)) for part in parts_of(X, n_classes * (n_classes - 1))]
+            found = [self._outcomes(part, outcome, advance) for part in parts_of(X, n_classes * (n_classes - 1))]
+        if then is not None:
+            ends = [(one, *pair) for one in found for pair in split(len(one), one.size // _DECISIONS_PER_TASK + 1)]
+            found = run(lambda one, begin, end: then(one[begin:end]), ends, self.n_jobs)
         return found[0] if len(found) == 1 else np.concatenate(found)
 
-    def _decisions(self, Z, advance=None):
-        """Return the decision value of each pair, positive for its first class, of checked rows."""
+    def _outcomes(self, Z, outcome, advance=None):
+        """Return outcome(decision values of the pairs) of checked rows, some of them at a time."""
+        by_class = len(self.classes_) > 2 and not self._is_on_basis
+        options = {"advance": advance, "ends": blocks_of(self.n_support_) if by_class else None}
+        return self._sums(Z, outcome=lambda sums: outcome(self._pair_values(sums)), **options)
+
+    def _pair_values(self, sums):
+        """Return the decision value of each pair, positive for its first class, from the sums of some rows."""
         if len(self.classes_) == 2:
-            return -self._sums(Z, advance=advance) - self.intercept_
-        if self._is_on_basis:
-            return self._sums(Z, advance=advance) + self.intercept_
-        return pair_decisions(self._sums(Z, ends=blocks_of(self.n_support_), advance=advance), self.intercept_)
+            return -sums - self.intercept_
+        return sums + self.intercept_ if self._is_on_basis else pair_decisions(sums, self.intercept_)
+
+    def _decisions(self, Z):
+        """Return the decision value of each pair, positive for its first class, of checked rows."""
+        return self._outcomes(Z, lambda decisions: decisions)
 
     def decision_function(self, X: Rows) -> Floats:
         """Return the decision values of each row.
@@ -451,7 +468,7 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
             pairwise = pairwise_probabilities(self._of_first_classes(decisions), n_classes)
             return couple(pairwise[:, order][:, :, order])[:, np.argsort(order)]
 
-        return self._from_decisions(X, probabilities)
+        return self._from_decisions(X, lambda decisions: decisions, probabilities)
 
     def _not_calibrated(self, name):
         """Return the error for a method of a model that was fitted without probabilities."""
@@ -473,17 +490,6 @@ class KernelClassifier(ScoresRowBlocks, ClassifierMixin, KernelModel):
     def predict_log_proba(self, X: Rows) -> Floats:
         """Return the logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X))
-
-
-def _values_on_basis(features, machines, k, pair, seed):
-    """Return decision values, signs and weights of rows of a pair that were left out of a machine on a basis."""
-    machine, weights = machines[k]
-    if machine is None:
-        return np.full(len(pair.rows), pair.constant), pair.sign, weights
-    from widemargin.models.kernel.out_of_sample import out_of_sample_on_basis
-
-    positions, decision, weight = out_of_sample_on_basis(machine, features, weights, np.random.RandomState(seed))
-    return decision, machine.sign[positions], weight
 
 
 def _constant(pair):

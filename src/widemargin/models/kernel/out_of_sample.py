@@ -43,6 +43,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from widemargin._runtime.threads import single_threaded_blas
+from widemargin.kernels.rows import add_weighted_rows, submatrix
 from widemargin.models.kernel.copies import first_copies
 from widemargin.models.kernel.spans import AT_BOUND, MIN_FREE, RIDGE, may_take_over, without_each
 from widemargin.problems.classification import c_svc
@@ -90,16 +91,17 @@ class BinaryMachine:
             return self
         place = 2 * first_copy.number[self.rows[repeated]] + (self.sign[repeated] > 0.0)
         first = {}
-        into = np.array([first.setdefault(*one) for one in zip(place.tolist(), repeated.tolist(), strict=True)])
-        moved = into != repeated
-        if not moved.any():
+        moved = [(i, into) for k, i in zip(place.tolist(), repeated.tolist(), strict=True)
+                 if (into := first.setdefault(k, i)) != i]  # fmt: skip
+        if not moved:
             return self
+        weight, cost, coef = sums = self.weight.copy(), self.cost.copy(), self.coef.copy()
         kept = np.ones(len(self.rows), bool)
-        kept[repeated[moved]] = False
-        sums = {name: getattr(self, name).copy() for name in ("weight", "cost", "coef")}
-        for values in sums.values():
-            np.add.at(values, into[moved], values[repeated[moved]])
-        return replace(self.some(kept), **{name: values[kept] for name, values in sums.items()})
+        for i, into in moved:  # few, as a rule
+            kept[i] = False
+            for values in sums:
+                values[into] += values[i]
+        return BinaryMachine(self.rows[kept], self.sign[kept], weight[kept], cost[kept], coef[kept], self.intercept)
 
 
 def first_copies_on_basis(X):
@@ -132,6 +134,8 @@ def out_of_sample(machine, training, solve, seed):
     """
     support = machine.support
     n_others = len(machine.rows) - len(support)
+    if 0 < len(support) <= _MAX_SUPPORT_VECTORS_AT_ONCE and not may_take_over(len(machine.rows)):
+        return _leave_each_out(machine, training), machine.sign, machine.weight
     if len(support) <= _MAX_SUPPORT_VECTORS_TO_FACTOR and n_others <= _MAX_OTHER_ROWS:
         return _leave_one_out(machine, training.matrix(machine.rows)), machine.sign, machine.weight
     random = np.random.RandomState(seed)  # which takes longer to make than to use
@@ -193,6 +197,18 @@ def out_of_sample_on_basis(machine, features, weights, random, distance_from_cor
     return used[in_sample], left_out[in_sample], weight[in_sample]
 
 
+def values_of_pair_on_basis(features, machines, k, pair, seed):
+    """Return decision values, signs and weights of rows of a pair that were left out of machine k on a basis.
+
+    `machines` are pairs of a BinaryMachine and the weights of its features; without a machine, the weights of rows.
+    """
+    machine, weights = machines[k]
+    if machine is None:
+        return np.full(len(pair.rows), pair.constant), pair.sign, weights
+    positions, decision, weight = out_of_sample_on_basis(machine, features, weights, np.random.RandomState(seed))
+    return decision, machine.sign[positions], weight
+
+
 def _sample_of_classes(machine, random):
     """Return positions of rows of both signs, and how many rows each of them stands for."""
     sides = [np.flatnonzero(machine.sign < 0.0), np.flatnonzero(machine.sign > 0.0)]
@@ -243,6 +259,15 @@ def _balanced(coef):
     return np.where(is_larger, coef * (1.0 - abs(total) / size), coef) if size > 0.0 else coef
 
 
+def _leave_each_out(machine, training):
+    """Return what `_leave_one_out` does, of a machine with few support vectors and rows."""
+    support, f = machine.support.view(np.uint64), np.empty(len(machine.rows))
+    values, diagonal = training.values_of(machine.rows, support)
+    small = SmallMachine(machine.sign, machine.cost, machine.coef, diagonal, support, values, machine.intercept)
+    leave_each_out(small, AT_BOUND, RIDGE[values.dtype], memory_for(len(support)), f)
+    return f
+
+
 def _leave_one_out(machine, K):
     """Return the decision value of each row as if it had been left out; K are the KernelRows of these rows."""
     support = machine.support
@@ -252,15 +277,9 @@ def _leave_one_out(machine, K):
     if len(support) * len(f) <= _MAX_ENTRIES_AT_ONCE:
         values, place = np.empty((len(support), len(f)), K.dtype), np.empty(len(f), np.intp)
         K.fill(support, K.columns(), values, np.arange(len(support)))
-        if len(support) <= _MAX_SUPPORT_VECTORS_AT_ONCE and not may_take_over(len(f)):
-            small = SmallMachine(
-                machine.sign, machine.cost, machine.coef, K.diagonal, support.view(np.uint64), values, machine.intercept
-            )
-            leave_each_out(small, AT_BOUND, RIDGE[K.dtype], memory_for(len(support)), f)
-            return f
-        f += machine.coef[support] @ values
         place[support] = np.arange(len(support))
-        return without_each(machine, f, lambda rows, columns: values[place[rows][:, None], columns], K.diagonal)
+        add_weighted_rows(values, place[support], machine.coef[support], 0, len(f), f)
+        return without_each(machine, f, lambda rows, columns: submatrix(values, place[rows], columns), K.diagonal)
 
     def block(rows, columns):
         part = np.empty((len(rows), len(columns)), K.dtype)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dtrmm, strmm
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg.lapack import dpotrf, dtrtri, strtri
 
 from widemargin.problems.takeover import Candidates, Removed, list_places, takeovers
 
@@ -129,23 +129,24 @@ class _Hull:
             if not is_failure:
                 break
             self.ridge *= _RIDGE_FACTOR
-        self._inverse = dtrtri(factor, lower=1, overwrite_c=1)[0]
-        self._a = self._inverse.sum(axis=1)
-        self._square = float(self._a @ self._a)
-        self._b = self._a @ self._inverse  # L⁻ᵀa
         # Kernel values in single precision are no more accurate than their products in it.
-        self._factor = self._inverse.astype(K.dtype, copy=False), self._a.astype(K.dtype, copy=False)
+        invert = strtri if K.dtype == np.float32 else dtrtri
+        self._inverse = invert(factor.astype(K.dtype, copy=False), lower=1, overwrite_c=1)[0]
+        self._a = self._inverse.sum(axis=1)
+        self._square = float(np.square(self._a, dtype=np.float64).sum())
+        self._b = self._a @ self._inverse  # L⁻ᵀa
 
     def projected(self, values):
         """Return T' and u of rows, from their kernel values with the free support vectors, one column for each."""
-        inverse, a = self._factor
+        inverse, a = self._inverse, self._a
         multiply = strmm if inverse.dtype == np.float32 else dtrmm
         T = multiply(1.0, inverse, np.array(values.T, dtype=inverse.dtype, order="F"), 1, 1, 1, overwrite_b=1)
         return T, 1.0 - T @ a
 
     def spans(self):
         """Return 1 / (M⁻¹)_ii."""
-        of_inverse = np.einsum("ij,ij->j", self._inverse, self._inverse) - self._b**2 / self._square
+        squares = np.einsum("ij,ij->j", self._inverse, self._inverse)
+        of_inverse = squares.astype(np.float64) - np.square(self._b, dtype=np.float64) / self._square
         return 1.0 / np.maximum(of_inverse, np.finfo(np.float64).tiny)
 
     def residual_squares(self, T, u, diagonal):
@@ -158,7 +159,7 @@ class _Hull:
         `spans` are those of the free ones, `of_bound` and `of_candidates` what `projected` returns of these rows.
         """
         (T_bound, u_bound), (T, u) = of_bound, of_candidates
-        inverse, a = self._factor
+        inverse, a = self._inverse, self._a
         shifted = T + np.outer(u, a / a.dtype.type(self._square))
         cross = np.empty((len(of_free) + len(u_bound), len(u)))
         cross[: len(of_free)] = spans[:, np.newaxis] * (inverse[:, of_free].T @ shifted.T)

@@ -13,9 +13,11 @@ from widemargin.data.products import row_sums, squared_norms
 from widemargin.kernels.expansion import kernel_scores
 from widemargin.kernels.functions import Kernel
 from widemargin.kernels.rows import KernelRows, MatrixPart, submatrix
+from widemargin.kernels.single_rows import put_rows
 from widemargin.models.sklearn_private import _num_samples
 
 _NUMBERS_PER_BLOCK = 1 << 22  # float64 numbers that prediction holds at a time, besides its result: 32 MB
+_MAX_FEATURES_OF_SHORT_ROWS = 100  # whose kernel values compiled loops compute; of longer rows BLAS does
 _N_FOLDS = 5  # of the cross-validation for probabilities, as in LIBSVM
 _MIN_ROWS_FOR_SINGLE = 2000  # rows above which kernel values are computed in single precision, if they may be
 _MIN_TOL_FOR_SINGLE = 1e-4  # the smallest tolerance for which single precision is accurate enough
@@ -85,6 +87,30 @@ class TrainingRows:
         options = {"subset": None if are_all else rows, "dtype": self.dtype, "n_jobs": self.n_jobs}
         return KernelRows(self.kernel, self.prepared, **options)
 
+    def values_of(self, rows, chosen):
+        """Return the kernel values of a few rows with all of some rows, and K(x, x) of these.
+
+        `chosen` are positions among the rows, ascending, as uint64. For short rows one compiled loop takes less time
+        than to prepare KernelRows.
+        """
+        if not self._has_short_rows:
+            K = self.matrix(rows)
+            out = np.empty((len(chosen), len(rows)), K.dtype)
+            K.fill(chosen.view(np.int64), K.columns(), out, np.arange(len(chosen)))
+            return out, K.diagonal
+        X, norms = self.prepared.X[rows], self.prepared.norms[rows]
+        out, products = np.empty((len(chosen), len(rows)), self.prepared.dtype), np.empty(len(rows), X.dtype)
+        features = np.ascontiguousarray(X.T)
+        put_rows(features, norms.astype(X.dtype), self.kernel.numbers, chosen, products, out)
+        return out, self.kernel.diagonal(norms)
+
+    @property
+    def _has_short_rows(self):
+        """Whether kernel values are computed from arrays of few features, for each problem by itself."""
+        if self.shared is not None or self.reused is not None or not self.kernel.from_products:
+            return False
+        return isinstance(self.prepared.X, np.ndarray) and self.X.shape[1] <= _MAX_FEATURES_OF_SHORT_ROWS
+
     def _part(self, rows, new):
         """Return the KernelRows of a copy of a part of a precomputed kernel matrix; of all of it, if `rows` is None."""
         values = self.X if rows is None else submatrix(self.X, rows, rows, new)
@@ -125,12 +151,14 @@ class SharedMatrix:
         return MatrixPart(self._values, self._place[rows], self._bound, self._diagonal, n_jobs)
 
 
-def kernel_sums(kernel, support, coefficients, Z, *, ends=None, n_jobs=None, advance=None):
+def kernel_sums(kernel, support, coefficients, Z, *, outcome=None, **options):
     """Return `kernel_scores`, which are zero if there is no support vector."""
     if coefficients.shape[1]:
-        return kernel_scores(kernel, support, coefficients, Z, ends=ends, n_jobs=n_jobs, advance=advance)
+        return kernel_scores(kernel, support, coefficients, Z, outcome=outcome, **options)
+    ends = options.get("ends")
     blocks = () if ends is None else (len(ends) - 1,)
-    return np.zeros((_num_samples(Z), *blocks, len(coefficients)))
+    zeros = np.zeros((_num_samples(Z), *blocks, len(coefficients)))
+    return zeros if outcome is None else outcome(zeros)
 
 
 def kernel_values(function, A, B):
