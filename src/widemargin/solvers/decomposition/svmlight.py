@@ -299,6 +299,8 @@ class Decomposition:
         elif self.settings.shrinking and not self._stall.has_stalled_once:
             self._shrink()
         chosen = self._select()
+        ends = np.searchsorted(chosen, state.ends)
+        chosen = chosen[self._block.arrange(state.rows[state.position[chosen]], ends)]
         rows = state.position[chosen]
         slots = self._fetch(state.rows[rows])
         block = self._block.take(state.cache.values, slots, rows, state.rows[rows], self.settings.n_jobs)
@@ -308,7 +310,7 @@ class Decomposition:
             state.lower[chosen],
             state.upper[chosen],
             state.diagonal[chosen],
-            np.searchsorted(chosen, state.ends),
+            ends,
         )
         goal = max(self.rule.inner_goal, state.gradient_rounding())
         if len(chosen) < len(state.index):
@@ -340,13 +342,14 @@ class Decomposition:
         violation = np.max(variables.extremes[:, 1] - variables.extremes[:, 0])
         by_newton = violation > goal and self._newton_is_due(variables)
         if by_newton:
+            n_variables = len(variables.beta)
             with single_threaded_blas():
-                decrease += newton_block(block, variables, goal)
+                decrease += newton_block(block[:n_variables, :n_variables], variables, goal)
         return decrease, by_newton
 
     def _take_pair_steps(self, block, variables, goal):
         """Take pair steps until the violation is within the goal or there are too many; return the decrease."""
-        direction, rows = no_direction(len(block)), ready_rows(len(block), block.dtype)
+        direction, rows = no_direction(len(variables.beta)), ready_rows(len(block), block.dtype)
         return optimise_block(block, rows, variables, direction, goal, self._max_pair_steps)[0]
 
     def _newton_is_due(self, variables):
