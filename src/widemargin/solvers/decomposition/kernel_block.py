@@ -5,7 +5,7 @@ import numpy as np
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, split
 
-_ENTRIES_WORTH_THREADS = 1 << 17  # that are written, from which on threads save time: a quarter of a millisecond of work
+_ENTRIES_WORTH_THREADS = 1 << 17  # written, from which on threads save time: a quarter of a millisecond of work
 _TASKS = 8  # of the thread pool
 _PADDING = 16  # numbers at the end of a row: entries of a column are not a power of two apart, and stay in the cache
 _ROWS_WRITTEN_TOGETHER = 16  # whose entries in the columns of new rows are copied at once
