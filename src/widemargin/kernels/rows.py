@@ -28,7 +28,7 @@ ENTRIES_WORTH_THREADS = 1 << 16  # kernel values from which on threads save time
 _MAX_ROWS_COMPUTED_SINGLY = 128  # up to which a call of BLAS from Python takes longer than all rows one by one
 _CACHED_FEATURE_BYTES = 1 << 18  # of the features of all rows, which then stay in the processor's cache
 _MAX_PRODUCTS_IN_ONE_THREAD = 1 << 17  # multiplications up to which OpenBLAS uses one thread by itself (half its limit)
-_BLOCK_COLUMNS = 1024  # of a sum of rows, which stay in the processor's cache
+_BLOCK_COLUMNS = 16_384  # of a sum of rows: 128 kB, in the second cache; shorter parts of rows are read more slowly
 _PRECOMPUTED = Kernel("precomputed")
 _ROWS_OF_A_FUNCTION = 64  # kernel rows that are added at once, if they come from a matrix or a function of the user
 

@@ -14,9 +14,9 @@ from widemargin._runtime.threads import run, split
 from widemargin.kernels.rows import add_weighted_rows
 
 UNIT_ROUNDOFF = 2.0**-53
-_COLUMNS_PER_TASK = 8192  # of the thread pool
+_TASKS, _MAX_COLUMNS_PER_TASK = 4, 16_384  # of the thread pool; there are more tasks if their columns would be too many
 _ENTRIES_WORTH_THREADS = 1 << 19  # kernel values from which on threads save time, a tenth of a millisecond of work
-_BLOCK_COLUMNS = 1024  # of the sums, which stay in the processor's cache
+_BLOCK_COLUMNS = 1024  # of exact sums, which stay in the processor's cache
 _SPLITTER = 2.0**27 + 1.0  # multiplication by it splits a number into two halves of 26 bits
 MAX_EXACT_FACTOR = 2.0**480  # exact products of factors up to this size do not overflow
 
@@ -47,11 +47,10 @@ def _in_tasks(add, values, slots, weights, sums, n_jobs):
     """Call `add` for ranges of columns, in threads."""
     n_columns = len(sums[0])
     slots = np.ascontiguousarray(slots, dtype=np.int64)
-    if n_columns <= _COLUMNS_PER_TASK:
+    if n_columns * len(slots) < _ENTRIES_WORTH_THREADS:
         add(values, slots, weights, 0, n_columns, *sums)
         return
-    ranges = split(n_columns, -(-n_columns // _COLUMNS_PER_TASK))
-    n_jobs = n_jobs if n_columns * len(slots) >= _ENTRIES_WORTH_THREADS else 1
+    ranges = split(n_columns, _TASKS * -(-n_columns // (_TASKS * _MAX_COLUMNS_PER_TASK)))
     run(add, [(values, slots, weights, start, stop, *sums) for start, stop in ranges], n_jobs)
 
 

@@ -3,10 +3,10 @@
 Each iteration selects a working set of q dual variables, optimises them with all others fixed, and updates f = K beta:
 
 1. select    the dual variables of the steepest feasible direction: those that can increase and have the smallest
-             gradients, and those that can decrease and have the largest. Three quarters of the working set are the
-             latest additions of the previous one: their kernel rows are in the cache, and each remains for several
-             iterations. Among the others, a violation counts less if the kernel row is not in the cache, except for the
-             largest violations.
+             gradients, and those that can decrease and have the largest. Three quarters of the working set, three
+             fifths if there are many rows, are the latest additions of the previous one: their kernel rows are in the
+             cache, and each remains for several iterations. Among the others, a violation counts less if the kernel row
+             is not in the cache, except for the largest violations.
 2. fetch     the kernel rows that are not in the cache, in one block
 3. optimise  the working set, on a q x q block in the processor's cache, until its violation is a tenth of that of the
              problem: conjugate pair steps, and if these do not converge, Newton steps on the free dual variables, for
@@ -61,9 +61,9 @@ _UNFINISHED_BEFORE_GROWTH = 3  # iterations whose pair steps do not converge, be
 _UNFINISHED_BEFORE_WHOLE = 1  # the same, before all dual variables are optimised at once; later in a part of a problem
 _SETS_PER_WHOLE = 0.25  # time of working sets, relative to that of optimising all at once, before it is tried early
 _LARGE_VIOLATION_RATIO = 0.7  # of the violation then to that at the start; a smaller one shows that sets converge
-_FRACTION_KEPT = 0.75  # of the previous working set
+_FRACTION_KEPT, _FRACTION_KEPT_IF_LARGE = 0.75, 0.6  # of the previous working set; if rows are many
 _WEIGHT_WITHOUT_ROW = 0.7  # of the violation of a dual variable whose kernel row would have to be computed
-_MIN_ROWS_TO_WEIGH = 4096  # smaller problems take more iterations by it, whose fixed cost is larger (measured)
+_MIN_LARGE_ROWS = 4096  # smaller problems take more iterations by weights, whose fixed cost is larger (measured)
 _INNER_VIOLATION = 0.1  # to be reached within the working set, relative to the violation of the problem
 _MAX_PAIR_STEPS = 20_000  # in one iteration, some ten milliseconds, so that callbacks and Ctrl-C are noticed
 _NS_PER_PAIR_STEP = 2.5  # nanoseconds, per dual variable of the working set
@@ -198,6 +198,8 @@ class Decomposition:
         self._has_one_per_row = len(problem.start) == problem.K.n_rows
         self._largest_size = size if settings.working_set else _LARGEST_WORKING_SET
         self.state = ActiveSet(problem, settings, start, min(size, problem.K.n_rows), f)
+        is_large = f is None and problem.K.n_rows >= _MIN_LARGE_ROWS  # parts have good starts, and gain nothing by it
+        self._fraction_kept = _FRACTION_KEPT_IF_LARGE if is_large else _FRACTION_KEPT
         self._set_size(size)
         self.settings, self.iteration, self._deadline = settings, 0, Deadline(settings)
         self._working_set = np.empty(0, np.int64)  # positions among the active dual variables, latest additions last
@@ -237,8 +239,8 @@ class Decomposition:
         """Set the size of the working set; the new dual variables are equally many, at least one, of each kind."""
         self._size = size
         n_kinds = 2 * self._n_groups  # those that can increase and those that can decrease, in each group
-        self._n_kept = size - n_kinds * max(1, round((1 - _FRACTION_KEPT) * size / n_kinds))
         problem = self.state.problem
+        self._n_kept = size - n_kinds * max(1, round((1 - self._fraction_kept) * size / n_kinds))
         self._block = KernelBlock(min(size, len(problem.start)), problem.K.n_rows, self.state.cache.values.dtype)
 
     def _grow(self):
@@ -299,6 +301,8 @@ class Decomposition:
         elif self.settings.shrinking and not self._stall.has_stalled_once:
             self._shrink()
         chosen = self._select()
+        ends = np.searchsorted(chosen, state.ends)
+        chosen = chosen[self._block.arrange(state.rows[state.position[chosen]], ends)]
         rows = state.position[chosen]
         slots = self._fetch(state.rows[rows])
         block = self._block.take(state.cache.values, slots, rows, state.rows[rows], self.settings.n_jobs)
@@ -308,7 +312,7 @@ class Decomposition:
             state.lower[chosen],
             state.upper[chosen],
             state.diagonal[chosen],
-            np.searchsorted(chosen, state.ends),
+            ends,
         )
         goal = max(self.rule.inner_goal, state.gradient_rounding())
         if len(chosen) < len(state.index):
@@ -340,13 +344,14 @@ class Decomposition:
         violation = np.max(variables.extremes[:, 1] - variables.extremes[:, 0])
         by_newton = violation > goal and self._newton_is_due(variables)
         if by_newton:
+            n_variables = len(variables.beta)
             with single_threaded_blas():
-                decrease += newton_block(block, variables, goal)
+                decrease += newton_block(block[:n_variables, :n_variables], variables, goal)
         return decrease, by_newton
 
     def _take_pair_steps(self, block, variables, goal):
         """Take pair steps until the violation is within the goal or there are too many; return the decrease."""
-        direction, rows = no_direction(len(block)), ready_rows(len(block), block.dtype)
+        direction, rows = no_direction(len(variables.beta)), ready_rows(len(block), block.dtype)
         return optimise_block(block, rows, variables, direction, goal, self._max_pair_steps)[0]
 
     def _newton_is_due(self, variables):
@@ -446,7 +451,7 @@ class Decomposition:
         kept = self._working_set[max(0, len(self._working_set) - self._n_kept) :]
         state.rising[kept], state.falling[kept] = np.inf, np.inf
         n_of_each_kind = (self._size - len(kept)) // (2 * self._n_groups)
-        weighs = state.problem.K.n_rows >= _MIN_ROWS_TO_WEIGH
+        weighs = state.problem.K.n_rows >= _MIN_LARGE_ROWS
         added = []
         for g, (smallest, largest) in enumerate(state.extremes):
             here = slice(state.ends[g], state.ends[g + 1])
