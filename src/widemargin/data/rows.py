@@ -237,8 +237,10 @@ def _sparse_prefetch(rows, order, k):
         prefetch(rows.indptr, np.uint64(order[k + _ROWS_AHEAD_OFFSETS]))
         first = rows.indptr[np.uint64(order[k + _ROWS_AHEAD_VALUES])]
         prefetch(rows.indices, first)
+        prefetch(rows.indices, first + np.uint64(16))
         prefetch(rows.data, first)
         prefetch(rows.data, first + np.uint64(8))
+        prefetch(rows.data, first + np.uint64(16))
 
 
 def _dense_prefetch(rows, order, k):
