@@ -3,9 +3,9 @@
 Weights may be negative, for the change of a Hessian: rows that have left it are subtracted.
 
 Rows with few stored values are added as sparse outer products q_i x_i x_i', lower half only. Rows with many stored
-values are cheaper as blocks of dense rows that BLAS multiplies, those with few columns by inner products of columns, and
-rows whose stored values are all one by counting bits. The choice is made by the measured costs below. As everywhere,
-the constant column is a number and not stored in X.
+values are cheaper as blocks of dense rows that BLAS multiplies, those with few columns by inner products of columns,
+and rows whose stored values are all one by counting bits. The choice is made by the measured costs below. As
+everywhere, the constant column is a number and not stored in X.
 """
 
 import numpy as np

@@ -208,7 +208,7 @@ class Matrix:
         return -(-self.n_rows // n_ranges) + n_ranges
 
     def scores_and_combination(self, w: Floats, c: Floats, n_jobs: int | None = 1) -> tuple[Floats, Floats]:
-        """Return `scores(w)` and `combine(c)`, the same to the last bit, by one pass if nearly all rows have c_i ≠ 0."""
+        """Return `scores(w)` and `combine(c)`, the same to the last bit; one pass if nearly all c_i are not 0."""
         ranges = self._combine_ranges()
         reads_most = np.count_nonzero(c) >= _MIN_FRACTION_FOR_ONE_PASS * self.n_rows
         if self.is_small or len(ranges) < len(self.ranges()) or not reads_most:
