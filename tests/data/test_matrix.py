@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_matrix, csr_array, csr_matrix
 
+from widemargin.data.gram import adder
+from widemargin.data.gram_of_few_columns import add_products_of_columns
 from widemargin.data.matrix import Matrix
 from widemargin.data.outer_products import add_outer_products, add_outer_products_of_ones
 
@@ -111,3 +113,37 @@ def test_a_matrix_knows_whether_it_stores_only_ones(rng):
         other.data[k] = np.nan
         assert not Matrix(other).stores_only_ones
     assert not Matrix(np.ones((3, 2))).stores_only_ones
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("constant", [0.0, 2.5])
+@pytest.mark.parametrize("n_rows", [1, 255, 256, 900])
+def test_rows_with_few_columns_are_multiplied_by_columns(n_rows, constant, dtype, rng):
+    X = (rng.standard_normal((n_rows, 21)) * (rng.random((n_rows, 21)) < 0.6)).astype(dtype)
+    X[0] = 1.0
+    matrix, q = Matrix(csr_array(X), constant), rng.standard_normal(n_rows) * (rng.random(n_rows) < 0.8)
+    assert adder(matrix, n_rows) is add_products_of_columns
+    full = np.hstack([X, np.full((n_rows, 1), constant)]) if constant else X
+    for weights in (q, np.abs(q), -np.abs(q), np.zeros(n_rows)):
+        expected = full.T.astype(np.float64) @ (weights[:, np.newaxis] * full)
+        np.testing.assert_allclose(np.tril(matrix.gram(weights)), np.tril(expected), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("constant", [0.0, 2.5])
+def test_norms_of_rows_of_ones_are_their_lengths(constant, rng):
+    X = (rng.random((3000, 40)) < 0.3).astype(np.float64)
+    matrix = Matrix(csr_array(X), constant)
+    assert matrix.stores_only_ones
+    np.testing.assert_array_equal(matrix.squared_norms(), X.sum(axis=1) + constant**2)
+
+
+@pytest.mark.parametrize("share", [0.2, 1.0])
+@pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "sparse"])
+def test_scores_and_combination_are_the_two_verbs_to_the_last_bit(container, share, rng):
+    X = rng.standard_normal((9000, 60)) * (rng.random((9000, 60)) < 0.5)
+    matrix, w = Matrix(container(X), 1.5), rng.standard_normal(61)
+    c = rng.standard_normal(9000) * (rng.random(9000) < share)
+    for n_jobs in (1, 2):
+        scores, combination = matrix.scores_and_combination(w, c, n_jobs)
+        np.testing.assert_array_equal(scores, matrix.scores(w))
+        np.testing.assert_array_equal(combination, matrix.combine(c))

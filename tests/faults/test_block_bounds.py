@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.faults.test_bounds import NASTY, numbers, quiet_arithmetic, strict  # noqa: F401
 
 from widemargin.data.gram import add_dense_products, add_outer_products
+from widemargin.data.gram_of_few_columns import add_products_of_columns
 from widemargin.data.matrix import Matrix, add_combination, set_all_scores, set_scores
 from widemargin.data.rows import DenseRows, SparseRows, joined_rows, ones, taken
 from widemargin.problems import classification
@@ -51,6 +52,7 @@ def test_products_of_any_rows_stay_within_their_arrays(data, drawn):
     add_dense_products(rows, np.abs(c), 0, n, strict(out))
     if isinstance(rows, SparseRows):
         add_outer_products(rows, np.abs(c), 0, n, strict(out))
+        add_products_of_columns(rows, c, 0, n, strict(out))
 
 
 @EXAMPLES

@@ -97,9 +97,10 @@ def test_predicted_dual_variables_are_clipped_and_counted_and_their_terms_added(
     problem.lower[:3] = problem.upper[:3] = 0.0  # rows without cost
     risk, b = EntropyRisk(problem), rng.uniform(problem.lower, problem.upper)
     q, t, out = rng.random(N) * (problem.upper - problem.lower), 3.0 * rng.standard_normal(N), np.empty(N)
-    linear, n_clipped = risk.predict_dual(b, q, t, out)
+    linear, n_clipped = risk.predict_dual(b, q, t, out, added := np.empty(N))
     np.testing.assert_array_equal(out, np.clip(b - q * t, problem.lower, problem.upper))
-    assert n_clipped == np.count_nonzero(out != b - q * t) > 0
+    np.testing.assert_array_equal(added, out - (b - q * t))
+    assert n_clipped == np.count_nonzero(added) > 0
     expected = (problem.target * out + 0.7 * certificates.entropies(problem, out)).sum()
     assert linear == pytest.approx(expected, rel=1e-12)
 

@@ -3,15 +3,16 @@
 Weights may be negative, for the change of a Hessian: rows that have left it are subtracted.
 
 Rows with few stored values are added as sparse outer products q_i x_i x_i', lower half only. Rows with many stored
-values are cheaper as blocks of dense rows that BLAS multiplies, and rows whose stored values are all one by counting
-bits. The choice is made by the measured costs below. As everywhere, the constant column is a number and not stored in
-X.
+values are cheaper as blocks of dense rows that BLAS multiplies, those with few columns by inner products of columns,
+and rows whose stored values are all one by counting bits. The choice is made by the measured costs below. As
+everywhere, the constant column is a number and not stored in X.
 """
 
 import numpy as np
 
 from widemargin._runtime.compile import compiled
 from widemargin._runtime.threads import run, split
+from widemargin.data.gram_of_few_columns import add_products_of_columns, suits_products_of_columns
 from widemargin.data.gram_of_ones import add_counts, count_cost
 from widemargin.data.outer_products import add_outer_products, add_outer_products_of_ones
 from widemargin.data.rows import DenseRows, row_axpy
@@ -49,6 +50,8 @@ def adder(X, n_chosen):
     """Return the fastest function `add(rows, q, start, stop, out)` for so many rows with q ≠ 0 of a matrix."""
     if _prefers_counts(X):
         return add_counts
+    if suits_products_of_columns(X):
+        return add_products_of_columns
     saved_by_blocks = n_chosen * (_outer_product_cost(X) - _block_cost(X))
     if X.is_sparse and saved_by_blocks < _NANOSECONDS_PER_DENSE_BLOCK:
         return add_outer_products_of_ones if X.stores_only_ones else add_outer_products

@@ -37,6 +37,7 @@ _MAX_SMALL_ENTRIES = 1 << 16  # entries up to which X is kept as an array, too, 
 _MAX_ENTRIES_OF_ONE_BLAS_THREAD = 1 << 13  # of an array whose products with a vector no BLAS shares among threads
 _transposing = Lock()  # so that threads of several classes do not transpose X twice
 _VALUES_PER_CHECK = 1 << 12
+_MIN_FRACTION_FOR_ONE_PASS = 0.9  # of coefficients that are not zero; with fewer, `combine` reads fewer rows
 _ROWS_PER_BLOCK = 1 << 11  # rows among which `combine` selects those with a nonzero coefficient at a time
 
 
@@ -207,8 +208,16 @@ class Matrix:
         return -(-self.n_rows // n_ranges) + n_ranges
 
     def scores_and_combination(self, w: Floats, c: Floats, n_jobs: int | None = 1) -> tuple[Floats, Floats]:
-        """Return `scores(w)` and `combine(c)`; a matrix on disk takes one pass for both."""
-        return self.scores(w, n_jobs), self.combine(c, n_jobs)
+        """Return `scores(w)` and `combine(c)`, the same to the last bit; one pass if nearly all c_i are not 0."""
+        ranges = self._combine_ranges()
+        reads_most = np.count_nonzero(c) >= _MIN_FRACTION_FOR_ONE_PASS * self.n_rows
+        if self.is_small or len(ranges) < len(self.ranges()) or not reads_most:
+            return self.scores(w, n_jobs), self.combine(c, n_jobs)
+        w, c = (np.ascontiguousarray(one, dtype=np.float64) for one in (w, c))
+        out, parts = np.empty(self.n_rows), np.zeros((len(ranges), self.n_columns))
+        tasks = [(self.rows, w, c, *ends, (out, part)) for ends, part in zip(ranges, parts, strict=True)]
+        run(_set_scores_and_combine, tasks, self.threads(n_jobs))
+        return out, parts.sum(axis=0) if len(parts) > 1 else parts[0]
 
     def gram(self, q: Floats, n_jobs: int | None = 1) -> Floats:
         """Return the lower half of X'diag(q)X; rows with q = 0 are not read."""
@@ -218,6 +227,8 @@ class Matrix:
         """Return the squared Euclidean norm of each row, the constant column included."""
         if self.is_small:
             return self._small_squared_norms.copy()
+        if self._kept_norms is None and self.stores_only_ones:
+            self._kept_norms = np.diff(self.rows.indptr) + self.constant**2
         if self._kept_norms is None:  # a solver and the certificate of its solution both need them
             out, ranges = np.empty(self.n_rows), self.ranges()
             run(set_squared_norms, [(self.rows, *ends, out) for ends in ranges], self.threads(n_jobs))
@@ -421,6 +432,16 @@ def _combine(rows, c, start, stop, chosen, out):
         for k in range(n):
             row_prefetch(rows, ahead, k)
             row_axpy(rows, chosen[k], c[np.uint64(chosen[k])], out)
+
+
+@compiled
+def _set_scores_and_combine(rows, w, c, start, stop, outs):
+    """Set outs[0][i] = <x_i, w> for start <= i < stop, and add Σ c_i x_i to outs[1]."""
+    scores, combination = outs
+    for i in range(start, stop):
+        scores[i] = row_dot(rows, i, w)
+        if c[i] != 0.0:
+            row_axpy(rows, i, c[i], combination)
 
 
 @compiled

@@ -69,12 +69,12 @@ class EntropyRisk(SmoothedRisk):
         loss, linear = self._sum(_evaluate, s, b, q)
         return RiskSums(loss, linear, 0.0)
 
-    def predict_dual(self, b, q, t, out):
+    def predict_dual(self, b, q, t, out, clipped):
         """Set `out` to b − q t clipped to its bounds, the dual variables that a step t of the scores would give.
 
-        Returns `linear` of these, and how many were clipped.
+        Sets `clipped` to what this has added. Returns `linear` of these, and how many were clipped.
         """
-        return self._sum(_predict, b, q, t, out)
+        return self._sum(_predict, b, q, t, out, clipped)
 
     def changing_rows(self, s, t, h, start, stop):
         """Return all rows: every dual variable changes with the scores."""
@@ -173,26 +173,27 @@ def _derivatives(rows, start, stop, s, t, k):
 
 
 @compiled
-def _predict(rows, start, stop, b, q, t, out):
+def _predict(rows, start, stop, b, q, t, out, clipped):
     """Set out = b − q t clipped to its bounds; return Σ target out + entropy H(out), and how many were clipped."""
     total, n_clipped = 0.0, 0
     for first in range(start, stop, BLOCK_ROWS):
         here = slice(first, min(first + BLOCK_ROWS, stop))
         target, lower, upper = rows.target[here], rows.lower[here], rows.upper[here]
-        n_clipped += _clip_step(lower, upper, b[here], q[here], t[here], out[here])
+        n_clipped += _clip_step(lower, upper, b[here], q[here], t[here], out[here], clipped[here])
         total += sum_dual_terms(target, lower, upper, rows.entropy, out[here])[0]
     return total, n_clipped
 
 
 @compiled
-def _clip_step(lower, upper, b, q, t, out):
-    """Set out = b − q t clipped to its bounds; return how many were clipped."""
+def _clip_step(lower, upper, b, q, t, out, clipped):
+    """Set out = b − q t clipped to its bounds, and `clipped` to what this has added; return how many were clipped."""
     n_clipped = 0
     for i in range(b.size):
         new = b[i] - q[i] * t[i]
-        clipped = lower[i] if new < lower[i] else (upper[i] if new > upper[i] else new)
-        n_clipped += clipped != new
-        out[i] = clipped
+        within = lower[i] if new < lower[i] else (upper[i] if new > upper[i] else new)
+        n_clipped += within != new
+        clipped[i] = within - new
+        out[i] = within
     return n_clipped
 
 

@@ -219,7 +219,7 @@ class DualQP:
             curvature=self.curvature[chosen] / factor,
             epsilon=self.epsilon[chosen],
             free_intercept=self.free_intercept,
-            dual_sum=self._dual_sum_of(factor * self.upper[chosen]),
+            dual_sum=self._dual_sum_of(factor * self.upper[chosen]) if self.dual_sum else 0.0,
             entropy=self.entropy,
         )
 

@@ -47,6 +47,8 @@ def test_the_predicted_dual_variables_combine_to_what_the_step_says(C, has_matri
         np.testing.assert_allclose(one.rows._t, one.X.scores(d), rtol=1e-9, atol=1e-12)
         _, n_clipped = one.rows.predict_clipped()
         exact = one.X.combine(one.rows._predicted)
+        of_clipped = predicted + one.rows.clipped_vector()
+        np.testing.assert_allclose(of_clipped, exact, rtol=1e-9, atol=1e-9 * C * 400)
         if not n_clipped:
             np.testing.assert_allclose(predicted, exact, rtol=1e-9, atol=1e-9 * C * 400)
             n_unclipped += 1

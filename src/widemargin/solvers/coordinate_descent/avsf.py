@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from widemargin._runtime.compile import compiled, prefetch
-from widemargin.data.rows import row_dot, row_prefetch
+from widemargin.data.rows import long_row_prefetch, row_dot
 from widemargin.solvers.coordinate_descent.dcd import DCD
 from widemargin.solvers.coordinate_descent.loop import descend
 from widemargin.solvers.coordinate_descent.state import (
@@ -144,7 +144,7 @@ def _sweep(X, rows, schedule, total, average, learning, w):
     averaging_rate = 1.0 / rows.size
     mean_preference = total * averaging_rate
     for k in range(schedule.size):
-        row_prefetch(X, schedule, k)
+        long_row_prefetch(X, schedule, k)
         if k + _PREFETCH_ROWS < schedule.size:
             prefetch(rows, np.uint64(schedule[k + _PREFETCH_ROWS]))
         i = schedule[k]

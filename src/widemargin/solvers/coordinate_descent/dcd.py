@@ -12,7 +12,7 @@ ICML 2008; regression: Ho and Lin, "Large-scale linear support vector regression
 import numpy as np
 
 from widemargin._runtime.compile import compiled, prefetch
-from widemargin.data.rows import row_dot, row_prefetch
+from widemargin.data.rows import long_row_prefetch, row_dot
 from widemargin.problems.formulations import DualQP, Intercept
 from widemargin.solvers.coordinate_descent.entropy_sweeps import SmoothCoordinates, SmoothSweeps
 from widemargin.solvers.coordinate_descent.loop import descend
@@ -129,7 +129,7 @@ def _sweep(X, rows, active, decrease_limit, increase_limit, w):
     moved = False
     n_kept = 0
     for k in range(active.size):
-        row_prefetch(X, active, k)
+        long_row_prefetch(X, active, k)
         if k + _PREFETCH_ROWS < active.size:
             prefetch(rows, np.uint64(active[k + _PREFETCH_ROWS]))
         i = active[k]

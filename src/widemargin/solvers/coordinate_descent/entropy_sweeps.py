@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from widemargin._runtime.compile import compiled, prefetch
-from widemargin.data.rows import row_dot, row_prefetch
+from widemargin.data.rows import long_row_prefetch, row_dot
 from widemargin.problems.entropy_risk import EntropyRisk
 from widemargin.solvers.coordinate_descent.state import ROW, Coordinates, SweepReport, move, random_state, shuffle
 
@@ -103,7 +103,7 @@ def _sweep(X, rows, entropy, order, w):
     violation = gap_estimate = gap_left = loss = 0.0
     moved = False
     for k in range(order.size):
-        row_prefetch(X, order, k)
+        long_row_prefetch(X, order, k)
         if k + _PREFETCH_ROWS < order.size:
             prefetch(rows, np.uint64(order[k + _PREFETCH_ROWS]))
         i = order[k]

@@ -1,7 +1,6 @@
 """The iterate of `newton`: weights, dual variables and both bounds of a problem, and a Newton step; see `smoothed`."""
 
 import numpy as np
-from scipy.linalg.blas import dsymv
 from scipy.linalg.lapack import dposv
 
 from widemargin._runtime.place import HERE
@@ -66,9 +65,9 @@ class Iterate:
     # _bound of the dual variables b.
     #
     # Losses with an entropy, without a free intercept, have predicted dual variables p = b − q X d that need no pass:
-    # X'p = X'b − A d with the matrix A = X'diag(q)X of the step, unless some were clipped to their bounds. Their gap is
-    # far smaller than that of b at the new weights. So the gradient, which takes a pass, is computed only if the gap is
-    # larger than the goal (`_is_lazy`).
+    # X'p = X'b − A d with the matrix A = X'diag(q)X of the step. If some were clipped to their bounds, only their rows
+    # are read. The gap of p is far smaller than that of b at the new weights. So the gradient, which takes a pass, is
+    # computed only if the gap is larger than the goal (`_is_lazy`).
 
     def __init__(self, problem, start, h, n_jobs, passes=0.0):
         self.X, self._free, self._squared = problem.X, problem.free_intercept, problem.is_squared
@@ -160,13 +159,19 @@ class Iterate:
         if self._intercept_curvature > 0.0:
             H -= np.outer(weighted_sum, weighted_sum / self._intercept_curvature)
         self.passes += n_read / max(1, self.X.n_rows)
-        A = H.copy() if self._is_lazy else None
-        H.flat[:: len(H) + 1] += 1.0 + self._damping * H.trace() / len(H)
+        diagonal = 1.0 + self._damping * H.trace() / len(H) if self._damping else 1.0
+        H.flat[:: len(H) + 1] += diagonal
         _, d, failed = dposv(H.T, -self._g, lower=False, overwrite_a=True)
-        d = -self._g if failed else d
-        if self._is_lazy:
-            self._predicted_vector = self._vector - dsymv(1.0, A.T, d, lower=False)
+        if failed:
+            d = -self._g
+        if self._is_lazy:  # A d = −g − diagonal d, and −g = X'b − w
+            self._predicted_vector = self._w + diagonal * d if not failed else self._vector - self._curvature(d)
         return d
+
+    def _curvature(self, d):
+        """Return X'diag(q)X d, by two passes over the rows."""
+        self.passes += 2.0
+        return self.rows.curvature_product(d).vector
 
     def _truncated_direction(self):
         """Return the Newton step by conjugate gradients."""
@@ -225,15 +230,15 @@ class Iterate:
     def _take_prediction(self, linear, n_clipped):
         """Compute the dual objective of the predicted dual variables; keep them if it is larger.
 
-        If some were clipped, this takes a pass over the rows, which is made if it may give a small gap.
+        Rows of which some were clipped are read again, if this may give a small gap.
         """
         v = self._predicted_vector
         bound = linear - 0.5 * float(v @ v)
         if n_clipped:
             if not abs(relative_gap(self.primal, bound, self._scale)) <= _MAX_GAP_WORTH_A_PASS:
                 return
-            v = self.rows.predicted_vector()
-            self.passes += 1.0
+            v = v + self.rows.clipped_vector()
+            self.passes += n_clipped / self.X.n_rows
             bound = linear - 0.5 * float(v @ v)
         if bound > self.dual:
             self.dual = bound

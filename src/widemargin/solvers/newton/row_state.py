@@ -72,6 +72,7 @@ class RowState:
         # With an entropy all dual variables change in every step, and predicted ones have an array of their own.
         self._has_entropy = problem.entropy > 0.0
         self._predicted = np.zeros(self._X.n_rows) if self._has_entropy else self._b
+        self._clipped = np.zeros(self._X.n_rows if self._has_entropy else 0)  # what was added to predicted ones
         self._product, self._has_direction = self._t, False  # see `begin_direction`
         self._measured = self._b  # the dual variables whose sums were returned last
         enough_rows = self._X.n_rows >= _ROWS_PER_COLUMN_WORTH_UPDATES * self._X.n_columns
@@ -212,11 +213,15 @@ class RowState:
     def predict_clipped(self):
         """As `predict` with an entropy, without a pass over the rows; return `linear`, and how many were clipped."""
         self._measured = self._predicted
-        return self._risk.predict_dual(self._b, self._q, self._t, self._predicted)
+        return self._risk.predict_dual(self._b, self._q, self._t, self._predicted, self._clipped)
 
     def predicted_vector(self):
         """Return X'b of the predicted dual variables, by a pass over the rows."""
         return self._X.combine(self._predicted, self._n_jobs)
+
+    def clipped_vector(self):
+        """Return X'c of what was added to predicted dual variables beyond their bounds, for the rows of which alone."""
+        return self._X.combine(self._clipped, self._n_jobs)
 
     def line_search(self, h, *terms):
         """Return the step length, as `SmoothedRisk.line_search` does; `terms` are its last three arguments."""
