@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from widemargin import SVC, ConvergenceWarning, LinearOneClassSVM, LinearSVC, RankSVM
 from widemargin.data.matrix import Matrix
@@ -343,3 +344,17 @@ def test_a_file_of_another_kind_is_not_removed_by_a_fit_that_never_reads_it(mode
     with pytest.raises(FormatError, match="not a checkpoint of the fit"):
         model.set_params(checkpoint=path).fit(X, X[:, 0] > 0)
     assert path.read_text() == "of the user"
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), LinearSVC(solver="ocas"), SVC(), RankSVM()], ids=repr)
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [("", IsADirectoryError, "is a file, and this is a"), ("none/run", FileNotFoundError, "no such directory for a")],
+)
+def test_a_place_where_no_checkpoint_can_be_written_is_refused_before_the_fit(model, name, error, words, tmp_path):
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    steps = []
+    model = clone(model).set_params(checkpoint=tmp_path / name, callbacks=steps.append)
+    with pytest.raises(error, match=words):
+        model.fit(X, X[:, 0] > 0)
+    assert not steps

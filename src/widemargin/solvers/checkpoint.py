@@ -8,6 +8,7 @@ The file is NumPy's .npz. It is replaced as a whole, so that a process that is k
 carries the words that describe the fit: a checkpoint of another fit is refused.
 """
 
+import errno
 import json
 import os
 import time
@@ -42,10 +43,12 @@ class CheckpointFile:
         return CheckpointFile(self.path, {**self.description, **words})
 
     def check(self):
-        """Raise FormatError if there is a file that is no checkpoint of the fit.
+        """Raise OSError if no file can be written there, and FormatError if a file is no checkpoint of the fit.
 
-        A solver that writes none would not notice it, and `remove` would delete it.
+        A long fit would fail when it writes its first checkpoint. A solver that writes none would not notice a file of
+        another kind, and `remove` would delete it.
         """
+        _check_place(self.path)
         Checkpoints(self).restore({})
 
     def remove(self, n_tasks):
@@ -103,6 +106,17 @@ class Checkpoints:
         if differences:
             text = ", ".join(f"{key} was {found.get(key)!r}, is {wanted[key]!r}" for key in differences)
             raise _OtherFitError(f"it was written by another one: {text}")
+
+
+def _check_place(path):
+    """Raise OSError if no file can be written at a path."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "a checkpoint is a file, and this is a directory", path)
+    directory = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(directory):
+        raise FileNotFoundError(errno.ENOENT, "there is no such directory for a checkpoint; create it", directory)
+    if not os.access(directory, os.W_OK):
+        raise PermissionError(errno.EACCES, "no checkpoint can be written in this directory", directory)
 
 
 class _OtherFitError(ValueError):
