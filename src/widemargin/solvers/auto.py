@@ -15,12 +15,14 @@ With n rows and d columns, problems are solved by
     | up to 30, or up to 3 height        | any        | newton; after 60 steps, a solver of the next lines continues |
     | 13 to 30, losses not squared, X of | below 20   | dcd or climb, as in the next lines                           |
     | 262,144 stored values or more      |            |                                                              |
+    | 9 to 13, such losses and X         | 0.2 steps  | dcd; 0.2 coordinate steps at most, which the height does not |
+    |                                    |            | tell from 1                                                  |
     | higher, n >= d                     | below 5    | dcd                                                          |
     | higher, n >= d                     | 5 or more  | climb; but dcd if burden x height is below 300 after a sweep |
     |                                    |            | or the burden is below 3 after the first stage, since        |
     |                                    |            | continuation in C then saves nothing                         |
-    | higher, n < d                      | below 20   | dcd                                                          |
-    | higher, n < d                      | 20 or more | climb, which here mostly skips its stages, and so is avsf    |
+    | higher, n < d                      | below 5    | dcd                                                          |
+    | higher, n < d                      | 5 or more  | climb, which here mostly skips its stages, and so is avsf    |
 
 newton continues after sweeps if the gap decreases so slowly that newton is expected to be faster, or if half of
 max_iter is used.
@@ -74,6 +76,7 @@ from widemargin.solvers.spec import SolverSpec, Start
 _MAX_PRICE_OF_NEWTON, _MAX_PRICE_PER_HEIGHT = 30.0, 3.0  # up to which newton is used
 _MIN_PRICE_TO_SWEEP_FIRST, _MAX_HEIGHT_TO_SWEEP_FIRST = 13.0, 20.0  # the exception, for losses that are not squared,
 _MIN_STORED_TO_SWEEP_FIRST = 1 << 18  # and if X has so many stored values
+_MIN_PRICE_TO_SWEEP_FIRST_IF_FEW, _MAX_STEPS_TO_SWEEP_FIRST_IF_FEW = 9.0, 0.2  # the same: coordinate steps to the bound
 _MAX_PRICE_AT_ANY_COST, _MAX_COLUMNS_AT_ANY_COST = 1000.0, 300  # the same, with a free intercept and on paths of costs
 _MAX_PRICE_WITH_ENTROPY = 150.0  # up to which newton is used for losses with an entropy, whatever the costs are
 _MIN_PRICE_TO_SWEEP_FIRST_WITH_ENTROPY = 50.0  # the same, from which dcd comes first if costs are small
@@ -84,7 +87,7 @@ _MAX_PRICE_FOR_SMALL_COSTS = 150.0  # up to which small costs are given as the r
 # For rows on disk: coordinate steps from zero to the bound, and tolerance, within which sbm was measured to be faster.
 _MAX_STEPS_OF_SBM, _MAX_STEPS_OF_SBM_SQUARED, _MIN_TOL_OF_SBM = 1.0, 0.2, 1e-4
 _NEWTON_STEPS_BEFORE_SWITCH = 60
-_MIN_HEIGHT_TO_CLIMB, _MIN_HEIGHT_TO_CLIMB_IF_WIDE = 5.0, 20.0  # below which dcd is used
+_MIN_HEIGHT_TO_CLIMB = 5.0  # below which dcd is used
 _MIN_BURDEN_TIMES_HEIGHT_TO_CLIMB = 300.0
 # Nanoseconds per stored value in a sweep, and in a pass over the rows; per operation of BLAS; per Newton step besides.
 _NS_PER_SWEPT_VALUE, _NS_PER_PASSED_VALUE, _NS_PER_FLOP, _NS_PER_NEWTON_STEP = 3.0, 1.3, 0.05, 7e5
@@ -144,9 +147,12 @@ def chosen(problem, settings, start=None):
 
 def _sweeps_are_few(problem, price):
     """Return whether sweeps are tried although newton is not expensive: they converge fast if costs are small."""
-    if price <= _MIN_PRICE_TO_SWEEP_FIRST or problem.is_squared or problem.X.n_stored < _MIN_STORED_TO_SWEEP_FIRST:
+    if problem.is_squared or problem.X.n_stored < _MIN_STORED_TO_SWEEP_FIRST:
         return False
-    return height(problem) < _MAX_HEIGHT_TO_SWEEP_FIRST
+    if price > _MIN_PRICE_TO_SWEEP_FIRST:
+        return height(problem) < _MAX_HEIGHT_TO_SWEEP_FIRST
+    is_in_range = price > _MIN_PRICE_TO_SWEEP_FIRST_IF_FEW
+    return is_in_range and coordinate_steps(problem) < _MAX_STEPS_TO_SWEEP_FIRST_IF_FEW
 
 
 def _chosen_for_entropy(problem, settings, start):
@@ -348,7 +354,7 @@ def _sweeps(problem, settings, start=None):
         return dcd(problem, settings, start)
     state = Coordinates(problem, start, settings.n_jobs)
     wide = problem.X.is_wide
-    if height(problem, state.norms) < (_MIN_HEIGHT_TO_CLIMB_IF_WIDE if wide else _MIN_HEIGHT_TO_CLIMB):
+    if height(problem, state.norms) < _MIN_HEIGHT_TO_CLIMB:
         method = ShrinkingSweeps(state, settings)
     elif start is not None or settings.stopping == "kkt":
         method = AdaptiveSweeps(state, settings) if wide else ShrinkingSweeps(state, settings)
