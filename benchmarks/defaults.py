@@ -246,7 +246,7 @@ PAGE = Frame(
     _INTRODUCTION,
     _SECTIONS,
     {"defaults": Table(defaults_table, names(), ["iris", "breast_cancer", "heart_scale"])},
-    options={"limit": 5.0, "repeats": 3},
+    options={"limit": 3.0, "repeats": 3},
     quick_options={"limit": 3.0, "repeats": 2},
     finish=finish,
 )

@@ -44,7 +44,7 @@ PAGES = {  # in the order in which they are made: the short ones first
     ),
     "linear": Entry(
         "benchmarks.linear.page",
-        20,
+        19,
         0.9,
         "all linear solvers over a grid of C against LIBLINEAR and svmocas; the grid with folds; sweeps; threads",
         _ONE_BLAS_THREAD,
@@ -62,7 +62,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         "benchmarks.choice", 6, 0.3, "what `auto` chooses is near the best of our solvers", _ONE_BLAS_THREAD
     ),
     "defaults": Entry(
-        "benchmarks.defaults", 11, 0.4, "every default call on every set converges, and how fast against scikit-learn"
+        "benchmarks.defaults", 7, 0.4, "every default call on every set converges, and how fast against scikit-learn"
     ),
     "grid": Entry("benchmarks.grid", 9.5, 0.4, "grids of C and gamma with folds against GridSearchCV"),
     "cutting-planes": Entry(
@@ -73,7 +73,7 @@ PAGES = {  # in the order in which they are made: the short ones first
         _ONE_BLAS_THREAD,
     ),
     "kernel": Entry(
-        "benchmarks.kernel.page", 28, 0.9, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
+        "benchmarks.kernel.page", 27, 0.9, "kernel machines against scikit-learn, LIBSVM and scikit-learn-intelex"
     ),
     "kernel-minimum": Entry(
         "benchmarks.kernel.minimum", 8, 0.2, "fits of kernel machines against computing the support vectors' rows once"
@@ -89,7 +89,7 @@ PAGES = {  # in the order in which they are made: the short ones first
     ),
     "kernels-at-scale": Entry(
         "benchmarks.kernels_at_scale",
-        20,
+        26,
         0.4,
         "kernel machines on a fixed basis against Nystroem and random features; ten million rows; compressed models",
     ),
